@@ -1,0 +1,1 @@
+"""The knowledge bases: the same rooms in each, and none knows another."""

@@ -1,0 +1,1 @@
+"""The text base: one plain text file, read once, given whole."""

@@ -1,0 +1,45 @@
+"""What the text base can do, with no word of MCP or HTTP in it."""
+
+import logging
+
+from readingroom.bases.text.models import KbAvailable, KbContent, KbUnavailable
+from readingroom.bases.text.store import TextFile
+from readingroom.core.errors import TextUnreadable
+
+logger = logging.getLogger(__name__)
+
+
+class TextService:
+    """One text: what is known of it, and all of it."""
+
+    def __init__(self, file: TextFile, description: str) -> None:
+        self._file = file
+        self.description = description
+
+    def start(self) -> None:
+        """Read the file now and say in one line whether it can be served."""
+        try:
+            text = self._file.load()
+        except TextUnreadable as error:
+            logger.error("Knowledge base unavailable: %s (%s)", error.message, self._file.path)
+        else:
+            size = f"{len(text.content):,} characters, {text.size_bytes:,} bytes"
+            logger.info("Knowledge base ready: %s (%s)", self._file.path, size)
+
+    async def info(self) -> KbAvailable | KbUnavailable:
+        try:
+            text = await self._file.text()
+        except TextUnreadable as error:
+            return KbUnavailable(description=self.description, reason=error.message)
+        return KbAvailable(
+            file_size_bytes=text.size_bytes,
+            content_length=len(text.content),
+            last_modified=text.modified,
+            description=self.description,
+        )
+
+    async def content(self) -> KbContent:
+        content = (await self._file.text()).content
+        return KbContent(
+            status="ok" if content else "empty", content_length=len(content), content=content
+        )

@@ -1,0 +1,62 @@
+"""The text base's two tools, and the base itself as the server sees it."""
+
+from pathlib import Path
+
+from readingroom.bases.text.models import (
+    GetKbContent,
+    GetKbInfo,
+    KbAvailable,
+    KbContent,
+    KbUnavailable,
+)
+from readingroom.bases.text.service import TextService
+from readingroom.bases.text.store import SAMPLE, TextFile
+from readingroom.protocol.dialects import TextDialect
+from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.protocol.tool import Call, Tool, tool
+
+_SAMPLE_DESCRIPTION = (
+    "Azure Managed Grafana: tiers, sign-in and roles, data sources, dashboards, alerting, "
+    "networking (sample text written for Reading Room)."
+)
+_OWN_DESCRIPTION = "A plain text knowledge base."
+
+
+def open_text(file: Path | None, description: str | None) -> KnowledgeBase:
+    """Open the text base on a file (the packaged sample when none is named) and read it."""
+    default = _OWN_DESCRIPTION if file else _SAMPLE_DESCRIPTION
+    service = TextService(TextFile(file or SAMPLE), description or default)
+    service.start()
+    return KnowledgeBase(
+        name="text",
+        server_name="kb-mcp",
+        title="Plain text",
+        instructions=(
+            "One plain text. Call get_kb_info to learn what it is about and how long it is, then "
+            "get_kb_content for all of it. There is no search: quote from the content."
+        ),
+        dialect=TextDialect(),
+        tools=_tools(service),
+        service=service,
+        sse=True,
+        stdio=True,
+    )
+
+
+def _tools(service: TextService) -> tuple[Tool, ...]:
+    async def get_kb_info(question: GetKbInfo, call: Call) -> KbAvailable | KbUnavailable:
+        """Tell what the text knowledge base is about, whether it can be read, how long it is and
+        when it changed. Returns no content: call get_kb_content for that.
+        """
+        return await service.info()
+
+    async def get_kb_content(question: GetKbContent, call: Call) -> KbContent:
+        """Return the whole text of the knowledge base, unmodified. It is not searched or cut: call
+        get_kb_info first when the length matters.
+        """
+        return await service.content()
+
+    return (
+        tool(get_kb_info, title="Describe the text"),
+        tool(get_kb_content, title="Read the whole text"),
+    )

@@ -1,0 +1,27 @@
+"""The `readingroom` command."""
+
+import click
+
+from readingroom import __version__
+from readingroom.commands.keys import keys
+from readingroom.commands.serve import serve
+from readingroom.commands.stdio import stdio
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="readingroom")
+def main() -> None:
+    """Official knowledge that AI agents can cite, over MCP.
+
+    \b
+      readingroom serve                         every base on http://127.0.0.1:8000
+      readingroom stdio text --file notes.txt   one base for a client that starts us
+      readingroom keys add NAME                 a key for one caller
+
+    Every setting is also an environment variable and a line of readingroom.toml in the data
+    directory; docs/settings.md lists them.
+    """
+
+
+for _verb in (serve, stdio, keys):
+    main.add_command(_verb)

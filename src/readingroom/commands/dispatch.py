@@ -1,0 +1,76 @@
+"""Runs a command here, or sends it to the process that owns the base's folder."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import httpx2
+
+from readingroom.core.errors import FolderInUse, OwnerRefused, OwnerUnreachable
+from readingroom.core.settings import Settings
+from readingroom.protocol.command import Command
+from readingroom.protocol.tool import Report
+from readingroom.server.admin import PREFIX
+from readingroom.server.catalogue import OFFERS, Offer
+from readingroom.storage.lock import FolderLock, Owner, owner_of
+
+# The commands an owner runs for others, by name. The text base writes nothing, so it has none.
+COMMANDS: dict[str, type[Command]] = {}
+
+
+async def dispatch(
+    command: Command,
+    settings: Settings,
+    report: Report,
+    offers: Mapping[str, Offer] = OFFERS,
+) -> dict[str, Any]:
+    """The command's result, as JSON, wherever it ran."""
+    lock = FolderLock(settings.data / command.base)
+    try:
+        lock.acquire()
+    except FolderInUse:
+        owner = owner_of(lock.path.parent)
+        if owner is None:  # it holds the folder but has not said where it answers
+            raise
+        return await _by_owner(command, owner, report)
+    try:
+        service = offers[command.base].open(settings).service
+        return (await command.run(service, report)).model_dump(mode="json")
+    finally:
+        lock.release()
+
+
+async def _by_owner(command: Command, owner: Owner, report: Report) -> dict[str, Any]:
+    headers = {"Authorization": f"Bearer {owner.key}"}
+    timeout = httpx2.Timeout(10, read=None)  # a long command is silent between its steps
+    try:
+        # Loopback needs no proxy, whatever the environment says.
+        async with (
+            httpx2.AsyncClient(timeout=timeout, trust_env=False) as client,
+            client.stream(
+                "POST",
+                f"{owner.url}{PREFIX}{command.name}",
+                content=command.model_dump_json(),
+                headers=headers,
+            ) as response,
+        ):
+            return await _result(response, report)
+    except httpx2.TransportError as error:
+        raise OwnerUnreachable(
+            f"The server at {owner.url} (process {owner.pid}) owns the folder but does not answer"
+        ) from error
+
+
+async def _result(response: httpx2.Response, report: Report) -> dict[str, Any]:
+    if response.status_code != 200:
+        refused = json.loads(await response.aread())["error"]
+        raise OwnerRefused(refused["code"], refused["message"], refused.get("hint", {}))
+    async for text in response.aiter_lines():
+        match json.loads(text):
+            case {"progress": step}:
+                await report(step["done"], step["total"], step["message"])
+            case {"error": told}:
+                raise OwnerRefused(told["code"], told["message"], told["hint"])
+            case {"result": dict(result)}:
+                return result
+    raise OwnerUnreachable("The server ended before the command did; run it again")

@@ -1,0 +1,50 @@
+"""`readingroom keys`: make, list and revoke named API keys."""
+
+from dataclasses import asdict
+
+import click
+
+from readingroom.commands.options import common, say
+from readingroom.core.settings import load
+from readingroom.storage.keys import KeyRing
+
+
+@click.group()
+def keys() -> None:
+    """Named API keys, for when one MCP_API_KEY is not enough.
+
+    Each caller gets a key of its own: it shows in the log as api_key:NAME, has its own rate limit
+    and sessions, and can be revoked while the server runs. Only a hash is kept.
+    """
+
+
+@keys.command()
+@click.argument("name")
+@common
+def add(name: str, data: str | None, as_json: bool) -> None:
+    """Make a key called NAME and print it, this once."""
+    secret = _ring(data).add(name)
+    note = f"{secret}\n\nThis is the only time it is shown. Send it as: Authorization: Bearer <key>"
+    say(as_json, {"name": name, "key": secret}, note)
+
+
+@keys.command("list")
+@common
+def list_keys(data: str | None, as_json: bool) -> None:
+    """Show every key's name and when it was made."""
+    found = _ring(data).keys()
+    lines = [f"{key.name:<24} {key.created_at}" for key in found]
+    say(as_json, {"keys": [asdict(key) for key in found]}, "\n".join(lines) or "There are no keys.")
+
+
+@keys.command()
+@click.argument("name")
+@common
+def revoke(name: str, data: str | None, as_json: bool) -> None:
+    """Revoke the key called NAME: its next request is refused."""
+    _ring(data).revoke(name)
+    say(as_json, {"name": name, "revoked": True}, f"Revoked {name}.")
+
+
+def _ring(data: str | None) -> KeyRing:
+    return KeyRing(load({"data": data}).data)

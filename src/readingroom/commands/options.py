@@ -1,0 +1,43 @@
+"""What every CLI verb shares: its common options, its settings, how it fails and how it speaks."""
+
+import json
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NoReturn
+
+import click
+
+from readingroom.core.errors import InvalidSetting, KnowledgeError
+
+Verb = Callable[..., Any]
+
+
+def common(verb: Verb) -> Verb:
+    """`--data` and `--json` for a verb, and its errors told on standard error."""
+
+    @click.option("--data", type=click.Path(), help="Data directory [READINGROOM_DATA].")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
+    @wraps(verb)
+    def wrapped(*args: Any, as_json: bool, **kwargs: Any) -> Any:
+        try:
+            return verb(*args, as_json=as_json, **kwargs)
+        except KnowledgeError as error:
+            fail(error, as_json)
+
+    return wrapped
+
+
+def fail(error: KnowledgeError, as_json: bool) -> NoReturn:
+    """End with the error: exit code 2 when a setting is wrong, else 1."""
+    if as_json:
+        told = {"code": error.code, "message": error.message, "hint": dict(error.hint)}
+        click.echo(json.dumps({"error": told}), err=True)
+    else:
+        click.echo(f"Error: {error.message}", err=True)
+    sys.exit(2 if isinstance(error, InvalidSetting) else 1)
+
+
+def say(as_json: bool, body: object, text: str) -> None:
+    """Print a result: its JSON for machines, a sentence for people."""
+    click.echo(json.dumps(body, ensure_ascii=False) if as_json else text)

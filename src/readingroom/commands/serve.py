@@ -1,0 +1,123 @@
+"""`readingroom serve`: one base or all of them over HTTP."""
+
+import json
+import os
+import secrets
+from contextlib import ExitStack
+from typing import Any
+
+import click
+
+from readingroom import __version__
+from readingroom.commands.options import common
+from readingroom.core.errors import UnsafeBind
+from readingroom.core.settings import Settings, load
+from readingroom.server.catalogue import ALL_PORT, OFFERS, Face, face_of, faces_of_all, open_bases
+
+
+@click.command()
+@click.argument("base", type=click.Choice(sorted(OFFERS)), required=False)
+@click.option("--host", help="Address to listen on [127.0.0.1].")
+@click.option("--port", type=int, help="Port to listen on [8000, or the base's own].")
+@click.option("--insecure", is_flag=True, default=None, help="Allow a public address with no key.")
+@click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
+@click.option("--file", "kb_file", type=click.Path(), help="The text base's file [KB_FILE].")
+@click.option("--log-level", help="debug, info, warning or error.")
+@common
+def serve(base: str | None, as_json: bool, **flags: Any) -> None:
+    """Serve BASE, or every base in one process.
+
+    \b
+      readingroom serve          all bases: /mcp has every tool, /text/mcp one base, and so on
+      readingroom serve text     that base alone, at /mcp, on the port of its contract
+
+    Without a key the server answers this machine only. Set MCP_API_KEY, or add keys with
+    `readingroom keys add`, before you serve others.
+    """
+    from readingroom.server.logging import configure
+    from readingroom.server.telemetry import start_tracing
+
+    settings = load(flags)
+    configure(settings.log_level)
+    flush = start_tracing(settings.otel_endpoint)
+    try:
+        _serve(base, settings, as_json)
+    finally:
+        flush()
+
+
+def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
+    from readingroom.commands.dispatch import COMMANDS
+    from readingroom.server.app import Ownership, build_app
+    from readingroom.server.auth import Gate
+    from readingroom.server.door import is_loopback
+    from readingroom.server.run import address_of, bind, run
+    from readingroom.storage.keys import KeyRing
+
+    gate = Gate(_secret(settings), KeyRing(settings.data))
+    if not (gate.closed or settings.insecure or is_loopback(settings.host)):
+        raise UnsafeBind(
+            f"{settings.host} can be reached by other machines and no key is set. Set MCP_API_KEY, "
+            "add a key with `readingroom keys add NAME`, or pass --insecure."
+        )
+    names = [base] if base else sorted(OFFERS)
+    port = OFFERS[base].port if base else ALL_PORT
+    listener = bind(settings.host, port if settings.port is None else settings.port)
+    address = address_of(listener)
+    with ExitStack() as held:
+        key = secrets.token_urlsafe(32)
+        owning = _take_folders(names, settings, address, key, held)
+        bases = open_bases(names, settings)
+        faces = (face_of(bases[0]),) if base else faces_of_all(bases)
+        app = build_app(faces, settings, gate, Ownership(key, COMMANDS) if owning else None)
+        shown = settings.public_url or address
+        announcement = _announcement(faces, shown, settings, gate.closed, as_json)
+        run(app, listener, settings.trusted_proxies, lambda: click.echo(announcement))
+
+
+def _secret(settings: Settings) -> str | None:
+    return settings.api_key.get_secret_value() if settings.api_key else None
+
+
+def _take_folders(
+    names: list[str], settings: Settings, url: str, key: str, held: ExitStack
+) -> bool:
+    """Own the folders of the bases that need it, for as long as `held` stands."""
+    from readingroom.storage.lock import FolderLock, Owner
+
+    locked = [name for name in names if OFFERS[name].folder_locked]
+    for name in locked:
+        lock = FolderLock(settings.data / name)
+        lock.acquire()
+        held.callback(lock.release)
+        lock.announce(Owner(url, key, os.getpid()))
+    return bool(locked)
+
+
+def _announcement(
+    faces: tuple[Face, ...], address: str, settings: Settings, locked: bool, as_json: bool
+) -> str:
+    from readingroom.server.landing import Pages, client_configuration
+
+    if as_json:
+        return json.dumps(Pages(faces, settings).addresses(address) | {"key_required": locked})
+    lines = [f"Reading Room {__version__} is answering on {address}", ""]
+    lines += [f"  {face.server_name:<14} {address}{face.path}/mcp{_also(face)}" for face in faces]
+    lines += [f"  {'index':<14} {address}/", "", f"  access: {_posture(settings, locked)}", ""]
+    lines += ["Paste this into your client's configuration (.mcp.json):", ""]
+    lines += [client_configuration(faces[0], address, locked), "", "Press Ctrl-C to stop."]
+    return "\n".join(lines)
+
+
+def _also(face: Face) -> str:
+    return f"   (SSE: {face.path}/sse)" if face.sse else ""
+
+
+def _posture(settings: Settings, locked: bool) -> str:
+    from readingroom.server.door import is_loopback
+
+    if locked:
+        return "every request but /health needs a key (Authorization: Bearer)"
+    if is_loopback(settings.host):
+        return "open, to this machine only (no key is set)"
+    return "OPEN TO EVERYBODY who can reach this address: no key is set (--insecure)"

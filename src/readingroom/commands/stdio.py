@@ -1,0 +1,36 @@
+"""`readingroom stdio`: one base over standard input and output, for a client that starts us."""
+
+import click
+
+from readingroom.commands.options import common
+from readingroom.core.settings import load
+from readingroom.server.catalogue import OFFERS
+
+
+@click.command()
+@click.argument("base", type=click.Choice(sorted(OFFERS)))
+@click.option("--file", "kb_file", type=click.Path(), help="The text base's file [KB_FILE].")
+@click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
+@click.option("--log-level", help="debug, info, warning or error.")
+@common
+def stdio(base: str, as_json: bool, **flags: str | bool | None) -> None:
+    """Serve BASE over standard input and output.
+
+    This is what a client's configuration names as its command; standard output belongs to the
+    protocol and the log goes to standard error.
+
+    \b
+      readingroom stdio text --file notes.txt
+    """
+    import anyio
+
+    from readingroom.server.catalogue import open_bases
+    from readingroom.server.logging import configure
+    from readingroom.server.stdio import serve_stdio
+
+    settings = load(flags)
+    configure(settings.log_level)
+    (opened,) = open_bases([base], settings)
+    if not opened.stdio:
+        raise click.UsageError(f"{base} is not served over stdio; use `readingroom serve {base}`")
+    anyio.run(serve_stdio, opened)

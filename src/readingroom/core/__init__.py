@@ -1,0 +1,1 @@
+"""Words every layer shares; imports nothing of ours."""

@@ -1,0 +1,13 @@
+"""The one place that asks what time it is."""
+
+from datetime import UTC, datetime
+
+
+def now() -> datetime:
+    """The current moment, in UTC."""
+    return datetime.now(UTC)
+
+
+def moment(seconds: float) -> datetime:
+    """A file's or a log record's timestamp as a moment in UTC, whole seconds kept."""
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,205 @@
+"""What can go wrong, once: every error a caller may be told.
+
+KnowledgeError                 code                  http
+├── InvalidArguments           invalid_arguments     422   an argument does not fit its question
+├── TextUnreadable             text_unreadable       503   the text base's file cannot be served
+├── Unauthorized               unauthorized          401   no key, a wrong key, a wrong scheme
+├── Misdirected                misdirected           421   a Host this server does not answer to
+├── ForbiddenOrigin            forbidden_origin      403   a web page we do not know is calling
+├── TooManySessions            too_many_sessions     503   every session of this face is in use
+├── RateLimited                rate_limited          429   this caller asks too often
+├── UnknownCommand             unknown_command       404   no such operator's command here
+├── FolderInUse                folder_in_use         409   another process owns a base's folder
+├── InvalidKeyName             invalid_key_name      422   a key's name is malformed
+├── KeyExists                  key_exists            409   a key of that name is there already
+├── KeyNotFound                key_not_found         404   no key of that name
+├── InvalidSetting             invalid_setting       500   a setting's value does not fit
+├── UnsafeBind                 unsafe_bind           500   an open server on a public address
+├── PortInUse                  port_in_use           500   another program listens there
+├── OwnerUnreachable           owner_unreachable     503   the process that owns a folder is silent
+├── OwnerRefused               (the owner's code)    500   the owner told an error, repeated here
+└── Internal                   internal              500   our fault; the log has the reason
+
+Services raise these; `server/mcp.py` and `server/problems.py` are the only places that catch them.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+_KINDS = {
+    401: "authentication",
+    403: "permission",
+    404: "not_found",
+    409: "conflict",
+    429: "rate_limit",
+    500: "internal",
+    503: "unavailable",
+}
+
+
+class KnowledgeError(Exception):
+    """An error told to the caller as it is: a stable code, a sentence, and what to do next."""
+
+    code: str
+    http_status: int
+
+    def __init__(self, message: str, **hint: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint: Mapping[str, Any] = hint
+
+    @property
+    def kind(self) -> str:
+        """The family a program may act on when it does not know the code."""
+        return _KINDS.get(self.http_status, "invalid_request")
+
+
+class InvalidArguments(KnowledgeError):
+    """An argument is missing, unknown, of the wrong type or out of bounds; each one is named."""
+
+    code = "invalid_arguments"
+    http_status = 422
+
+    def __init__(self, errors: list[dict[str, str]]) -> None:
+        told = "; ".join(f"{error['field']}: {error['message']}" for error in errors)
+        super().__init__(f"Invalid arguments: {told}", errors=errors)
+        self.errors = errors
+
+    @classmethod
+    def of(cls, failure: ValidationError) -> Self:
+        """What a model refused, field by field, without repeating what was sent."""
+        problems = failure.errors(include_url=False, include_input=False, include_context=False)
+        return cls(
+            [
+                {
+                    "field": ".".join(map(str, problem["loc"])) or "arguments",
+                    "message": problem["msg"],
+                }
+                for problem in problems
+            ]
+        )
+
+
+class TextUnreadable(KnowledgeError):
+    """The text base's file is missing, not UTF-8, too large, or cannot be read."""
+
+    code = "text_unreadable"
+    http_status = 503
+
+
+class Unauthorized(KnowledgeError):
+    """The request carries no key, a wrong key, or another scheme than Bearer."""
+
+    code = "unauthorized"
+    http_status = 401
+
+
+class Misdirected(KnowledgeError):
+    """The Host header names a server we are not; set READINGROOM_ALLOWED_HOSTS if we are."""
+
+    code = "misdirected"
+    http_status = 421
+
+
+class ForbiddenOrigin(KnowledgeError):
+    """A page of another origin is calling; set READINGROOM_ALLOWED_ORIGINS if it may."""
+
+    code = "forbidden_origin"
+    http_status = 403
+
+
+class TooManySessions(KnowledgeError):
+    """READINGROOM_MAX_SESSIONS sessions are open; one must end first."""
+
+    code = "too_many_sessions"
+    http_status = 503
+
+
+class RateLimited(KnowledgeError):
+    """This caller is over READINGROOM_RATE_LIMIT; `Retry-After` says when to come back."""
+
+    code = "rate_limited"
+    http_status = 429
+
+
+class UnknownCommand(KnowledgeError):
+    """The admin route knows no such command, or its base is not served here."""
+
+    code = "unknown_command"
+    http_status = 404
+
+
+class FolderInUse(KnowledgeError):
+    """Another process owns the base's folder in the data directory."""
+
+    code = "folder_in_use"
+    http_status = 409
+
+
+class InvalidKeyName(KnowledgeError):
+    """A key's name is 1 to 64 letters, digits, dots, dashes or underscores; `env` is taken."""
+
+    code = "invalid_key_name"
+    http_status = 422
+
+
+class KeyExists(KnowledgeError):
+    """A key of that name is there already; revoke it first, or choose another name."""
+
+    code = "key_exists"
+    http_status = 409
+
+
+class KeyNotFound(KnowledgeError):
+    """There is no key of that name; `readingroom keys list` shows those there are."""
+
+    code = "key_not_found"
+    http_status = 404
+
+
+class InvalidSetting(KnowledgeError):
+    """A flag, a variable or a line of readingroom.toml has a value that does not fit."""
+
+    code = "invalid_setting"
+    http_status = 500
+
+
+class UnsafeBind(KnowledgeError):
+    """No key is set, so only this machine may reach the server unless --insecure says otherwise."""
+
+    code = "unsafe_bind"
+    http_status = 500
+
+
+class PortInUse(KnowledgeError):
+    """Another program listens on that address; choose another with --port."""
+
+    code = "port_in_use"
+    http_status = 500
+
+
+class OwnerUnreachable(KnowledgeError):
+    """The process that owns the folder holds its lock but does not answer."""
+
+    code = "owner_unreachable"
+    http_status = 503
+
+
+class OwnerRefused(KnowledgeError):
+    """The process that ran the command told an error; its code and message are passed on."""
+
+    code = "owner_refused"
+    http_status = 500
+
+    def __init__(self, code: str, message: str, hint: Mapping[str, Any]) -> None:
+        super().__init__(message, **hint)
+        self.code = code
+
+
+class Internal(KnowledgeError):
+    """Something unexpected failed; the server's log has the reason under the request id."""
+
+    code = "internal"
+    http_status = 500

@@ -1,0 +1,172 @@
+"""Every setting, with where it may come from: a flag, the environment, readingroom.toml, a default.
+
+A flag beats the environment, which beats `readingroom.toml` in the data directory, which beats the
+default. This is the only module that reads the environment.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import platformdirs
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+
+from readingroom.core.errors import InvalidSetting
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+def _split(value: object) -> object:
+    """A list written the way an environment variable can hold it: `a, b`."""
+    if isinstance(value, str):
+        return tuple(item.strip() for item in value.split(",") if item.strip())
+    return value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
+
+
+def _setting(default: Any, env: str, description: str, **bounds: Any) -> Any:
+    return Field(default, description=description, json_schema_extra={"env": env}, **bounds)
+
+
+class Settings(BaseModel):
+    """What an operator can choose. Field names are the keys of `readingroom.toml`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    data: Path = _setting(
+        Path(),
+        "READINGROOM_DATA",
+        "Where everything is kept; by default the user's data directory.",
+    )
+    host: str = _setting("127.0.0.1", "READINGROOM_HOST", "The address to listen on.")
+    port: int | None = _setting(
+        None,
+        "READINGROOM_PORT",
+        "The port to listen on; by default 8000 for all bases, else the port of the contract.",
+        ge=0,
+        le=65535,
+    )
+    insecure: bool = _setting(
+        False,
+        "READINGROOM_INSECURE",
+        "Serve without any key on an address that other machines can reach.",
+    )
+    read_only: bool = _setting(False, "READINGROOM_READ_ONLY", "List no tool that writes.")
+    log_level: LogLevel = _setting(
+        "info", "READINGROOM_LOG_LEVEL", "How much to log: debug, info, warning or error."
+    )
+    api_key: SecretStr | None = _setting(
+        None, "MCP_API_KEY", "The key every request but /health must carry; empty means none."
+    )
+    allowed_hosts: Names = _setting(
+        (),
+        "READINGROOM_ALLOWED_HOSTS",
+        "Host names this server answers to, besides its own address and loopback.",
+    )
+    allowed_origins: Names = _setting(
+        (),
+        "READINGROOM_ALLOWED_ORIGINS",
+        "Origins of web pages that may call this server, besides loopback.",
+    )
+    public_url: str | None = _setting(
+        None,
+        "READINGROOM_PUBLIC_URL",
+        "The address clients use when a proxy stands in front, such as https://room.example.org.",
+        pattern=r"^https?://[^/\s]+$",
+    )
+    trusted_proxies: Names = _setting(
+        (),
+        "READINGROOM_TRUSTED_PROXIES",
+        "Addresses of proxies whose X-Forwarded-For is believed.",
+    )
+    rate_limit: int = _setting(
+        600, "READINGROOM_RATE_LIMIT", "Requests a minute for one caller; 0 means no limit.", ge=0
+    )
+    max_body_bytes: int = _setting(
+        4 * 1024 * 1024,
+        "READINGROOM_MAX_BODY_BYTES",
+        "The largest request body that is read.",
+        ge=1024,
+    )
+    max_sessions: int = _setting(
+        1000, "READINGROOM_MAX_SESSIONS", "Sessions open at once on one face.", ge=1
+    )
+    session_idle_seconds: float = _setting(
+        1800.0,
+        "READINGROOM_SESSION_IDLE_SECONDS",
+        "A session without a request for this long is ended.",
+        gt=0,
+        allow_inf_nan=False,
+    )
+    otel_endpoint: str | None = _setting(
+        None,
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "Where OpenTelemetry spans are sent (OTLP over HTTP); needs the `otel` extra.",
+    )
+    kb_file: Path | None = _setting(
+        None, "KB_FILE", "The text base's file; by default the packaged sample."
+    )
+    kb_description: str | None = _setting(
+        None,
+        "READINGROOM_KB_DESCRIPTION",
+        "What the text base says it holds.",
+        max_length=500,
+    )
+
+
+def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
+    """The settings in force. A flag that is None was not given; an empty variable is not set."""
+    variables = os.environ if environment is None else environment
+    given = {name: value for name, value in flags.items() if value is not None}
+    chosen = _from_environment(variables) | given
+    data = Path(chosen.get("data") or platformdirs.user_data_path("readingroom", appauthor=False))
+    written = _from_file(data / "readingroom.toml")
+    try:
+        return Settings.model_validate(written | chosen | {"data": data.expanduser().absolute()})
+    except ValidationError as error:
+        raise InvalidSetting(_told(error, written, given)) from error
+
+
+def variable(field: FieldInfo) -> str:
+    """The environment variable of a setting."""
+    extra = field.json_schema_extra
+    assert isinstance(extra, dict)
+    return str(extra["env"])
+
+
+def _from_environment(variables: Mapping[str, str]) -> dict[str, Any]:
+    names = {name: variable(field) for name, field in Settings.model_fields.items()}
+    return {name: variables[env] for name, env in names.items() if variables.get(env)}
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        written = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(f"{path}: cannot be read as TOML: {error}") from error
+    if "data" in written:
+        raise InvalidSetting(f"{path}: `data` cannot be set here: this file lies inside it")
+    return written
+
+
+def _told(error: ValidationError, written: Mapping[str, Any], flags: Mapping[str, Any]) -> str:
+    """Each bad value, named the way its author wrote it."""
+    return "; ".join(
+        f"{_origin(str(problem['loc'][0]), written, flags)}: {problem['msg']}"
+        for problem in error.errors()
+    )
+
+
+def _origin(name: str, written: Mapping[str, Any], flags: Mapping[str, Any]) -> str:
+    if name in flags:
+        return "--" + name.replace("_", "-")
+    if name in written:
+        return f"readingroom.toml: {name}"
+    return variable(Settings.model_fields[name])

@@ -1,0 +1,23 @@
+"""An operator's command on a base: the same object here and in the owner's process."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from readingroom.protocol.tool import Report
+
+
+class Command(BaseModel):
+    """Arguments as fields, the work in `run`. It travels to a live owner as JSON."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: ClassVar[str]
+    """Its name on the admin route: `policy.revise`."""
+    base: ClassVar[str]
+    """The base whose folder it needs."""
+
+    @abstractmethod
+    async def run(self, service: Any, report: Report) -> BaseModel:
+        """Do the work on the base's service, saying how far it has come."""

@@ -1,0 +1,33 @@
+"""A knowledge base as the server sees it: its contract's names, its transports, its tools."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from readingroom.protocol.dialects import Dialect
+from readingroom.protocol.tool import Tool
+
+
+@dataclass(frozen=True)
+class KnowledgeBase:
+    """One base, open and ready to be served under any face."""
+
+    name: str
+    """Its folder in the tree, in the data directory and in URLs: `text`."""
+    server_name: str
+    """The name its contract gives the server: `kb-mcp`."""
+    title: str
+    instructions: str
+    """What a model is told of the whole base before it sees a tool."""
+    dialect: Dialect
+    tools: tuple[Tool, ...]
+    service: Any
+    """What its commands are run against."""
+    stateful: bool = False
+    """Whether sessions are kept (progress during long calls); else each call stands alone."""
+    sse: bool = False
+    """Whether the older HTTP+SSE transport is offered too."""
+    stdio: bool = False
+    """Whether it can be served over standard input and output."""
+    furnish: Callable[[Any], None] | None = None
+    """Adds what is not a tool (resources, prompts) to the protocol server."""

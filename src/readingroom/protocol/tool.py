@@ -1,0 +1,125 @@
+"""A tool: a question model in, an answer model out, one coroutine between; no word of MCP in it."""
+
+import inspect
+import typing
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
+
+from readingroom.core.errors import InvalidArguments
+
+Schema = dict[str, Any]
+Report = Callable[[float, float | None, str | None], Awaitable[None]]
+
+
+class Question(BaseModel):
+    """What a tool may be asked: unknown arguments are refused, nothing is coerced."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Answer(BaseModel):
+    """What a tool answers: this model is its output schema, its documentation and its JSON."""
+
+    model_config = ConfigDict(frozen=True, serialize_by_alias=True, validate_by_name=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a tool may know of the call it answers, and how it says how far it has come."""
+
+    request_id: str
+    caller: str
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What a client may assume before it calls: the annotations of the protocol."""
+
+    read_only: bool = True
+    destructive: bool = False
+    idempotent: bool = True
+    open_world: bool = False
+
+
+Run = Callable[[Any, Call], Awaitable[Any]]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool of a base; `describe` is called at every listing, so it may name live values."""
+
+    name: str
+    title: str
+    describe: Callable[[], str]
+    question: type[Question]
+    answer: TypeAdapter[Any]
+    run: Run
+    hints: Hints = field(default_factory=Hints)
+
+    @cached_property
+    def input_schema(self) -> Schema:
+        return _plain(self.question.model_json_schema())
+
+    @cached_property
+    def output_schema(self) -> Schema:
+        """The answer's schema; a union of answers is still an object, as the protocol asks."""
+        schema = self.answer.json_schema(mode="serialization")
+        return _plain({"type": "object", **schema})
+
+    def ask(self, arguments: dict[str, Any]) -> Question:
+        """The arguments as a question, or an error that names every field that does not fit.
+
+        They pass through JSON so that strictness is JSON's: a date may be written as a string, a
+        number may not.
+        """
+        try:
+            return self.question.model_validate_json(to_json(arguments))
+        except ValidationError as error:
+            raise InvalidArguments.of(error) from error
+        except PydanticSerializationError as error:  # nested deeper than any question of ours
+            raise InvalidArguments(
+                [{"field": "arguments", "message": "nested too deep"}]
+            ) from error
+
+
+def tool(
+    run: Run,
+    *,
+    title: str,
+    hints: Hints | None = None,
+    describe: Callable[[], str] | None = None,
+) -> Tool:
+    """Make a tool of a coroutine: its name, its models and its docstring say the rest."""
+    types = typing.get_type_hints(run)
+    written = inspect.cleandoc(run.__doc__ or "")
+    question, _call, answer = types.values()
+    return Tool(
+        name=run.__name__,
+        title=title,
+        describe=describe or (lambda: written),
+        question=question,
+        answer=TypeAdapter(answer),
+        run=run,
+        hints=hints or Hints(),
+    )
+
+
+def _plain(schema: Schema) -> Schema:
+    """A schema without the titles and docstrings that Pydantic adds: an agent reads every byte."""
+    kept = {key: value for key, value in schema.items() if key != "title"}
+    if "properties" in kept:
+        kept["properties"] = {name: _plain(value) for name, value in kept["properties"].items()}
+    for key in ("anyOf", "oneOf", "allOf"):
+        if key in kept:
+            kept[key] = [_plain(part) for part in kept[key]]
+    if isinstance(kept.get("items"), dict):
+        kept["items"] = _plain(kept["items"])
+    if "$defs" in kept:
+        kept["$defs"] = {name: _plain(part) for name, part in kept["$defs"].items()}
+    return kept

@@ -1,0 +1,141 @@
+"""One Starlette app from a catalogue of faces: routes, checks, one lifespan."""
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from readingroom.core.settings import Settings
+from readingroom.protocol.command import Command
+from readingroom.server import admin
+from readingroom.server.auth import Gate
+from readingroom.server.catalogue import Face
+from readingroom.server.door import Door, Names, names_of
+from readingroom.server.landing import Pages
+from readingroom.server.limits import RateLimiter
+from readingroom.server.logging import log_call
+from readingroom.server.mcp import Recorder, mcp_server
+from readingroom.server.metrics import CONTENT_TYPE, Metrics
+from readingroom.server.problems import Problems, http_problem
+from readingroom.server.transports import SessionRules, Sse, StreamableHttp
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """What commands this process runs for others, and the key that proves they may ask."""
+
+    key: str
+    commands: Mapping[str, type[Command]]
+
+
+def build_app(
+    faces: tuple[Face, ...],
+    settings: Settings,
+    gate: Gate,
+    ownership: Ownership | None = None,
+) -> Starlette:
+    """The whole HTTP server. Build one per process: its session managers run only once."""
+    metrics = Metrics()
+    names = names_of(settings)
+    rules = _rules(settings, names)
+    pages = Pages(faces, settings)
+    rooms = [_Room(face, rules, pages, [log_call, metrics.count]) for face in faces]
+    routes: list[BaseRoute] = [
+        Route("/", pages.index),
+        Route("/health", _health),
+        Route("/metrics", partial(_metrics, metrics)),
+        *(route for room in rooms for route in room.routes()),
+    ]
+    if ownership:
+        routes.append(_admin_route(faces, ownership, settings.max_body_bytes))
+    app = Starlette(
+        routes=routes,
+        middleware=[
+            Middleware(Problems),
+            Middleware(
+                Door,
+                names=names,
+                gate=gate,
+                limiter=RateLimiter(settings.rate_limit),
+                open_prefix=admin.PREFIX,
+            ),
+        ],
+        exception_handlers={HTTPException: http_problem},
+        lifespan=partial(_lifespan, rooms),
+    )
+    app.router.redirect_slashes = False  # a path is what it is, also to the door
+    return app
+
+
+class _Room:
+    """One face's server behind its transports."""
+
+    def __init__(
+        self, face: Face, rules: SessionRules, pages: Pages, recorders: Sequence[Recorder]
+    ) -> None:
+        server = mcp_server(face, recorders)
+        self._path = face.path
+        self.http = StreamableHttp(server, face.stateful, rules, partial(pages.face, face))
+        self._sse = Sse(server, face.path, rules) if face.sse else None
+
+    def routes(self) -> list[BaseRoute]:
+        routes: list[BaseRoute] = [Route(f"{self._path}/mcp", self.http)]
+        if self._sse:
+            stream, messages = _App(self._sse.stream), _App(self._sse.messages)
+            routes.append(Route(f"{self._path}/sse", stream, methods=["GET"]))
+            routes.append(Route(f"{self._path}/messages/", messages, methods=["POST"]))
+        return routes
+
+
+class _App:
+    """Says that a method is an ASGI app: Starlette takes a bare one for a request handler."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+
+@contextlib.asynccontextmanager
+async def _lifespan(rooms: Sequence[_Room], app: Starlette) -> AsyncIterator[None]:
+    async with contextlib.AsyncExitStack() as running:
+        for room in rooms:
+            await running.enter_async_context(room.http.manager.run())
+        yield
+
+
+def _rules(settings: Settings, names: Names) -> SessionRules:
+    return SessionRules(
+        security=TransportSecuritySettings(
+            allowed_hosts=list(names.hosts), allowed_origins=list(names.origins)
+        ),
+        most=settings.max_sessions,
+        idle_seconds=settings.session_idle_seconds,
+        max_body_bytes=settings.max_body_bytes,
+    )
+
+
+def _admin_route(faces: tuple[Face, ...], ownership: Ownership, max_body_bytes: int) -> Route:
+    services = {base.name: base.service for face in faces for base in face.bases}
+    endpoint = admin.Admin(ownership.commands, services, ownership.key)
+    return Route(
+        admin.PREFIX + "{command}", endpoint.run, methods=["POST"], max_body_size=max_body_bytes
+    )
+
+
+async def _health(request: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+async def _metrics(metrics: Metrics, request: Request) -> Response:
+    return Response(metrics.page(), media_type=CONTENT_TYPE)

@@ -1,0 +1,96 @@
+"""Which bases there are, and the faces under which they are served."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from readingroom.core.settings import Settings
+from readingroom.protocol.dialects import Dialect
+from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.protocol.tool import Tool
+
+ALL_NAME = "reading-room"
+ALL_PORT = 8000
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A base that can be opened: what must be known of it before it is."""
+
+    port: int
+    """The port of its contract, when it is served alone."""
+    open: Callable[[Settings], KnowledgeBase]
+    folder_locked: bool = False
+    """Whether its folder in the data directory belongs to one process at a time."""
+
+
+# Openers import their base when called: a server of one base does not pay for another's libraries.
+def _text(settings: Settings) -> KnowledgeBase:
+    from readingroom.bases.text.tools import open_text
+
+    return open_text(settings.kb_file, settings.kb_description)
+
+
+OFFERS = {"text": Offer(3001, _text)}
+
+
+def open_bases(
+    names: Iterable[str], settings: Settings, offers: Mapping[str, Offer] = OFFERS
+) -> tuple[KnowledgeBase, ...]:
+    """Open these bases; read-only ones have no tool that writes."""
+    bases = tuple(offers[name].open(settings) for name in names)
+    return tuple(map(_reading_only, bases)) if settings.read_only else bases
+
+
+def _reading_only(base: KnowledgeBase) -> KnowledgeBase:
+    return replace(base, tools=tuple(tool for tool in base.tools if tool.hints.read_only))
+
+
+@dataclass(frozen=True)
+class Face:
+    """A server as clients see it: a name, a place in the URL space, the tools of some bases."""
+
+    server_name: str
+    title: str
+    path: str
+    """What stands before `/mcp`: empty for the whole process, `/text` for one base of several."""
+    instructions: str
+    bases: tuple[KnowledgeBase, ...]
+    stateful: bool
+    sse: bool
+
+    @property
+    def shelf(self) -> dict[str, tuple[Tool, Dialect]]:
+        """Every tool by name, sorted, with the dialect its errors are told in."""
+        tools = [(tool, base.dialect) for base in self.bases for tool in base.tools]
+        return {tool.name: (tool, dialect) for tool, dialect in sorted(tools, key=_by_name)}
+
+
+def face_of(base: KnowledgeBase, path: str = "") -> Face:
+    """One base, as its contract names it."""
+    return Face(
+        server_name=base.server_name,
+        title=base.title,
+        path=path,
+        instructions=base.instructions,
+        bases=(base,),
+        stateful=base.stateful,
+        sse=base.sse,
+    )
+
+
+def faces_of_all(bases: tuple[KnowledgeBase, ...]) -> tuple[Face, ...]:
+    """Every tool under one roof, and each base under its own name beside it."""
+    whole = Face(
+        server_name=ALL_NAME,
+        title="Reading Room",
+        path="",
+        instructions="\n\n".join(f"{base.title}: {base.instructions}" for base in bases),
+        bases=bases,
+        stateful=True,
+        sse=False,
+    )
+    return (whole, *(face_of(base, f"/{base.name}") for base in bases))
+
+
+def _by_name(shelved: tuple[Tool, Dialect]) -> str:
+    return shelved[0].name

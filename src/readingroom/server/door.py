@@ -1,0 +1,121 @@
+"""What every HTTP request passes before it reaches a room: Host, Origin, key, rate limit."""
+
+import ipaddress
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from readingroom.core.errors import ForbiddenOrigin, Misdirected, Unauthorized
+from readingroom.core.settings import Settings
+from readingroom.server.auth import Gate, client_ip
+from readingroom.server.limits import RateLimiter
+
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_HEALTH = ("/health", b"/health")
+
+
+@dataclass(frozen=True)
+class Names:
+    """The Host and Origin values this server answers to; `name:*` stands for any port."""
+
+    hosts: tuple[str, ...]
+    origins: tuple[str, ...]
+
+
+def names_of(settings: Settings) -> Names:
+    """Loopback, our own address, the public one, and what the operator added."""
+    own = [*_LOOPBACK, *_bracketed(settings.host), *settings.allowed_hosts]
+    if settings.public_url:
+        own.append(urlsplit(settings.public_url).netloc)
+    hosts = tuple(dict.fromkeys(_any_port(host.lower() for host in own)))
+    origins = [f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")]
+    return Names(hosts, (*origins, *(origin.lower() for origin in settings.allowed_origins)))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Door:
+    """Refuses what may not come in; the SDK's user in the scope tells the rooms who did."""
+
+    def __init__(
+        self, app: ASGIApp, names: Names, gate: Gate, limiter: RateLimiter, open_prefix: str
+    ) -> None:
+        self._app = app
+        self._names = names
+        self._gate = gate
+        self._limiter = limiter
+        self._open_prefix = open_prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not _is_health(scope):
+            self._check_names(Headers(scope=scope))
+            self._check_caller(scope)
+        await self._app(scope, receive, send)
+
+    def _check_names(self, headers: Headers) -> None:
+        host = headers.get("host", "")
+        if not _matches(host.lower(), self._names.hosts):
+            raise Misdirected(
+                f"This server does not answer to the host {host[:100]!r}; "
+                "the operator can add it with READINGROOM_ALLOWED_HOSTS"
+            )
+        origin = headers.get("origin")
+        if origin is not None and not _matches(origin.lower(), self._names.origins):
+            raise ForbiddenOrigin(
+                f"Pages of {origin[:100]!r} may not call this server; "
+                "the operator can add them with READINGROOM_ALLOWED_ORIGINS"
+            )
+
+    def _check_caller(self, scope: Scope) -> None:
+        # The admin route asks for a key of its own (server/admin.py).
+        if scope["path"].startswith(self._open_prefix):
+            return
+        address = f"ip:{client_ip(scope)}"
+        try:
+            user = self._gate.user(scope)
+        except Unauthorized:
+            self._limiter.spend(address)  # guessing keys is counted too
+            raise
+        self._limiter.spend(f"key:{user.username}" if user else address)
+        if user:
+            scope["user"] = user
+
+
+def _is_health(scope: Scope) -> bool:
+    """The one path that is always open, matched exactly, also as it stood on the wire."""
+    return (scope["path"], scope.get("raw_path", _HEALTH[1])) == _HEALTH
+
+
+def _matches(value: str, allowed: Collection[str]) -> bool:
+    if value in allowed:
+        return True
+    name, colon, port = value.rpartition(":")
+    return bool(colon) and port.isdecimal() and f"{name}:*" in allowed
+
+
+def _any_port(hosts: Iterable[str]) -> Iterable[str]:
+    """A name without a port stands for itself and for every port of it."""
+    for host in hosts:
+        yield host
+        if not host.rpartition("]")[2].count(":"):
+            yield f"{host}:*"
+
+
+def _bracketed(host: str) -> list[str]:
+    """The address we listen on as a Host header writes it; a wildcard address is nobody's name."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return [host]
+    if address.is_unspecified:
+        return []
+    return [f"[{host}]" if address.version == 6 else host]

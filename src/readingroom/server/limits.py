@@ -1,0 +1,38 @@
+"""How much one caller may ask: a bucket of requests that refills as time passes."""
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from readingroom.core.errors import RateLimited
+
+_MOST_CALLERS = 10_000  # beyond this the caller unseen for longest is forgotten
+
+
+class RateLimiter:
+    """Allows each caller `per_minute` requests a minute, as many as that at once."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._capacity = float(per_minute)
+        self._per_second = per_minute / 60
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def spend(self, caller: str) -> None:
+        """Count one request, or say when the next one is welcome."""
+        if not self._capacity:
+            return
+        now = self._clock()
+        left, seen = self._buckets.pop(caller, (self._capacity, now))
+        left = min(self._capacity, left + (now - seen) * self._per_second)
+        if left < 1:
+            self._keep(caller, left, now)
+            wait = math.ceil((1 - left) / self._per_second)
+            raise RateLimited(f"Too many requests; try again in {wait} s", retry_after=wait)
+        self._keep(caller, left - 1, now)
+
+    def _keep(self, caller: str, left: float, now: float) -> None:
+        self._buckets[caller] = (left, now)
+        if len(self._buckets) > _MOST_CALLERS:
+            self._buckets.popitem(last=False)

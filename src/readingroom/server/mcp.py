@@ -1,0 +1,171 @@
+"""Lists and calls the tools of a face: validation, the one `except`, the answer twice the same."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import mcp_types as wire
+from mcp.server import CacheHint, Server, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+
+from readingroom import __version__
+from readingroom.core import ids
+from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
+from readingroom.protocol.dialects import Dialect, ToldError
+from readingroom.protocol.tool import Call, Tool
+from readingroom.server.catalogue import Face
+from readingroom.server.logging import CallRecord
+
+logger = logging.getLogger(__name__)
+
+Context = ServerRequestContext[Any, Any]
+Recorder = Callable[[CallRecord], None]
+
+# A listing changes only when a base's live values do; a minute old is fresh enough for anybody.
+_LISTING = CacheHint(ttl_ms=60_000, scope="public")
+
+
+def mcp_server(face: Face, recorders: Sequence[Recorder]) -> Server[Any]:
+    """The protocol server of a face, for any transport."""
+    desk = _Desk(face, recorders)
+    server: Server[Any] = Server(
+        face.server_name,
+        version=__version__,
+        title=face.title,
+        instructions=face.instructions,
+        cache_hints={"tools/list": _LISTING},
+        get_tool_input_schema=desk.input_schema,
+        on_list_tools=desk.list_tools,
+        on_call_tool=desk.call_tool,
+    )
+    for base in face.bases:
+        if base.furnish:
+            base.furnish(server)
+    return server
+
+
+class _Desk:
+    """Answers `tools/list` and `tools/call` for one face."""
+
+    def __init__(self, face: Face, recorders: Sequence[Recorder]) -> None:
+        self._shelf = face.shelf
+        self._recorders = recorders
+
+    def input_schema(self, name: str) -> dict[str, Any] | None:
+        shelved = self._shelf.get(name)
+        return shelved[0].input_schema if shelved else None
+
+    async def list_tools(
+        self, context: Context, params: wire.PaginatedRequestParams | None
+    ) -> wire.ListToolsResult:
+        return wire.ListToolsResult(tools=[_listed(tool) for tool, _ in self._shelf.values()])
+
+    async def call_tool(
+        self, context: Context, params: wire.CallToolRequestParams
+    ) -> wire.CallToolResult:
+        call = _call(context)
+        known = self._shelf.get(params.name)
+        with self._recorded(params.name if known else "unknown", call) as record:
+            if known is None:
+                record.error_code = "unknown_tool"
+                raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
+            result = await _answer(*known, params.arguments or {}, call, record)
+            record.answer_chars = _length(result)
+            return result
+
+    @contextmanager
+    def _recorded(self, tool_name: str, call: Call) -> Iterator[CallRecord]:
+        # What never comes to an answer or an error was cancelled by its caller.
+        record = CallRecord(tool_name, call.request_id, call.caller, error_code="cancelled")
+        started = time.perf_counter()
+        try:
+            yield record
+        finally:
+            record.duration_ms = round((time.perf_counter() - started) * 1000, 3)
+            record.result_status = "error" if record.error_code else "ok"
+            for remember in self._recorders:
+                remember(record)
+
+
+async def _answer(
+    tool: Tool, dialect: Dialect, arguments: dict[str, Any], call: Call, record: CallRecord
+) -> wire.CallToolResult:
+    """A tool's answer, or its error in the base's dialect. Nothing else leaves a tool."""
+    try:
+        answer = await tool.run(tool.ask(arguments), call)
+        result = _rendered(tool, answer)
+        record.error_code = None
+        return result
+    except Exception as failure:
+        error = _knowledge_error(failure, call)
+        record.error_code = error.code
+        if dialect.arguments_are_params and isinstance(error, InvalidArguments):
+            raise MCPError(
+                wire.INVALID_PARAMS, error.message, data={"errors": error.errors}
+            ) from error
+        return _told(dialect.tell(error, call.request_id))
+
+
+def _rendered(tool: Tool, answer: Any) -> wire.CallToolResult:
+    """The answer as structured content and, the same JSON, as the one text item."""
+    if isinstance(answer, wire.CallToolResult):  # more than JSON: the image of a page, say
+        return answer
+    return wire.CallToolResult(
+        content=[wire.TextContent(text=tool.answer.dump_json(answer).decode())],
+        structured_content=tool.answer.dump_python(answer, mode="json"),
+    )
+
+
+def _told(error: ToldError) -> wire.CallToolResult:
+    return wire.CallToolResult(
+        content=[wire.TextContent(text=text) for text in error.texts],
+        structured_content=dict(error.body) if error.body is not None else None,
+        is_error=True,
+        _meta=dict(error.meta) or None,
+    )
+
+
+def _knowledge_error(failure: Exception, call: Call) -> KnowledgeError:
+    if isinstance(failure, KnowledgeError):
+        return failure
+    logger.error(
+        "unexpected failure in a tool",
+        exc_info=failure,
+        extra={"fields": {"request_id": call.request_id}},
+    )
+    return Internal(f"Something went wrong on our side. Request id: {call.request_id}")
+
+
+def _listed(tool: Tool) -> wire.Tool:
+    hints = tool.hints
+    return wire.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.describe(),
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        annotations=wire.ToolAnnotations(
+            title=tool.title,
+            read_only_hint=hints.read_only,
+            destructive_hint=hints.destructive,
+            idempotent_hint=hints.idempotent,
+            open_world_hint=hints.open_world,
+        ),
+    )
+
+
+def _call(context: Context) -> Call:
+    """Who is calling, under which request id: from the HTTP request, or alone over stdio."""
+    report = context.session.report_progress
+    if context.request is None:
+        return Call(ids.request_id(), "anonymous", report)
+    scope = context.request.scope
+    user = scope.get("user")
+    caller = f"api_key:{user.username}" if user else "anonymous"
+    return Call(scope["state"]["request_id"], caller, report)
+
+
+def _length(result: wire.CallToolResult) -> int:
+    return sum(len(item.text) for item in result.content if isinstance(item, wire.TextContent))

@@ -1,0 +1,66 @@
+"""Runs the app on a socket until Ctrl-C, and leaves within two seconds."""
+
+import signal
+import socket
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from readingroom.core.errors import PortInUse
+
+_GRACE_SECONDS = 1  # for calls in progress; event streams are closed at once
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Take the address before anything is started, so that a busy port costs nothing."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except (OSError, OverflowError) as error:
+        raise PortInUse(
+            f"Cannot listen on {host}:{port}: {error}. Choose another port with --port."
+        ) from error
+
+
+def address_of(listener: socket.socket) -> str:
+    """Where a client on this machine finds the listener."""
+    host, port = listener.getsockname()[:2]
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
+
+
+def run(
+    app: ASGIApp, listener: socket.socket, trusted: tuple[str, ...], ready: Callable[[], None]
+) -> None:
+    """Serve until a signal; `ready` is called once requests are answered."""
+    config = uvicorn.Config(
+        app,
+        http="h11",  # refuses the malformed headers that the 2026-07-28 wire forbids
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(trusted),
+        forwarded_allow_ips=list(trusted),
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    _Server(config, ready).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn, but a signal is a wish to end, not a failure: the process exits with 0."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True

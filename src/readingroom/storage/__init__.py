@@ -1,0 +1,1 @@
+"""What is kept on disk: keys, locks and, later, chunks and registries."""

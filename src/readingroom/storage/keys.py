@@ -1,0 +1,99 @@
+"""Named API keys: hashed, in one SQLite table, added and revoked beside a running server."""
+
+import hashlib
+import re
+import secrets
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from readingroom.core import clock
+from readingroom.core.errors import InvalidKeyName, KeyExists, KeyNotFound
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_RESERVED = "env"  # the id under which MCP_API_KEY appears in logs and sessions
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS api_keys (
+    name TEXT PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
+    created_at TEXT NOT NULL
+) STRICT
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key as it may be shown: never the secret, which nobody but its holder knows."""
+
+    name: str
+    created_at: str
+
+
+class KeyRing:
+    """The keys of one data directory; the file appears with the first of them."""
+
+    def __init__(self, data: Path) -> None:
+        self.path = data / "keys.db"
+        self._reader: sqlite3.Connection | None = None
+
+    def add(self, name: str) -> str:
+        """Make a key and return its secret, this once."""
+        if not _NAME.fullmatch(name) or name == _RESERVED:
+            raise InvalidKeyName(
+                f"{name!r} cannot name a key: use 1 to 64 letters, digits, '.', '-' or '_', "
+                f"starting with a letter or digit, and not {_RESERVED!r}"
+            )
+        secret = "rr_" + secrets.token_urlsafe(32)
+        row = (name, _digest(secret), clock.now().isoformat(timespec="seconds"))
+        with closing(self._writer()) as db, db:
+            try:
+                db.execute("INSERT INTO api_keys VALUES (?, ?, ?)", row)
+            except sqlite3.IntegrityError as error:
+                raise KeyExists(f"There is a key named {name!r} already") from error
+        return secret
+
+    def keys(self) -> list[Key]:
+        """Every key, by name."""
+        rows = self._read("SELECT name, created_at FROM api_keys ORDER BY name")
+        return [Key(*row) for row in rows]
+
+    def revoke(self, name: str) -> None:
+        """Forget a key: its next request is refused."""
+        with closing(self._writer()) as db, db:
+            if db.execute("DELETE FROM api_keys WHERE name = ?", (name,)).rowcount == 0:
+                raise KeyNotFound(f"There is no key named {name!r}")
+
+    def holder(self, secret: str) -> str | None:
+        """The name of the key this secret belongs to.
+
+        Looked up by hash: what the time of an index lookup tells of a SHA-256 digest is nothing
+        about the secret.
+        """
+        rows = self._read("SELECT name FROM api_keys WHERE hash = ?", _digest(secret))
+        return rows[0][0] if rows else None
+
+    def any(self) -> bool:
+        """Whether there is a key at all."""
+        return bool(self._read("SELECT 1 FROM api_keys LIMIT 1"))
+
+    def _writer(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.touch(mode=0o600)
+        db = sqlite3.connect(self.path, timeout=10)
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute(_SCHEMA)
+        return db
+
+    def _read(self, sql: str, *values: object) -> list[tuple[str, ...]]:
+        if self._reader is None:
+            if not self.path.exists():
+                return []
+            self._reader = sqlite3.connect(self.path, timeout=10, isolation_level=None)
+            self._reader.execute(_SCHEMA)  # the first writer may be between the file and the table
+        return self._reader.execute(sql, values).fetchall()
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()

@@ -1,0 +1,58 @@
+"""What every test may use: the shared data when it is there, and one plugin for async tests."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kit import Served, serving
+
+SHARED = Path(__file__).parents[2] / "shared" / "data"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests on shared data where there is none, and say so."""
+    if SHARED.is_dir():
+        return
+    without = [item for item in items if not item.get_closest_marker("data")]
+    left_out = [item for item in items if item.get_closest_marker("data")]
+    if left_out:
+        items[:] = without
+        config.hook.pytest_deselected(items=left_out)
+        config.stash[_LEFT_OUT] = len(left_out)
+
+
+_LEFT_OUT = pytest.StashKey[int]()
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    left_out = config.stash.get(_LEFT_OUT, 0)
+    if left_out:
+        terminalreporter.write_line(f"{left_out} tests on shared data left out: no {SHARED}")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    return SHARED
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """`readingroom serve`, a real process, with every base and no key."""
+    with serving(data=tmp_path_factory.mktemp("data")) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def locked_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The same with MCP_API_KEY set to `sesame`."""
+    data = tmp_path_factory.mktemp("data")
+    with serving(data=data, env={"MCP_API_KEY": "sesame"}) as served:
+        yield served
