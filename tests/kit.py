@@ -15,6 +15,14 @@ import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
+from starlette.applications import Starlette
+
+from readingroom.core.settings import load
+from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.server.app import build_app
+from readingroom.server.auth import Gate
+from readingroom.server.catalogue import face_of
+from readingroom.storage.keys import KeyRing
 
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
@@ -131,3 +139,32 @@ def body(result: Any) -> Any:
     (item,) = result.content
     assert json.loads(item.text) == result.structured_content
     return result.structured_content
+
+
+@contextlib.asynccontextmanager
+async def in_process(
+    app: Starlette, url: str = "http://127.0.0.1"
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """An HTTP client on an app that lives in this process, its lifespan entered."""
+    transport = httpx2.ASGITransport(app, client=("127.0.0.1", 50000))
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(transport=transport, base_url=url) as web,
+    ):
+        yield web
+
+
+def app_of(*bases: KnowledgeBase, data: Path, **settings: Any) -> Starlette:
+    """The app that serves these bases, the first one at `/mcp`."""
+    chosen = load({"data": data, **settings}, {})
+    key = chosen.api_key.get_secret_value() if chosen.api_key else None
+    first, *rest = bases
+    faces = (face_of(first), *(face_of(base, f"/{base.name}") for base in rest))
+    return build_app(faces, chosen, Gate(key, KeyRing(data)))
+
+
+def rpc(method: str, params: dict[str, Any] | None = None, id: int = 1) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params or {}}
+
+
+POST = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}

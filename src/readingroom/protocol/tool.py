@@ -58,7 +58,8 @@ class Tool:
     title: str
     describe: Callable[[], str]
     question: type[Question]
-    answer: TypeAdapter[Any]
+    answer: TypeAdapter[Any] | None
+    """None for a tool that answers in the protocol's own content, such as an image."""
     run: Run
     hints: Hints = field(default_factory=Hints)
 
@@ -67,10 +68,11 @@ class Tool:
         return _plain(self.question.model_json_schema())
 
     @cached_property
-    def output_schema(self) -> Schema:
+    def output_schema(self) -> Schema | None:
         """The answer's schema; a union of answers is still an object, as the protocol asks."""
-        schema = self.answer.json_schema(mode="serialization")
-        return _plain({"type": "object", **schema})
+        if self.answer is None:
+            return None
+        return _plain({"type": "object", **self.answer.json_schema(mode="serialization")})
 
     def ask(self, arguments: dict[str, Any]) -> Question:
         """The arguments as a question, or an error that names every field that does not fit.
@@ -104,10 +106,15 @@ def tool(
         title=title,
         describe=describe or (lambda: written),
         question=question,
-        answer=TypeAdapter(answer),
+        answer=TypeAdapter(answer) if _is_answer(answer) else None,
         run=run,
         hints=hints or Hints(),
     )
+
+
+def _is_answer(kind: Any) -> bool:
+    members = typing.get_args(kind) or (kind,)
+    return all(isinstance(member, type) and issubclass(member, Answer) for member in members)
 
 
 def _plain(schema: Schema) -> Schema:

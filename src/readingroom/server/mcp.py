@@ -71,6 +71,9 @@ class _Desk:
             if known is None:
                 record.error_code = "unknown_tool"
                 raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
+            if "input_responses" in params.model_fields_set and params.input_responses is None:
+                record.error_code = "invalid_arguments"
+                raise MCPError(wire.INVALID_PARAMS, "Invalid params: inputResponses: null")
             result = await _answer(*known, params.arguments or {}, call, record)
             record.answer_chars = _length(result)
             return result
@@ -99,6 +102,9 @@ async def _answer(
         record.error_code = None
         return result
     except Exception as failure:
+        if isinstance(failure, MCPError):  # a tool that speaks for the protocol itself
+            record.error_code = "protocol"
+            raise
         error = _knowledge_error(failure, call)
         record.error_code = error.code
         if dialect.arguments_are_params and isinstance(error, InvalidArguments):
@@ -110,7 +116,8 @@ async def _answer(
 
 def _rendered(tool: Tool, answer: Any) -> wire.CallToolResult:
     """The answer as structured content and, the same JSON, as the one text item."""
-    if isinstance(answer, wire.CallToolResult):  # more than JSON: the image of a page, say
+    if tool.answer is None:
+        assert isinstance(answer, wire.CallToolResult)
         return answer
     return wire.CallToolResult(
         content=[wire.TextContent(text=tool.answer.dump_json(answer).decode())],

@@ -1,0 +1,131 @@
+# Reading Room's commands. Each sets up what it needs on a fresh machine; `make` alone lists them.
+
+PYTHON ?= python3
+BIN    := .venv/bin
+PIP     = $(BIN)/pip --disable-pip-version-check
+
+# Minutes that each part of `make test` may take, 25 in all.
+setup.minutes       := 4
+format.minutes      := 1
+lint.minutes        := 1
+types.minutes       := 2
+imports.minutes     := 1
+docs-check.minutes  := 1
+licences.minutes    := 1
+sbom.minutes        := 1
+pytest.minutes      := 8
+conformance.minutes := 5
+
+PART = @$(BIN)/python .ci/part $@ $($@.minutes)
+
+.DEFAULT_GOAL := help
+# The parts share one machine and one screen, and the first failure should be the last thing on it.
+.NOTPARALLEL:
+.PHONY: help serve test check bench docs lock clean setup \
+        format lint types imports docs-check licences sbom pytest conformance
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+serve: .venv/project.stamp ## start the server; flags in ARGS="--port 8080"
+	@$(BIN)/readingroom serve $(ARGS)
+
+test: setup check pytest conformance ## everything CI checks
+
+check: format lint types imports docs-check licences sbom ## what needs no test run: style, types, layers, docs, licences, SBOM
+
+bench: .venv/dev.stamp ## measure
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+docs: .venv/dev.stamp ## write the generated pages of docs/ anew
+	@$(BIN)/python scripts/docs.py
+
+clean: ## remove everything that make made
+	rm -rf .venv build dist tests/node/node_modules .coverage .hypothesis \
+	    .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- the parts of `make test` ---
+
+setup: .venv/bin/python
+	$(PART) $(MAKE) -s .venv/dev.stamp tests/node/node_modules/.stamp
+
+format: .venv/dev.stamp
+	$(PART) $(BIN)/ruff format --check .
+
+lint: .venv/dev.stamp
+	$(PART) $(BIN)/ruff check .
+
+types: .venv/dev.stamp
+	$(PART) $(BIN)/mypy
+
+imports: .venv/dev.stamp
+	$(PART) $(BIN)/lint-imports --no-logo
+
+docs-check: .venv/dev.stamp
+	$(PART) $(BIN)/python scripts/docs.py --check
+
+licences: .venv/dev.stamp
+	$(PART) $(BIN)/python scripts/licences.py
+
+sbom: .venv/dev.stamp
+	@mkdir -p build
+	$(PART) $(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+	    --validate --of JSON -o build/sbom.json $(BIN)/python
+
+pytest: .venv/dev.stamp tests/node/node_modules/.stamp
+	$(PART) $(BIN)/pytest --cov
+
+conformance: .venv/dev.stamp tests/node/node_modules/.stamp ## the official MCP conformance suite
+	$(PART) $(BIN)/python -m tests.conformance.run
+
+# --- what they stand on ---
+
+# $(call need,COMMAND THAT SUCCEEDS WHEN IT IS THERE,DEBIAN PACKAGES,NAME)
+define need
+	@{ $(1); } >/dev/null 2>&1 || { \
+	    if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	        echo "Installing $(2)"; export DEBIAN_FRONTEND=noninteractive; apt-get update -qq && \
+	        apt-get install -y -qq --no-install-recommends $(2) >/dev/null; \
+	    else \
+	        echo "Reading Room needs $(3). Please install it (Debian and Ubuntu: apt-get install $(2))." >&2; exit 1; \
+	    fi; }
+endef
+
+.venv/bin/python:
+	$(call need,$(PYTHON) -c 'import ensurepip',python3 python3-venv,Python 3.11 or later with its venv module)
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Reading Room needs Python 3.11 or later; $(PYTHON) is %d.%d. Name another with: make PYTHON=python3.12" % sys.version_info[:2])'
+	@$(PYTHON) -m venv --clear .venv
+
+# -qq throughout: errors still show, and a machine's own pip settings may warn once per package.
+.venv/runtime.stamp: requirements.lock | .venv/bin/python
+	@echo "Installing what requirements.lock names into .venv"
+	@$(PIP) install -qq --no-deps --require-hashes -r requirements.lock
+	@touch $@
+
+.venv/project.stamp: pyproject.toml .venv/runtime.stamp
+	@$(PIP) install -qq --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/dev.stamp: requirements-dev.lock .venv/runtime.stamp | .venv/project.stamp
+	@echo "Installing what requirements-dev.lock names into .venv"
+	@$(PIP) install -qq --no-deps --require-hashes -r requirements-dev.lock
+	@touch $@
+
+tests/node/node_modules/.stamp: tests/node/package.json tests/node/package-lock.json
+	$(call need,command -v node && command -v npm,nodejs npm,Node.js with npm)
+	@echo "Installing what tests/node/package-lock.json names"
+	@cd tests/node && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# --- pinned versions ---
+
+# The development lock is constrained by the runtime lock, so that what is tested is what is served.
+COMPILE = build/lock/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
+    --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
+
+lock: .venv/bin/python ## resolve the locks anew, moving as little as possible; ARGS=--upgrade moves all
+	@$(BIN)/python -m venv build/lock
+	@build/lock/bin/pip install -qq uv==0.13.7
+	@$(COMPILE) --group build $(ARGS) -o requirements.lock
+	@$(COMPILE) --extra otel --group dev -c requirements.lock $(ARGS) -o requirements-dev.lock

@@ -1,0 +1,1 @@
+"""The official MCP conformance suites, run against a test-only base on our own dispatcher."""

@@ -1,0 +1,245 @@
+"""Serves the test-only base that the official conformance suites call by name.
+
+Our own app and dispatcher serve it: what the suites check is what users get.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Awaitable, Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as wire
+from mcp.server import Server
+from mcp.shared.exceptions import MCPError
+from pydantic import Field
+
+from readingroom.protocol.dialects import StatusDialect
+from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.protocol.tool import Call, Question, Schema, Tool, tool
+from readingroom.server.logging import configure
+from readingroom.server.run import bind, run
+from tests.kit import app_of
+
+PNG = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJg"
+    "gg=="
+)
+WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
+
+
+class Nothing(Question):
+    """Takes no arguments."""
+
+
+class Region(Question):
+    region: str = Field(json_schema_extra={"x-mcp-header": "Region"})
+
+
+class Any2020(Tool):
+    """A tool whose schema uses what the 2020-12 dialect has and our questions do not need."""
+
+    @cached_property
+    def input_schema(self) -> Schema:
+        address = {"street": {"type": "string"}, "city": {"type": "string"}}
+        by_phone = {"properties": {"contactMethod": {"const": "phone"}}}
+        return {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "$defs": {
+                "address": {"$anchor": "addressDef", "type": "object", "properties": address}
+            },
+            "properties": {
+                "name": {"type": "string"},
+                "address": {"$ref": "#/$defs/address"},
+                "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+                "phone": {"type": "string"},
+                "email": {"type": "string"},
+            },
+            "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+            "if": {**by_phone, "required": ["contactMethod"]},
+            "then": {"required": ["phone"]},
+            "else": {"required": ["email"]},
+            "additionalProperties": False,
+        }
+
+
+def text(said: str) -> wire.TextContent:
+    return wire.TextContent(text=said)
+
+
+def image() -> wire.ImageContent:
+    return wire.ImageContent(data=PNG, mime_type="image/png")
+
+
+def resource(uri: str, said: str, kind: str = "text/plain") -> wire.EmbeddedResource:
+    contents = wire.TextResourceContents(uri=uri, mime_type=kind, text=said)
+    return wire.EmbeddedResource(resource=contents)
+
+
+def saying(name: str, *content: wire.ContentBlock, failed: bool = False) -> Tool:
+    """A tool without arguments that always answers the same."""
+
+    async def answer(question: Nothing, call: Call) -> wire.CallToolResult:
+        """Answers what the suite expects of a tool of this name."""
+        return wire.CallToolResult(content=list(content), is_error=failed)
+
+    answer.__name__ = name
+    return tool(answer, title=name)
+
+
+async def test_tool_with_progress(question: Nothing, call: Call) -> wire.CallToolResult:
+    """Report progress three times."""
+    for done in (0, 50, 100):
+        await call.report(done, 100, None)
+        await anyio.sleep(0.05)
+    return wire.CallToolResult(content=[text("done")])
+
+
+async def test_header(question: Region, call: Call) -> wire.CallToolResult:
+    """Take an argument that also travels as a header."""
+    return wire.CallToolResult(content=[text(question.region)])
+
+
+async def test_missing_capability(question: Nothing, call: Call) -> wire.CallToolResult:
+    """Refuse a client that lacks a capability."""
+    raise MCPError(
+        wire.MISSING_REQUIRED_CLIENT_CAPABILITY,
+        "Missing required client capability: sampling",
+        data={"requiredCapabilities": {"sampling": {}}},
+    )
+
+
+def tools() -> tuple[Tool, ...]:
+    plain = saying("json_schema_2020_12_tool", text("ok"))
+    mixed = resource("test://mixed-content-resource", '{"test":"data"}', "application/json")
+    embedded = resource("test://embedded-resource", "This is an embedded resource content.")
+    return (
+        saying("test_simple_text", text("This is a simple text response for testing.")),
+        saying("test_image_content", image()),
+        saying("test_audio_content", wire.AudioContent(data=WAV, mime_type="audio/wav")),
+        saying("test_embedded_resource", embedded),
+        saying("test_multiple_content_types", text("Several:"), image(), mixed),
+        saying(
+            "test_error_handling", text("This tool intentionally returns an error"), failed=True
+        ),
+        saying("test_reconnection", text("ok")),
+        saying("test_streaming_elicitation", text("Nothing was asked.")),
+        saying("test_logging_tool", text("Nothing was logged.")),
+        saying("test_input_required_result_elicitation", text("Nothing was asked.")),
+        tool(test_tool_with_progress, title="Progress"),
+        tool(test_header, title="Header"),
+        tool(test_missing_capability, title="Missing capability"),
+        Any2020(**vars(plain)),
+    )
+
+
+async def list_resources(context: Any, params: Any) -> wire.ListResourcesResult:
+    static = [
+        wire.Resource(uri="test://static-text", name="text", mime_type="text/plain"),
+        wire.Resource(uri="test://static-binary", name="binary", mime_type="image/png"),
+    ]
+    return wire.ListResourcesResult(resources=static)
+
+
+async def list_templates(context: Any, params: Any) -> wire.ListResourceTemplatesResult:
+    one = wire.ResourceTemplate(uri_template="test://template/{id}/data", name="template")
+    return wire.ListResourceTemplatesResult(resource_templates=[one])
+
+
+async def read_resource(
+    context: Any, params: wire.ReadResourceRequestParams
+) -> wire.ReadResourceResult:
+    uri = str(params.uri)
+    if uri == "test://static-binary":
+        blob = wire.BlobResourceContents(uri=uri, mime_type="image/png", blob=PNG)
+        return wire.ReadResourceResult(contents=[blob])
+    if uri == "test://static-text" or uri.startswith("test://template/"):
+        said = wire.TextResourceContents(uri=uri, mime_type="text/plain", text=f"Text of {uri}")
+        return wire.ReadResourceResult(contents=[said])
+    raise MCPError(wire.INVALID_PARAMS, "Resource not found", data={"uri": uri})
+
+
+PROMPTS = {
+    "test_simple_prompt": (),
+    "test_prompt_with_arguments": ("arg1", "arg2"),
+    "test_prompt_with_embedded_resource": ("resourceUri",),
+    "test_prompt_with_image": (),
+}
+
+
+async def list_prompts(context: Any, params: Any) -> wire.ListPromptsResult:
+    return wire.ListPromptsResult(
+        prompts=[
+            wire.Prompt(
+                name=name,
+                description=name,
+                arguments=[wire.PromptArgument(name=argument, required=True) for argument in takes],
+            )
+            for name, takes in PROMPTS.items()
+        ]
+    )
+
+
+async def get_prompt(context: Any, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
+    given = params.arguments or {}
+    content: wire.ContentBlock
+    match params.name:
+        case "test_prompt_with_embedded_resource":
+            content = resource(given["resourceUri"], "Embedded")
+        case "test_prompt_with_image":
+            content = image()
+        case _:
+            content = text(f"A prompt for testing: {given}")
+    return wire.GetPromptResult(messages=[wire.PromptMessage(role="user", content=content)])
+
+
+async def complete(context: Any, params: wire.CompleteRequestParams) -> wire.CompleteResult:
+    return wire.CompleteResult(completion=wire.Completion(values=[]))
+
+
+Handler = Callable[[Any, Any], Awaitable[Any]]
+
+HANDLERS: tuple[tuple[str, type[Any], Handler], ...] = (
+    ("resources/list", wire.PaginatedRequestParams, list_resources),
+    ("resources/templates/list", wire.PaginatedRequestParams, list_templates),
+    ("resources/read", wire.ReadResourceRequestParams, read_resource),
+    ("prompts/list", wire.PaginatedRequestParams, list_prompts),
+    ("prompts/get", wire.GetPromptRequestParams, get_prompt),
+    ("completion/complete", wire.CompleteRequestParams, complete),
+)
+
+
+def furnish(server: Server[Any]) -> None:
+    for method, params, handler in HANDLERS:
+        server.add_request_handler(method, params, handler)
+
+
+def conformance_base() -> KnowledgeBase:
+    return KnowledgeBase(
+        name="conformance",
+        server_name="conformance",
+        title="Conformance",
+        instructions="For the official conformance suites.",
+        dialect=StatusDialect(),
+        tools=tools(),
+        service=None,
+        stateful=True,
+        furnish=furnish,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, required=True)
+    port = parser.parse_args().port
+    configure("error")
+    with tempfile.TemporaryDirectory() as data:
+        app = app_of(conformance_base(), data=Path(data), rate_limit=0)
+        run(app, bind("127.0.0.1", port), (), lambda: None)
+
+
+if __name__ == "__main__":
+    main()

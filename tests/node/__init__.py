@@ -1,0 +1,24 @@
+"""The Node programs that the tests run, as `npm ci` installs them beside this file."""
+
+from pathlib import Path
+
+NODE_MODULES = Path(__file__).parent / "node_modules"
+
+CONFORMANCE_2025 = "conformance-2025/dist/index.js"
+CONFORMANCE_2026 = "conformance-2026/dist/index.js"
+INSPECTOR = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+
+
+def command(program: str, *arguments: str) -> list[str]:
+    """The command line of a program, under the Node that is installed beside it."""
+    path = NODE_MODULES / program
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is not there: run `npm ci` in {NODE_MODULES.parent}")
+    return [str(node()), str(path), *arguments]
+
+
+def node() -> Path:
+    """Node 22. Not by way of .bin, which npm 9 leaves without a link to it."""
+    for path in NODE_MODULES.glob("node-*/bin/node"):
+        return path
+    raise FileNotFoundError(f"No Node for this machine in {NODE_MODULES}")
