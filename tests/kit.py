@@ -84,7 +84,7 @@ def serving(*args: str, data: Path, env: Mapping[str, str] = {}) -> Iterator[Ser
         ready = process.stdout.readline()
         if not ready:
             raise AssertionError(f"the server did not start:\n{log.read_text('utf-8')}")
-        yield Served(_address(json.loads(ready)), process, log, data)
+        yield Served(json.loads(ready)["listening"], process, log, data)
     finally:
         process.send_signal(signal.SIGINT)
         try:
@@ -92,11 +92,6 @@ def serving(*args: str, data: Path, env: Mapping[str, str] = {}) -> Iterator[Ser
         finally:
             process.kill()
             process.stdout.close()
-
-
-def _address(ready: dict[str, Any]) -> str:
-    health: str = ready["health"]
-    return health.removesuffix("/health")
 
 
 @contextlib.asynccontextmanager

@@ -3,6 +3,7 @@
 import hmac
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,15 @@ INITIALIZE = rpc(
 
 def refusal(response: httpx2.Response) -> tuple[int, dict[str, Any]]:
     return response.status_code, response.json()
+
+
+def raw_get(room: Served, path: str, headers: dict[str, str]) -> tuple[int, Any]:
+    """A request as it stands: no client tidies the path or the header."""
+    connection = HTTPConnection(urlsplit(room.url).netloc, timeout=10)
+    with closing(connection):
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        return response.status, json.load(response)
 
 
 def unauthorized(message: str) -> tuple[int, dict[str, Any]]:
@@ -56,9 +66,8 @@ def test_a_wrong_token_is_refused(locked_room: Served, token: str) -> None:
     ["Basic c2VzYW1l", "sesame", "Bearer", "Bearer ", "Token sesame", "Bearersesame", ",Bearer x"],
 )
 def test_another_scheme_or_an_empty_token_is_refused(locked_room: Served, header: str) -> None:
-    assert refusal(locked_room.get("/mcp", Authorization=header)) == unauthorized(
-        "Invalid Authorization header format. Expected: Bearer <token>"
-    )
+    refused = raw_get(locked_room, "/mcp", {"Authorization": header})
+    assert refused == unauthorized("Invalid Authorization header format. Expected: Bearer <token>")
 
 
 @requirement("policy:FR-010:scheme")
@@ -99,11 +108,7 @@ PATHS_AROUND_HEALTH = [
 @requirement("room:auth:open-paths")
 @pytest.mark.parametrize("path", PATHS_AROUND_HEALTH)
 def test_no_path_around_health_is_open(locked_room: Served, path: str) -> None:
-    connection = HTTPConnection(urlsplit(locked_room.url).netloc, timeout=10)
-    connection.request("GET", path)
-    response = connection.getresponse()
-    assert (response.status, json.load(response)) == unauthorized("Missing Authorization header")
-    connection.close()
+    assert raw_get(locked_room, path, {}) == unauthorized("Missing Authorization header")
 
 
 @requirement("policy:FR-010:off")

@@ -70,8 +70,7 @@ def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
         bases = open_bases(names, settings)
         faces = (face_of(bases[0]),) if base else faces_of_all(bases)
         app = build_app(faces, settings, gate, Ownership(key, COMMANDS) if owning else None)
-        shown = settings.public_url or address
-        announcement = _announcement(faces, shown, settings, gate.closed, as_json)
+        announcement = _announcement(faces, address, settings, gate.closed, as_json)
         run(app, listener, settings.trusted_proxies, lambda: click.echo(announcement))
 
 
@@ -95,12 +94,14 @@ def _take_folders(
 
 
 def _announcement(
-    faces: tuple[Face, ...], address: str, settings: Settings, locked: bool, as_json: bool
+    faces: tuple[Face, ...], listening: str, settings: Settings, locked: bool, as_json: bool
 ) -> str:
     from readingroom.server.landing import Pages, client_configuration
 
+    address = settings.public_url or listening
     if as_json:
-        return json.dumps(Pages(faces, settings).addresses(address) | {"key_required": locked})
+        posture = {"listening": listening, "key_required": locked}
+        return json.dumps(Pages(faces, settings).addresses(address) | posture)
     lines = [f"Reading Room {__version__} is answering on {address}", ""]
     lines += [f"  {face.server_name:<14} {address}{face.path}/mcp{_also(face)}" for face in faces]
     lines += [f"  {'index':<14} {address}/", "", f"  access: {_posture(settings, locked)}", ""]

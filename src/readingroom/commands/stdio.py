@@ -1,5 +1,8 @@
 """`readingroom stdio`: one base over standard input and output, for a client that starts us."""
 
+import os
+import signal
+
 import click
 
 from readingroom.commands.options import common
@@ -33,4 +36,11 @@ def stdio(base: str, as_json: bool, **flags: str | bool | None) -> None:
     (opened,) = open_bases([base], settings)
     if not opened.stdio:
         raise click.UsageError(f"{base} is not served over stdio; use `readingroom serve {base}`")
+    for wish in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(wish, _leave)
     anyio.run(serve_stdio, opened)
+
+
+def _leave(*signal_and_frame: object) -> None:
+    """End at once: a thread that waits for the client's next line cannot be called back."""
+    os._exit(0)

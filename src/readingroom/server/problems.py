@@ -29,13 +29,15 @@ class Problems:
             return await self._app(scope, receive, send)
         request_id = ids.request_id(Headers(scope=scope).get("x-request-id"))
         scope.setdefault("state", {})["request_id"] = request_id
-        started = False
+        started = finished = False
 
         async def send_with_id(message: Message) -> None:
-            nonlocal started
+            nonlocal started, finished
             if message["type"] == "http.response.start":
                 started = True
                 MutableHeaders(scope=message)["X-Request-ID"] = request_id
+            elif message["type"] == "http.response.body":
+                finished = not message.get("more_body", False)
             await send(message)
 
         try:
@@ -44,6 +46,9 @@ class Problems:
             problem = problem_response(_knowledge_error(failure, request_id), request_id)
             if not started:
                 await problem(scope, receive, send_with_id)
+        else:
+            if started and not finished:  # an event stream that the shutdown cut off
+                await send_with_id({"type": "http.response.body", "body": b""})
 
 
 def problem_response(error: KnowledgeError, request_id: str) -> Response:
