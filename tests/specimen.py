@@ -116,6 +116,11 @@ def _tools(notes: Notes) -> tuple[Tool, ...]:
             await anyio.sleep(0.01)
         return Said(said=["done"])
 
+    async def wait_for_ever(question: Nothing, call: Call) -> Said:
+        """Never answer."""
+        await anyio.sleep_forever()
+        raise AssertionError("unreachable")
+
     async def write_note(question: Echo, call: Call) -> Said:
         """Write a note."""
         notes.add(question.text)
@@ -131,6 +136,7 @@ def _tools(notes: Notes) -> tuple[Tool, ...]:
         tool(fail, title="Fail"),
         tool(crash, title="Crash"),
         tool(count_slowly, title="Count"),
+        tool(wait_for_ever, title="Wait"),
         tool(write_note, title="Write", hints=writes),
         tool(who_am_i, title="Who am I"),
     )

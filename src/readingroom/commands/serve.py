@@ -1,6 +1,7 @@
 """`readingroom serve`: one base or all of them over HTTP."""
 
 import json
+import logging
 import os
 import secrets
 from contextlib import ExitStack
@@ -9,10 +10,12 @@ from typing import Any
 import click
 
 from readingroom import __version__
-from readingroom.commands.options import common
+from readingroom.commands.options import common, log_level
 from readingroom.core.errors import UnsafeBind
 from readingroom.core.settings import Settings, load
 from readingroom.server.catalogue import ALL_PORT, OFFERS, Face, face_of, faces_of_all, open_bases
+
+logger = logging.getLogger(__name__)
 
 
 @click.command()
@@ -22,7 +25,7 @@ from readingroom.server.catalogue import ALL_PORT, OFFERS, Face, face_of, faces_
 @click.option("--insecure", is_flag=True, default=None, help="Allow a public address with no key.")
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
 @click.option("--file", "kb_file", type=click.Path(), help="The text base's file [KB_FILE].")
-@click.option("--log-level", help="debug, info, warning or error.")
+@log_level
 @common
 def serve(base: str | None, as_json: bool, **flags: Any) -> None:
     """Serve BASE, or every base in one process.
@@ -60,6 +63,8 @@ def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
             f"{settings.host} can be reached by other machines and no key is set. Set MCP_API_KEY, "
             "add a key with `readingroom keys add NAME`, or pass --insecure."
         )
+    if not gate.closed and not is_loopback(settings.host):
+        logger.warning("Serving everybody who can reach %s: no key is set", settings.host)
     names = [base] if base else sorted(OFFERS)
     port = OFFERS[base].port if base else ALL_PORT
     listener = bind(settings.host, port if settings.port is None else settings.port)

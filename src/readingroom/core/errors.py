@@ -13,6 +13,7 @@ KnowledgeError                 code                  http
 ├── InvalidKeyName             invalid_key_name      422   a key's name is malformed
 ├── KeyExists                  key_exists            409   a key of that name is there already
 ├── KeyNotFound                key_not_found         404   no key of that name
+├── StorageFailed              storage_failed        503   the data directory cannot be used
 ├── InvalidSetting             invalid_setting       500   a setting's value does not fit
 ├── UnsafeBind                 unsafe_bind           500   an open server on a public address
 ├── PortInUse                  port_in_use           500   another program listens there
@@ -157,6 +158,13 @@ class KeyNotFound(KnowledgeError):
 
     code = "key_not_found"
     http_status = 404
+
+
+class StorageFailed(KnowledgeError):
+    """A file of the data directory cannot be read or written: permissions, a full disk, damage."""
+
+    code = "storage_failed"
+    http_status = 503
 
 
 class InvalidSetting(KnowledgeError):

@@ -147,7 +147,7 @@ def _from_environment(variables: Mapping[str, str]) -> dict[str, Any]:
 def _from_file(path: Path) -> dict[str, Any]:
     try:
         written = tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:
         raise InvalidSetting(f"{path}: cannot be read as TOML: {error}") from error

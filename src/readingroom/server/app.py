@@ -1,14 +1,17 @@
 """One Starlette app from a catalogue of faces: routes, checks, one lifespan."""
 
 import contextlib
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -60,6 +63,8 @@ def build_app(
     app = Starlette(
         routes=routes,
         middleware=[
+            # Outside the door: a browser asks leave (OPTIONS) before it may show a key.
+            Middleware(CORSMiddleware, **_pages_allowed(names)),
             Middleware(Problems),
             Middleware(
                 Door,
@@ -123,6 +128,17 @@ def _rules(settings: Settings, names: Names) -> SessionRules:
         idle_seconds=settings.session_idle_seconds,
         max_body_bytes=settings.max_body_bytes,
     )
+
+
+def _pages_allowed(names: Names) -> dict[str, Any]:
+    """The web pages that may read our answers: those whose Origin the door lets in."""
+    patterns = [re.escape(origin).replace(r":\*", ":[0-9]+") for origin in names.origins]
+    return {
+        "allow_origin_regex": "|".join(patterns),
+        "allow_methods": ["GET", "POST", "DELETE"],
+        "allow_headers": ["*"],
+        "expose_headers": ["Mcp-Session-Id", "X-Request-ID", "Retry-After"],
+    }
 
 
 def _admin_route(faces: tuple[Face, ...], ownership: Ownership, max_body_bytes: int) -> Route:
