@@ -14,11 +14,12 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom.core.settings import Settings
 from readingroom.protocol.command import Command
+from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server import admin
 from readingroom.server.auth import Gate
 from readingroom.server.catalogue import Face
@@ -58,8 +59,11 @@ def build_app(
         Route("/metrics", partial(_metrics, metrics)),
         *(route for room in rooms for route in room.routes()),
     ]
+    bases = tuple({base.name: base for face in faces for base in face.bases}.values())
     if ownership:
-        routes.append(_admin_route(faces, ownership, settings.max_body_bytes))
+        routes.append(_admin_route(bases, ownership, settings.max_body_bytes))
+    if any(base.routers for base in bases):
+        routes.append(_rest_mount(bases))
     app = Starlette(
         routes=routes,
         middleware=[
@@ -75,7 +79,7 @@ def build_app(
             ),
         ],
         exception_handlers={HTTPException: http_problem},
-        lifespan=partial(_lifespan, rooms),
+        lifespan=partial(_lifespan, bases, rooms),
     )
     app.router.redirect_slashes = False  # a path is what it is, also to the door
     return app
@@ -112,8 +116,12 @@ class _App:
 
 
 @contextlib.asynccontextmanager
-async def _lifespan(rooms: Sequence[_Room], app: Starlette) -> AsyncIterator[None]:
+async def _lifespan(
+    bases: Sequence[KnowledgeBase], rooms: Sequence[_Room], app: Starlette
+) -> AsyncIterator[None]:
     async with contextlib.AsyncExitStack() as running:
+        for base in bases:
+            await running.enter_async_context(base.running())
         for room in rooms:
             await running.enter_async_context(room.http.manager.run())
         yield
@@ -141,8 +149,17 @@ def _pages_allowed(names: Names) -> dict[str, Any]:
     }
 
 
-def _admin_route(faces: tuple[Face, ...], ownership: Ownership, max_body_bytes: int) -> Route:
-    services = {base.name: base.service for face in faces for base in face.bases}
+def _rest_mount(bases: Sequence[KnowledgeBase]) -> Mount:
+    """What no other route takes; FastAPI is imported only for bases that have REST."""
+    from readingroom.server.rest import rest_app
+
+    return Mount("", rest_app(bases))
+
+
+def _admin_route(
+    bases: Sequence[KnowledgeBase], ownership: Ownership, max_body_bytes: int
+) -> Route:
+    services = {base.name: base.service for base in bases}
     endpoint = admin.Admin(ownership.commands, services, ownership.key)
     return Route(
         admin.PREFIX + "{command}", endpoint.run, methods=["POST"], max_body_size=max_body_bytes

@@ -14,6 +14,8 @@ from readingroom.core.errors import Internal, KnowledgeError
 
 logger = logging.getLogger(__name__)
 
+INTERNAL = "Something went wrong on our side; the log has the reason."
+
 # The contracts of policy and documents fix these two bodies: a code and a message, no more.
 _BARE = (401, 429)
 
@@ -85,7 +87,7 @@ def _knowledge_error(failure: Exception, request_id: str) -> KnowledgeError:
         return failure
     fields = {"request_id": request_id}
     logger.error("unexpected failure in a request", exc_info=failure, extra={"fields": fields})
-    return Internal("Something went wrong on our side; the log has the reason.")
+    return Internal(INTERNAL)
 
 
 def _headers(error: KnowledgeError) -> dict[str, str]:
