@@ -28,8 +28,10 @@ _NOTE = (
     "socket, no HTTP parser, no client. All get the same request; every answer is checked, and "
     "those of the SDK server and of Reading Room are equal. Reading Room runs with validation, a "
     "key, a rate limit that counts, metrics, and JSON log lines written to a file; a named key is "
-    "looked up at each request. Median of {rounds} rounds of {calls} calls in which all take "
-    "turns. Ratio: to the bare SDK server of the same round, median (lowest to highest)."
+    "looked up at each request. The lean SDK server gives the SDK a schema lookup, without which "
+    "it lists its tools at each call on the 2026-07-28 wire. Median of {rounds} rounds of {calls} "
+    "calls in which all take turns. Ratio: to the bare SDK server of the same round, median "
+    "(lowest to highest)."
 )
 
 
@@ -62,8 +64,8 @@ def _logging_to(path: Path) -> Iterator[Path]:
 
 
 async def _rows(wire: Wire, rounds: int, calls: int, log: Path) -> list[tuple[str, ...]]:
-    async with _contenders(wire, log.parent) as (plain, peer, *ours):
-        everybody = (plain, peer, *ours)
+    async with _contenders(wire, log.parent) as (plain, peer, lean, *ours):
+        everybody = (plain, peer, lean, *ours)
         for contender in everybody:
             await contender.run(calls)
         with _quick_collections():
@@ -73,6 +75,7 @@ async def _rows(wire: Wire, rounds: int, calls: int, log: Path) -> list[tuple[st
     return [
         _row(wire, plain, peer),
         _row(wire, peer, peer),
+        _row(wire, lean, peer),
         *(_row(wire, one, peer, TARGET) for one in ours),
     ]
 
@@ -82,14 +85,16 @@ async def _contenders(wire: Wire, folder: Path) -> AsyncIterator[tuple[Contender
     """The floor, the peer, and ours with either kind of key."""
     ring = KeyRing(folder)
     one_key, named_key = _bearer(_API_KEY), _bearer(ring.add("benchmarks"))
-    plain, peer = plain_app(), peer_app(wire.stateful)
+    plain = plain_app()
+    peer, lean = peer_app(wire.stateful, lean=False), peer_app(wire.stateful, lean=True)
     one = our_app(wire.stateful, Gate(_API_KEY, ring))
     several = our_app(wire.stateful, Gate(None, ring))
     async with contextlib.AsyncExitStack() as running:
-        for app in (peer, one, several):
+        for app in (peer, lean, one, several):
             await running.enter_async_context(app.router.lifespan_context(app))
         served = (
             ("bare SDK server", peer, one_key),
+            ("bare SDK server, lean", lean, one_key),
             ("Reading Room, `MCP_API_KEY`", one, one_key),
             ("Reading Room, a named key", several, named_key),
         )

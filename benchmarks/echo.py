@@ -25,9 +25,9 @@ def plain_app() -> Starlette:
     return Starlette(routes=[Route("/mcp", _plain, methods=["POST"])])
 
 
-def peer_app(stateful: bool) -> Starlette:
+def peer_app(stateful: bool, lean: bool) -> Starlette:
     """The peer: the app that the SDK itself makes of a low-level server."""
-    return peer_server(__version__).streamable_http_app(
+    return peer_server(__version__, lean).streamable_http_app(
         stateless_http=not stateful, json_response=not stateful
     )
 

@@ -1,4 +1,4 @@
-"""The bare SDK server with one trivial tool, as lean as it can be: what ours is measured against.
+"""The bare SDK server with one trivial tool: what ours is measured against.
 
 Run as a script it serves standard input and output, so it imports nothing but the SDK.
 """
@@ -24,14 +24,17 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def peer_server(version: str) -> Server[Any]:
-    """A server for any transport; with `version` equal, its answers equal ours to the byte."""
+def peer_server(version: str, lean: bool = False) -> Server[Any]:
+    """A server for any transport; with `version` equal, its answers equal ours to the byte.
+
+    As it comes, the SDK lists all tools at each call on the 2026-07-28 wire to find the schema of
+    the one; a lean server tells it where to look.
+    """
     return Server(
         NAME,
         version=version,
         title=TITLE,
-        # Without it the SDK lists all tools at each call on the 2026-07-28 wire to find the schema.
-        get_tool_input_schema=_schema,
+        get_tool_input_schema=_schema if lean else None,
         on_list_tools=_list,
         on_call_tool=_call,
     )

@@ -5,7 +5,6 @@ import logging
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from readingroom.core.errors import Unauthorized
@@ -72,11 +71,11 @@ def client_ip(scope: Scope) -> str:
 
 
 def _bearer(scope: Scope) -> str:
-    given = Headers(scope=scope).getlist("authorization")
+    given = [value for name, value in scope["headers"] if name == b"authorization"]
     if not given:
         raise Unauthorized(MISSING)
-    scheme, _, token = given[0].partition(" ")
-    token = token.strip()
-    if len(given) > 1 or scheme.lower() != "bearer" or not token:
+    header: str = given[0].decode("latin-1")
+    scheme, _, token = header.partition(" ")
+    if len(given) > 1 or scheme.lower() != "bearer" or not token.strip():
         raise Unauthorized(MALFORMED)
-    return token
+    return token.strip()
