@@ -42,6 +42,7 @@ class Gate:
             return self._known(self._holder(_bearer(scope)))
         except Unauthorized as refusal:
             fields = {
+                "request_id": scope["state"]["request_id"],
                 "client_ip": client_ip(scope),
                 "endpoint": scope["path"],
                 "method": scope["method"],
