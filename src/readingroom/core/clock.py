@@ -2,6 +2,9 @@
 
 from datetime import UTC, datetime
 
+_EARLIEST = datetime.min.replace(tzinfo=UTC).timestamp()
+_LATEST = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
+
 
 def now() -> datetime:
     """The current moment, in UTC."""
@@ -9,5 +12,5 @@ def now() -> datetime:
 
 
 def moment(seconds: float) -> datetime:
-    """A file's or a log record's timestamp as a moment in UTC, whole seconds kept."""
-    return datetime.fromtimestamp(seconds, UTC)
+    """A file's or a log record's timestamp as a moment in UTC, between the years 1 and 9999."""
+    return datetime.fromtimestamp(min(max(seconds, _EARLIEST), _LATEST), UTC)

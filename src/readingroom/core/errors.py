@@ -73,15 +73,21 @@ class InvalidArguments(KnowledgeError):
     def of(cls, failure: ValidationError) -> Self:
         """What a model refused, field by field, without repeating what was sent."""
         problems = failure.errors(include_url=False, include_input=False, include_context=False)
-        return cls(
-            [
-                {
-                    "field": ".".join(map(str, problem["loc"])) or "arguments",
-                    "message": problem["msg"],
-                }
-                for problem in problems
-            ]
-        )
+        told = [
+            {"field": _place(problem["loc"]), "message": problem["msg"]}
+            for problem in problems[:_MOST_NAMED]
+        ]
+        if len(problems) > _MOST_NAMED:
+            more = f"{len(problems) - _MOST_NAMED} more do not fit"
+            told.append({"field": "arguments", "message": more})
+        return cls(told)
+
+
+_MOST_NAMED = 20  # an error is read by a person or a model; neither wants thousands of fields
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, location))[:100] or "arguments"
 
 
 class TextUnreadable(KnowledgeError):

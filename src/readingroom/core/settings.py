@@ -34,6 +34,14 @@ def _split(value: object) -> object:
     return value
 
 
+def _stripped(value: object) -> object:
+    """A key as a header can carry it: a file's last line break is no part of it."""
+    text = value.strip() if isinstance(value, str) else value
+    if text == "":
+        raise ValueError("a key of blanks cannot be sent")
+    return text
+
+
 Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
 
 
@@ -68,7 +76,7 @@ class Settings(BaseModel):
     log_level: LogLevel = _setting(
         "info", "READINGROOM_LOG_LEVEL", "How much to log: debug, info, warning or error."
     )
-    api_key: SecretStr | None = _setting(
+    api_key: Annotated[SecretStr, BeforeValidator(_stripped)] | None = _setting(
         None, "MCP_API_KEY", "The key every request but /health must carry; empty means none."
     )
     allowed_hosts: Names = _setting(
@@ -93,7 +101,11 @@ class Settings(BaseModel):
         "Addresses of proxies whose X-Forwarded-For is believed.",
     )
     rate_limit: int = _setting(
-        600, "READINGROOM_RATE_LIMIT", "Requests a minute for one caller; 0 means no limit.", ge=0
+        600,
+        "READINGROOM_RATE_LIMIT",
+        "Requests a minute for one caller; 0 means no limit.",
+        ge=0,
+        le=10**9,
     )
     max_body_bytes: int = _setting(
         4 * 1024 * 1024,
@@ -132,12 +144,20 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     variables = os.environ if environment is None else environment
     given = {name: value for name, value in flags.items() if value is not None}
     chosen = _from_environment(variables) | given
-    data = Path(chosen.get("data") or platformdirs.user_data_path("readingroom", appauthor=False))
+    data = _data_directory(chosen.get("data"))
     written = _from_file(data / "readingroom.toml")
     try:
-        return Settings.model_validate(written | chosen | {"data": data.expanduser().absolute()})
+        return Settings.model_validate(written | chosen | {"data": data})
     except ValidationError as error:
         raise InvalidSetting(_told(error, written, given)) from error
+
+
+def _data_directory(chosen: str | Path | None) -> Path:
+    path = Path(chosen or platformdirs.user_data_path("readingroom", appauthor=False))
+    try:
+        return path.expanduser().absolute()
+    except (OSError, RuntimeError) as error:
+        raise InvalidSetting(f"{path} cannot be the data directory: {error}") from error
 
 
 def variable(field: FieldInfo) -> str:
@@ -157,7 +177,7 @@ def _from_file(path: Path) -> dict[str, Any]:
         written = tomllib.loads(path.read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidSetting(f"{path}: cannot be read as TOML: {error}") from error
     if "data" in written:
         raise InvalidSetting(f"{path}: `data` cannot be set here: this file lies inside it")

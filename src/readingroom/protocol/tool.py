@@ -89,10 +89,9 @@ class Tool:
             return self.question.model_validate_json(to_json(arguments))
         except ValidationError as error:
             raise InvalidArguments.of(error) from error
-        except PydanticSerializationError as error:  # nested deeper than any question of ours
-            raise InvalidArguments(
-                [{"field": "arguments", "message": "nested too deep"}]
-            ) from error
+        except PydanticSerializationError as error:
+            told = "cannot be read: nested too deep, or not Unicode text"
+            raise InvalidArguments([{"field": "arguments", "message": told}]) from error
 
 
 def tool(

@@ -75,7 +75,7 @@ def build_app(
                 names=names,
                 gate=gate,
                 limiter=RateLimiter(settings.rate_limit),
-                open_prefix=admin.PREFIX,
+                own_key=admin.PATH if ownership else None,
             ),
         ],
         exception_handlers={HTTPException: http_problem},

@@ -90,9 +90,11 @@ _ROUTER_CODES = {
 
 
 def _knowledge_error(failure: Exception, request_id: str) -> KnowledgeError:
-    if isinstance(failure, KnowledgeError):
-        return failure
     fields = {"request_id": request_id}
+    if isinstance(failure, KnowledgeError):
+        if failure.http_status >= 500:
+            logger.error("%s", failure.message, extra={"fields": {**fields, "code": failure.code}})
+        return failure
     logger.error("unexpected failure in a request", exc_info=failure, extra={"fields": fields})
     return Internal(INTERNAL)
 
