@@ -628,9 +628,7 @@ def test_what_the_base_and_its_upstream_raise_is_in_the_taxonomy() -> None:
         for path in (source / folder).glob("*.py")
     )
     named = {
-        kind
-        for kind in _descendants(KnowledgeError)
-        if re.search(rf"\b{kind.__name__}\(", written)
+        kind for kind in _descendants(KnowledgeError) if re.search(rf"\b{kind.__name__}\(", written)
     }
     assert named
     assert all(issubclass(kind, GuidanceError) for kind in named)

@@ -274,7 +274,7 @@ def _item(page: Mapping[str, Any]) -> Item:
         "phase": "live",
         "public_updated_at": page["updated"],
         "publishing_app": "whitehall",
-        "rendering_app": "government-frontend",
+        "rendering_app": "frontend",
         "schema_name": schema,
         "title": page["title"],
         "updated_at": page["updated"],
@@ -288,11 +288,14 @@ def _marker(page: Mapping[str, Any], schema: str) -> Item:
         "base_path": page["path"],
         "content_id": None,
         "description": None,
+        "details": {},
         "document_type": schema,
         "links": {},
         "locale": "en",
+        "public_updated_at": None,
         "schema_name": schema,
         "title": None,
+        "updated_at": "2025-01-01T00:00:00Z",
     }
     if schema == "gone":
         told = {name: page.get(name) for name in ("explanation", "alternative_path")}
@@ -302,7 +305,11 @@ def _marker(page: Mapping[str, Any], schema: str) -> Item:
 
 
 def _details(page: Mapping[str, Any], schema: str) -> Item:
-    details: Item = {"change_history": [], "political": False}
+    details: Item = {"change_history": []}
+    if schema == "html_publication":
+        details |= {"public_timestamp": page["updated"], "first_published_version": True}
+    elif schema not in ("answer", "guide"):
+        details["political"] = False
     if "parts" in page:
         details["parts"] = [dict(part) for part in page["parts"]]
     if "body" in page:

@@ -164,21 +164,33 @@ class _Writer:
             yield "\n".join(items)
 
     def _table(self, node: _Node) -> Iterator[str]:
-        for caption in _descend(node, {"caption"}):
-            yield from self.blocks(caption)
-        rows = [
-            [self._cell(cell) for cell in _descend(row, {"td", "th"})]
-            for row in _descend(node, {"tr"})
-        ]
-        width = max(map(len, rows), default=0)
-        if not width:
-            return
-        head, *rest = [row + [""] * (width - len(row)) for row in rows]
-        lines = [head, ["---"] * width, *rest]
-        yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        """Rows, with whatever else stands between them in its place."""
+        rows: list[list[str]] = []
+        for part in self._table_parts(node):
+            if isinstance(part, list):
+                rows.append(part)
+            else:
+                yield from _rows(rows)
+                rows = []
+                yield part
+        yield from _rows(rows)
 
-    def _cell(self, node: _Node) -> str:
-        return _tidy(self._inside(node)).replace("\n", " ").replace("|", "\\|")
+    def _table_parts(self, node: _Node) -> Iterator[list[str] | str]:
+        """A list of cells for each row, a text for what is no row."""
+        for child in node.children:
+            if isinstance(child, str):
+                yield from _paragraph([child])
+            elif child.tag in ("thead", "tbody", "tfoot"):
+                yield from self._table_parts(child)
+            elif child.tag == "tr":
+                yield [self._cell(one) for one in child.children if not _is_blank(one)]
+            elif child.tag in ("td", "th"):
+                yield [self._cell(child)]
+            else:
+                yield from self.blocks(_Node("div", children=[child]))
+
+    def _cell(self, node: "_Node | str") -> str:
+        return _tidy(self._inline(node)).replace("\n", " ").replace("|", "\\|")
 
     def _inline(self, node: "_Node | str") -> str:
         if isinstance(node, str):
@@ -241,12 +253,15 @@ def _raw(node: _Node) -> str:
     return "".join(child if isinstance(child, str) else _raw(child) for child in node.children)
 
 
-def _descend(node: _Node, tags: set[str]) -> Iterator[_Node]:
-    """The nearest descendants of these kinds, not looking inside them or into inner tables."""
-    for child in node.children:
-        if isinstance(child, str):
-            continue
-        if child.tag in tags:
-            yield child
-        elif child.tag != "table":
-            yield from _descend(child, tags)
+def _is_blank(node: "_Node | str") -> bool:
+    return isinstance(node, str) and not node.strip()
+
+
+def _rows(rows: list[list[str]]) -> Iterator[str]:
+    """Rows of cells as a table whose first row is its head."""
+    width = max(map(len, rows), default=0)
+    if not width:
+        return
+    head, *rest = [row + [""] * (width - len(row)) for row in rows]
+    lines = [head, ["---"] * width, *rest]
+    yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
