@@ -308,7 +308,7 @@ def _details(page: Mapping[str, Any], schema: str) -> Item:
     details: Item = {"change_history": []}
     if schema == "html_publication":
         details |= {"public_timestamp": page["updated"], "first_published_version": True}
-    elif schema not in ("answer", "guide"):
+    if schema not in ("answer", "guide"):
         details["political"] = False
     if "parts" in page:
         details["parts"] = [dict(part) for part in page["parts"]]

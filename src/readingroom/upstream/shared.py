@@ -22,6 +22,7 @@ from readingroom.upstream.limiter import SlidingWindow
 logger = logging.getLogger(__name__)
 
 _TIMEOUT = 0.5
+_CONNECTIONS = 8  # a burst waits here for its turn, not in Redis's queue of new connections
 _PREFIX = "readingroom:upstream:"
 
 # Times are microseconds of Redis's own clock, which all processes share. The list holds the last
@@ -51,10 +52,13 @@ class SharedRedis:
             url, socket_timeout=_TIMEOUT, socket_connect_timeout=_TIMEOUT
         )
         self._breaker = breaker or CircuitBreaker(threshold=2, pause_seconds=5.0)
+        self._free = anyio.Semaphore(_CONNECTIONS)
 
     async def ask(self, question: Callable[[], Awaitable[T]]) -> T | None:
-        if not self._breaker.admits():
-            return None
+        async with self._free:
+            return await self._answer(question) if self._breaker.admits() else None
+
+    async def _answer(self, question: Callable[[], Awaitable[T]]) -> T | None:
         try:
             answer = await question()
         except (RedisError, OSError) as error:
