@@ -196,7 +196,9 @@ async def test_metrics_tell_upstream_requests_cache_reads_and_the_breaker(
     assert re.search(
         r'readingroom_upstream_requests_total\{endpoint="content",outcome="200"\}', page
     )
-    assert re.search(r'readingroom_cache_reads_total\{endpoint="content",outcome="hit"\}', page)
+    assert (
+        'readingroom_cache_read_seconds_bucket{endpoint="content",le="0.3",outcome="hit"}' in page
+    )
     assert 'readingroom_upstream_seconds_bucket{endpoint="content",le="1.0"}' in page
     assert "readingroom_upstream_breaker_open 0.0" in page
 

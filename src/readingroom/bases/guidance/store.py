@@ -1,5 +1,6 @@
 """Reads GOV.UK's two APIs through the cache: a path or a search in, what is there out."""
 
+import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,8 +57,9 @@ class GovukStore:
         async def fetch(etag: str | None) -> Reply | None:
             return await self._client.get(request, errand)
 
+        started = time.perf_counter()
         cached = await self._cache.refresh(self._key(request), self._fresh.content, fetch)
-        self._note(request, cached, errand)
+        self._note(request, cached, errand, started)
         return await self._opened(path, cached), cached
 
     async def held(self, path: str) -> Entry | None:
@@ -76,16 +78,17 @@ class GovukStore:
             asked = Request(request.endpoint, request.path, request.params, etag)
             return await self._client.get(asked, errand)
 
+        started = time.perf_counter()
         cached = await self._cache.read(self._key(request), ttl, fetch)
-        self._note(request, cached, errand)
+        self._note(request, cached, errand, started)
         return cached
 
     def _key(self, request: Request) -> str:
         """What an answer depends on: the host, the path, the parameters in their order."""
         return f"{self._base_url}{request.path}?{urlencode(request.params)}"
 
-    def _note(self, request: Request, cached: Cached, errand: Errand) -> None:
-        self._meter.read(request.endpoint, cached.outcome)
+    def _note(self, request: Request, cached: Cached, errand: Errand, started: float) -> None:
+        self._meter.read(request.endpoint, cached.outcome, time.perf_counter() - started)
         errand.facts["cache"] = cached.outcome
 
     async def _opened(self, path: str, cached: Cached) -> Page:
