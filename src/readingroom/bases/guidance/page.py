@@ -133,7 +133,7 @@ class Page:
         for group in _objects(details.get("child_section_groups")):
             yield _heading(group.get("title"))
             yield _references(_objects(group.get("child_sections")))
-        for document in details.get("documents") or []:
+        for document in _list(details.get("documents")):
             yield to_markdown(_html(document), WEBSITE)
         yield self._attachments(details)
 
@@ -141,7 +141,7 @@ class Page:
         yield _heading(group.get("title"))
         yield to_markdown(_html(group.get("body")), WEBSITE)
         known = {one.get("content_id"): one for one in self.linked("documents")}
-        members = group.get("documents") or []
+        members = [one for one in _list(group.get("documents")) if isinstance(one, str)]
         yield _references([known[member] for member in members if member in known])
 
     def _attachments(self, details: Mapping[str, Any]) -> str:
@@ -172,14 +172,16 @@ def _html(value: Any) -> str:
     """A text, or the HTML among several renderings of it."""
     if isinstance(value, str):
         return value
-    if isinstance(value, list):
-        rendered = [one for one in _objects(value) if one.get("content_type") == "text/html"]
-        return _text(rendered[0].get("content")) or "" if rendered else ""
-    return ""
+    rendered = [one for one in _objects(value) if one.get("content_type") == "text/html"]
+    return _text(rendered[0].get("content")) or "" if rendered else ""
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return [one for one in _list(value) if isinstance(one, Mapping)]
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _text(value: Any) -> str | None:
