@@ -2,19 +2,16 @@
 
 import contextlib
 import socket
-import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import uvicorn
 from mcp import Client
 
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.store import GovukStore, Lifetimes
 from readingroom.bases.guidance.tools import open_guidance
-from readingroom.demo.govuk import Emulator, Item, sample_items
+from readingroom.demo.govuk import Emulator, Item, on_loopback, sample_items
 from readingroom.server.catalogue import face_of
 from readingroom.server.mcp import mcp_server
 from readingroom.upstream.breaker import CircuitBreaker
@@ -49,19 +46,8 @@ class Upstream:
 def emulating(items: dict[str, Item] | None = None) -> Iterator[Upstream]:
     """The emulator on a free port of loopback, in a thread."""
     emulator = Emulator(sample_items() if items is None else items)
-    listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(emulator.app(), log_config=None, lifespan="off")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield Upstream(f"http://127.0.0.1:{listener.getsockname()[1]}", emulator)
-    finally:
-        server.should_exit = True
-        server.force_exit = True
-        thread.join()
+    with on_loopback(emulator) as url:
+        yield Upstream(url, emulator)
 
 
 @contextlib.contextmanager

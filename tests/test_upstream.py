@@ -19,7 +19,7 @@ from readingroom.core.errors import (
     UpstreamUnavailable,
 )
 from readingroom.upstream.breaker import CircuitBreaker, State
-from readingroom.upstream.cache import Cache, Entry, MemoryShelf, Reply, SingleFlight
+from readingroom.upstream.cache import Cache, Entry, Held, MemoryShelf, Reply, SingleFlight
 from readingroom.upstream.client import LARGEST_BODY, Errand, Request, UpstreamClient
 from readingroom.upstream.limiter import SlidingWindow
 from readingroom.upstream.meter import Meter
@@ -157,9 +157,11 @@ class Source:
         self.reply = reply
         self.failure: Exception | None = None
         self.etags: list[str | None] = []
+        self.spare = False
 
-    async def fetch(self, etag: str | None) -> Reply | None:
-        self.etags.append(etag)
+    async def fetch(self, held: Held) -> Reply | None:
+        self.etags.append(held.etag)
+        self.spare = held.is_spare
         await checkpoint()
         if self.failure:
             raise self.failure
@@ -220,9 +222,11 @@ async def test_a_stale_entry_is_served_only_while_the_upstream_fails_and_only_so
     if served:
         stale = await cache.read("k", 60, source.fetch)
         assert (stale.outcome, round(stale.age, 1)) == ("stale", age)
+        assert source.spare, "the fetch should know that there is something to serve"
     else:
         with pytest.raises(UpstreamUnavailable):
             await cache.read("k", 60, source.fetch)
+        assert not source.spare
 
 
 @requirement("guidance:stale")
@@ -411,6 +415,17 @@ async def test_four_attempts_are_the_most_and_the_deadline_bounds_them() -> None
     with pytest.raises(UpstreamUnavailable):
         await client_of(handler, Clock()).get(ASKED, ERRAND)
     assert len(asked) == 1
+
+
+@requirement("guidance:stale")
+async def test_with_a_copy_to_serve_there_is_one_short_attempt() -> None:
+    clock = Clock()
+    handler, asked = answers(httpx2.Response(500))
+    with pytest.raises(UpstreamUnavailable):
+        await client_of(handler, clock).get(
+            Request("content", "/api/content/x", hurried=True), ERRAND
+        )
+    assert (len(asked), clock.slept) == (1, [])
 
 
 @requirement("guidance:backoff", "guidance:rate-limited")

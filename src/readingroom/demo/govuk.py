@@ -10,10 +10,13 @@ import argparse
 import hashlib
 import json
 import re
+import socket
+import threading
 import time
 import tomllib
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -148,6 +151,22 @@ class Emulator:
                 "es_cluster": "A",
             },
         )
+
+
+@contextmanager
+def on_loopback(emulator: Emulator) -> Iterator[str]:
+    """Serve it on a free port, in a thread, for as long as this is entered; gives its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(emulator.app(), log_config=None, lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    while not server.started and thread.is_alive():
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = server.force_exit = True
+        thread.join()
 
 
 def sample_items() -> dict[str, Item]:

@@ -107,8 +107,17 @@ def _weight(key: str, entry: Entry) -> int:
     return len(key) + len(entry.reply.body) + 500  # the objects around them
 
 
-Fetch = Callable[[str | None], Awaitable[Reply | None]]
-"""Asks the upstream, with the ETag of what is held; None means that it has not changed."""
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a fetch may know of the entry it is to renew."""
+
+    etag: str | None = None
+    is_spare: bool = False
+    """Whether it can be served should the fetch fail; then nobody needs to wait for retries."""
+
+
+Fetch = Callable[[Held], Awaitable[Reply | None]]
+"""Asks the upstream; None means that it has not changed since the ETag of what is held."""
 
 
 class Cache:
@@ -144,16 +153,16 @@ class Cache:
         try:
             return await self._fetched(key, ttl, fetch, held)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
-            return self._stale_or_raise(held, failure)
+            return self._spare_or_raise(held, failure)
 
     async def _anew(self, key: str, ttl: float, fetch: Fetch) -> Cached:
         try:
             return await self._fetched(key, ttl, fetch, None)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
-            return self._stale_or_raise(await self._shelf.get(key), failure)
+            return self._spare_or_raise(await self._shelf.get(key), failure)
 
     async def _fetched(self, key: str, ttl: float, fetch: Fetch, held: Entry | None) -> Cached:
-        reply = await fetch(held.reply.etag if held else None)
+        reply = await fetch(Held(held.reply.etag, self._is_spare(held)) if held else Held())
         if reply is None:
             assert held is not None, "only a held entry can be unchanged"
             reply = held.reply
@@ -162,14 +171,14 @@ class Cache:
             await self._shelf.put(key, entry, entry.ttl + self._stale)
         return Cached(entry, hit=False, age=0.0)
 
-    def _stale_or_raise(self, held: Entry | None, failure: GuidanceError) -> Cached:
+    def _spare_or_raise(self, held: Entry | None, failure: GuidanceError) -> Cached:
+        if held is None or not self._is_spare(held):
+            raise failure
+        return Cached(held, hit=True, age=self._age(held), failure=failure)
+
+    def _is_spare(self, entry: Entry) -> bool:
         # A page that was missing is no answer to hold on to; only what was there is worth it.
-        if held is None or held.reply.status != 200:
-            raise failure
-        age = self._age(held)
-        if age >= held.ttl + self._stale:
-            raise failure
-        return Cached(held, hit=True, age=age, failure=failure)
+        return entry.reply.status == 200 and self._age(entry) < entry.ttl + self._stale
 
     def _fresh(self, entry: Entry | None) -> Cached | None:
         if entry is None or self._age(entry) >= entry.ttl:

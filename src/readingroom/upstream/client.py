@@ -37,6 +37,7 @@ logger = logging.getLogger("readingroom.upstream")
 
 LARGEST_BODY = 5 * 1024 * 1024
 RETRIES = 3
+HURRY_SECONDS = 2.0
 PREVIEW_BYTES = 4096
 
 _FIRST_WAIT = 0.2
@@ -74,6 +75,8 @@ class Request:
     etag: str | None = None
     past_caches: bool = False
     """Ask caches on the way to look again too."""
+    hurried: bool = False
+    """Try once and not for long: the caller has something else to serve."""
 
 
 class _Transient(Exception):
@@ -128,8 +131,10 @@ class UpstreamClient:
     async def get(self, request: Request, errand: Errand) -> Reply | None:
         """The host's last word on a request; None when it has not changed since `etag`."""
         url = self._url(request)
-        deadline = self._now() + self._timeout
-        for attempt in range(RETRIES + 1):
+        patience = min(self._timeout, HURRY_SECONDS) if request.hurried else self._timeout
+        deadline = self._now() + patience
+        last = 0 if request.hurried else RETRIES
+        for attempt in range(last + 1):
             self._rest(self.breaker.would_admit())
             await self._turn(deadline)
             self._rest(self.breaker.admits())
@@ -137,7 +142,7 @@ class UpstreamClient:
                 return await self._attempt(request, url, errand, deadline)
             except _Transient as failure:
                 wait = self._backoff(attempt) if failure.wait is None else failure.wait
-                if attempt == RETRIES or self._now() + wait >= deadline:
+                if attempt == last or self._now() + wait >= deadline:
                     raise failure.error from failure
             await self._sleep(wait)
         raise AssertionError("the last attempt returns or raises")
@@ -191,8 +196,8 @@ class UpstreamClient:
             raise
         except (TimeoutError, httpx2.TimeoutException) as failure:
             outcome = "timeout"
-            said = f"GOV.UK did not answer within {self._timeout:g} s"
-            raise _Transient(outcome, UpstreamUnavailable(said)) from failure
+            error = UpstreamUnavailable("GOV.UK did not answer in time")
+            raise _Transient(outcome, error) from failure
         except httpx2.HTTPError as failure:
             outcome = "unreachable"
             raise _Transient(outcome, UpstreamUnavailable("GOV.UK cannot be reached")) from failure

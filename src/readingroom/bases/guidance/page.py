@@ -58,12 +58,12 @@ class Page:
     def first_published_at(self) -> str | None:
         return _text(self.content.get("first_published_at"))
 
-    @property
+    @cached_property
     def identifiers(self) -> Identifiers:
         names = Identifiers.model_fields
         return Identifiers(**{name: _text(self.content.get(name)) for name in names})
 
-    @property
+    @cached_property
     def in_scope(self) -> bool:
         """Whether the Charity Commission published it, alone or with others, or is its subject."""
         return self.content.get("content_id") == _OUR_ID or any(
@@ -75,7 +75,7 @@ class Page:
     def organisations(self) -> list[str]:
         return [title for one in self.linked("organisations") if (title := _text(one.get("title")))]
 
-    @property
+    @cached_property
     def translations(self) -> list[Translation]:
         """The page in other languages than its own."""
         return [
@@ -95,7 +95,7 @@ class Page:
             withdrawn_at=_text(notice.get("withdrawn_at")),
         )
 
-    @property
+    @cached_property
     def citation(self) -> str:
         updated = f", updated {self.public_updated_at[:10]}" if self.public_updated_at else ""
         withdrawn = " (withdrawn)" if self.withdrawn_notice else ""

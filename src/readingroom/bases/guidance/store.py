@@ -3,7 +3,7 @@
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -14,7 +14,7 @@ from readingroom.bases.guidance.markdown import to_markdown
 from readingroom.bases.guidance.page import WEBSITE, Page
 from readingroom.core import ids
 from readingroom.core.errors import InvalidPath, NotFoundOrRedirected
-from readingroom.upstream.cache import Cache, Cached, Entry, Reply
+from readingroom.upstream.cache import Cache, Cached, Entry, Held, Reply
 from readingroom.upstream.client import Errand, Params, Request, UpstreamClient
 from readingroom.upstream.meter import Meter
 
@@ -54,7 +54,7 @@ class GovukStore:
         """The same, asked for anew."""
         request = Request("content", _content(path), past_caches=True)
 
-        async def fetch(etag: str | None) -> Reply | None:
+        async def fetch(held: Held) -> Reply | None:
             return await self._client.get(request, errand)
 
         started = time.perf_counter()
@@ -74,8 +74,8 @@ class GovukStore:
         return found, cached
 
     async def _read(self, request: Request, ttl: float, errand: Errand) -> Cached:
-        async def fetch(etag: str | None) -> Reply | None:
-            asked = Request(request.endpoint, request.path, request.params, etag)
+        async def fetch(held: Held) -> Reply | None:
+            asked = replace(request, etag=held.etag, hurried=held.is_spare)
             return await self._client.get(asked, errand)
 
         started = time.perf_counter()
