@@ -1,5 +1,6 @@
 """The one place that asks what time it is."""
 
+import time
 from datetime import UTC, datetime
 
 _EARLIEST = datetime.min.replace(tzinfo=UTC).timestamp()
@@ -9,6 +10,11 @@ _LATEST = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 def now() -> datetime:
     """The current moment, in UTC."""
     return datetime.now(UTC)
+
+
+def seconds() -> float:
+    """The current moment as seconds since 1970: what processes and machines have in common."""
+    return time.time()
 
 
 def moment(seconds: float) -> datetime:

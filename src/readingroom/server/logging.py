@@ -6,7 +6,7 @@ import logging
 import queue
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic_core import to_json
@@ -31,10 +31,14 @@ class CallRecord:
     result_status: Literal["ok", "error"] = "ok"
     error_code: str | None = None
     answer_chars: int = 0
+    facts: dict[str, object] = field(default_factory=dict)
+    """What the tool itself has to say of the call, such as whether a cache answered."""
 
     def fields(self) -> dict[str, object]:
         """The record as a log line carries it."""
         told: dict[str, object] = {name: getattr(self, name) for name in self.__slots__}
+        told |= self.facts
+        del told["facts"]
         if self.error_code is None:
             del told["error_code"]
         return told
