@@ -876,6 +876,19 @@ GUIDANCE = _later(
     ),
 )
 
+ENGINE = (
+    Requirement(
+        "engine:chunking:cuts",
+        "A text is cut where the splitter that the contracts name cuts it.",
+    ),
+    Requirement(
+        "engine:chunking:offsets",
+        "A chunk knows its exact place; every word is in one, none is over the size, "
+        "neighbours share at most the overlap.",
+    ),
+    Requirement("engine:chunking:pages", "A chunk knows which pages it touches."),
+)
+
 ROOM = (
     Requirement(
         "room:structured",
@@ -984,4 +997,6 @@ ROOM = (
     ),
 )
 
-REQUIREMENTS: dict[str, Requirement] = _by_id(POLICY, DOCUMENTS, TEXT, FEDERAL, GUIDANCE, ROOM)
+REQUIREMENTS: dict[str, Requirement] = _by_id(
+    POLICY, DOCUMENTS, TEXT, FEDERAL, GUIDANCE, ENGINE, ROOM
+)
