@@ -887,6 +887,31 @@ ENGINE = (
         "neighbours share at most the overlap.",
     ),
     Requirement("engine:chunking:pages", "A chunk knows which pages it touches."),
+    Requirement(
+        "engine:embedding:equal",
+        "Vectors equal those of sentence-transformers to 1e-5, alone or in any batch.",
+    ),
+    Requirement(
+        "engine:embedding:int8",
+        "The int8 model gives near vectors under an identity of its own.",
+    ),
+    Requirement(
+        "engine:embedding:input",
+        "Blank text raises ValueError; over 1,024 characters it is cut with a warning.",
+    ),
+    Requirement("engine:embedding:lazy", "Nothing is imported or loaded before the first text."),
+    Requirement("engine:embedding:queries", "A question asked again is not embedded again."),
+    Requirement("engine:embedding:progress", "A bulk run says how far it has come."),
+    Requirement("engine:embedding:threads", "Threads share one model and get equal vectors."),
+    Requirement(
+        "engine:embedding:cache",
+        "The graph is built once and atomically; a damaged one is noticed and built anew.",
+    ),
+    Requirement(
+        "engine:embedding:weights",
+        "Weights come from the named folder, the package, the cache or a checked download; "
+        "a missing model is told with the ways to get one.",
+    ),
 )
 
 ROOM = (
