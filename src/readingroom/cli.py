@@ -4,6 +4,7 @@ import click
 
 from readingroom import __version__
 from readingroom.commands.keys import keys
+from readingroom.commands.model import model
 from readingroom.commands.serve import serve
 from readingroom.commands.stdio import stdio
 
@@ -23,5 +24,5 @@ def main() -> None:
     """
 
 
-for _verb in (serve, stdio, keys):
+for _verb in (serve, stdio, keys, model):
     main.add_command(_verb)
