@@ -19,9 +19,9 @@ from readingroom.core.errors import SearchTimeout
 from readingroom.core.filters import Condition, Fields, Filter, In, Metadata, Range, Value
 from readingroom.engine.words import words_of
 
-BUDGET = 60_000
+BUDGET = 45_000
 """Postings that a search may rank."""
-CANDIDATES = 300
+CANDIDATES = 400
 SECONDS = 5.0
 """How long a search may take."""
 
