@@ -19,6 +19,7 @@ from readingroom.engine import weights
 from readingroom.engine.embedding import Embedder
 from readingroom.engine.lexical import LexicalIndex
 from readingroom.engine.shelf import TEXT, Shelf
+from readingroom.storage import chunks as store_module
 from readingroom.storage.chunks import ChunkCollection, Chunks, ChunkStore
 from tests.requirements import requirement
 from tests.test_vectors import _METADATA, FILTERS, agree, brute, vector
@@ -84,6 +85,21 @@ def test_a_batch_beyond_chromas_limit_is_split(store: ChunkStore) -> None:
     assert sorted(held.get(many.ids).ids) == sorted(many.ids)
     held.delete(many.ids)
     assert held.count() == 0
+
+
+@requirement("engine:chunks:verbs")
+def test_more_than_one_page_is_read_whole(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = store.collection("policy_docs")
+    many = chunks(*(f"id{number}" for number in range(21)), source="A")
+    held.upsert(many)
+
+    for page in (7, 20, 21, 22):
+        monkeypatch.setattr(store_module, "_BATCH", page)
+        assert sorted(held.get(vectors=True).ids) == sorted(many.ids)
+        assert len(held.get(where=Equals("source", "A"))) == 21
+    assert len(held.get(limit=5, offset=18)) == 3
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,9 @@ Another database needs `get`, `upsert`, `update_metadata`, `delete` and `count` 
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,19 +89,22 @@ class ChunkCollection:
         limit: int | None = None,
         offset: int = 0,
     ) -> Chunks:
-        """The chunks with these ids or that pass this filter, or all; unknown ids are left out."""
+        """The chunks with these ids or that pass this filter, or all; unknown ids are left out.
+
+        `limit` and `offset` are for whoever reads everything page by page.
+        """
         wanted = list(conditions(where))
         if any(part.values == () for part in wanted if isinstance(part, In)):
             return Chunks([], [], [])
         shown: Any = ["documents", "metadatas", *(["embeddings"] if vectors else [])]
-        batches = [None] if ids is None else _batches(ids)
+        ask = functools.partial(self._collection.get, where=_where(wanted), include=shown)
         with _translated():
-            found = [
-                self._collection.get(
-                    ids=batch, where=_where(wanted), include=shown, limit=limit, offset=offset
-                )
-                for batch in batches
-            ]
+            if ids is not None:
+                found = [ask(ids=batch) for batch in _batches(ids)]
+            elif limit is not None:
+                found = [ask(limit=limit, offset=offset)]
+            else:
+                found = list(_pages(ask))
         return _joined(found, vectors)
 
     def upsert(self, chunks: Chunks) -> None:
@@ -213,13 +218,22 @@ def _translated() -> Iterator[None]:
         raise StoreUnusable(f"The chunk store failed: {error}") from error
 
 
+def _pages(ask: Callable[..., Any]) -> Iterator[Any]:
+    """All that Chroma has, page by page: more than 32,766 rows at once are too many for it."""
+    for offset in itertools.count(0, _BATCH):
+        page = ask(limit=_BATCH, offset=offset)
+        yield page
+        if len(page["ids"]) < _BATCH:
+            return
+
+
 def _batches(items: Sequence[Any]) -> Iterator[list[Any]]:
     for start in range(0, len(items), _BATCH):
         yield list(items[start : start + _BATCH])
 
 
 def _joined(found: Iterable[Any], vectors: bool) -> Chunks:
-    parts = list(found)
+    parts = [part for part in found if part["ids"]]
     ids = [id for part in parts for id in part["ids"]]
     kept = [np.asarray(part["embeddings"], np.float32) for part in parts] if vectors else []
     return Chunks(
