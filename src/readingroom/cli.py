@@ -5,6 +5,7 @@ import click
 from readingroom import __version__
 from readingroom.commands.guidance import guidance
 from readingroom.commands.keys import keys
+from readingroom.commands.model import model
 from readingroom.commands.serve import serve
 from readingroom.commands.stdio import stdio
 
@@ -25,5 +26,5 @@ def main() -> None:
     """
 
 
-for _verb in (serve, stdio, guidance, keys):
+for _verb in (serve, stdio, guidance, keys, model):
     main.add_command(_verb)
