@@ -23,6 +23,7 @@ PERMISSIVE = {
     "ISC License (ISCL)",
     "MIT",
     "MIT-0",
+    "MIT-CMU",
     "MIT License",
     "PSF-2.0",
     "Python Software Foundation License",
@@ -36,6 +37,7 @@ REASONS = {
     "fqdn": "MPL-2.0, unchanged: SBOM validation, at a developer's desk only",
     "hypothesis": "MPL-2.0, unchanged: runs the property tests, at a developer's desk only",
     "pathspec": "MPL-2.0, unchanged: used by hatchling and mypy, no part of what is shipped",
+    "pypdfium2": "BSD-3-Clause and Apache-2.0; the libraries inside PDFium are permissive too",
 }
 
 
