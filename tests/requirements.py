@@ -889,6 +889,40 @@ ENGINE = (
     Requirement("engine:chunking:pages", "A chunk knows which pages it touches."),
 )
 
+INGEST = (
+    Requirement(
+        "ingest:sections:framework",
+        "In the Framework of December 2024, set by the tests, paragraphs 1 to 243 are all found "
+        "under their chapters, and none is invented.",
+    ),
+    Requirement(
+        "ingest:sections:draft",
+        "In the draft Framework of December 2025 its 20 chapters and every policy are found.",
+    ),
+    Requirement(
+        "ingest:sections:own-numbering",
+        "Numbering that restarts inside a policy belongs to it, and goes on outside after it.",
+    ),
+    Requirement(
+        "ingest:sections:decimal",
+        "Decimal paragraphs, their headings and their tables are nested as they are numbered.",
+    ),
+    Requirement(
+        "ingest:sections:mentions",
+        "A cross-reference starts no section, wherever in a line it stands.",
+    ),
+    Requirement("ingest:sections:tables", "A table ends where the text around it goes on."),
+    Requirement(
+        "ingest:sections:contents",
+        "A table of contents holds no sections; each section knows its title and its page.",
+    ),
+    Requirement("ingest:sections:rising", "Paragraph numbers form one rising sequence."),
+    Requirement(
+        "ingest:sections:asked",
+        "A section can be asked for the way people write references.",
+    ),
+)
+
 ROOM = (
     Requirement(
         "room:structured",
@@ -998,5 +1032,5 @@ ROOM = (
 )
 
 REQUIREMENTS: dict[str, Requirement] = _by_id(
-    POLICY, DOCUMENTS, TEXT, FEDERAL, GUIDANCE, ENGINE, ROOM
+    POLICY, DOCUMENTS, TEXT, FEDERAL, GUIDANCE, ENGINE, INGEST, ROOM
 )
