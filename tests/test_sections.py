@@ -62,8 +62,25 @@ def expected_paths(markdown: str) -> list[str]:
 
 # The policies of the draft of December 2025, counted in the document by eye: code, how many.
 DRAFT = {
-    **{"PM": 17, "DM": 10, "S": 6, "CC": 3, "HO": 13, "E": 4, "TC": 4, "CO": 2, "W": 4, "M": 6},
-    **{"L": 4, "GB": 8, "DP": 4, "TR": 8, "HC": 8, "P": 6, "F": 9, "N": 6, "HE": 11},
+    "PM": 17,
+    "DM": 10,
+    "S": 6,
+    "CC": 3,
+    "HO": 13,
+    "E": 4,
+    "TC": 4,
+    "CO": 2,
+    "W": 4,
+    "M": 6,
+    "L": 4,
+    "GB": 8,
+    "DP": 4,
+    "TR": 8,
+    "HC": 8,
+    "P": 6,
+    "F": 9,
+    "N": 6,
+    "HE": 11,
 }
 
 
