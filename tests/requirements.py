@@ -891,6 +891,36 @@ ENGINE = (
 
 INGEST = (
     Requirement(
+        "ingest:sandbox:failures",
+        "An abort, a crash, a hang or too much memory in the process that reads a file is told as "
+        "extraction_failed, and an unforeseen reason is in the log.",
+    ),
+    Requirement(
+        "ingest:sandbox:time",
+        "Reading ends at the wall limit, after a long silence, or when it says too much.",
+    ),
+    Requirement(
+        "ingest:sandbox:group",
+        "The process is killed with all it has started, when it fails, when its caller gives up "
+        "and when the server dies, and leaves no file behind.",
+    ),
+    Requirement("ingest:sandbox:seats", "No more processes run at once than there are cores."),
+    Requirement("ingest:sandbox:secrets", "The process that reads a file knows no secret."),
+    Requirement("ingest:sandbox:progress", "Progress is told page by page."),
+    Requirement(
+        "ingest:hostile",
+        "Every file made to harm is a typed error within its limits, with no process left.",
+    ),
+    Requirement(
+        "ingest:corpus",
+        "Every real document gives an answer or a typed error, in one process that survives.",
+    ),
+    Requirement(
+        "ingest:roots",
+        "A file is read from inside the roots only, whatever links and names say, up to a size, "
+        "and is hashed and parsed from the same bytes.",
+    ),
+    Requirement(
         "ingest:sections:framework",
         "In the Framework of December 2024, set by the tests, paragraphs 1 to 243 are all found "
         "under their chapters, and none is invented.",

@@ -15,6 +15,7 @@ from readingroom.ingest.intake import Roots, take
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Limits, Sandbox
 from tests import hostile
+from tests.processes import descendants
 from tests.requirements import requirement
 
 TYPED = {
@@ -33,30 +34,9 @@ async def quiet(done: float, total: float | None, message: str | None) -> None:
 
 @pytest.fixture(autouse=True)
 def no_process_is_left() -> Iterator[None]:
-    before = children()
+    before = descendants()
     yield
-    assert children() == before
-
-
-def children() -> set[int]:
-    """Every process whose ancestor this one is, the dead that nobody buried included."""
-    listing = Path("/proc")
-    if not listing.is_dir():
-        return set()
-    parents: dict[int, int] = {}
-    for entry in listing.iterdir():
-        if entry.name.isdigit():
-            try:
-                status = (entry / "stat").read_text()
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(status.rpartition(")")[2].split()[1])
-    found: set[int] = set()
-    below = {os.getpid()}
-    while below:
-        below = {process for process, parent in parents.items() if parent in below}
-        found |= below
-    return found
+    assert descendants() == before
 
 
 @pytest.mark.parametrize("name", hostile.FILES)
