@@ -921,6 +921,49 @@ INGEST = (
         "and is hashed and parsed from the same bytes.",
     ),
     Requirement(
+        "ingest:classify",
+        "A file's type is found by whole words of its name as files are really named, else by "
+        "what its text says, else it is other, with the confidence of each.",
+    ),
+    Requirement("ingest:renderings", "A rendering is known by its name."),
+    Requirement(
+        "ingest:text:furniture",
+        "Running headers, footers and page numbers are in a page's text, not in the document's.",
+    ),
+    Requirement(
+        "ingest:text:paragraphs",
+        "Paragraphs are parted by a blank line, also where only the distance shows it.",
+    ),
+    Requirement(
+        "ingest:text:hyphens",
+        "A word broken at the end of a line is mended the way the document writes it elsewhere.",
+    ),
+    Requirement("ingest:text:normal", "Ligatures and exotic signs are normalised, ½ and ² kept."),
+    Requirement("ingest:text:turned", "A turned page reads like an upright one."),
+    Requirement("ingest:text:labels", "A page knows its number and its printed label."),
+    Requirement(
+        "ingest:text:encrypted",
+        "An encrypted file opens with an empty password, or says that it needs one.",
+    ),
+    Requirement(
+        "ingest:images:ratio",
+        "The image ratio is the union of the images on the page, through the forms they lie in.",
+    ),
+    Requirement(
+        "ingest:images:drawings",
+        "A page over the image threshold or a name of a drawing makes a document contain drawings.",
+    ),
+    Requirement(
+        "ingest:images:skip",
+        "A document of pictures is skipped by its name, by a probe that finds no words, or by "
+        "the literal ratio; text layers speak against it.",
+    ),
+    Requirement("ingest:ocr:notes", "A page that could not be read says why."),
+    Requirement(
+        "ingest:chunks",
+        "Chunks cover the text, know their pages and sections and never cross a section's start.",
+    ),
+    Requirement(
         "ingest:sections:framework",
         "In the Framework of December 2024, set by the tests, paragraphs 1 to 243 are all found "
         "under their chapters, and none is invented.",

@@ -261,7 +261,7 @@ def _numbered_chapters(page: _Look) -> Iterator[_Start]:
 def _without_repeats(headings: Sequence[_Start], count: int) -> list[_Start]:
     """Of headings with one reference, the one with most below it: others are lists of them."""
     ordered = sorted(headings, key=lambda start: start.at)
-    ends = [start.at for start in ordered[1:]] + [count]
+    ends = [*(start.at for start in ordered), count][1:]
     best: dict[str, tuple[int, _Start]] = {}
     for start, end in zip(ordered, ends, strict=True):
         below = end - start.at
@@ -378,12 +378,12 @@ def rising(
 def _with_ends_of_exhibits(page: _Look, starts: Sequence[_Start]) -> Iterator[_Start]:
     """A table ends where prose goes on; what goes on is the section around it."""
     around: _Start | None = None
-    for start, following in zip(starts, [*starts[1:], None], strict=True):
+    ends = [*(start.at for start in starts), len(page.lines)][1:]
+    for start, end in zip(starts, ends, strict=True):
         yield start
         if start.kind != "exhibit":
             around = start
         elif around is not None:
-            end = following.at if following else len(page.lines)
             back = next((at for at in range(start.at + 1, end) if page.is_prose(at)), None)
             if back is not None:
                 yield _Start(back, around.kind, around.ref, around.title, around.level)
