@@ -379,24 +379,6 @@ DOCUMENTS = _later(
             "fields each; an application without any gives 0 and an empty list, not an error.",
         ),
         Requirement(
-            "documents:ratio",
-            "The image ratio decides by IMAGE_RATIO_THRESHOLD, "
-            "counted over pages with hardly any text, and a scan that can be read is not skipped.",
-        ),
-        Requirement("documents:render", "A file named like a rendering never goes to OCR."),
-        Requirement(
-            "documents:textlayer",
-            "The text layer is read first, and a page under 10 characters goes to OCR at 300 DPI.",
-        ),
-        Requirement(
-            "documents:confidence",
-            "OCR confidence is averaged per page, and a page under 70 % is logged at WARNING.",
-        ),
-        Requirement(
-            "documents:method",
-            "Each page records text_layer or ocr, and the document text_layer, ocr or mixed.",
-        ),
-        Requirement(
             "documents:chunks",
             "Chunks are 800 characters with 200 overlapping, split at the spec's "
             "separators in order, each kept at the end of the chunk before it.",
@@ -422,10 +404,6 @@ DOCUMENTS = _later(
             "delete_document removes the document's chunks and its registry entry.",
         ),
         Requirement(
-            "documents:classify",
-            "The thirteen types are found by filename, then by content, then fall back to other.",
-        ),
-        Requirement(
             "documents:config",
             "The five variables of the spec are read, and have its defaults.",
         ),
@@ -434,17 +412,8 @@ DOCUMENTS = _later(
             "Served alone, the base answers the spec's endpoints with its auth on port 3002.",
         ),
         Requirement(
-            "documents:drawings",
-            "contains_drawings is true for a page over the image threshold, "
-            "or a filename of a plan, an elevation or a rendering.",
-        ),
-        Requirement(
             "documents:type:other",
             "An unknown document_type override is refused, and the known ones are named.",
-        ),
-        Requirement(
-            "documents:ocr:off",
-            "With ENABLE_OCR=false blank pages stay blank and are reported.",
         ),
         Requirement(
             "documents:application",
@@ -891,6 +860,37 @@ ENGINE = (
 
 INGEST = (
     Requirement(
+        "documents:ratio",
+        "The image ratio decides by IMAGE_RATIO_THRESHOLD, "
+        "counted over pages with hardly any text, and a scan that can be read is not skipped.",
+    ),
+    Requirement("documents:render", "A file named like a rendering never goes to OCR."),
+    Requirement(
+        "documents:textlayer",
+        "The text layer is read first, and a page under 10 characters goes to OCR at 300 DPI.",
+    ),
+    Requirement(
+        "documents:confidence",
+        "OCR confidence is averaged per page, and a page under 70 % is logged at WARNING.",
+    ),
+    Requirement(
+        "documents:method",
+        "Each page records text_layer or ocr, and the document text_layer, ocr or mixed.",
+    ),
+    Requirement(
+        "documents:classify",
+        "The thirteen types are found by filename, then by content, then fall back to other.",
+    ),
+    Requirement(
+        "documents:drawings",
+        "contains_drawings is true for a page over the image threshold, "
+        "or a filename of a plan, an elevation or a rendering.",
+    ),
+    Requirement(
+        "documents:ocr:off",
+        "With ENABLE_OCR=false blank pages stay blank and are reported.",
+    ),
+    Requirement(
         "ingest:sandbox:failures",
         "An abort, a crash, a hang or too much memory in the process that reads a file is told as "
         "extraction_failed, and an unforeseen reason is in the log.",
@@ -958,6 +958,18 @@ INGEST = (
         "A document of pictures is skipped by its name, by a probe that finds no words, or by "
         "the literal ratio; text layers speak against it.",
     ),
+    Requirement(
+        "ingest:ocr:recall",
+        "OCR finds at least 98 of 100 words of a clean render, and most of a real scan.",
+    ),
+    Requirement("ingest:ocr:method", "Each page and the document say how their text was read."),
+    Requirement(
+        "ingest:ocr:formats",
+        "PNG, JPEG, BMP and TIFF files are read by what they are; a TIFF's frames are pages.",
+    ),
+    Requirement("ingest:ocr:turned", "A scan that lies on its side is turned."),
+    Requirement("ingest:ocr:confidence", "A page that OCR is unsure of is logged as a WARNING."),
+    Requirement("ingest:ocr:lines", "Paragraphs of a scan are paragraphs of the text."),
     Requirement("ingest:ocr:notes", "A page that could not be read says why."),
     Requirement(
         "ingest:chunks",
