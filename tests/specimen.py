@@ -1,10 +1,13 @@
 """A test-only base with a tool for every way a call can go, in any dialect, with a folder lock."""
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import anyio
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from readingroom.core.errors import TextUnreadable
@@ -41,6 +44,13 @@ class Notes:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "notes.json"
+        self.is_open = False
+
+    @asynccontextmanager
+    async def open_for_reading(self) -> AsyncIterator[None]:
+        self.is_open = True
+        yield
+        self.is_open = False
 
     def all(self) -> list[str]:
         return json.loads(self.path.read_text("utf-8")) if self.path.exists() else []
@@ -86,6 +96,8 @@ def specimen(dialect: Dialect | None = None, folder: Path | None = None) -> Know
         stateful=True,
         sse=True,
         stdio=True,
+        routers=(_router(notes),),
+        running=notes.open_for_reading,
     )
 
 
@@ -94,6 +106,24 @@ def offer() -> Offer:
         return specimen(folder=settings.data / "specimen")
 
     return Offer(3999, open_specimen, folder_locked=True)
+
+
+def _router(notes: Notes) -> APIRouter:
+    router = APIRouter(prefix="/specimen/v1")
+
+    @router.get("/notes")
+    async def list_notes(limit: Annotated[int, Query(ge=1, le=10)] = 10) -> list[str]:
+        return notes.all()[:limit]
+
+    @router.get("/fail")
+    async def fail() -> None:
+        raise TextUnreadable("not today", use_tool="echo")
+
+    @router.get("/crash")
+    async def crash() -> None:
+        raise RuntimeError(SECRET)
+
+    return router
 
 
 def _tools(notes: Notes) -> tuple[Tool, ...]:
@@ -116,6 +146,11 @@ def _tools(notes: Notes) -> tuple[Tool, ...]:
             await anyio.sleep(0.01)
         return Said(said=["done"])
 
+    async def wait_for_ever(question: Nothing, call: Call) -> Said:
+        """Never answer."""
+        await anyio.sleep_forever()
+        raise AssertionError("unreachable")
+
     async def write_note(question: Echo, call: Call) -> Said:
         """Write a note."""
         notes.add(question.text)
@@ -131,6 +166,7 @@ def _tools(notes: Notes) -> tuple[Tool, ...]:
         tool(fail, title="Fail"),
         tool(crash, title="Crash"),
         tool(count_slowly, title="Count"),
+        tool(wait_for_ever, title="Wait"),
         tool(write_note, title="Write", hints=writes),
         tool(who_am_i, title="Who am I"),
     )

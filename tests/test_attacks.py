@@ -61,6 +61,26 @@ def test_a_page_on_this_machine_may_call(room: Served, origin: str) -> None:
     assert post(room, "/text/mcp", rpc("tools/list"), Origin=origin).status_code == 200
 
 
+@requirement("room:origin")
+@pytest.mark.parametrize(
+    ("origin", "allowed"), [("http://localhost:6274", True), ("https://evil.example", False)]
+)
+def test_a_browser_is_given_leave_for_allowed_pages_only(
+    locked_room: Served, origin: str, allowed: bool
+) -> None:
+    asked = {
+        "Origin": origin,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,mcp-session-id",
+    }
+    leave = httpx2.options(locked_room.url + "/mcp", headers=asked, trust_env=False)
+    assert (leave.status_code == 200) is allowed
+    assert (leave.headers.get("access-control-allow-origin") == origin) is allowed
+    called = post(locked_room, "/mcp", rpc("tools/list"), Origin=origin)
+    assert called.status_code == (401 if allowed else 403)
+    assert ("access-control-allow-origin" in called.headers) is allowed
+
+
 @requirement("room:limits")
 @WIRES
 @ROOMS

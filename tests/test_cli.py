@@ -118,6 +118,27 @@ def test_two_writers_at_once_both_get_their_keys(tmp_path: Path) -> None:
     db.close()
 
 
+@requirement("room:keys", "room:cli")
+def test_damaged_keys_are_told_and_let_nobody_in(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with serving(data=data) as served:
+        (data / "keys.db").write_bytes(b"this is no database" * 100)
+        assert served.get("/").status_code == 503
+        assert served.get("/health").status_code == 200
+    for verb in (("keys", "list"), ("keys", "add", "ann"), ("serve", "--port", "0")):
+        result = run(*verb, "--data", str(data))
+        assert result.returncode == 1
+        assert result.stderr.startswith("Error: The keys in ")
+
+
+@requirement("room:cli")
+def test_a_data_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = run("keys", "add", "ann", "--data", str(tmp_path / "file" / "data"))
+    assert result.returncode == 1
+    assert result.stderr.startswith("Error: The keys in ")
+
+
 @requirement("room:cli")
 def test_a_busy_port_is_told_with_what_to_do(tmp_path: Path) -> None:
     with serving(data=tmp_path / "data") as served:

@@ -5,6 +5,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import anyio
 import mcp_types as wire
 import pytest
 from jsonschema import Draft202012Validator
@@ -220,6 +221,26 @@ async def test_a_caller_that_asks_hears_how_far_a_tool_has_come() -> None:
     async with client_of(specimen()) as client:
         await client.call_tool("count_slowly", progress_callback=listen)
     assert heard == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
+
+
+@requirement("room:log")
+async def test_a_call_that_its_caller_gives_up_is_recorded_as_cancelled() -> None:
+    records: list[CallRecord] = []
+    recorded = anyio.Event()
+    server = mcp_server(face_of(specimen()), [records.append, lambda record: recorded.set()])
+    async with Client(server) as client:
+        with anyio.move_on_after(0.1):
+            await client.call_tool("wait_for_ever")
+        await recorded.wait()
+    assert [(record.result_status, record.error_code) for record in records] == [
+        ("error", "cancelled")
+    ]
+
+
+def test_two_tools_of_one_name_cannot_share_a_face() -> None:
+    whole, *_ = faces_of_all((specimen(), specimen()))
+    with pytest.raises(ValueError, match="same name"):
+        mcp_server(whole, [])
 
 
 @requirement("room:read-only")

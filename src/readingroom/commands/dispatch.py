@@ -34,8 +34,9 @@ async def dispatch(
             raise
         return await _by_owner(command, owner, report)
     try:
-        service = offers[command.base].open(settings).service
-        return (await command.run(service, report)).model_dump(mode="json")
+        base = offers[command.base].open(settings)
+        async with base.running():
+            return (await command.run(base.service, report)).model_dump(mode="json")
     finally:
         lock.release()
 

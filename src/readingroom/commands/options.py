@@ -4,13 +4,18 @@ import json
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import click
 
 from readingroom.core.errors import InvalidSetting, KnowledgeError
+from readingroom.core.settings import LogLevel
 
 Verb = Callable[..., Any]
+
+log_level = click.option(
+    "--log-level", type=click.Choice(get_args(LogLevel)), help="How much to log [info]."
+)
 
 
 def common(verb: Verb) -> Verb:

@@ -5,7 +5,7 @@ import signal
 
 import click
 
-from readingroom.commands.options import common
+from readingroom.commands.options import common, log_level
 from readingroom.core.settings import load
 from readingroom.server.catalogue import OFFERS
 
@@ -14,7 +14,7 @@ from readingroom.server.catalogue import OFFERS
 @click.argument("base", type=click.Choice(sorted(OFFERS)))
 @click.option("--file", "kb_file", type=click.Path(), help="The text base's file [KB_FILE].")
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
-@click.option("--log-level", help="debug, info, warning or error.")
+@log_level
 @common
 def stdio(base: str, as_json: bool, **flags: str | bool | None) -> None:
     """Serve BASE over standard input and output.

@@ -18,6 +18,7 @@ KnowledgeError                 code                  http
 ├── InvalidKeyName             invalid_key_name      422   a key's name is malformed
 ├── KeyExists                  key_exists            409   a key of that name is there already
 ├── KeyNotFound                key_not_found         404   no key of that name
+├── StorageFailed              storage_failed        503   the data directory cannot be used
 ├── InvalidSetting             invalid_setting       500   a setting's value does not fit
 ├── UnsafeBind                 unsafe_bind           500   an open server on a public address
 ├── PortInUse                  port_in_use           500   another program listens there
@@ -25,7 +26,8 @@ KnowledgeError                 code                  http
 ├── OwnerRefused               (the owner's code)    500   the owner told an error, repeated here
 └── Internal                   internal              500   our fault; the log has the reason
 
-Services raise these; `server/mcp.py` and `server/problems.py` are the only places that catch them.
+Services raise these; they are told by `server/mcp.py` (tools), `server/problems.py` (HTTP),
+`server/admin.py` and `commands/options.py` (commands), and nowhere else.
 """
 
 from collections.abc import Mapping
@@ -197,6 +199,13 @@ class KeyNotFound(KnowledgeError):
 
     code = "key_not_found"
     http_status = 404
+
+
+class StorageFailed(KnowledgeError):
+    """A file of the data directory cannot be read or written: permissions, a full disk, damage."""
+
+    code = "storage_failed"
+    http_status = 503
 
 
 class InvalidSetting(KnowledgeError):

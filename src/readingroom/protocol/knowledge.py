@@ -1,6 +1,7 @@
 """A knowledge base as the server sees it: its contract's names, its transports, its tools."""
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,3 +32,7 @@ class KnowledgeBase:
     """Whether it can be served over standard input and output."""
     furnish: Callable[[Any], None] | None = None
     """Adds what is not a tool (resources, prompts) to the protocol server."""
+    routers: tuple[Any, ...] = ()
+    """Its REST surface: FastAPI routers that carry their whole prefix, such as `/api/v1`."""
+    running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Entered for as long as the base is served: what it starts there, it stops there."""

@@ -1,21 +1,25 @@
 """One Starlette app from a catalogue of faces: routes, checks, one lifespan."""
 
 import contextlib
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom.core.settings import Settings
 from readingroom.protocol.command import Command
+from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server import admin
 from readingroom.server.auth import Gate
 from readingroom.server.catalogue import Face
@@ -50,16 +54,21 @@ def build_app(
     pages = Pages(faces, settings)
     rooms = [_Room(face, rules, pages, [log_call, metrics.count]) for face in faces]
     routes: list[BaseRoute] = [
+        *(route for room in rooms for route in room.routes()),
         Route("/", pages.index),
         Route("/health", _health),
         Route("/metrics", partial(_metrics, metrics)),
-        *(route for room in rooms for route in room.routes()),
     ]
+    bases = tuple({base.name: base for face in faces for base in face.bases}.values())
     if ownership:
-        routes.append(_admin_route(faces, ownership, settings.max_body_bytes))
+        routes.append(_admin_route(bases, ownership, settings.max_body_bytes))
+    if any(base.routers for base in bases):
+        routes.append(_rest_mount(bases))
     app = Starlette(
         routes=routes,
         middleware=[
+            # Outside the door: a browser asks leave (OPTIONS) before it may show a key.
+            Middleware(_PagesOnly, **_pages_allowed(names)),
             Middleware(Problems),
             Middleware(
                 Door,
@@ -70,7 +79,7 @@ def build_app(
             ),
         ],
         exception_handlers={HTTPException: http_problem},
-        lifespan=partial(_lifespan, rooms),
+        lifespan=partial(_lifespan, bases, rooms),
     )
     app.router.redirect_slashes = False  # a path is what it is, also to the door
     return app
@@ -106,9 +115,21 @@ class _App:
         await self._app(scope, receive, send)
 
 
+class _PagesOnly(CORSMiddleware):
+    """CORS for requests that come from a page; the others, nearly all, pay nothing for it."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from_page = any(name == b"origin" for name, _ in scope.get("headers", ()))
+        await (super().__call__ if from_page else self.app)(scope, receive, send)
+
+
 @contextlib.asynccontextmanager
-async def _lifespan(rooms: Sequence[_Room], app: Starlette) -> AsyncIterator[None]:
+async def _lifespan(
+    bases: Sequence[KnowledgeBase], rooms: Sequence[_Room], app: Starlette
+) -> AsyncIterator[None]:
     async with contextlib.AsyncExitStack() as running:
+        for base in bases:
+            await running.enter_async_context(base.running())
         for room in rooms:
             await running.enter_async_context(room.http.manager.run())
         yield
@@ -125,8 +146,28 @@ def _rules(settings: Settings, names: Names) -> SessionRules:
     )
 
 
-def _admin_route(faces: tuple[Face, ...], ownership: Ownership, max_body_bytes: int) -> Route:
-    services = {base.name: base.service for face in faces for base in face.bases}
+def _pages_allowed(names: Names) -> dict[str, Any]:
+    """The web pages that may read our answers: those whose Origin the door lets in."""
+    patterns = [re.escape(origin).replace(r":\*", ":[0-9]+") for origin in names.origins]
+    return {
+        "allow_origin_regex": "|".join(patterns),
+        "allow_methods": ["GET", "POST", "DELETE"],
+        "allow_headers": ["*"],
+        "expose_headers": ["Mcp-Session-Id", "X-Request-ID", "Retry-After"],
+    }
+
+
+def _rest_mount(bases: Sequence[KnowledgeBase]) -> Mount:
+    """What no other route takes; FastAPI is imported only for bases that have REST."""
+    from readingroom.server.rest import rest_app
+
+    return Mount("", rest_app(bases))
+
+
+def _admin_route(
+    bases: Sequence[KnowledgeBase], ownership: Ownership, max_body_bytes: int
+) -> Route:
+    services = {base.name: base.service for base in bases}
     endpoint = admin.Admin(ownership.commands, services, ownership.key)
     return Route(
         admin.PREFIX + "{command}", endpoint.run, methods=["POST"], max_body_size=max_body_bytes

@@ -62,7 +62,10 @@ class Face:
     def shelf(self) -> dict[str, tuple[Tool, Dialect]]:
         """Every tool by name, sorted, with the dialect its errors are told in."""
         tools = [(tool, base.dialect) for base in self.bases for tool in base.tools]
-        return {tool.name: (tool, dialect) for tool, dialect in sorted(tools, key=_by_name)}
+        shelf = {tool.name: (tool, dialect) for tool, dialect in sorted(tools, key=_by_name)}
+        if len(shelf) < len(tools):
+            raise ValueError(f"Two tools of the face {self.server_name} have the same name")
+        return shelf
 
 
 def face_of(base: KnowledgeBase, path: str = "") -> Face:

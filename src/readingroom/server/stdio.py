@@ -11,5 +11,5 @@ from readingroom.server.mcp import mcp_server
 async def serve_stdio(base: KnowledgeBase) -> None:
     """Answer until the client closes our standard input."""
     server = mcp_server(face_of(base), [log_call])
-    async with stdio_server() as (incoming, outgoing):
+    async with base.running(), stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())

@@ -4,12 +4,13 @@ import hashlib
 import re
 import secrets
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from readingroom.core import clock
-from readingroom.core.errors import InvalidKeyName, KeyExists, KeyNotFound
+from readingroom.core.errors import InvalidKeyName, KeyExists, KeyNotFound, StorageFailed
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _RESERVED = "env"  # the id under which MCP_API_KEY appears in logs and sessions
@@ -47,7 +48,7 @@ class KeyRing:
             )
         secret = "rr_" + secrets.token_urlsafe(32)
         row = (name, _digest(secret), clock.now().isoformat(timespec="seconds"))
-        with closing(self._writer()) as db, db:
+        with self._writing() as db:
             try:
                 db.execute("INSERT INTO api_keys VALUES (?, ?, ?)", row)
             except sqlite3.IntegrityError as error:
@@ -61,7 +62,7 @@ class KeyRing:
 
     def revoke(self, name: str) -> None:
         """Forget a key: its next request is refused."""
-        with closing(self._writer()) as db, db:
+        with self._writing() as db:
             if db.execute("DELETE FROM api_keys WHERE name = ?", (name,)).rowcount == 0:
                 raise KeyNotFound(f"There is no key named {name!r}")
 
@@ -78,21 +79,33 @@ class KeyRing:
         """Whether there is a key at all."""
         return bool(self._read("SELECT 1 FROM api_keys LIMIT 1"))
 
-    def _writer(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.touch(mode=0o600)
-        db = sqlite3.connect(self.path, timeout=10)
-        db.execute("PRAGMA journal_mode=WAL")
-        db.execute(_SCHEMA)
-        return db
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction on the file, which is made when it is not there."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.touch(mode=0o600)
+            with closing(sqlite3.connect(self.path, timeout=10)) as db, db:
+                db.execute("PRAGMA journal_mode=WAL")
+                db.execute(_SCHEMA)
+                yield db
+        except (OSError, sqlite3.Error) as error:
+            raise self._failed(error) from error
 
     def _read(self, sql: str, *values: object) -> list[tuple[str, ...]]:
-        if self._reader is None:
-            if not self.path.exists():
-                return []
-            self._reader = sqlite3.connect(self.path, timeout=10, isolation_level=None)
-            self._reader.execute(_SCHEMA)  # the first writer may be between the file and the table
-        return self._reader.execute(sql, values).fetchall()
+        try:
+            if self._reader is None:
+                if not self.path.exists():
+                    return []
+                self._reader = sqlite3.connect(self.path, timeout=10, isolation_level=None)
+                # The first writer may be between making the file and making the table.
+                self._reader.execute(_SCHEMA)
+            return self._reader.execute(sql, values).fetchall()
+        except (OSError, sqlite3.Error) as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> StorageFailed:
+        return StorageFailed(f"The keys in {self.path} cannot be used: {error}")
 
 
 def _digest(secret: str) -> bytes:

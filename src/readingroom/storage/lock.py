@@ -6,7 +6,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from readingroom.core.errors import FolderInUse
+from readingroom.core.errors import FolderInUse, StorageFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,11 @@ class FolderLock:
 
     def acquire(self) -> None:
         """Take the folder, or say who has it. A lock file left by a dead process is free."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StorageFailed(f"{self.path} cannot be opened: {error.strerror}") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

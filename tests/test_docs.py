@@ -1,0 +1,153 @@
+"""The documentation tells the truth, and the check that says so can fail."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pydantic import Field
+
+from readingroom.core.settings import Settings
+from scripts import docs
+from tests.requirements import requirement
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """Every page of the project, and what the pages link to, where a test may spoil it."""
+    for path in [*docs.ROOT.glob("*.md"), docs.ROOT / "LICENSE", docs.ROOT / "Makefile"]:
+        shutil.copy(path, tmp_path)
+    shutil.copytree(docs.ROOT / "docs", tmp_path / "docs")
+    return tmp_path
+
+
+@requirement("room:docs")
+def test_the_pages_of_the_project_are_true() -> None:
+    assert docs.check(docs.ROOT) == []
+
+
+@requirement("room:docs")
+def test_a_stale_page_fails_by_name_until_it_is_written_anew(
+    copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = copy / "docs" / "cli.md"
+    page.write_text(page.read_text("utf-8") + "Also by hand.\n", "utf-8")
+
+    assert docs.main(["--check"], copy) == 1
+    assert capsys.readouterr().err == "docs/cli.md: is stale; run make docs\n"
+
+    assert docs.main([], copy) == 0
+    assert docs.main(["--check"], copy) == 0
+
+
+@requirement("room:docs")
+def test_a_setting_without_a_heading_fails(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class More(Settings):
+        tea: bool = Field(False, description="Tea.", json_schema_extra={"env": "READINGROOM_TEA"})
+
+    monkeypatch.setattr(docs, "Settings", More)
+
+    assert docs.check(copy) == [
+        "docs/settings.md: is stale; run make docs",
+        "docs/settings.md: no heading for READINGROOM_TEA",
+    ]
+
+
+@requirement("room:docs")
+@pytest.mark.parametrize(
+    ("page", "subject"),
+    [
+        ("docs/tools.md", "get_kb_info"),
+        ("docs/settings.md", "KB_FILE"),
+        ("docs/errors.md", "text_unreadable"),
+        ("docs/errors.md", "unknown_tool"),
+        ("docs/cli.md", "readingroom keys add"),
+    ],
+)
+def test_a_heading_is_missed_and_one_for_nothing_is_told(
+    copy: Path, page: str, subject: str
+) -> None:
+    path = copy / page
+    path.write_text(path.read_text("utf-8").replace(f"# `{subject}`\n", "# `other`\n"), "utf-8")
+
+    assert list(docs.headings(copy)) == [
+        f"{page}: no heading for {subject}",
+        f"{page}: there is no other",
+    ]
+
+
+@requirement("room:docs")
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("[gone](docs/gone.md)", "docs/gone.md leads nowhere"),
+        ("[gone](docs/settings.md#gone)", "docs/settings.md#gone leads nowhere"),
+        ("[gone](#gone)", "#gone leads nowhere"),
+        ("[`out`](../outside.md)", "../outside.md leads nowhere"),
+        ("`READINGROOM_GONE`", "there is no setting READINGROOM_GONE"),
+        ("`server/gone.py`", "there is no file server/gone.py"),
+        ("```json\n{,}\n```", "not json"),
+        ('```toml\ngone = "x"\n```', "not toml: readingroom.toml has no key gone"),
+        ("```python\ndef\n```", "not python"),
+    ],
+)
+def test_what_leads_nowhere_or_does_not_parse_is_told(copy: Path, written: str, told: str) -> None:
+    (copy / "MORE.md").write_text(f"# More\n\n{written}\n", "utf-8")
+
+    (problem,) = docs.check(copy)
+
+    assert problem.startswith("MORE.md:")
+    assert told in problem
+
+
+@requirement("room:docs")
+def test_a_module_that_the_tree_leaves_out_or_makes_up_is_told(copy: Path) -> None:
+    page = copy / "ARCHITECTURE.md"
+    page.write_text(page.read_text("utf-8").replace("limits.py", "bounds.py"), "utf-8")
+
+    assert docs.check(copy) == [
+        "ARCHITECTURE.md: the tree does not name server/limits.py",
+        "ARCHITECTURE.md: the tree names bounds.py, which is not there",
+    ]
+
+
+@requirement("room:docs")
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("readingroom dance", "there is no command dance"),
+        ("readingroom keys dance", "there is no command dance"),
+        ("readingroom serve --loud", "No such option"),
+        ("readingroom serve nothing", "'nothing' is not 'text'"),
+        ("readingroom keys add", "Missing argument 'NAME'"),
+        (".venv/bin/readingroom stdio text \\\n    --loud", "No such option"),
+        ("READINGROOM_GONE=1 readingroom serve", "there is no setting READINGROOM_GONE"),
+        ("make dance", "the Makefile has no target dance"),
+        ("make serve LOUD=1", "the Makefile has no variable LOUD"),
+        ('make serve ARGS="--loud"', "No such option"),
+    ],
+)
+def test_a_command_that_would_be_refused_is_told(copy: Path, typed: str, told: str) -> None:
+    (copy / "MORE.md").write_text(f"# More\n\n```console\n$ {typed}\n```\n", "utf-8")
+
+    (problem,) = docs.check(copy)
+
+    assert problem.startswith("MORE.md:4: ")
+    assert told in problem
+
+
+@requirement("room:docs")
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "readingroom serve --port 8080 | head -n 1",
+        "KB_FILE=notes.txt readingroom stdio text",
+        "readingroom --help",
+        "readingroom keys add --help",
+        'make serve ARGS="--port 8080 --read-only"',
+        "ls --dance",
+    ],
+)
+def test_a_command_that_works_is_not(copy: Path, typed: str) -> None:
+    (copy / "MORE.md").write_text(f"# More\n\n```console\n$ {typed}\n```\n", "utf-8")
+
+    assert docs.check(copy) == []
