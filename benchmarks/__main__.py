@@ -7,7 +7,14 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import calls, startup
+from benchmarks import (
+    calls,
+    ingest_isolation,
+    ingest_quality,
+    ingest_splitter,
+    ingest_text,
+    startup,
+)
 from benchmarks.table import Table
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -17,7 +24,7 @@ def main() -> None:
     """Measure what the arguments ask for."""
     asked = _arguments()
     tables = []
-    for measure in (_startup, _calls):
+    for measure in (_startup, _calls, _text, _isolation, _splitter, _ocr, _sections):
         table = measure(asked.quick)
         print(table, end="\n\n", flush=True)
         tables.append(table)
@@ -39,6 +46,26 @@ def _startup(quick: bool) -> Table:
 
 def _calls(quick: bool) -> Table:
     return calls.measure(rounds=2, calls=40) if quick else calls.measure(rounds=15, calls=400)
+
+
+def _text(quick: bool) -> Table:
+    return ingest_text.measure(rounds=1, real=False) if quick else ingest_text.measure(rounds=3)
+
+
+def _isolation(quick: bool) -> Table:
+    return ingest_isolation.measure(rounds=2 if quick else 15)
+
+
+def _splitter(quick: bool) -> Table:
+    return ingest_splitter.measure(rounds=1 if quick else 5)
+
+
+def _ocr(quick: bool) -> Table:
+    return ingest_quality.measure_ocr()
+
+
+def _sections(quick: bool) -> Table:
+    return ingest_quality.measure_sections()
 
 
 def _page(tables: list[Table]) -> str:
