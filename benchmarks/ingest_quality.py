@@ -20,7 +20,7 @@ _SHARED = Path(__file__).parents[2] / "shared" / "data"
 _MOST_PIXELS = 40_000_000
 _OCR_NOTE = (
     "The share of the true words that were found, each as often as it is there. `linn` is a real "
-    "scan with a transcript; its page is an old print with long s and ligatures left out by neither."
+    "scan with a transcript. The peer is tesseract's own text output."
 )
 _SECTIONS_NOTE = (
     "References found against those that are there, each counted once. The peer takes every line "

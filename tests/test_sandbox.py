@@ -36,9 +36,8 @@ def behaving(code: str, limits: Limits = QUICK) -> Sandbox:
 
 
 async def read(sandbox: Sandbox, data: bytes = b"%PDF-1.7") -> Document | Skipped:
-    with tempfile.TemporaryFile() as file:
+    with tempfile.TemporaryFile(buffering=0) as file:
         file.write(data)
-        file.flush()
         return await sandbox.read(file, "paper.pdf", Options(), quiet)
 
 
@@ -194,9 +193,8 @@ async def test_progress_passes_through() -> None:
     async def listen(done: float, total: float | None, message: str | None) -> None:
         heard.append((done, total, message))
 
-    with tempfile.TemporaryFile() as file:
+    with tempfile.TemporaryFile(buffering=0) as file:
         file.write(paper(*["A page with enough words on it."] * 45))
-        file.flush()
         await Sandbox().read(file, "paper.pdf", Options(), listen)
 
     assert heard == [(n, 45, f"page {n} of 45") for n in (20, 40, 45)]

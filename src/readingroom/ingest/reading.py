@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from readingroom.engine.chunking import Span, pages_of, split
-from readingroom.ingest import classify, layout, sections
+from readingroom.ingest import classify, layout
 from readingroom.ingest.document import (
     Chunk,
     Document,
@@ -47,7 +47,7 @@ def assemble(sheets: Sequence[Sheet], name: str, options: Options) -> Document:
     flow = layout.flow(sheets)
     if not flow.text.strip():
         raise Refusal("no_content", _why_nothing(sheets))
-    found = sections.find(flow) if options.find_sections else ()
+    found = _sections(flow) if options.find_sections else ()
     chunks = tuple(_chunks(flow, found))
     if not chunks:
         raise Refusal("no_chunks", "There is text, but no chunk could be made of it")
@@ -65,8 +65,14 @@ def assemble(sheets: Sequence[Sheet], name: str, options: Options) -> Document:
     )
 
 
-# The modules that bring PDFium, Pillow and pytesseract are imported where they are needed: every
-# document has a process of its own, and each would pay for what it does not use.
+# What only some documents need is imported where it is needed: every document has a process of its
+# own, and each would pay for PDFium, Pillow, pytesseract and the patterns of sections.
+
+
+def _sections(flow: layout.Flow) -> tuple[Section, ...]:
+    from readingroom.ingest import sections
+
+    return sections.find(flow)
 
 
 def _read_pdf(data: bytes, name: str, options: Options, report: Report) -> list[Sheet] | Skipped:

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import IO, Literal, NoReturn
 
@@ -84,7 +85,7 @@ class Sandbox:
         self._command = command
 
     async def read(
-        self, file: IO[bytes], name: str, options: Options, report: Report
+        self, file: FileIO, name: str, options: Options, report: Report
     ) -> Document | Skipped:
         """What the file holds, or an error that says why it cannot be told."""
         async with self._seats:
@@ -101,11 +102,11 @@ class Sandbox:
 
     @asynccontextmanager
     async def _started(
-        self, file: IO[bytes], name: str, options: Options, scratch: str
+        self, file: FileIO, name: str, options: Options, scratch: str
     ) -> AsyncIterator[Process]:
         limits = self._limits
         job = Job(name, options, os.getpid(), limits.memory_bytes, limits.cpu_seconds)
-        os.lseek(file.fileno(), 0, os.SEEK_SET)  # file.seek would move its buffer only
+        file.seek(0)
         with _errors(scratch, "wb") as stderr:
             process = await anyio.open_process(
                 [*self._command, job.to_json()],
