@@ -9,7 +9,7 @@ import pytest
 from readingroom.core.errors import ExtractionFailed, FileNotFound
 from readingroom.core.settings import load
 from readingroom.ingest import intake
-from readingroom.ingest.intake import Roots, roots_of, take
+from readingroom.ingest.intake import Roots, in_thread, roots_of, take
 from tests.requirements import requirement
 
 
@@ -125,6 +125,17 @@ def test_a_file_over_the_size_cap_is_refused(inbox: Path) -> None:
 def test_bytes_handed_over_keep_only_the_last_part_of_their_name() -> None:
     with take(b"%PDF-1.7", "../../etc/plan.pdf", largest=100) as taken:
         assert (taken.name, taken.size_bytes) == ("plan.pdf", 8)
+
+
+@pytest.mark.anyio
+@requirement("ingest:roots")
+async def test_a_file_is_taken_in_a_thread_and_let_go_of_at_the_end(inbox: Path) -> None:
+    async with in_thread(roots(inbox).open(str(inbox / "deep" / "er" / "plan.pdf"))) as taken:
+        assert taken.size_bytes == 13
+    assert taken.file.closed
+    with pytest.raises(FileNotFound):
+        async with in_thread(roots(inbox).open("/etc/passwd")):
+            pass
 
 
 @requirement("ingest:settings")

@@ -263,6 +263,34 @@ def test_paragraphs_go_on_after_a_policy_between_them() -> None:
     ]
 
 
+@requirement("ingest:sections:mentions")
+def test_headings_in_capitals_are_what_they_say() -> None:
+    made = Paper()
+    for heading in ("PART 1: SCOPE", "POLICY H 4: HOMES", "TABLE 3: COSTS", "ANNEX 2: TERMS"):
+        made.write(heading, bold=True)
+        made.write(PROSE)
+
+    assert refs(read_policy(made.done())) == [
+        *("Part 1", "Policy H 4", "Table 3"),
+        *("Policy H 4", "Annex 2"),  # the text after the table, and the annex
+    ]
+
+
+@requirement("ingest:sections:mentions")
+def test_a_schedule_of_policies_at_the_end_does_not_take_their_place() -> None:
+    made = Paper()
+    for number in (1, 2, 3):
+        made.write(f"Policy H{number}: Homes", bold=True)
+        made.write(PROSE * 3)
+    made.write("Annex A: Schedule", size=16, bold=True)
+    for number in (1, 2, 3):
+        made.write(f"Policy H{number}: Homes", bold=True)
+
+    document = read_policy(made.done())
+
+    assert refs(document) == ["Policy H1", "Policy H2", "Policy H3", "Annex A"]
+
+
 @pytest.mark.parametrize(
     ("numbers", "kept"),
     [

@@ -8,12 +8,14 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import Literal
+
+import anyio.to_thread
 
 from readingroom.core.errors import ExtractionFailed, FileNotFound
 from readingroom.core.settings import Settings
@@ -94,6 +96,15 @@ def roots_of(base: Literal["documents", "policy"], settings: Settings) -> Roots:
 def take(data: bytes, name: str, largest: int) -> Iterator[Intake]:
     """Bytes that were handed over, as if they had come from a file of that name."""
     with _copied([data], Path(name).name, largest) as intake:
+        yield intake
+
+
+@asynccontextmanager
+async def in_thread(taking: AbstractContextManager[Intake]) -> AsyncIterator[Intake]:
+    """What `Roots.open` or `take` gives, while the event loop goes on: a large file takes time."""
+    intake = await anyio.to_thread.run_sync(taking.__enter__)
+    with ExitStack() as stack:
+        stack.push(taking)
         yield intake
 
 

@@ -53,7 +53,7 @@ class Limits:
     memory_bytes: int = 1536 * 2**20
     cpu_seconds: int = 900
     wall_seconds: float = 1800.0
-    silent_seconds: float = 120.0
+    silent_seconds: float = 300.0
     """Without a page finished. A hang is seen long before a thousand scans could be read."""
     answer_bytes: int = 256 * 2**20
 
@@ -150,9 +150,11 @@ class Sandbox:
     async def _explain(self, process: Process, scratch: str) -> NoReturn:
         """Say why the process ended without a word."""
         code = await process.wait()
-        if code in (-signal.SIGKILL, -signal.SIGXCPU):
-            seconds = self._limits.cpu_seconds
-            raise ExtractionFailed(f"Reading the file took more than {seconds} processor seconds")
+        if code < 0 and -code in (signal.SIGKILL, signal.SIGXCPU):
+            raise ExtractionFailed(
+                f"Reading the file took more than {self._limits.cpu_seconds} processor seconds, "
+                "or more memory than the system had"
+            )
         if code != _TRACEBACK:
             how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
             raise ExtractionFailed(

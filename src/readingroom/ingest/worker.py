@@ -24,7 +24,8 @@ def main() -> None:
     """Read the file on standard input."""
     job = Job.from_json(sys.argv[1])
     confine(job.memory_bytes, job.cpu_seconds)
-    threading.Thread(target=end_with, args=(job.parent,), daemon=True).start()
+    if hasattr(os, "killpg"):  # not on Windows, where the server's end is not noticed
+        threading.Thread(target=end_with, args=(job.parent,), daemon=True).start()
     with _private_output() as output:
         _say(output, **_outcome(job, output))
 
