@@ -57,6 +57,7 @@ def no_process_is_left() -> Iterator[None]:
         ("import os; os._exit(127)", "exit status 127"),
         ("hoard = [bytearray(2**20) for _ in range(4096)]", "log has the reason"),
         ("raise KeyError('unforeseen')", "log has the reason"),
+        ("open('full', 'wb').truncate(2**30)", "log has the reason"),
         ('print(\'{"document": {"text": 1}}\')', "no sensible answer"),
         ("print('not JSON')", "no sensible answer"),
         ("print('{}')", "no answer"),

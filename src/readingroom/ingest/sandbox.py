@@ -41,7 +41,7 @@ _REFUSALS: dict[RefusalCode, type[errors.KnowledgeError]] = {
 _TRACEBACK = 1
 """How Python exits after an exception; the C library, out of memory, exits in other ways."""
 _MOST_TOLD = 8_000
-"""Characters of an unforeseen failure that reach the log."""
+"""Bytes of an unforeseen failure that reach the log."""
 
 _log = logging.getLogger("readingroom.ingest")
 
@@ -162,7 +162,8 @@ class Sandbox:
                 "it is damaged, or needs too much memory"
             )
         with _errors(scratch, "rb") as complaint:
-            written = complaint.read().decode("utf-8", "replace")[-_MOST_TOLD:]
+            complaint.seek(max(0, complaint.seek(0, os.SEEK_END) - _MOST_TOLD))
+            written = complaint.read().decode("utf-8", "replace")
         _log.error("a file could not be read, for a reason nobody foresaw:\n%s", written)
         raise ExtractionFailed("The file cannot be read; the server's log has the reason")
 
