@@ -25,7 +25,7 @@ from readingroom.core.errors import (
     UpstreamUnavailable,
 )
 from readingroom.demo import govuk
-from tests.govuk import RETURN, Upstream, asking, emulating, nobody, rigged
+from tests.govuk import RETURN, Upstream, asking, nobody, rigged
 from tests.kit import body
 from tests.requirements import requirement
 
@@ -33,17 +33,6 @@ pytestmark = pytest.mark.anyio
 
 RESERVES = "/guidance/charity-reserves-sample"
 GUIDE = "/guidance/setting-up-a-charity-sample"
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Upstream]:
-    with emulating() as upstream:
-        yield upstream
-
-
-@pytest.fixture
-def upstream(running: Upstream) -> Upstream:
-    return running.reset()
 
 
 async def ask(url: str, tool: str, **arguments: Any) -> dict[str, Any]:

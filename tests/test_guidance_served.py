@@ -15,7 +15,7 @@ import pytest
 from readingroom.bases.guidance.tools import SCHEMA_VERSION
 from readingroom.demo import govuk
 from readingroom.storage.keys import KeyRing
-from tests.govuk import RETURN, Upstream, emulating
+from tests.govuk import RETURN, Upstream
 from tests.kit import LEGACY, MODERN, POST, Served, body, http, rpc, run, serving, stdio
 from tests.requirements import requirement
 from tests.test_inspector import inspect, result
@@ -36,19 +36,8 @@ TOOLS = [
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Upstream]:
-    with emulating() as upstream:
-        yield upstream
-
-
-@pytest.fixture
-def upstream(running: Upstream) -> Upstream:
-    return running.reset()
-
-
-@pytest.fixture(scope="module")
-def served(running: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    env = {"GOVUK_BASE_URL": running.url, "RATE_LIMIT_PER_SECOND": "1000"}
+def served(emulated: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    env = {"GOVUK_BASE_URL": emulated.url, "RATE_LIMIT_PER_SECOND": "1000"}
     with serving("guidance", data=tmp_path_factory.mktemp("data"), env=env) as server:
         yield server
 

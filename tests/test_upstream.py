@@ -9,7 +9,7 @@ import anyio
 import httpx2
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readingroom.core.errors import (
@@ -76,6 +76,7 @@ def test_a_probe_whose_caller_left_does_not_keep_the_breaker_shut() -> None:
 
 
 @requirement("guidance:limit")
+@settings(deadline=None)
 @given(
     limit=st.integers(1, 12),
     arrivals=st.lists(st.tuples(st.floats(0, 0.7), st.floats(0, 3)), max_size=60),

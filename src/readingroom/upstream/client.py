@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
@@ -114,19 +115,26 @@ class UpstreamClient:
         self._sleep = sleep
         self._jitter = jitter
         self._resume_at = 0.0
-        # Redirects are told, not followed: the host could send us anywhere. What the environment
-        # says of proxies is not taken up: settings are read in one place.
-        self._http = httpx2.AsyncClient(
-            timeout=timeout,
+        meter.watch_breaker(lambda: self.breaker.state is not State.CLOSED)
+
+    async def close(self) -> None:
+        if "_http" in self.__dict__:
+            await self._http.aclose()
+
+    @cached_property
+    def _http(self) -> httpx2.AsyncClient:
+        """The connections; made when first needed, because reading certificates takes a while.
+
+        Redirects are told, not followed: the host could send us anywhere. What the environment says
+        of proxies is not taken up: settings are read in one place.
+        """
+        return httpx2.AsyncClient(
+            timeout=self._timeout,
             follow_redirects=False,
             trust_env=False,
             limits=httpx2.Limits(max_connections=20, max_keepalive_connections=10),
             headers={"Accept": "application/json", "User-Agent": f"readingroom/{__version__}"},
         )
-        meter.watch_breaker(lambda: self.breaker.state is not State.CLOSED)
-
-    async def close(self) -> None:
-        await self._http.aclose()
 
     async def get(self, request: Request, errand: Errand) -> Reply | None:
         """The host's last word on a request; None when it has not changed since `etag`."""
