@@ -386,6 +386,13 @@ async def test_a_parameter_that_govuk_refuses_is_told_as_such(upstream: Upstream
     assert len(upstream.emulator.seen) == 1
 
 
+@pytest.mark.parametrize("status", [301, 404, 410])
+async def test_a_search_that_is_not_there_is_unavailable(upstream: Upstream, status: int) -> None:
+    upstream.emulator.fault = govuk.failing(status)
+    told = await refusal(upstream.url, "search_guidance", query="x")
+    assert told["code"] == "UPSTREAM_UNAVAILABLE"
+
+
 async def test_a_search_that_finds_nothing_says_what_was_searched(upstream: Upstream) -> None:
     found = await ask(upstream.url, "search_guidance", query="zebra  crossing")
     assert (found["results"], found["total"], found["query"]) == ([], 0, "zebra crossing")

@@ -168,13 +168,15 @@ async def test_the_callers_trace_is_passed_on_from_the_message_or_the_request(
 ) -> None:
     call(served, "force_refresh", traceparent=TRACE)
     async with http(served.url + "/mcp") as client:
-        await client.call_tool("force_refresh", {"path": RETURN}, meta={"traceparent": TRACE})
+        meta = {"traceparent": TRACE, "baggage": "user=ann"}
+        await client.call_tool("force_refresh", {"path": RETURN}, meta=meta)
     call(served, "force_refresh", traceparent="00-nonsense")
     sent = [seen.headers.get("traceparent") for seen in upstream.emulator.seen]
     assert sent[0] == TRACE
     assert sent[1] is not None
     assert TRACE_ID in sent[1]
     assert sent[2] is None
+    assert not any("baggage" in seen.headers for seen in upstream.emulator.seen)
 
 
 async def test_metrics_tell_upstream_requests_cache_reads_and_the_breaker(

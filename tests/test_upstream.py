@@ -493,6 +493,33 @@ async def test_a_caller_who_leaves_during_the_probe_does_not_keep_the_breaker_sh
     assert await client.get(ASKED, ERRAND)
 
 
+@requirement("guidance:breaker", "guidance:rate-limited")
+async def test_a_pause_that_begins_while_the_breaker_is_open_leaves_room_for_a_probe() -> None:
+    clock = Clock()
+    client = client_of(answers(GOOD)[0], clock)
+    for _ in range(5):
+        client.breaker.failed()
+    client._resume_at = clock.now + 20
+    clock.now += 15
+    with pytest.raises(UpstreamRateLimited):
+        await client.get(ASKED, ERRAND)
+    clock.now += 5
+    assert await client.get(ASKED, ERRAND)
+
+
+async def test_a_304_that_nobody_asked_for_is_a_fault() -> None:
+    with pytest.raises(UpstreamUnavailable):
+        await client_of(answers(httpx2.Response(304))[0], Clock()).get(ASKED, ERRAND)
+
+
+async def test_no_cookie_is_carried_from_one_request_to_the_next() -> None:
+    handler, asked = answers(httpx2.Response(200, json={}, headers={"Set-Cookie": "ab=1"}))
+    client = client_of(handler, Clock())
+    await client.get(ASKED, ERRAND)
+    await client.get(ASKED, ERRAND)
+    assert "cookie" not in asked[1].headers
+
+
 @requirement("guidance:breaker")
 @pytest.mark.parametrize("status", [404, 410, 422, 403, 429])
 async def test_a_host_that_refuses_is_a_host_at_work(status: int) -> None:

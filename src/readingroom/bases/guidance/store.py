@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from readingroom.bases.guidance.markdown import to_markdown
 from readingroom.bases.guidance.page import WEBSITE, Page
 from readingroom.core import ids
-from readingroom.core.errors import InvalidPath, NotFoundOrRedirected
+from readingroom.core.errors import InvalidPath, NotFoundOrRedirected, UpstreamUnavailable
 from readingroom.upstream.cache import Cache, Cached, Entry, Held, Reply
 from readingroom.upstream.client import Errand, Params, Request, UpstreamClient
 from readingroom.upstream.meter import Meter
@@ -70,6 +70,8 @@ class GovukStore:
         """The envelope of a search."""
         request = Request("search", _SEARCH, tuple(sorted(params)))
         cached = await self._read(request, self._fresh.search, errand)
+        if cached.reply.status != 200:
+            raise UpstreamUnavailable("GOV.UK's search is not where it was")
         found = await anyio.to_thread.run_sync(from_json, cached.reply.body)
         return found, cached
 
