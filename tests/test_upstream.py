@@ -210,6 +210,19 @@ async def test_what_may_not_be_kept_is_asked_for_each_time() -> None:
     assert len(source.etags) == 3
 
 
+@requirement("guidance:stale")
+async def test_a_page_that_was_there_before_is_not_served_once_it_is_known_to_be_gone() -> None:
+    clock, source = Clock(), Source(PAGE)
+    cache = cache_of(clock)
+    await cache.read("k", 60, source.fetch)
+    clock.now += 60
+    source.reply = Reply(404, b"", max_age=0)
+    await cache.read("k", 60, source.fetch)
+    source.failure = UpstreamUnavailable("down")
+    with pytest.raises(UpstreamUnavailable):
+        await cache.read("k", 60, source.fetch)
+
+
 @requirement("guidance:cache", "guidance:stale")
 @pytest.mark.parametrize(("age", "served"), [(60, True), (159.9, True), (160, False), (500, False)])
 async def test_a_stale_entry_is_served_only_while_the_upstream_fails_and_only_so_long(
