@@ -167,7 +167,7 @@ class Cache:
             assert held is not None, "only a held entry can be unchanged"
             reply = held.reply
         entry = Entry(reply, self._clock(), _bounded(ttl, reply.max_age))
-        # What may not be kept still takes the place of what was: that is no longer how things stand.
+        # What may not be kept still takes the place of what was, which is no longer true.
         await self._shelf.put(key, entry, entry.ttl + self._stale if entry.ttl > 0 else 0.0)
         return Cached(entry, hit=False, age=0.0)
 
