@@ -232,6 +232,14 @@ async def test_the_upstream_is_a_setting_and_anything_but_an_address_is_refused(
         assert "password" not in refused.stderr
 
 
+@pytest.mark.parametrize("bad", ["nonsense", "http://:hunter2@x.example", "redis://x:hunter2/0"])
+def test_a_redis_address_that_is_none_is_told_without_its_password(bad: str) -> None:
+    refused = run("guidance", "search", "x", env={"REDIS_URL": bad})
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("Error: REDIS_URL: ")
+    assert "hunter2" not in refused.stderr
+
+
 def ask(upstream: Upstream, *args: str) -> subprocess.CompletedProcess[str]:
     return run("guidance", *args, env={"GOVUK_BASE_URL": upstream.url})
 
