@@ -186,6 +186,9 @@ async def test_a_page_is_found_by_its_id_wherever_it_is(upstream: Upstream) -> N
     item = upstream.emulator.items[RETURN]
     page = await ask(upstream.url, "get_content_by_id", content_id=item["content_id"])
     assert page["content"] == item
+    welsh = upstream.emulator.items[f"{RESERVES}.cy"]
+    original = await ask(upstream.url, "get_content_by_id", content_id=welsh["content_id"])
+    assert original["locale"] == "en"
     missing = await refusal(
         upstream.url, "get_content_by_id", content_id="0" * 8 + "-0000" * 3 + "-" + "0" * 12
     )
@@ -364,6 +367,8 @@ async def test_filters_narrow_a_search(upstream: Upstream) -> None:
         {"format": []},
         {"format": 5},
         {"public_timestamp_from": "yesterday"},
+        {"public_timestamp_from": 86400},
+        {"public_timestamp_from": "2024-01-01T10:00:00Z"},
         {"public_timestamp_to": "2024-13-01"},
         {"reject_organisations": "charity-commission"},
         {"count": 1500},
