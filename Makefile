@@ -13,8 +13,8 @@ imports.minutes     := 1
 docs-check.minutes  := 1
 licences.minutes    := 1
 sbom.minutes        := 1
-pytest.minutes      := 8
-conformance.minutes := 5
+pytest.minutes      := 11
+conformance.minutes := 2
 
 PART = @$(BIN)/python .ci/part $@ $($@.minutes)
 
@@ -74,7 +74,7 @@ sbom: .venv/dev.stamp
 	    --validate --of JSON -o build/sbom.json $(BIN)/python
 
 pytest: .venv/dev.stamp tests/node/node_modules/.stamp tesseract
-	$(PART) $(BIN)/pytest --cov
+	$(PART) $(BIN)/pytest --cov -n 2 --dist loadfile
 
 conformance: .venv/dev.stamp tests/node/node_modules/.stamp ## the official MCP conformance suite
 	$(PART) $(BIN)/python -m tests.conformance.run
