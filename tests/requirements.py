@@ -727,121 +727,118 @@ FEDERAL = _later(
     ),
 )
 
-GUIDANCE = _later(
-    "guidance",
-    (
-        Requirement(
-            "guidance:tools",
-            "The five tools are listed by exact name with input and output schemas: "
-            "get_content_by_path, search_guidance, get_source_metadata, force_refresh and "
-            "get_error_taxonomy.",
-        ),
-        Requirement(
-            "guidance:attribution",
-            "Every answer carries the attribution, errors included.",
-        ),
-        Requirement("guidance:disclaimer", "Every answer carries the disclaimer, errors included."),
-        Requirement(
-            "guidance:readonly",
-            "Nothing but GET goes upstream, "
-            "content is handed on untouched, and enrichment is labelled.",
-        ),
-        Requirement(
-            "guidance:fidelity",
-            "Canonical URL, identifiers and public_updated_at are those "
-            "of GOV.UK, null where it has none.",
-        ),
-        Requirement(
-            "guidance:scope",
-            "Content of any other organisation is told as CONTENT_OUT_OF_SCOPE.",
-        ),
-        Requirement(
-            "guidance:search",
-            "A search stays inside the Charity Commission and gives title, "
-            "url, summary and public_updated_at.",
-        ),
-        Requirement(
-            "guidance:metadata",
-            "The metadata of a path holds url, identifiers, last_updated and licence.",
-        ),
-        Requirement(
-            "guidance:refresh",
-            "force_refresh goes past the cache, fetches, and answers refreshed and timestamp.",
-        ),
-        Requirement(
-            "guidance:taxonomy",
-            "The error taxonomy is made from the codes that the server itself raises.",
-        ),
-        Requirement(
-            "guidance:cache",
-            "Cached answers have a set TTL and a key of identifiers and parameters; "
-            "a stale one is served only when the upstream fails, within its limit and marked.",
-        ),
-        Requirement("guidance:limit", "One client gets at most 10 requests per second."),
-        Requirement("guidance:backoff", "Upstream retries wait exponentially longer, with jitter."),
-        Requirement(
-            "guidance:breaker",
-            "Repeated upstream failures open a circuit breaker, "
-            "and a failing cache falls back to live fetches.",
-        ),
-        Requirement(
-            "guidance:rate-limited",
-            "A refusal for rate is told as UPSTREAM_RATE_LIMITED.",
-        ),
-        Requirement(
-            "guidance:not-found",
-            "A path that is missing or moved is told as NOT_FOUND_OR_REDIRECTED.",
-        ),
-        Requirement("guidance:stale", "A stale answer is marked STALE_CACHE_SERVED with its age."),
-        Requirement(
-            "guidance:logs",
-            "A log line holds correlation id, upstream latency, hit or miss and sizes, "
-            "no personal data, and payload previews of at most 4 KB under debug only.",
-        ),
-        Requirement("guidance:trace", "The caller's trace context is passed on upstream."),
-        Requirement(
-            "guidance:slo",
-            "Cached answers stay under 300 ms at p95 and live ones under 1,000 ms, as documented.",
-        ),
-        Requirement(
-            "guidance:slo:alerts",
-            "The uptime objective and its alert rules are documented.",
-        ),
-        Requirement(
-            "guidance:semver",
-            "Schemas have a version, and a breaking change fails without a new major one.",
-        ),
-        Requirement(
-            "guidance:migration",
-            "A deprecation lasts at least 30 days and has migration notes in the changelog.",
-        ),
-        Requirement(
-            "guidance:config",
-            "No secret is in the tree, and every outgoing endpoint is a setting.",
-        ),
-        Requirement(
-            "guidance:supply",
-            "Dependencies are pinned, an SBOM is made, and licences are checked.",
-        ),
-        Requirement(
-            "guidance:incident",
-            "SECURITY.md holds the incident playbook and the times to remedy.",
-        ),
-        Requirement("guidance:clients", "Several standard MCP clients see the same behaviour."),
-        Requirement(
-            "guidance:owners",
-            "CODEOWNERS asks the protocol owner to review a change of contract.",
-        ),
-        Requirement(
-            "guidance:ci-gates",
-            "The test command runs build, tests, lint, schema validation and licence check.",
-        ),
-        Requirement("guidance:attachments", "Attachments and images are referenced, not served."),
-        Requirement("guidance:no-pii", "No data about a user is stored."),
-        Requirement(
-            "guidance:changes",
-            "recent_changes lists what the Commission has lately published or updated.",
-        ),
+GUIDANCE = (
+    Requirement(
+        "guidance:tools",
+        "The five tools are listed by exact name with input and output schemas: "
+        "get_content_by_path, search_guidance, get_source_metadata, force_refresh and "
+        "get_error_taxonomy.",
+    ),
+    Requirement(
+        "guidance:attribution",
+        "Every answer carries the attribution, errors included.",
+    ),
+    Requirement("guidance:disclaimer", "Every answer carries the disclaimer, errors included."),
+    Requirement(
+        "guidance:readonly",
+        "Nothing but GET goes upstream, "
+        "content is handed on untouched, and enrichment is labelled.",
+    ),
+    Requirement(
+        "guidance:fidelity",
+        "Canonical URL, identifiers and public_updated_at are those "
+        "of GOV.UK, null where it has none.",
+    ),
+    Requirement(
+        "guidance:scope",
+        "Content of any other organisation is told as CONTENT_OUT_OF_SCOPE.",
+    ),
+    Requirement(
+        "guidance:search",
+        "A search stays inside the Charity Commission and gives title, "
+        "url, summary and public_updated_at.",
+    ),
+    Requirement(
+        "guidance:metadata",
+        "The metadata of a path holds url, identifiers, last_updated and licence.",
+    ),
+    Requirement(
+        "guidance:refresh",
+        "force_refresh goes past the cache, fetches, and answers refreshed and timestamp.",
+    ),
+    Requirement(
+        "guidance:taxonomy",
+        "The error taxonomy is made from the codes that the server itself raises.",
+    ),
+    Requirement(
+        "guidance:cache",
+        "Cached answers have a set TTL and a key of identifiers and parameters; "
+        "a stale one is served only when the upstream fails, within its limit and marked.",
+    ),
+    Requirement("guidance:limit", "One client gets at most 10 requests per second."),
+    Requirement("guidance:backoff", "Upstream retries wait exponentially longer, with jitter."),
+    Requirement(
+        "guidance:breaker",
+        "Repeated upstream failures open a circuit breaker, "
+        "and a failing cache falls back to live fetches.",
+    ),
+    Requirement(
+        "guidance:rate-limited",
+        "A refusal for rate is told as UPSTREAM_RATE_LIMITED.",
+    ),
+    Requirement(
+        "guidance:not-found",
+        "A path that is missing or moved is told as NOT_FOUND_OR_REDIRECTED.",
+    ),
+    Requirement("guidance:stale", "A stale answer is marked STALE_CACHE_SERVED with its age."),
+    Requirement(
+        "guidance:logs",
+        "A log line holds correlation id, upstream latency, hit or miss and sizes, "
+        "no personal data, and payload previews of at most 4 KB under debug only.",
+    ),
+    Requirement("guidance:trace", "The caller's trace context is passed on upstream."),
+    Requirement(
+        "guidance:slo",
+        "Cached answers stay under 300 ms at p95 and live ones under 1,000 ms, as documented.",
+    ),
+    Requirement(
+        "guidance:slo:alerts",
+        "The uptime objective and its alert rules are documented.",
+    ),
+    Requirement(
+        "guidance:semver",
+        "Schemas have a version, and a breaking change fails without a new major one.",
+    ),
+    Requirement(
+        "guidance:migration",
+        "A deprecation lasts at least 30 days and has migration notes in the changelog.",
+    ),
+    Requirement(
+        "guidance:config",
+        "No secret is in the tree, and every outgoing endpoint is a setting.",
+    ),
+    Requirement(
+        "guidance:supply",
+        "Dependencies are pinned, an SBOM is made, and licences are checked.",
+    ),
+    Requirement(
+        "guidance:incident",
+        "SECURITY.md holds the incident playbook and the times to remedy.",
+    ),
+    Requirement("guidance:clients", "Several standard MCP clients see the same behaviour."),
+    Requirement(
+        "guidance:owners",
+        "CODEOWNERS asks the protocol owner to review a change of contract.",
+    ),
+    Requirement(
+        "guidance:ci-gates",
+        "The test command runs build, tests, lint, schema validation and licence check.",
+    ),
+    Requirement("guidance:attachments", "Attachments and images are referenced, not served."),
+    Requirement("guidance:no-pii", "No data about a user is stored."),
+    Requirement(
+        "guidance:changes",
+        "recent_changes lists what the Commission has lately published or updated.",
     ),
 )
 
@@ -856,6 +853,101 @@ ENGINE = (
         "neighbours share at most the overlap.",
     ),
     Requirement("engine:chunking:pages", "A chunk knows which pages it touches."),
+    Requirement(
+        "engine:embedding:equal",
+        "Vectors equal those of sentence-transformers to 1e-5, alone or in any batch.",
+    ),
+    Requirement(
+        "engine:embedding:int8",
+        "The int8 model gives near vectors under an identity of its own.",
+    ),
+    Requirement(
+        "engine:embedding:input",
+        "Blank text raises ValueError; over 1,024 characters it is cut with a warning.",
+    ),
+    Requirement("engine:embedding:lazy", "Nothing is imported or loaded before the first text."),
+    Requirement("engine:embedding:queries", "A question asked again is not embedded again."),
+    Requirement("engine:embedding:progress", "A bulk run says how far it has come."),
+    Requirement("engine:embedding:threads", "Threads share one model and get equal vectors."),
+    Requirement(
+        "engine:embedding:cache",
+        "The graph is built once and atomically; a damaged one is noticed and built anew.",
+    ),
+    Requirement(
+        "engine:filters",
+        "Equals, in, range and and mean the same to every backend.",
+    ),
+    Requirement(
+        "engine:vectors:exact",
+        "A search equals brute force over the stored vectors: ids, scores to 1e-5, ties by id.",
+    ),
+    Requirement("engine:vectors:writes", "Every write shows in the next search."),
+    Requirement(
+        "engine:vectors:signs",
+        "A scan too large to be exact chooses by signs and finds nearly all the same.",
+    ),
+    Requirement(
+        "engine:vectors:bad-input",
+        "Wrong sizes, NaN, unknown fields, k of 0 and beyond are refused or answered, never wrong.",
+    ),
+    Requirement("engine:vectors:concurrent", "Readers see a write whole or not at all."),
+    Requirement(
+        "engine:lexical:find",
+        "Words are found in any form, titles weigh most, hits are marked, ties come by id.",
+    ),
+    Requirement("engine:lexical:words", "Empty words are dropped unless a question has no other."),
+    Requirement("engine:lexical:safe", "Any text is a question and never query syntax."),
+    Requirement(
+        "engine:lexical:exact",
+        "Within its budget of postings a search ranks exactly as FTS5 does.",
+    ),
+    Requirement("engine:lexical:filters", "Filters are applied before ranking."),
+    Requirement(
+        "engine:lexical:budget",
+        "Beyond the budget the rarest words choose and all the words rank.",
+    ),
+    Requirement(
+        "engine:lexical:writes",
+        "After any writes the index is as if filled anew; a write that fails changes nothing.",
+    ),
+    Requirement("engine:lexical:bad-input", "Bad questions are refused or find nothing."),
+    Requirement("engine:lexical:deadline", "A search has a deadline and says when it is over it."),
+    Requirement("engine:lexical:file", "The file is kept, and made anew when it is damaged."),
+    Requirement("engine:lexical:concurrent", "Threads search while one writes."),
+    Requirement(
+        "engine:chunks:verbs",
+        "The five verbs put, change, give and count chunks as they are, in batches of any size.",
+    ),
+    Requirement("engine:chunks:bad-input", "A bad batch is refused and changes nothing."),
+    Requirement(
+        "engine:chunks:owner",
+        "A store directory has one process; a second is refused until the first has gone.",
+    ),
+    Requirement("engine:chunks:damaged", "A damaged store is told and its folder let go."),
+    Requirement(
+        "engine:chunks:crash",
+        "kill -9 during an upsert loses no acknowledged chunk; the index equals the store.",
+    ),
+    Requirement(
+        "engine:shelf:search",
+        "A shelf finds by words, by meaning and by both; without a model by words, saying so.",
+    ),
+    Requirement(
+        "engine:shelf:identity",
+        "Vectors of different models or precisions never meet in one collection.",
+    ),
+    Requirement(
+        "engine:shelf:in-step",
+        "After any writes, failures and restarts both indexes agree with the store.",
+    ),
+    Requirement("engine:shelf:concurrent", "Readers and a writer share a shelf."),
+    Requirement("engine:hybrid", "Words and meaning rank together under one filter."),
+    Requirement("engine:fusion", "Rankings fuse to one deterministic order, ties by id."),
+    Requirement(
+        "engine:embedding:weights",
+        "Weights come from the named folder, the package, the cache or a checked download; "
+        "a missing model is told with the ways to get one.",
+    ),
 )
 
 INGEST = (
