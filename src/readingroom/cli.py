@@ -3,6 +3,7 @@
 import click
 
 from readingroom import __version__
+from readingroom.commands.federal import federal
 from readingroom.commands.keys import keys
 from readingroom.commands.serve import serve
 from readingroom.commands.stdio import stdio
@@ -16,6 +17,7 @@ def main() -> None:
     \b
       readingroom serve                         every base on http://127.0.0.1:8000
       readingroom stdio text --file notes.txt   one base for a client that starts us
+      readingroom federal load PATH…            official bulk files into the federal base
       readingroom keys add NAME                 a key for one caller
 
     Every setting is also an environment variable and a line of readingroom.toml in the data
@@ -23,5 +25,5 @@ def main() -> None:
     """
 
 
-for _verb in (serve, stdio, keys):
+for _verb in (serve, stdio, federal, keys):
     main.add_command(_verb)

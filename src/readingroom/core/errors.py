@@ -3,6 +3,7 @@
 KnowledgeError                 code                  http
 ├── InvalidArguments           invalid_arguments     422   an argument does not fit its question
 ├── TextUnreadable             text_unreadable       503   the text base's file cannot be served
+├── ModelUnavailable           model_unavailable     503   the embedding model is missing or broken
 ├── Unauthorized               unauthorized          401   no key, a wrong key, a wrong scheme
 ├── Misdirected                misdirected           421   a Host this server does not answer to
 ├── ForbiddenOrigin            forbidden_origin      403   a web page we do not know is calling
@@ -97,6 +98,13 @@ class TextUnreadable(KnowledgeError):
     """The text base's file is missing, not UTF-8, too large, or cannot be read."""
 
     code = "text_unreadable"
+    http_status = 503
+
+
+class ModelUnavailable(KnowledgeError):
+    """The embedding model is not installed or cannot be used; lexical search works without it."""
+
+    code = "model_unavailable"
     http_status = 503
 
 

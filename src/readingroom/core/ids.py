@@ -25,7 +25,9 @@ def request_id(offered: str | None = None) -> str:
 
 BILL_TYPES = ("hr", "s", "hjres", "sjres", "hres", "sres", "hconres", "sconres")
 
-_DASHES = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"), "-")
+_DASHES = dict.fromkeys(
+    map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"), "-"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,16 +221,30 @@ _FORMS = (
         rf"cfr:([1-9]\d?):({_WORD})",
         lambda m: f"cfr:{m[1]}:{m[2].lower()}",
     ),
-    _form("statute_compilations", "comps: (comps:1565)", rf"comps:{_NUMBER}", lambda m: f"comps:{m[1]}"),
-    _form("lda_filings", "lda: (lda:<uuid>)", r"lda:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", _lower),
+    _form(
+        "statute_compilations",
+        "comps: (comps:1565)",
+        rf"comps:{_NUMBER}",
+        lambda m: f"comps:{m[1]}",
+    ),
+    _form(
+        "lda_filings",
+        "lda: (lda:<uuid>)",
+        r"lda:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+        _lower,
+    ),
     _form(
         "regulations_dot_gov_dockets",
         "docket: (docket:EPA-HQ-OAR-2025-0001)",
         rf"docket:({_WORD})",
         lambda m: f"docket:{m[1].upper()}",
     ),
-    _form("hearings", "hearing: (hearing:<id>)", rf"hearing:({_WORD})", lambda m: f"hearing:{m[1]}"),
-    _form("staff_directories", "staff: (staff:<id>)", rf"staff:({_WORD})", lambda m: f"staff:{m[1]}"),
+    _form(
+        "hearings", "hearing: (hearing:<id>)", rf"hearing:({_WORD})", lambda m: f"hearing:{m[1]}"
+    ),
+    _form(
+        "staff_directories", "staff: (staff:<id>)", rf"staff:({_WORD})", lambda m: f"staff:{m[1]}"
+    ),
 )
 
 VALID_PREFIXES = tuple(form.shown for form in _FORMS if form.shown)

@@ -30,7 +30,13 @@ def _text(settings: Settings) -> KnowledgeBase:
     return open_text(settings.kb_file, settings.kb_description)
 
 
-OFFERS = {"text": Offer(3001, _text)}
+def _federal(settings: Settings) -> KnowledgeBase:
+    from readingroom.bases.federal.tools import open_federal
+
+    return open_federal(settings.data / "federal")
+
+
+OFFERS = {"federal": Offer(8000, _federal), "text": Offer(3001, _text)}
 
 
 def open_bases(

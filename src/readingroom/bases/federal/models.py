@@ -360,7 +360,9 @@ class Filters(Question):
     party: Word | None = Field(None, description="The sponsor's party: D, R or I.")
     state: Word | None = Field(None, description="The sponsor's state: MA.")
     type: Word | None = Field(None, description="hr, s, rule, notice, proposed rule, …")
-    agency: Word | None = Field(None, description="An agency's slug: environmental-protection-agency.")
+    agency: Word | None = Field(
+        None, description="An agency's slug: environmental-protection-agency."
+    )
     topic: Word | None = Field(None, description="A subject of bills: Taxation.")
 
 

@@ -95,7 +95,7 @@ SOURCES = (
         "public_laws",
         Shape.BODY,
         Law,
-        (_CONGRESS, Column("bill_id"), Column("private", "INTEGER")),
+        (_CONGRESS, Column("bill_id"), Column("private", "BOOLEAN")),
         ("laws", "law", "pl"),
     ),
     Source("federal_register", Shape.BODY, Rule, (_TYPE, Column("subtype")), ("fr", "rules")),
@@ -115,7 +115,7 @@ SOURCES = (
             _CHAMBER,
             Column("party"),
             Column("state"),
-            Column("current", "INTEGER"),
+            Column("current", "BOOLEAN"),
             Column("lis", path="$.ids.lis"),
         ),
         ("members", "legislator"),
@@ -124,7 +124,7 @@ SOURCES = (
         "committees",
         Shape.REGISTRY,
         Committee,
-        (_CHAMBER, Column("parent_id"), Column("current", "INTEGER")),
+        (_CHAMBER, Column("parent_id"), Column("current", "BOOLEAN")),
         ("committee",),
     ),
     Source(
@@ -142,7 +142,7 @@ SOURCES = (
         ("votes", "rolls"),
     ),
     Source(
-        "topic_taxonomy", Shape.REGISTRY, Topic, (Column("policy_area", "INTEGER"),), ("topics",)
+        "topic_taxonomy", Shape.REGISTRY, Topic, (Column("policy_area", "BOOLEAN"),), ("topics",)
     ),
 )
 
