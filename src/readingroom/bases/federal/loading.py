@@ -71,6 +71,7 @@ class _Load:
                 self._told(done, len(opened), Path(name).name)
                 self._file(loader, name, read)
         with self._writer.transaction():
+            self._writer.link()
             self._writer.count()
         return self.summary
 

@@ -103,6 +103,7 @@ CREATE TABLE member_votes (
     vote_id TEXT NOT NULL REFERENCES roll_call_votes ON DELETE CASCADE,
     ordinal INTEGER NOT NULL,
     bioguide_id TEXT REFERENCES legislators,
+    lis TEXT,
     congress INTEGER NOT NULL,
     sorted_at TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -114,6 +115,7 @@ CREATE TABLE member_votes (
     """
 CREATE INDEX member_votes_person
     ON member_votes (bioguide_id, congress, sorted_at DESC, vote_id)""",
+    "CREATE INDEX member_votes_unknown ON member_votes (lis) WHERE bioguide_id IS NULL",
     # The text of a record, or one of the versions of a bill's text. Kept whole: chunks overlap.
     """
 CREATE TABLE texts (

@@ -51,6 +51,8 @@ class Source:
     record: type[Record]
     columns: tuple[Column, ...] = ()
     aliases: tuple[str, ...] = ()
+    as_of: str = "published_at"
+    """The field whose newest value says up to when the source is loaded."""
 
     @property
     def path(self) -> str:
@@ -77,6 +79,7 @@ SOURCES = (
             Column("state", path="$.sponsors[0].state"),
         ),
         ("bill",),
+        as_of="updated_at",
     ),
     Source(
         "amendments",
@@ -119,6 +122,7 @@ SOURCES = (
             Column("lis", path="$.ids.lis"),
         ),
         ("members", "legislator"),
+        as_of="retrieved_at",
     ),
     Source(
         "committees",
@@ -126,6 +130,7 @@ SOURCES = (
         Committee,
         (_CHAMBER, Column("parent_id"), Column("current", "BOOLEAN")),
         ("committee",),
+        as_of="retrieved_at",
     ),
     Source(
         "committee_memberships",
@@ -133,6 +138,7 @@ SOURCES = (
         Membership,
         (_CONGRESS, Column("committee_id"), Column("bioguide_id"), Column("rank", "INTEGER")),
         ("memberships",),
+        as_of="retrieved_at",
     ),
     Source(
         "roll_call_votes",
@@ -142,7 +148,12 @@ SOURCES = (
         ("votes", "rolls"),
     ),
     Source(
-        "topic_taxonomy", Shape.REGISTRY, Topic, (Column("policy_area", "BOOLEAN"),), ("topics",)
+        "topic_taxonomy",
+        Shape.REGISTRY,
+        Topic,
+        (Column("policy_area", "BOOLEAN"),),
+        ("topics",),
+        as_of="retrieved_at",
     ),
 )
 

@@ -19,6 +19,9 @@ T = TypeVar("T")
 
 _CACHE_KIB = 64 * 1024
 
+# What was enrolled comes last in the life of a bill, though its text bears no date.
+NEWEST_TEXT = "part = 'enr' DESC, dated DESC, length(body) DESC, part"
+
 
 def connect(path: Path, *, writing: bool = False) -> sqlite3.Connection:
     """A connection on the file; readers cannot write, and nobody waits for ever."""
@@ -242,7 +245,7 @@ def members(
 def texts(db: sqlite3.Connection, id: str) -> list[str]:
     """The parts of a record's text that are here, newest first."""
     rows = db.execute(
-        "SELECT part FROM texts WHERE record_id = ? ORDER BY dated DESC, length(body) DESC, part",
+        f"SELECT part FROM texts WHERE record_id = ? ORDER BY {NEWEST_TEXT}",
         (id,),
     )
     return [row["part"] for row in rows]

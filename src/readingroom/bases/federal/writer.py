@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from readingroom.bases.federal import store
 from readingroom.bases.federal.entries import Entry, Head, Text
 from readingroom.bases.federal.models import Record
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape
@@ -75,13 +76,21 @@ class Writer:
             changed = True
         return changed
 
+    def link(self) -> None:
+        """Say who is meant where a file had only the Senate's own number of a member."""
+        self._db.execute(
+            """UPDATE member_votes SET bioguide_id =
+                   (SELECT id FROM legislators WHERE legislators.lis = member_votes.lis)
+               WHERE bioguide_id IS NULL AND lis IN (SELECT lis FROM legislators)"""
+        )
+
     def count(self) -> None:
         """Bring the table of progress up to date, at the end of a load."""
         for source in SOURCES:
             self._db.execute(
                 f"""INSERT OR REPLACE INTO progress
                     SELECT ?, count(*),
-                           coalesce(max(published_at), substr(max(retrieved_at), 1, 10))
+                           max(substr(json_extract(record, '$.{source.as_of}'), 1, 10))
                     FROM {source.name} WHERE status = 'active'""",
                 (source.name,),
             )
@@ -183,8 +192,8 @@ class Writer:
     def _put_body(self, doc: int, id: str) -> None:
         """Only the newest version of a text is searched: ten drafts of one bill are one bill."""
         newest = self._db.execute(
-            """SELECT body FROM texts WHERE record_id = ?
-               ORDER BY dated DESC, length(body) DESC, part LIMIT 1""",
+            f"""SELECT body FROM texts WHERE record_id = ?
+               ORDER BY {store.NEWEST_TEXT} LIMIT 1""",
             (id,),
         ).fetchone()["body"]
         self._db.execute("DELETE FROM chunks WHERE doc = ? AND part = 'text'", (doc,))

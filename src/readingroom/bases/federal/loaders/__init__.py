@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from typing import ClassVar, Protocol
 
 from readingroom.bases.federal.entries import Entry, Origin
-from readingroom.bases.federal.loaders import billstatus, legislators
+from readingroom.bases.federal.loaders import (
+    billstatus,
+    legislators,
+    register,
+    saps,
+    uslm,
+    votes,
+)
 from readingroom.bases.federal.loaders.files import RawFile
 
 
@@ -27,4 +34,11 @@ LOADERS: tuple[Loader, ...] = (
     legislators.Committees(),
     legislators.Rosters(),
     billstatus.BillStatus(),
+    uslm.BillTexts(),
+    uslm.Laws(),
+    register.RegisterIssues(),
+    register.RegisterJson(),
+    votes.HouseVotes(),
+    votes.SenateVotes(),
+    saps.Saps(lambda data: None),
 )
