@@ -908,6 +908,24 @@ ENGINE = (
         "The graph is built once and atomically; a damaged one is noticed and built anew.",
     ),
     Requirement(
+        "engine:filters",
+        "Equals, in, range and and mean the same to every backend.",
+    ),
+    Requirement(
+        "engine:vectors:exact",
+        "A search equals brute force over the stored vectors: ids, scores to 1e-5, ties by id.",
+    ),
+    Requirement("engine:vectors:writes", "Every write shows in the next search."),
+    Requirement(
+        "engine:vectors:signs",
+        "A scan too large to be exact chooses by signs and finds nearly all the same.",
+    ),
+    Requirement(
+        "engine:vectors:bad-input",
+        "Wrong sizes, NaN, unknown fields, k of 0 and beyond are refused or answered, never wrong.",
+    ),
+    Requirement("engine:vectors:concurrent", "Readers see a write whole or not at all."),
+    Requirement(
         "engine:embedding:weights",
         "Weights come from the named folder, the package, the cache or a checked download; "
         "a missing model is told with the ways to get one.",
