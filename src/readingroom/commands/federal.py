@@ -34,7 +34,7 @@ def load_files(paths: tuple[str, ...], data: str | None, as_json: bool) -> None:
     from readingroom.bases.federal import loading
 
     only, files = _sources_and_files(paths)
-    with _bar(as_json) as told:
+    with _bar(as_json, "Loading") as told:
         summary = loading.load(_file(data), files, only, told)
     body = vars(summary) | {"by_loader": dict(summary.by_loader)}
     lines = [
@@ -45,6 +45,27 @@ def load_files(paths: tuple[str, ...], data: str | None, as_json: bool) -> None:
     say(as_json, body, "\n".join(lines))
     if summary.failed and not summary.loaded and not summary.unchanged:
         sys.exit(1)
+
+
+@federal.command()
+@common
+def embed(data: str | None, as_json: bool) -> None:
+    """Embed what has no vector yet, for search by meaning. Stop and go on at any time."""
+    from contextlib import closing
+
+    from readingroom.bases.federal import store, vectors
+    from readingroom.server.catalogue import embedder_of
+
+    settings = load_settings({"data": data})
+    path = _file(data)
+    store.prepare(path)
+    with (
+        store.storage(path),
+        closing(store.connect(path, writing=True)) as db,
+        _bar(as_json, "Embedding") as told,
+    ):
+        done = vectors.embed(db, embedder_of(settings), lambda done, of: told(done, of, ""))
+    say(as_json, {"embedded": done}, f"{done} chunks embedded.")
 
 
 @federal.command()
@@ -91,8 +112,9 @@ def _file(data: str | None) -> Path:
 class _bar:
     """A progress bar on standard error, or silence when a machine is reading."""
 
-    def __init__(self, as_json: bool) -> None:
+    def __init__(self, as_json: bool, label: str) -> None:
         self._hidden = as_json
+        self._label = label
         self._bar: Any = None
 
     def __enter__(self) -> Any:
@@ -102,7 +124,7 @@ class _bar:
         if self._bar is None:
             self._bar = click.progressbar(
                 length=total,
-                label="Loading",
+                label=self._label,
                 file=sys.stderr,
                 hidden=self._hidden,
                 item_show_func=lambda name: name,

@@ -20,7 +20,6 @@ KnowledgeError                 code                  http
 ├── UnknownSource              unknown_source        422   no source of that name
 ├── SourceNotSearchable        source_not_searchable 422   a registry: names, not texts
 ├── NotSearchableSemantically  source_not_searchable_semantically 422   a source without vectors
-├── SemanticUnavailable        semantic_search_unavailable 503   no model, or nothing embedded yet
 ├── InvalidCursor              invalid_cursor        422   a cursor that no list gave out
 ├── LoadFailed                 load_failed           422   nothing of what was named can be loaded
 ├── StorageFailed              storage_failed        503   the data directory cannot be used
@@ -218,13 +217,6 @@ class NotSearchableSemantically(KnowledgeError):
 
     code = "source_not_searchable_semantically"
     http_status = 422
-
-
-class SemanticUnavailable(KnowledgeError):
-    """There is no embedding model here, or nothing was embedded; lexical search still works."""
-
-    code = "semantic_search_unavailable"
-    http_status = 503
 
 
 class InvalidCursor(KnowledgeError):

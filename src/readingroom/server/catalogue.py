@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from readingroom.core.settings import Settings
 from readingroom.protocol.dialects import Dialect
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.tool import Tool
+
+if TYPE_CHECKING:
+    from readingroom.engine.embedding import Embedder
 
 ALL_NAME = "reading-room"
 ALL_PORT = 8000
@@ -33,7 +37,19 @@ def _text(settings: Settings) -> KnowledgeBase:
 def _federal(settings: Settings) -> KnowledgeBase:
     from readingroom.bases.federal.tools import open_federal
 
-    return open_federal(settings.data / "federal")
+    return open_federal(settings.data / "federal", embedder_of(settings))
+
+
+def embedder_of(settings: Settings) -> "Embedder":
+    """Nothing is loaded before the first text."""
+    from readingroom.engine.embedding import Embedder
+
+    return Embedder(
+        settings.data / "models",
+        settings.embedding_model_dir,
+        settings.embedding_precision,
+        settings.embedding_threads,
+    )
 
 
 OFFERS = {"federal": Offer(8000, _federal), "text": Offer(3001, _text)}

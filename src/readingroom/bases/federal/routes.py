@@ -1,6 +1,6 @@
 """The federal base over REST: `/v1`, a list and a record endpoint for every source."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -13,10 +13,14 @@ from readingroom.bases.federal.models import (
     CosponsorPage,
     Day,
     Fetched,
+    Filters,
     Limit,
     MembershipPage,
     MemberVotePage,
+    Mode,
     RecordPage,
+    Search,
+    SearchAnswer,
     Word,
 )
 from readingroom.bases.federal.service import FederalService
@@ -64,19 +68,59 @@ class ListQuestion(BaseModel):
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
 
 
+class SearchQuestion(BaseModel):
+    """A search as a query string: the tool's arguments, filters beside the rest."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    q: str = Field(min_length=1, max_length=1000, description="What to look for, in words.")
+    source: Annotated[str, Field(max_length=500)] | None = Field(
+        None, description="One source, or several with commas between: fr,bills."
+    )
+    mode: Mode = "hybrid"
+    since: Day | None = None
+    until: Day | None = None
+    limit: Limit = 50
+    offset: int = Field(0, ge=0, le=10_000)
+    congress: Congress | None = None
+    chamber: Literal["house", "senate"] | None = None
+    party: Word | None = None
+    state: Word | None = None
+    type: Word | None = None
+    agency: Word | None = None
+    topic: Word | None = None
+
+    def asked(self) -> Search:
+        """The same as the tool is asked it."""
+        told = self.model_dump(exclude_none=True, exclude={"mode"})
+        filters = {name: told.pop(name) for name in Filters.model_fields if name in told}
+        sources = told.pop("source", None)
+        return Search(
+            query=told.pop("q"),
+            source=sources.split(",") if sources else None,
+            filters=Filters(**filters) if filters else None,
+            **told,
+        )
+
+
 def router(service: FederalService) -> APIRouter:
     """Every endpoint of the base, each a thin call into the service."""
     routes = APIRouter(prefix="/v1", responses=_PROBLEMS)
     _of_bills(routes, service)
     _of_people(routes, service)
-    _fetch(routes, service)
+    _search(routes, service)
     for source in SOURCES:
         _list(routes, service, source)
         _record(routes, service, source)
     return routes
 
 
-def _fetch(routes: APIRouter, service: FederalService) -> None:
+def _search(routes: APIRouter, service: FederalService) -> None:
+    @routes.get("/search", tags=["search"])
+    async def search(question: Annotated[SearchQuestion, Query()]) -> SearchAnswer:
+        """Documents by words, by meaning, or by both; the answer of the tool `search`."""
+        return await service.search(question.asked(), question.mode)
+
     @routes.get("/fetch", tags=["search"], responses=_GONE)
     async def fetch(
         id: Annotated[str, Query(min_length=1, max_length=200)],

@@ -149,46 +149,54 @@ CREATE TABLE facets (
     PRIMARY KEY (field, value, doc)
 ) WITHOUT ROWID""",
     "CREATE INDEX facets_doc ON facets (doc)",
-    # `part` names what a loader replaces as a whole: the head of a record, or its text.
+    # `part` names what a loader replaces as a whole: the head of a record, or its text. Narrow, so
+    # that a search can look up which record a passage is of without reading passages. Numbers are
+    # never used again: an index elsewhere may still know them.
     """
 CREATE TABLE chunks (
-    chunk INTEGER PRIMARY KEY,
+    chunk INTEGER PRIMARY KEY AUTOINCREMENT,
     doc INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
     part TEXT NOT NULL,
     ordinal INTEGER NOT NULL,
+    UNIQUE (doc, part, ordinal)
+)""",
+    """
+CREATE TABLE passages (
+    chunk INTEGER PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
     start INTEGER NOT NULL,
     title TEXT NOT NULL DEFAULT '',
     abstract TEXT NOT NULL DEFAULT '',
     action TEXT NOT NULL DEFAULT '',
-    body TEXT NOT NULL DEFAULT '',
-    UNIQUE (doc, part, ordinal)
+    body TEXT NOT NULL DEFAULT ''
 )""",
+    # `seq` rises with every change, so that an index in memory can ask for what is new.
     """
 CREATE TABLE vectors (
-    chunk INTEGER PRIMARY KEY REFERENCES chunks ON DELETE CASCADE,
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    chunk INTEGER NOT NULL UNIQUE REFERENCES chunks ON DELETE CASCADE,
     model TEXT NOT NULL,
     embedding BLOB NOT NULL
 )""",
     """
-CREATE VIRTUAL TABLE chunks_fts USING fts5 (
+CREATE VIRTUAL TABLE passages_fts USING fts5 (
     title, abstract, action, body,
-    content='chunks', content_rowid='chunk', tokenize='porter unicode61'
+    content='passages', content_rowid='chunk', tokenize='porter unicode61'
 )""",
     """
-CREATE TRIGGER chunks_added AFTER INSERT ON chunks BEGIN
-    INSERT INTO chunks_fts (rowid, title, abstract, action, body)
+CREATE TRIGGER passages_added AFTER INSERT ON passages BEGIN
+    INSERT INTO passages_fts (rowid, title, abstract, action, body)
     VALUES (new.chunk, new.title, new.abstract, new.action, new.body);
 END""",
     """
-CREATE TRIGGER chunks_removed AFTER DELETE ON chunks BEGIN
-    INSERT INTO chunks_fts (chunks_fts, rowid, title, abstract, action, body)
+CREATE TRIGGER passages_removed AFTER DELETE ON passages BEGIN
+    INSERT INTO passages_fts (passages_fts, rowid, title, abstract, action, body)
     VALUES ('delete', old.chunk, old.title, old.abstract, old.action, old.body);
 END""",
     """
-CREATE TRIGGER chunks_changed AFTER UPDATE ON chunks BEGIN
-    INSERT INTO chunks_fts (chunks_fts, rowid, title, abstract, action, body)
+CREATE TRIGGER passages_changed AFTER UPDATE ON passages BEGIN
+    INSERT INTO passages_fts (passages_fts, rowid, title, abstract, action, body)
     VALUES ('delete', old.chunk, old.title, old.abstract, old.action, old.body);
-    INSERT INTO chunks_fts (rowid, title, abstract, action, body)
+    INSERT INTO passages_fts (rowid, title, abstract, action, body)
     VALUES (new.chunk, new.title, new.abstract, new.action, new.body);
 END""",
     # The names a registry's record goes by, found by the three-letter pieces they share.

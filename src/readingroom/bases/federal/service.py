@@ -1,13 +1,16 @@
 """What the federal base can do, with no word of MCP or HTTP in it."""
 
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import anyio.to_thread
 from pydantic_core import from_json
 
 from readingroom.bases.federal import cursors, store
+from readingroom.bases.federal import search as searching
 from readingroom.bases.federal.models import (
     LONGEST_TEXT,
     ActionPage,
@@ -24,12 +27,17 @@ from readingroom.bases.federal.models import (
     MembershipPage,
     MemberVote,
     MemberVotePage,
+    Mode,
     RecordPage,
+    Search,
+    SearchAnswer,
 )
 from readingroom.bases.federal.sources import BY_NAME, Source
 from readingroom.bases.federal.store import FederalStore, Progress, StoredText
+from readingroom.bases.federal.vectors import FederalVectors
 from readingroom.core.errors import RecordNotFound
 from readingroom.core.ids import federal_id
+from readingroom.engine.embedding import Embedder
 
 T = TypeVar("T")
 
@@ -40,9 +48,10 @@ _FIRST_MEMBER = ("", -1, "")
 class FederalService:
     """Records by id, lists, texts: the handlers that REST and the tools share."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, embedder: Embedder) -> None:
         self.path = path
         self.store = FederalStore(path)
+        self.vectors = FederalVectors(embedder)
 
     # --- records ---
 
@@ -201,6 +210,29 @@ class FederalService:
             return _fetched(told, text.body if text else _said(told), offset)
 
         return await self.store.ask(read)
+
+    # --- search ---
+
+    async def search(self, question: Search, mode: Mode = "hybrid") -> SearchAnswer:
+        """Records by words and meaning, best first; what was searched is said with them."""
+        started = time.perf_counter()
+        plan = searching.planned(question, mode)
+        if plan.semantic:
+            await self.store.ask(self.vectors.refresh)
+        plan, vector = await anyio.to_thread.run_sync(searching.with_meaning, plan, self.vectors)
+        found = await self.store.ask(
+            lambda db: searching.run(db, plan, vector, self.vectors, question.offset)
+        )
+        end = question.offset + len(found.hits)
+        return SearchAnswer(
+            results=found.hits,
+            total=found.total,
+            took_ms=round((time.perf_counter() - started) * 1000, 1),
+            mode=mode,
+            searched=found.searched,
+            degraded=plan.degraded,
+            next_offset=end if found.hits and end < found.total else None,
+        )
 
     # --- helpers ---
 

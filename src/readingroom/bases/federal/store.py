@@ -269,6 +269,12 @@ def progress(db: sqlite3.Connection) -> list[Progress]:
     return [progress_of(db, source) for source in SOURCES]
 
 
+def live_sources(db: sqlite3.Connection) -> tuple[Source, ...]:
+    """The sources that this file has a table for."""
+    tables = {row["name"] for row in db.execute("SELECT name FROM sqlite_master")}
+    return tuple(source for source in SOURCES if source.name in tables)
+
+
 def status(db: sqlite3.Connection) -> list[dict[str, Any]]:
     """How much of each source is here: records, chunks, vectors, up to which date."""
     counted = db.execute(

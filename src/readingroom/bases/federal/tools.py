@@ -1,8 +1,9 @@
 """The federal base's tools, and the base itself as the server sees it."""
 
+from collections.abc import Callable
 from pathlib import Path
 
-from readingroom.bases.federal import store
+from readingroom.bases.federal import descriptions, store
 from readingroom.bases.federal.models import (
     Bill,
     BillText,
@@ -20,9 +21,13 @@ from readingroom.bases.federal.models import (
     ListMemberVotes,
     MembershipPage,
     MemberVotePage,
+    Search,
+    SearchAnswer,
 )
 from readingroom.bases.federal.routes import router
 from readingroom.bases.federal.service import FILE, FederalService
+from readingroom.bases.federal.sources import Source
+from readingroom.engine.embedding import Embedder
 from readingroom.protocol.dialects import FederalDialect
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.tool import Call, Tool, tool
@@ -37,18 +42,18 @@ _INSTRUCTIONS = (
 )
 
 
-def open_federal(folder: Path) -> KnowledgeBase:
+def open_federal(folder: Path, embedder: Embedder) -> KnowledgeBase:
     """Open the federal base on its folder; an empty one is made where there is none."""
     path = folder / FILE
     store.prepare(path)
-    service = FederalService(path)
+    service = FederalService(path, embedder)
     return KnowledgeBase(
         name="federal",
         server_name="josh",
         title="Federal records",
         instructions=_INSTRUCTIONS,
         dialect=FederalDialect(),
-        tools=_lookups(service),
+        tools=(*_lookups(service), *_searches(service)),
         service=service,
         routers=(router(service),),
     )
@@ -119,4 +124,31 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         tool(get_committee, title="Look up a committee"),
         tool(list_committee_members, title="List a committee's members"),
         tool(fetch, title="Fetch a record by id"),
+    )
+
+
+def _searches(service: FederalService) -> tuple[Tool, ...]:
+    async def search(question: Search, call: Call) -> SearchAnswer:
+        return await service.search(question, "hybrid")
+
+    async def lexical_search(question: Search, call: Call) -> SearchAnswer:
+        return await service.search(question, "lexical")
+
+    async def semantic_search(question: Search, call: Call) -> SearchAnswer:
+        return await service.search(question, "semantic")
+
+    def described(say: Callable[[tuple[Source, ...]], str]) -> Callable[[], str]:
+        """Asked of the file at every listing: a source appears when its table does."""
+        return lambda: say(service.store.now(store.live_sources))
+
+    return (
+        tool(search, title="Search", describe=described(descriptions.search)),
+        tool(
+            lexical_search, title="Search by words", describe=described(descriptions.lexical_search)
+        ),
+        tool(
+            semantic_search,
+            title="Search by meaning",
+            describe=described(descriptions.semantic_search),
+        ),
     )

@@ -10,7 +10,10 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.entries import Entry, Head, Text
 from readingroom.bases.federal.models import Record
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape
-from readingroom.engine.chunking import split
+from readingroom.engine.chunking import Span, split
+
+Passage = tuple[int, str, str, str, str]
+"""Where it starts; title, abstract, action, body."""
 
 _PARENT = {
     "bill_cosponsors": "bill_id",
@@ -157,22 +160,33 @@ class Writer:
             "INSERT OR IGNORE INTO facets (field, value, doc) VALUES (?, ?, ?)",
             ((name, value, doc) for name, values in entry.facets.items() for value in values),
         )
-        self._db.execute("DELETE FROM chunks WHERE doc = ? AND part = 'head'", (doc,))
-        pieces = split(head.abstract)
-        first = pieces[0].of(head.abstract) if pieces else ""
+        first, *rest = split(head.abstract) or [Span(0, 0)]
+        said = first.of(head.abstract)
+        self._put_chunks(
+            doc,
+            "head",
+            [
+                (first.start, head.title, said, head.action, ""),
+                *((span.start, "", span.of(head.abstract), "", "") for span in rest),
+            ],
+        )
+        # What a filter asks of this record may have changed for its vectors too: they are new.
         self._db.execute(
-            """INSERT INTO chunks (doc, part, ordinal, start, title, abstract, action)
-               VALUES (?, 'head', 0, 0, ?, ?, ?)""",
-            (doc, head.title, first, head.action),
+            """INSERT OR REPLACE INTO vectors (chunk, model, embedding)
+               SELECT chunk, model, embedding FROM vectors JOIN chunks USING (chunk)
+               WHERE doc = ?""",
+            (doc,),
         )
-        self._db.executemany(
-            """INSERT INTO chunks (doc, part, ordinal, start, abstract)
-               VALUES (?, 'head', ?, ?, ?)""",
-            (
-                (doc, ordinal, piece.start, piece.of(head.abstract))
-                for ordinal, piece in enumerate(pieces[1:], start=1)
-            ),
-        )
+
+    def _put_chunks(self, doc: int, part: str, passages: Sequence[Passage]) -> None:
+        self._db.execute("DELETE FROM chunks WHERE doc = ? AND part = ?", (doc, part))
+        for ordinal, passage in enumerate(passages):
+            added = self._db.execute(
+                "INSERT INTO chunks (doc, part, ordinal) VALUES (?, ?, ?)", (doc, part, ordinal)
+            )
+            self._db.execute(
+                "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)", (added.lastrowid, *passage)
+            )
 
     def _put_text(self, record: Record, text: Text, loader: str) -> bool:
         known = self._db.execute(
@@ -196,14 +210,8 @@ class Writer:
                ORDER BY {store.NEWEST_TEXT} LIMIT 1""",
             (id,),
         ).fetchone()["body"]
-        self._db.execute("DELETE FROM chunks WHERE doc = ? AND part = 'text'", (doc,))
-        self._db.executemany(
-            "INSERT INTO chunks (doc, part, ordinal, start, body) VALUES (?, 'text', ?, ?, ?)",
-            (
-                (doc, ordinal, span.start, span.of(newest))
-                for ordinal, span in enumerate(split(newest))
-            ),
-        )
+        passages = [(span.start, "", "", "", span.of(newest)) for span in split(newest)]
+        self._put_chunks(doc, "text", passages)
 
 
 def _mark(entry: Entry, loader: str) -> str:

@@ -5,41 +5,13 @@ from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
-_BLOCKS = frozenset(
-    [
-        "p",
-        "heading",
-        "section",
-        "subsection",
-        "paragraph",
-        "subparagraph",
-        "clause",
-        "item",
-        "chapter",
-        "title",
-        "part",
-        "division",
-        "longTitle",
-        "enactingClause",
-        "resolvingClause",
-        "content",
-        "chapeau",
-        "continuation",
-        "quotedContent",
-        "num",
-        "row",
-        "tr",
-        "li",
-        "block",
-        "statement",
-        "preamble",
-        "recital",
-        "action",
-        "toc",
-        "referenceItem",
-        "note",
-        "signature",
-    ]
+_BLOCKS = set(
+    """
+    docTitle officialTitle level p heading section subsection paragraph subparagraph clause
+    item chapter title part division longTitle enactingClause resolvingClause content
+    chapeau continuation quotedContent num row tr li block statement preamble recital action
+    toc referenceItem note signature
+    """.split()  # noqa: SIM905 a list of this length is read as words
 )
 _INLINE_AFTER = frozenset(("num", "heading"))
 

@@ -1,0 +1,296 @@
+"""Finds records by words, by meaning, or by both; filters come before scores on either side."""
+
+import re
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from readingroom.bases.federal import vectors
+from readingroom.bases.federal.models import Citation, Degraded, Hit, Mode, Search, Searched
+from readingroom.bases.federal.sources import (
+    BY_NAME,
+    Shape,
+    Source,
+    names_of,
+    of_shape,
+    several,
+)
+from readingroom.bases.federal.store import progress_of
+from readingroom.bases.federal.vectors import FederalVectors
+from readingroom.core.errors import (
+    ModelUnavailable,
+    NotSearchableSemantically,
+    SourceNotSearchable,
+)
+from readingroom.engine.embedding import Vector
+
+WEIGHTS = "10.0, 4.0, 2.0, 1.0"  # title, abstract, action, body
+_SNIPPET = 300
+_RRF = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a record came in one of the two lists, and the passage that brought it there."""
+
+    doc: int
+    chunk: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A search that may be made: which sources, which way each."""
+
+    query: str
+    mode: Mode
+    lexical: tuple[Source, ...]
+    semantic: tuple[Source, ...]
+    facets: dict[str, str]
+    since: str | None
+    until: str | None
+    most: int
+    degraded: Degraded | None = None
+
+
+@dataclass
+class Found:
+    hits: list[Hit] = field(default_factory=list)
+    total: int = 0
+    searched: list[Searched] = field(default_factory=list)
+
+
+def planned(question: Search, mode: Mode) -> Plan:
+    """Which sources are looked through and how, or why not."""
+    asked = several(question.source) or of_shape(Shape.BODY, Shape.SHORT)
+    registries = [source for source in asked if source.shape is Shape.REGISTRY]
+    if registries:
+        raise SourceNotSearchable(
+            f"{', '.join(names_of(registries))} cannot be searched as text: look names up instead",
+            use_tool="resolve_entity",
+            valid_sources=names_of(of_shape(Shape.BODY, Shape.SHORT)),
+        )
+    short = [source for source in asked if source.shape is Shape.SHORT]
+    if short and mode == "semantic" and question.source:
+        raise NotSearchableSemantically(
+            f"{', '.join(names_of(short))} has no vectors",
+            valid_sources=names_of(of_shape(Shape.BODY)),
+        )
+    bodies = tuple(source for source in asked if source.shape is Shape.BODY)
+    told = question.filters.model_dump(exclude_none=True) if question.filters else {}
+    return Plan(
+        query=question.query,
+        mode=mode,
+        lexical=() if mode == "semantic" else tuple(asked),
+        semantic=() if mode == "lexical" else bodies,
+        facets={name: str(value) for name, value in told.items()},
+        since=question.since,
+        until=question.until,
+        most=question.offset + question.limit,
+        degraded=_short_of_vectors(mode, short),
+    )
+
+
+def _short_of_vectors(mode: Mode, short: Sequence[Source]) -> Degraded | None:
+    if mode != "hybrid" or not short:
+        return None
+    names = names_of(short)
+    return Degraded(
+        requested_mode=mode,
+        used_mode="lexical",
+        sources=names,
+        reason=f"{', '.join(names)}: short texts, searched by words only",
+    )
+
+
+def with_meaning(plan: Plan, index: FederalVectors) -> tuple[Plan, Vector | None]:
+    """The question as a vector; where there can be none, the plan falls back to words."""
+    if not plan.semantic:
+        return plan, None
+    try:
+        if len(index):
+            return plan, index.embedder.embed(plan.query)
+        reason = "nothing has been embedded yet: run `readingroom federal embed`"
+    except ModelUnavailable as error:
+        reason = error.message
+    sources = tuple(dict.fromkeys((*plan.lexical, *plan.semantic)))
+    degraded = Degraded(
+        requested_mode=plan.mode, used_mode="lexical", sources=names_of(sources), reason=reason
+    )
+    fallen = Plan(
+        plan.query, plan.mode, sources, (), plan.facets, plan.since, plan.until, plan.most, degraded
+    )
+    return fallen, None
+
+
+def run(
+    db: sqlite3.Connection, plan: Plan, vector: Vector | None, index: FederalVectors, offset: int
+) -> Found:
+    """The best records of both lists, fused, each with its best passage."""
+    docs = _docs_of_many_valued(db, plan.facets)
+    by_words, matching = lexical(db, plan, docs) if plan.lexical else ([], 0)
+    by_meaning = semantic(plan, vector, index, docs) if vector is not None else []
+    fused = fuse(by_words, by_meaning)
+    total = matching + len({one.doc for one in by_meaning} - {one.doc for one in by_words})
+    return Found(
+        hits=list(_hits(db, fused[offset : plan.most], plan.query)),
+        total=max(total, len(fused)) if plan.lexical else len(by_meaning),
+        searched=_searched(db, plan),
+    )
+
+
+# --- by words ---
+
+
+def match_of(query: str) -> str | None:
+    """The words of a question as an FTS5 expression; user text is never query syntax."""
+    words = [word for word in re.findall(r"\w+", query.lower()) if word not in _STOP_WORDS]
+    kept = list(dict.fromkeys(words))[:64] or re.findall(r"\w+", query.lower())[:64]
+    return " OR ".join(f'"{word}"' for word in kept) or None
+
+
+def lexical(
+    db: sqlite3.Connection, plan: Plan, docs: tuple[int, ...] | None
+) -> tuple[list[Place], int]:
+    """Records by BM25 of their best passage, and how many there are."""
+    match = match_of(plan.query)
+    if match is None:
+        return [], 0
+    narrowed, values = _narrowed(plan, docs)
+    rows = db.execute(
+        f"""WITH hits AS MATERIALIZED (
+                SELECT rowid AS chunk, bm25(passages_fts, {WEIGHTS}) AS rank
+                FROM passages_fts WHERE passages_fts MATCH ? {narrowed}
+            )
+            SELECT c.doc, h.chunk, min(h.rank) AS best, count(*) OVER () AS total
+            FROM hits h JOIN chunks c USING (chunk)
+            GROUP BY c.doc ORDER BY best, c.doc LIMIT ?""",
+        (match, *values, plan.most),
+    ).fetchall()
+    places = [Place(row["doc"], row["chunk"], -row["best"]) for row in rows]
+    return places, rows[0]["total"] if rows else 0
+
+
+def _narrowed(plan: Plan, docs: tuple[int, ...] | None) -> tuple[str, list[str | int]]:
+    """The filters as SQL that is checked before a row is scored; nothing where all may answer."""
+    everything = {*of_shape(Shape.BODY, Shape.SHORT)} <= {*plan.lexical}
+    if everything and not plan.facets and not plan.since and not plan.until:
+        return "", []
+    clauses = [f"d.source IN ({', '.join('?' * len(plan.lexical))})"]
+    values: list[str | int] = list(names_of(plan.lexical))
+    if plan.since:
+        clauses.append("d.published_at >= ?")
+        values.append(plan.since)
+    if plan.until:
+        clauses.append("d.published_at <= ?")
+        values.append(plan.until)
+    for name, value in plan.facets.items():
+        clauses.append("d.doc IN (SELECT doc FROM facets WHERE field = ? AND value = ?)")
+        values += [name, value]
+    return (
+        f"""AND rowid IN (SELECT chunk FROM documents d JOIN chunks USING (doc)
+                          WHERE {" AND ".join(clauses)})""",
+        values,
+    )
+
+
+# --- by meaning ---
+
+
+def semantic(
+    plan: Plan, vector: Vector, index: FederalVectors, docs: tuple[int, ...] | None
+) -> list[Place]:
+    """Records by their nearest passage: as many passages as it takes to have enough records."""
+    where = vectors.where(names_of(plan.semantic), plan.facets, plan.since, plan.until, docs)
+    k = 2 * plan.most + 50
+    while True:
+        nearest = index.search(vector, k, where)
+        best: dict[int, Place] = {}
+        for chunk, doc, score in nearest:
+            best.setdefault(doc, Place(doc, chunk, score))
+        if len(best) >= plan.most or len(nearest) < k:
+            return list(best.values())[: plan.most]
+        k *= 4
+
+
+def _docs_of_many_valued(db: sqlite3.Connection, facets: dict[str, str]) -> tuple[int, ...] | None:
+    """The records that pass the filters whose field may have several values."""
+    many = [(name, value) for name, value in facets.items() if name not in vectors.SINGLE]
+    if not many:
+        return None
+    sql = " INTERSECT ".join(["SELECT doc FROM facets WHERE field = ? AND value = ?"] * len(many))
+    return tuple(row["doc"] for row in db.execute(sql, [part for pair in many for part in pair]))
+
+
+# --- both ---
+
+
+def fuse(by_words: Iterable[Place], by_meaning: Iterable[Place]) -> list[Place]:
+    """Reciprocal rank fusion; of two passages of one record, the one that ranked it higher."""
+    scores: dict[int, float] = {}
+    passages: dict[int, tuple[float, int]] = {}
+    for places in (by_words, by_meaning):
+        for rank, place in enumerate(places, start=1):
+            share = 1 / (_RRF + rank)
+            scores[place.doc] = scores.get(place.doc, 0.0) + share
+            if share > passages.get(place.doc, (0.0, 0))[0]:
+                passages[place.doc] = (share, place.chunk)
+    order = sorted(scores, key=lambda doc: (-scores[doc], doc))
+    return [Place(doc, passages[doc][1], scores[doc]) for doc in order]
+
+
+# --- what the caller sees ---
+
+
+def _hits(db: sqlite3.Connection, places: Sequence[Place], query: str) -> Iterable[Hit]:
+    for place in places:
+        doc = db.execute("SELECT id, source FROM documents WHERE doc = ?", (place.doc,)).fetchone()
+        told = db.execute(
+            f"""SELECT json_extract(record, '$.title') AS title, source_url, citation_string,
+                       published_at FROM {BY_NAME[doc["source"]].name} WHERE id = ?""",
+            (doc["id"],),
+        ).fetchone()
+        passage = db.execute("SELECT * FROM passages WHERE chunk = ?", (place.chunk,)).fetchone()
+        yield Hit(
+            id=doc["id"],
+            title=told["title"],
+            url=told["source_url"],
+            source=doc["source"],
+            snippet=snippet(passage, query),
+            score=round(place.score, 6),
+            published_at=told["published_at"],
+            citation=Citation(citation_string=told["citation_string"], url=told["source_url"]),
+        )
+
+
+def snippet(passage: sqlite3.Row, query: str) -> str:
+    """The stretch of a passage that holds most of the question's words."""
+    text = passage["body"] or passage["abstract"] or passage["action"] or passage["title"]
+    if len(text) <= _SNIPPET:
+        return str(text)
+    stems = [word[:5] for word in re.findall(r"\w+", query.lower()) if word not in _STOP_WORDS]
+    starts = range(0, len(text) - _SNIPPET // 2, _SNIPPET // 3)
+    lowered = text.lower()
+    best = max(starts, key=lambda at: sum(stem in lowered[at : at + _SNIPPET] for stem in stems))
+    begin = text.rfind(" ", 0, best) + 1 if best else 0
+    end = text.rfind(" ", begin, begin + _SNIPPET)
+    cut = text[begin : end if end > begin else begin + _SNIPPET].strip()
+    return f"{'…' if begin else ''}{cut}{'…' if begin + len(cut) < len(text) else ''}"
+
+
+def _searched(db: sqlite3.Connection, plan: Plan) -> list[Searched]:
+    sources = dict.fromkeys((*plan.lexical, *plan.semantic))
+    progress = [progress_of(db, source) for source in sources]
+    return [
+        Searched(source=one.source, records=one.records, loaded_up_to=one.loaded_up_to)
+        for one in progress
+    ]
+
+
+_COMMON = """
+a about after all also an and any are as at be been being but by can could did do does for from had
+has have he her his how i if in into is it its me more most my no not of on or our shall she should
+so some such than that the their them then there these they this those to under up was we were what
+when where which who whom whose why will with would you your
+"""
+_STOP_WORDS = frozenset(_COMMON.split())
