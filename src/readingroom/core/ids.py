@@ -1,8 +1,8 @@
 """The ids that pass through our hands: how they are made and which we accept."""
 
+import os
 import re
 import unicodedata
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ def request_id(offered: str | None = None) -> str:
     """The caller's own request id when it is a safe one, else a new one."""
     if offered is not None and _REQUEST_ID.fullmatch(offered):
         return offered
-    return uuid.uuid4().hex
+    return os.urandom(16).hex()
 
 
 # --- federal ids ---
