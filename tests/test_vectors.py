@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from readingroom.core.filters import And, Equals, Filter, In, Metadata, Range, passes
+from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata, Range, passes
 from readingroom.engine import vectors
-from readingroom.engine.rows import Fields
 from readingroom.engine.vectors import Hit, VectorIndex
 from tests.requirements import requirement
 

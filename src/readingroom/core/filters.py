@@ -38,6 +38,10 @@ class Range:
     low: Number | None = None
     high: Number | None = None
 
+    def __post_init__(self) -> None:
+        if self.low is None and self.high is None:
+            raise ValueError(f"a range of {self.field!r} without ends asks nothing")
+
 
 @dataclass(frozen=True, slots=True)
 class And:
@@ -48,6 +52,32 @@ class And:
 
 Filter = Equals | In | Range | And
 Condition = In | Range
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What a filter may ask of an index: values that are equal, numbers in a range."""
+
+    equality: tuple[str, ...] = ()
+    ranges: tuple[str, ...] = ()
+
+    def conditions(self, where: Filter | None) -> list[Condition]:
+        """The filter's conditions, or an error that names a field which is not among these."""
+        wanted = list(conditions(where))
+        for part in wanted:
+            known = self.equality if isinstance(part, In) else self.ranges
+            if part.field not in known:
+                raise ValueError(f"{part.field!r} is no filter field here; there are {known}")
+        return wanted
+
+    def of(self, metadata: Metadata) -> dict[str, Value]:
+        """The part of a chunk's metadata that filters may ask for."""
+        names = dict.fromkeys((*self.equality, *self.ranges))
+        known = {name: metadata[name] for name in names if metadata.get(name) is not None}
+        for name, value in known.items():
+            if not isinstance(value, str | int | float | bool):
+                raise ValueError(f"{name!r} holds {value!r}, which no filter can ask for")
+        return known
 
 
 def conditions(where: Filter | None) -> Iterator[Condition]:

@@ -7,19 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readingroom.core.filters import Condition, In, Range, Value, same_kind
+from readingroom.core.filters import Condition, Fields, In, Range, Value, same_kind
 
 RowNumbers = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """What a filter may ask of an index: values that are equal, numbers in a range."""
-
-    equality: tuple[str, ...] = ()
-    ranges: tuple[str, ...] = ()
 
 
 class Rows:

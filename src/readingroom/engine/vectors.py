@@ -11,18 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from readingroom.core.filters import Condition, Filter, In, Metadata, conditions
-from readingroom.engine.rows import Fields, Floats, RowNumbers, Rows, RowView, signs_of
+from readingroom.core.filters import Fields, Filter, Metadata
+from readingroom.engine.rows import Floats, RowNumbers, Rows, RowView, signs_of
 
 DIMENSIONS = 384
 
 # A scan of this many rows takes about as long as embedding the question: always exact.
 _SMALL = 65_536
 # Of a larger index, so many rows that pass are still scanned exactly.
-_FEW = 16_384
+_FEW = 4_096
 # Beyond it signs choose so many rows for the exact distance (recall 0.998 on real vectors).
 _DEPTH = 1_000
 _BLOCK = 8_192
+_GATHERED = 512
 _SWEEP = 1_024
 # What a product of 384 floats may be off.
 _ROUNDING = 1e-5
@@ -63,7 +64,7 @@ class VectorIndex:
         checked = _checked(vectors, len(ids), self.dimensions)
         _check_pairs(ids, metadatas)
         with self._writing:
-            self._replace(ids, checked, [self._known(one) for one in metadatas])
+            self._replace(ids, checked, [self.fields.of(one) for one in metadatas])
 
     def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Lay new values over the old metadata of rows that are there; other ids are ignored."""
@@ -76,7 +77,7 @@ class VectorIndex:
             ]
             rows = [self._row_of[id] for id, _ in known]
             laid = [
-                {**self._rows.metadata(row), **self._known(metadata)}
+                {**self._rows.metadata(row), **self.fields.of(metadata)}
                 for row, (_, metadata) in zip(rows, known, strict=True)
             ]
             self._replace([id for id, _ in known], self._rows.vectors[rows], laid)
@@ -91,30 +92,14 @@ class VectorIndex:
         if k < 0:
             raise ValueError(f"k is a number of rows, not {k}")
         query = _checked(vector, 1, self.dimensions)[0]
-        wanted = self._conditions(where)
+        wanted = self.fields.conditions(where)
         view = self._view
         return _nearest(view, query, k, view.passing(wanted)) if k else []
 
     def matching(self, where: Filter | None = None) -> list[str]:
         """The ids of all rows that pass the filter, in the order of ids."""
         view = self._view
-        return sorted(view.ids[row] for row in view.passing(self._conditions(where)))
-
-    def _conditions(self, where: Filter | None) -> list[Condition]:
-        wanted = list(conditions(where))
-        for part in wanted:
-            known = self.fields.equality if isinstance(part, In) else self.fields.ranges
-            if part.field not in known:
-                raise ValueError(f"{part.field!r} is no filter field here; there are {known}")
-        return wanted
-
-    def _known(self, metadata: Metadata) -> dict[str, Any]:
-        fields = (*self.fields.equality, *self.fields.ranges)
-        known = {field: metadata[field] for field in fields if field in metadata}
-        for field, value in known.items():
-            if not isinstance(value, str | int | float | bool):
-                raise ValueError(f"{field!r} holds {value!r}, which no filter can ask for")
-        return known
+        return sorted(view.ids[row] for row in view.passing(self.fields.conditions(where)))
 
     def _replace(
         self, ids: Sequence[str], vectors: Floats, metadatas: Sequence[Mapping[str, Any]]
@@ -177,14 +162,17 @@ def _nearest(view: RowView, query: Floats, k: int, rows: RowNumbers) -> list[Hit
 
 
 def _products(view: RowView, query: Floats, rows: RowNumbers) -> Floats:
-    if len(rows) > view.count // 2:
-        products: Floats = (view.vectors[: view.count] @ query)[rows]
-        return products
-    # Gathered in blocks that stay in the processor's cache.
-    found = [
-        view.vectors[rows[start : start + _BLOCK]] @ query for start in range(0, len(rows), _BLOCK)
-    ]
-    return np.concatenate(found) if found else np.empty(0, np.float32)
+    """Each row times the query, gathered through a buffer that stays in the processor's cache:
+    on 50,000 rows twice as fast as one product of the whole, which waits for memory.
+    """
+    products = np.empty(len(rows), np.float32)
+    buffer = np.empty((min(_GATHERED, len(rows)), len(query)), np.float32)
+    for start in range(0, len(rows), _GATHERED):
+        block = rows[start : start + _GATHERED]
+        # Clipping is not needed, but the other modes write through a copy.
+        gathered = view.vectors.take(block, axis=0, out=buffer[: len(block)], mode="clip")
+        np.dot(gathered, query, out=products[start : start + len(block)])
+    return products
 
 
 def _nearest_by_signs(view: RowView, query: Floats, depth: int, rows: RowNumbers) -> RowNumbers:
