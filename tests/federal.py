@@ -1,4 +1,4 @@
-"""A federal base to ask in tests: official files where they are there, a made-up world where not."""
+"""A federal base to ask in tests, on official files or on a made-up world."""
 
 import contextlib
 import json

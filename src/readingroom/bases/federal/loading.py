@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from readingroom.bases.federal.entries import Origin
 from readingroom.bases.federal.loaders import LOADERS, Loader
 from readingroom.bases.federal.loaders.files import Opened, RawFile, found
-from readingroom.bases.federal.sources import Source
+from readingroom.bases.federal.sources import BY_NAME, Source
 from readingroom.bases.federal.store import connect, prepare, storage
 from readingroom.bases.federal.writer import Writer, Written
 from readingroom.core import clock
@@ -119,6 +119,10 @@ class _Load:
             return "unchanged"
         with self._writer.transaction():
             done = self._writer.put_all(loader.read(file, origin), loader.name)
+            if loader.whole and done.ids:
+                source = BY_NAME[loader.sources[0]]
+                at = origin.retrieved_at[:10]
+                self._writer.withdraw_missing(source, loader.whole, done.ids, at)
             self._writer.log(origin.retrieved_at, name, file.sha256, loader.name, "loaded", done)
         written.records, written.changed = done.records, done.changed
         return "loaded"

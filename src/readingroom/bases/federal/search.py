@@ -1,6 +1,5 @@
 """Finds records by words, by meaning, or by both; filters come before scores on either side."""
 
-import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,10 +22,13 @@ from readingroom.core.errors import (
     SourceNotSearchable,
 )
 from readingroom.engine.embedding import Vector
+from readingroom.engine.fusion import fuse
+from readingroom.engine.lexical import deadline
+from readingroom.engine.words import words_of
 
 WEIGHTS = "10.0, 4.0, 2.0, 1.0"  # title, abstract, action, body
 _SNIPPET = 300
-_RRF = 60
+_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +105,14 @@ def _short_of_vectors(mode: Mode, short: Sequence[Source]) -> Degraded | None:
     )
 
 
-def with_meaning(plan: Plan, index: FederalVectors) -> tuple[Plan, Vector | None]:
+def with_meaning(
+    db: sqlite3.Connection, plan: Plan, index: FederalVectors
+) -> tuple[Plan, Vector | None]:
     """The question as a vector; where there can be none, the plan falls back to words."""
     if not plan.semantic:
         return plan, None
     try:
+        index.refresh(db)
         if len(index):
             return plan, index.embedder.embed(plan.query)
         reason = "nothing has been embedded yet: run `readingroom federal embed`"
@@ -127,10 +132,17 @@ def run(
     db: sqlite3.Connection, plan: Plan, vector: Vector | None, index: FederalVectors, offset: int
 ) -> Found:
     """The best records of both lists, fused, each with its best passage."""
+    with deadline(db, _SECONDS):
+        return _run(db, plan, vector, index, offset)
+
+
+def _run(
+    db: sqlite3.Connection, plan: Plan, vector: Vector | None, index: FederalVectors, offset: int
+) -> Found:
     docs = _docs_of_many_valued(db, plan.facets)
     by_words, matching = lexical(db, plan, docs) if plan.lexical else ([], 0)
     by_meaning = semantic(plan, vector, index, docs) if vector is not None else []
-    fused = fuse(by_words, by_meaning)
+    fused = fused_places(by_words, by_meaning)
     total = matching + len({one.doc for one in by_meaning} - {one.doc for one in by_words})
     return Found(
         hits=list(_hits(db, fused[offset : plan.most], plan.query)),
@@ -144,9 +156,7 @@ def run(
 
 def match_of(query: str) -> str | None:
     """The words of a question as an FTS5 expression; user text is never query syntax."""
-    words = [word for word in re.findall(r"\w+", query.lower()) if word not in _STOP_WORDS]
-    kept = list(dict.fromkeys(words))[:64] or re.findall(r"\w+", query.lower())[:64]
-    return " OR ".join(f'"{word}"' for word in kept) or None
+    return " OR ".join(f'"{word}"' for word in words_of(query)) or None
 
 
 def lexical(
@@ -225,18 +235,18 @@ def _docs_of_many_valued(db: sqlite3.Connection, facets: dict[str, str]) -> tupl
 # --- both ---
 
 
-def fuse(by_words: Iterable[Place], by_meaning: Iterable[Place]) -> list[Place]:
-    """Reciprocal rank fusion; of two passages of one record, the one that ranked it higher."""
-    scores: dict[int, float] = {}
-    passages: dict[int, tuple[float, int]] = {}
-    for places in (by_words, by_meaning):
-        for rank, place in enumerate(places, start=1):
-            share = 1 / (_RRF + rank)
-            scores[place.doc] = scores.get(place.doc, 0.0) + share
-            if share > passages.get(place.doc, (0.0, 0))[0]:
-                passages[place.doc] = (share, place.chunk)
-    order = sorted(scores, key=lambda doc: (-scores[doc], doc))
-    return [Place(doc, passages[doc][1], scores[doc]) for doc in order]
+def fused_places(by_words: Sequence[Place], by_meaning: Sequence[Place]) -> list[Place]:
+    """Both lists as one; of a record's two passages, the one that placed it higher is shown."""
+    # Equal scores come in the order of ids, so the numbers are written to sort as they count.
+    rankings = [[f"{place.doc:012}" for place in places] for places in (by_words, by_meaning)]
+    shown = _better_passages(by_words, by_meaning)
+    return [Place(int(doc), shown[int(doc)], score) for doc, score in fuse(rankings)]
+
+
+def _better_passages(*rankings: Sequence[Place]) -> dict[int, int]:
+    ranked = [(rank, place) for places in rankings for rank, place in enumerate(places)]
+    ranked.sort(key=lambda one: -one[0])
+    return {place.doc: place.chunk for _, place in ranked}
 
 
 # --- what the caller sees ---
@@ -268,7 +278,7 @@ def snippet(passage: sqlite3.Row, query: str) -> str:
     text = passage["body"] or passage["abstract"] or passage["action"] or passage["title"]
     if len(text) <= _SNIPPET:
         return str(text)
-    stems = [word[:5] for word in re.findall(r"\w+", query.lower()) if word not in _STOP_WORDS]
+    stems = [word[:5] for word in words_of(query)]
     starts = range(0, len(text) - _SNIPPET // 2, _SNIPPET // 3)
     lowered = text.lower()
     best = max(starts, key=lambda at: sum(stem in lowered[at : at + _SNIPPET] for stem in stems))
@@ -285,12 +295,3 @@ def _searched(db: sqlite3.Connection, plan: Plan) -> list[Searched]:
         Searched(source=one.source, records=one.records, loaded_up_to=one.loaded_up_to)
         for one in progress
     ]
-
-
-_COMMON = """
-a about after all also an and any are as at be been being but by can could did do does for from had
-has have he her his how i if in into is it its me more most my no not of on or our shall she should
-so some such than that the their them then there these they this those to under up was we were what
-when where which who whom whose why will with would you your
-"""
-_STOP_WORDS = frozenset(_COMMON.split())

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import anyio.to_thread
 from pydantic_core import from_json
 
 from readingroom.bases.federal import cursors, store
@@ -217,12 +216,12 @@ class FederalService:
         """Records by words and meaning, best first; what was searched is said with them."""
         started = time.perf_counter()
         plan = searching.planned(question, mode)
-        if plan.semantic:
-            await self.store.ask(self.vectors.refresh)
-        plan, vector = await anyio.to_thread.run_sync(searching.with_meaning, plan, self.vectors)
-        found = await self.store.ask(
-            lambda db: searching.run(db, plan, vector, self.vectors, question.offset)
-        )
+
+        def look(db: sqlite3.Connection) -> tuple[searching.Plan, searching.Found]:
+            made, vector = searching.with_meaning(db, plan, self.vectors)
+            return made, searching.run(db, made, vector, self.vectors, question.offset)
+
+        made, found = await self.store.ask(look)
         end = question.offset + len(found.hits)
         return SearchAnswer(
             results=found.hits,
@@ -230,7 +229,7 @@ class FederalService:
             took_ms=round((time.perf_counter() - started) * 1000, 1),
             mode=mode,
             searched=found.searched,
-            degraded=plan.degraded,
+            degraded=made.degraded,
             next_offset=end if found.hits and end < found.total else None,
         )
 

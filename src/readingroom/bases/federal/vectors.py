@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from readingroom.bases.federal.sources import Shape, names_of, of_shape
-from readingroom.core.filters import And, Filter, In, Range
+from readingroom.core.filters import And, Fields, Filter, In, Range
 from readingroom.engine.embedding import Embedder, Matrix, Vector
-from readingroom.engine.rows import Fields
 from readingroom.engine.vectors import VectorIndex
 
 # One value each per record; what may have several (agency, topic) is looked up as records.

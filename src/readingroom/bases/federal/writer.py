@@ -3,13 +3,13 @@
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.entries import Entry, Head, Text
 from readingroom.bases.federal.models import Record
-from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape
+from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source
 from readingroom.engine.chunking import Span, split
 
 Passage = tuple[int, str, str, str, str]
@@ -30,6 +30,7 @@ class Written:
 
     records: int = 0
     changed: int = 0
+    ids: set[str] = field(default_factory=set)
 
 
 class Writer:
@@ -68,8 +69,10 @@ class Writer:
     def put_all(self, entries: Iterable[Entry], loader: str) -> Written:
         written = Written()
         for entry in entries:
-            written.records += not entry.partial
             written.changed += self.put(entry, loader)
+            if not entry.partial:
+                written.records += 1
+                written.ids.add(entry.record.id)
         return written
 
     def put(self, entry: Entry, loader: str) -> bool:
@@ -78,6 +81,29 @@ class Writer:
         if entry.text and self._put_text(entry.record, entry.text, loader):
             changed = True
         return changed
+
+    def withdraw(
+        self, source: Source, id: str, at: str, reason: str, successor: str | None = None
+    ) -> None:
+        """Keep a record's place but say that it is gone; it is no longer listed or found."""
+        self._db.execute(
+            f"""UPDATE {source.name} SET status = 'withdrawn', tombstone_at = ?,
+                    tombstone_reason = ?, successor_id = ? WHERE id = ? AND status = 'active'""",
+            (at, reason, successor, id),
+        )
+        self._db.execute("DELETE FROM documents WHERE id = ?", (id,))
+        self._db.execute("DELETE FROM names WHERE record_id = ?", (id,))
+
+    def withdraw_missing(self, source: Source, whole: str, kept: set[str], at: str) -> None:
+        """A file that holds all records of one value of `whole` no longer has these."""
+        stored = self._db.execute(
+            f"""SELECT id FROM {source.name} WHERE status = 'active'
+                AND {whole} = (SELECT {whole} FROM {source.name} WHERE id = ?)""",
+            (next(iter(kept)),),
+        ).fetchall()
+        for (id,) in stored:
+            if id not in kept:
+                self.withdraw(source, id, at, "no longer in the newest official file")
 
     def link(self) -> None:
         """Say who is meant where a file had only the Senate's own number of a member."""

@@ -23,6 +23,9 @@ class Loader(Protocol):
     sources: ClassVar[tuple[str, ...]]
     """Where its records go; `federal load SOURCE …` chooses by them."""
 
+    whole: ClassVar[str | None]
+    """A field of which a file holds all records of one value (`congress`): others are gone."""
+
     def recognises(self, file: RawFile) -> bool: ...
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]: ...

@@ -68,6 +68,7 @@ class BillStatus:
 
     name: ClassVar[str] = "billstatus/1"
     sources: ClassVar[tuple[str, ...]] = ("bills", "amendments", "topic_taxonomy")
+    whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
         return b"<billStatus" in file.head

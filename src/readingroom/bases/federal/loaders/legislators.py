@@ -31,6 +31,7 @@ class Legislators:
 
     name: ClassVar[str] = "legislators/1"
     sources: ClassVar[tuple[str, ...]] = ("legislators",)
+    whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
         start = file.data[:200_000]
@@ -48,6 +49,7 @@ class Committees:
 
     name: ClassVar[str] = "committees/1"
     sources: ClassVar[tuple[str, ...]] = ("committees",)
+    whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
         return file.head.startswith(b"- type: ") and b"thomas_id:" in file.head
@@ -67,6 +69,7 @@ class Rosters:
 
     name: ClassVar[str] = "rosters/1"
     sources: ClassVar[tuple[str, ...]] = ("committee_memberships",)
+    whole: ClassVar[str | None] = "congress"
 
     def recognises(self, file: RawFile) -> bool:
         first, _, rest = file.head.partition(b"\n")

@@ -29,6 +29,7 @@ class RegisterIssues:
 
     name: ClassVar[str] = "register-issue/1"
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
+    whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
         return NAMESPACE in file.head and b"<frDoc" in file.head
@@ -47,6 +48,7 @@ class RegisterJson:
 
     name: ClassVar[str] = "register-json/1"
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
+    whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
         return file.head.lstrip()[:1] == b"{" and b'"document_number"' in file.head

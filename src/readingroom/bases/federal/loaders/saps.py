@@ -21,6 +21,7 @@ class Saps:
 
     name: ClassVar[str] = "saps/1"
     sources: ClassVar[tuple[str, ...]] = ("saps",)
+    whole: ClassVar[str | None] = None
 
     def __init__(self, pdf_text: Callable[[bytes], str | None]) -> None:
         self._pdf_text = pdf_text

@@ -28,6 +28,7 @@ class BillTexts:
 
     name: ClassVar[str] = "uslm-bill/1"
     sources: ClassVar[tuple[str, ...]] = ("bills",)
+    whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
         return _is(file, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
@@ -42,6 +43,7 @@ class Laws:
 
     name: ClassVar[str] = "uslm-law/1"
     sources: ClassVar[tuple[str, ...]] = ("public_laws",)
+    whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
         return _is(file, b"<pLaw ")

@@ -26,6 +26,7 @@ class HouseVotes:
 
     name: ClassVar[str] = "house-vote/1"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
+    whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
         return b"<rollcall-vote" in file.head
@@ -43,6 +44,7 @@ class SenateVotes:
 
     name: ClassVar[str] = "senate-vote/1"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
+    whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
         return b"<roll_call_vote" in file.head
