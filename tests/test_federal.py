@@ -84,7 +84,7 @@ async def test_it_is_not_served_over_stdio(tmp_path: Path) -> None:
     assert "readingroom serve federal" in refused.stderr
 
 
-@requirement("federal:AC-03", "federal:shared-process", "federal:rate-pool")
+@requirement("federal:shared-process", "federal:rate-pool")
 async def test_rest_and_mcp_share_a_process_a_key_and_a_limit(tmp_path: Path) -> None:
     env = {"MCP_API_KEY": "sesame", "READINGROOM_RATE_LIMIT": "3"}
     with serving("federal", data=tmp_path / "data", env=env) as served:

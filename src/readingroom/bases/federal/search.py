@@ -197,8 +197,9 @@ def _narrowed(plan: Plan, docs: tuple[int, ...] | None) -> tuple[str, list[str |
     for name, value in plan.facets.items():
         clauses.append("d.doc IN (SELECT doc FROM facets WHERE field = ? AND value = ?)")
         values += [name, value]
+    # The plus keeps SQLite from asking FTS5 anew for every chunk, which takes 200 times as long.
     return (
-        f"""AND rowid IN (SELECT chunk FROM documents d JOIN chunks USING (doc)
+        f"""AND +rowid IN (SELECT chunk FROM documents d JOIN chunks USING (doc)
                           WHERE {" AND ".join(clauses)})""",
         values,
     )
