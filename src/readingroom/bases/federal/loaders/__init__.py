@@ -7,6 +7,7 @@ from readingroom.bases.federal.entries import Entry, Origin
 from readingroom.bases.federal.loaders import (
     billstatus,
     legislators,
+    pdfs,
     register,
     saps,
     uslm,
@@ -43,5 +44,5 @@ LOADERS: tuple[Loader, ...] = (
     register.RegisterJson(),
     votes.HouseVotes(),
     votes.SenateVotes(),
-    saps.Saps(lambda data: None),
+    saps.Saps(pdfs.pdf_texts),
 )

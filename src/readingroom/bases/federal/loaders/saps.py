@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from readingroom.bases.federal.models import Sap
 from readingroom.core.ids import bill_id, sap_id
 
 _BILL = re.compile(r"([a-z]+)(\d+)", re.ASCII)
+_AT_ONCE = 64
 _PRESIDENT = re.compile(r"\d+-(\w+)\.yaml")
 
 
@@ -23,8 +24,8 @@ class Saps:
     sources: ClassVar[tuple[str, ...]] = ("saps",)
     whole: ClassVar[str | None] = None
 
-    def __init__(self, pdf_text: Callable[[bytes], str | None]) -> None:
-        self._pdf_text = pdf_text
+    def __init__(self, pdf_texts: Callable[[Sequence[bytes]], list[str]]) -> None:
+        self._pdf_texts = pdf_texts
 
     def recognises(self, file: RawFile) -> bool:
         return file.head.startswith(b"- bills:") and b"document_title:" in file.head
@@ -33,16 +34,20 @@ class Saps:
         named = _PRESIDENT.fullmatch(PurePosixPath(file.name).name)
         president = named[1] if named else None
         repeats: Counter[str] = Counter()
-        for told in load_yaml(file.data):
-            plain = sap_id(told["congress"], told["date_issued"], told["bills"])
-            repeats[plain] += 1
-            id = sap_id(told["congress"], told["date_issued"], told["bills"], repeats[plain])
-            yield _entry(id, told, president, self._text(file, told), origin)
+        statements = load_yaml(file.data)
+        for first in range(0, len(statements), _AT_ONCE):
+            some = statements[first : first + _AT_ONCE]
+            for told, body in zip(some, self._texts(file, some), strict=True):
+                plain = sap_id(told["congress"], told["date_issued"], told["bills"])
+                repeats[plain] += 1
+                id = sap_id(told["congress"], told["date_issued"], told["bills"], repeats[plain])
+                yield _entry(id, told, president, body, origin)
 
-    def _text(self, file: RawFile, told: dict[str, Any]) -> str:
-        """The words of the PDF, when the archive has it here and it has words."""
-        data = file.beside(told["file"]) if told.get("file") else None
-        return (self._pdf_text(data) if data else None) or ""
+    def _texts(self, file: RawFile, statements: list[dict[str, Any]]) -> list[str]:
+        """The words of the PDFs that the archive has here; older statements have none."""
+        beside = [file.beside(told["file"]) if told.get("file") else None for told in statements]
+        read = iter(self._pdf_texts([data for data in beside if data]))
+        return [next(read) if data else "" for data in beside]
 
 
 def _entry(
