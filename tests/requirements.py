@@ -687,7 +687,8 @@ FEDERAL = (
             ),
             Requirement(
                 "federal:E",
-                "count, sum and time_series take the enums of the plan and keep to budget and timeout.",
+                "count, sum and time_series take the enums of the plan "
+                "and keep to budget and timeout.",
             ),
             Requirement(
                 "federal:F",

@@ -1,5 +1,7 @@
 """The federal base over MCP and REST: records, lists, texts, search, fetch, errors."""
 
+import base64
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -37,14 +39,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = tmp_path_factory.mktemp("world")
     write_world(data / "files")
     loaded(data, data / "files")
-    return data
-
-
-@pytest.fixture(scope="module")
-def official(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Path:
-    """A data directory that holds every official file, with stand-in vectors."""
-    data = tmp_path_factory.mktemp("official")
-    loaded(data, shared_data / "federal")
     return data
 
 
@@ -602,3 +596,24 @@ async def test_every_call_leaves_a_line_in_the_log(tmp_path: Path) -> None:
     for line in lines:
         assert line["request_id"] and line["duration_ms"] >= 0
         assert line["caller_kind"] == "anonymous"
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        {"sort_key": [], "id": 2**70},
+        {"sort_key": ["2025-01-01"], "id": "\ud800"},
+        {"sort_key": [1], "id": "hr:119:1"},
+        {"sort_key": "x", "id": True},
+        ["x"],
+    ],
+)
+async def test_a_cursor_of_ones_own_making_is_refused(
+    world: Path, a_bill: str, after: object
+) -> None:
+    cursor = base64.urlsafe_b64encode(json.dumps(after).encode()).decode()
+    async with asked(world) as ask:
+        for path in ("/bills", f"/bills/{a_bill}/cosponsors", f"/bills/{a_bill}/actions"):
+            refused = await ask.get(path, cursor=cursor)
+            assert refused.status_code == 422
+            assert refused.json()["error"]["code"] == "invalid_cursor"

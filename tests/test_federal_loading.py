@@ -27,15 +27,6 @@ from tests.requirements import requirement
 ORIGIN = Origin("2026-01-01T00:00:00+00:00", "0" * 64)
 
 
-@pytest.fixture(scope="module")
-def official(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Path:
-    """A data directory with every official file loaded."""
-    data = tmp_path_factory.mktemp("official")
-    summary = loaded(data, shared_data / "federal", embed=False)
-    assert summary.failed == 0, summary.errors
-    return data
-
-
 def rows(data: Path, sql: str, *values: Any) -> list[Any]:
     with closing(sqlite3.connect(data / "federal" / FILE)) as db:
         return db.execute(sql, values).fetchall()
@@ -342,3 +333,13 @@ def test_the_same_statement_twice_on_a_day_is_two_records(tmp_path: Path) -> Non
         ("sap:119:2025-03-01:hr1",),
         ("sap:119:2025-03-01:hr1:2",),
     ]
+
+
+@pytest.mark.data
+def test_the_words_of_a_statement_come_from_its_pdf(official: Path) -> None:
+    ((words,),) = rows(
+        official, "SELECT body FROM texts WHERE record_id = 'sap:111:2009-03-17:hr1388'"
+    )
+    assert "Volunteerism" in words
+    (counted,) = rows(official, "SELECT count(*) FROM texts WHERE record_id LIKE 'sap:%'")
+    assert counted[0] > 120

@@ -24,9 +24,18 @@ def decode(cursor: str | None, *kinds: type | tuple[type, ...]) -> tuple[Any, ..
     try:
         told = json.loads(base64.b64decode(cursor.encode(), altchars=b"-_", validate=True))
         after = (*told["sort_key"], told["id"])
-        right = len(after) == len(kinds) and all(map(isinstance, after, kinds))
+        right = len(after) == len(kinds) and all(map(_fits, after, kinds))
     except (binascii.Error, ValueError, KeyError, TypeError):
         right = False
     if not right:
         raise InvalidCursor("This cursor is not one that this list gave out")
     return after
+
+
+def _fits(part: Any, kind: type | tuple[type, ...]) -> bool:
+    """Whether SQLite can take it: text that is text, numbers of 64 bits."""
+    if isinstance(part, str):
+        part.encode()  # a lone surrogate is a ValueError
+    elif isinstance(part, int) and not -(2**63) <= part < 2**63:
+        return False
+    return isinstance(part, kind) and not isinstance(part, bool)

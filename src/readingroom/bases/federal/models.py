@@ -1,8 +1,9 @@
 """The federal records, and what the federal base is asked and answers."""
 
+from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from readingroom.protocol.tool import Answer, Question
 
@@ -348,7 +349,18 @@ class MemberVote(Answer):
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 Limit = Annotated[int, Field(ge=1, le=200)]
 Congress = Annotated[int, Field(ge=1, le=999)]
-Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+
+
+def _on_the_calendar(text: str) -> str:
+    date.fromisoformat(text)
+    return text
+
+
+Day = Annotated[
+    str,
+    Field(pattern=r"^\d{4}-\d{2}-\d{2}$", json_schema_extra={"format": "date"}),
+    AfterValidator(_on_the_calendar),
+]
 Word = Annotated[str, Field(min_length=1, max_length=100)]
 
 

@@ -54,7 +54,11 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 _GONE: dict[int | str, dict[str, Any]] = {
     410: {"model": Problems, "description": "Withdrawn; the hint names its successor"}
 }
-_KINDS: dict[str, Any] = {"INTEGER": int, "BOOLEAN": bool, "TEXT": Word}
+_KINDS: dict[str, Any] = {
+    "INTEGER": Annotated[int, Field(ge=0, le=2**31)],
+    "BOOLEAN": bool,
+    "TEXT": Word,
+}
 
 
 class ListQuestion(BaseModel):

@@ -149,7 +149,4 @@ def _metadata(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def _day(text: str | None) -> int | None:
-    try:
-        return date.fromisoformat(text).toordinal() if text else None
-    except ValueError:
-        return None
+    return date.fromisoformat(text).toordinal() if text else None
