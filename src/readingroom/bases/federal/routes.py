@@ -4,7 +4,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
-from pydantic_core import to_json
 
 from readingroom.bases.federal.models import (
     ActionPage,
@@ -157,7 +156,7 @@ def _list(routes: APIRouter, service: FederalService, source: Source) -> None:
 def _record(routes: APIRouter, service: FederalService, source: Source) -> None:
     async def read(id: RecordId) -> Response:
         # The stored record is the answer already; making a model of it again would only cost time.
-        return Response(to_json(await service.record(source, id)), media_type="application/json")
+        return Response(await service.record_json(source, id), media_type="application/json")
 
     routes.add_api_route(
         f"/{source.path}/{{id}}",

@@ -54,10 +54,10 @@ class FederalService:
 
     # --- records ---
 
-    async def record(self, source: Source, id: str) -> dict[str, Any]:
+    async def record_json(self, source: Source, id: str) -> str:
         """One record, whole. An id of another source has no record in this one."""
         canonical = self._of(source, id)
-        return await self.store.ask(lambda db: _record(db, source, canonical))
+        return await self.store.ask(lambda db: _record_json(db, source, canonical))
 
     async def records(
         self,
@@ -80,13 +80,13 @@ class FederalService:
         return await self.store.ask(read)
 
     async def bill(self, id: str) -> Bill:
-        return Bill.model_validate(await self.record(BY_NAME["bills"], id))
+        return Bill.model_validate_json(await self.record_json(BY_NAME["bills"], id))
 
     async def legislator(self, id: str) -> Legislator:
-        return Legislator.model_validate(await self.record(BY_NAME["legislators"], id))
+        return Legislator.model_validate_json(await self.record_json(BY_NAME["legislators"], id))
 
     async def committee(self, id: str) -> Committee:
-        return Committee.model_validate(await self.record(BY_NAME["committees"], id))
+        return Committee.model_validate_json(await self.record_json(BY_NAME["committees"], id))
 
     async def progress(self) -> list[Progress]:
         return await self.store.ask(store.progress)
@@ -203,7 +203,7 @@ class FederalService:
             raise RecordNotFound(f"No record {found.id} has been loaded", source=found.source)
 
         def read(db: sqlite3.Connection) -> Fetched:
-            told = _record(db, source, found.id)
+            told = from_json(_record_json(db, source, found.id))
             parts = store.texts(db, told["id"])
             text = store.text(db, told["id"], parts[0]) if parts else None
             return _fetched(told, text.body if text else _said(told), offset)
@@ -267,14 +267,14 @@ class FederalService:
         return await self.store.ask(read)
 
 
-def _record(db: sqlite3.Connection, source: Source, id: str) -> dict[str, Any]:
+def _record_json(db: sqlite3.Connection, source: Source, id: str) -> str:
     try:
-        return store.record(db, source, id)
+        return store.record_json(db, source, id)
     except RecordNotFound:
         # A document number alone does not say that the document is the President's.
         if source.name != "federal_register":
             raise
-        return store.record(db, BY_NAME["presidential_documents"], f"presdoc:{id}")
+        return store.record_json(db, BY_NAME["presidential_documents"], f"presdoc:{id}")
 
 
 def _next(page: store.Page) -> dict[str, Any]:
