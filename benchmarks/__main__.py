@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import calls, startup
+from benchmarks import calls, guidance_cost, guidance_faults, guidance_slo, startup
 from benchmarks.table import Table
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -17,7 +17,7 @@ def main() -> None:
     """Measure what the arguments ask for."""
     asked = _arguments()
     tables = []
-    for measure in (_startup, _calls):
+    for measure in (_startup, _calls, _guidance_cost, _guidance_slo, _guidance_faults):
         table = measure(asked.quick)
         print(table, end="\n\n", flush=True)
         tables.append(table)
@@ -39,6 +39,18 @@ def _startup(quick: bool) -> Table:
 
 def _calls(quick: bool) -> Table:
     return calls.measure(rounds=2, calls=40) if quick else calls.measure(rounds=15, calls=400)
+
+
+def _guidance_cost(quick: bool) -> Table:
+    return guidance_cost.measure(rounds=2 if quick else 9, calls=40 if quick else 200)
+
+
+def _guidance_slo(quick: bool) -> Table:
+    return guidance_slo.measure(bursts=2 if quick else 20, live=8 if quick else 100)
+
+
+def _guidance_faults(quick: bool) -> Table:
+    return guidance_faults.measure()
 
 
 def _page(tables: list[Table]) -> str:

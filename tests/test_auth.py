@@ -219,6 +219,36 @@ def test_a_key_cannot_post_into_anothers_sse_session(two_keys: tuple[Served, str
     assert owner.status_code == 202
 
 
+@requirement("room:sessions", "room:keys")
+def test_a_session_does_not_pass_to_a_later_key_of_the_same_name(
+    two_keys: tuple[Served, str, str],
+) -> None:
+    served, _, _ = two_keys
+    data = str(served.data)
+    first = json.loads(run("keys", "add", "dora", "--data", data, "--json").stdout)["key"]
+    with httpx2.Client(base_url=served.url, timeout=10, trust_env=False) as web:
+        opened = web.post("/mcp", json=INITIALIZE, headers=bearer(first))
+        session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+        run("keys", "revoke", "dora", "--data", data)
+        second = json.loads(run("keys", "add", "dora", "--data", data, "--json").stdout)["key"]
+        answer = web.post("/mcp", json=rpc("tools/list"), headers=bearer(second) | session)
+    assert answer.status_code == 404
+
+
+@requirement("room:keys")
+@pytest.mark.parametrize(("key", "sent"), [("abc\n", b"abc"), ("clé", "clé".encode())])
+def test_a_key_matches_what_a_header_can_carry(tmp_path: Path, key: str, sent: bytes) -> None:
+    with serving(data=tmp_path / "data", env={"MCP_API_KEY": key}) as served:
+        headers = [(b"authorization", b"Bearer " + sent)]
+        assert httpx2.get(served.url, headers=headers, trust_env=False).status_code == 200
+
+
+def test_a_key_of_blanks_is_refused(tmp_path: Path) -> None:
+    result = run("serve", "--port", "0", "--data", str(tmp_path), env={"MCP_API_KEY": "  "})
+    assert result.returncode == 2
+    assert "MCP_API_KEY" in result.stderr
+
+
 @requirement("room:keys")
 def test_a_key_works_at_once_and_is_refused_at_once_when_revoked(
     two_keys: tuple[Served, str, str],
@@ -278,3 +308,11 @@ def test_guessing_keys_is_rate_limited(tmp_path: Path) -> None:
         honest = served.get("/", Authorization="Bearer sesame")
     assert guesses == [401] * 5 + [429] * 2
     assert honest.status_code == 200
+    assert len([line for line in served.lines() if line["level"] == "WARNING"]) == 5
+
+
+@requirement("policy:FR-010:log")
+def test_a_refusal_leaves_a_short_line(locked_room: Served) -> None:
+    locked_room.get("/" + "a" * 50_000)
+    line = [line for line in locked_room.lines() if line["level"] == "WARNING"][-1]
+    assert len(line["endpoint"]) == 200

@@ -112,10 +112,31 @@ def test_two_writers_at_once_both_get_their_keys(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as writers:
         secrets = list(writers.map(lambda n: KeyRing(tmp_path).add(f"key-{n}"), range(40)))
     ring = KeyRing(tmp_path)
-    assert [ring.holder(secret) for secret in secrets] == [f"key-{n}" for n in range(40)]
+    holders = [ring.holder(secret.encode()) for secret in secrets]
+    assert [holder and holder.name for holder in holders] == [f"key-{n}" for n in range(40)]
     with sqlite3.connect(tmp_path / "keys.db") as db:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     db.close()
+
+
+@requirement("room:keys")
+def test_keys_that_are_put_back_from_a_copy_count_at_once(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    old = KeyRing(data).add("old")
+    with serving(data=data) as served:
+        assert served.get("/", Authorization=f"Bearer {old}").status_code == 200
+        (data / "keys.db").unlink()
+        new = KeyRing(data).add("new")
+        assert served.get("/", Authorization=f"Bearer {old}").status_code == 401
+        assert served.get("/", Authorization=f"Bearer {new}").status_code == 200
+        (data / "keys.db").unlink()
+        assert served.get("/").status_code == 401
+
+
+@requirement("room:cli")
+def test_revoking_in_an_empty_directory_makes_nothing(tmp_path: Path) -> None:
+    assert run("keys", "revoke", "ann", "--data", str(tmp_path / "data")).returncode == 1
+    assert not (tmp_path / "data").exists()
 
 
 @requirement("room:keys", "room:cli")
@@ -128,7 +149,7 @@ def test_damaged_keys_are_told_and_let_nobody_in(tmp_path: Path) -> None:
     for verb in (("keys", "list"), ("keys", "add", "ann"), ("serve", "--port", "0")):
         result = run(*verb, "--data", str(data))
         assert result.returncode == 1
-        assert result.stderr.startswith("Error: The keys in ")
+        assert result.stderr.startswith("Error: The keys in keys.db")
 
 
 @requirement("room:cli")

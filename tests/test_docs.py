@@ -117,7 +117,7 @@ def test_a_module_that_the_tree_leaves_out_or_makes_up_is_told(copy: Path) -> No
         ("readingroom dance", "there is no command dance"),
         ("readingroom keys dance", "there is no command dance"),
         ("readingroom serve --loud", "No such option"),
-        ("readingroom serve nothing", "'nothing' is not 'text'"),
+        ("readingroom serve nothing", "'nothing' is not one of"),
         ("readingroom keys add", "Missing argument 'NAME'"),
         (".venv/bin/readingroom stdio text \\\n    --loud", "No such option"),
         ("READINGROOM_GONE=1 readingroom serve", "there is no setting READINGROOM_GONE"),

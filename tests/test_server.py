@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 
 import anyio
@@ -9,6 +10,7 @@ import httpx2
 import pytest
 
 from readingroom.core.errors import RateLimited
+from readingroom.server.catalogue import OFFERS
 from readingroom.server.limits import RateLimiter
 from tests.kit import LEGACY, MODERN, POST, Served, app_of, http, in_process, rpc, serving, sse
 from tests.requirements import requirement
@@ -37,8 +39,12 @@ async def test_the_index_is_a_page_for_people_and_json_for_machines(room: Served
     page = room.get("/", Accept="text/html")
     listed = room.get("/").json()
     assert "/text/mcp" in page.text
-    assert [server["name"] for server in listed["servers"]] == ["reading-room", "kb-mcp"]
-    assert listed["servers"][1]["sse"] == f"{room.url}/text/sse"
+    whole, *faces = listed["servers"]
+    urls = {face["name"]: face.get("sse") for face in faces}
+    assert whole["name"] == "reading-room"
+    assert whole["bases"] == sorted(OFFERS)
+    assert urls.keys() >= {"ccew-mcp", "kb-mcp"}
+    assert (urls["ccew-mcp"], urls["kb-mcp"]) == (None, f"{room.url}/text/sse")
 
 
 async def test_a_stateless_face_has_no_event_stream_to_get(room: Served) -> None:
@@ -55,6 +61,15 @@ async def test_one_base_alone_is_at_the_bare_paths_under_its_own_name(tmp_path: 
         async with sse(served.url + "/sse") as client:
             assert len((await client.list_tools()).tools) == 2
         assert served.get("/text/mcp").status_code == 404
+
+
+async def test_a_kept_connection_answers_without_delay(room: Served) -> None:
+    with httpx2.Client(base_url=room.url, trust_env=False) as web:
+        web.get("/health")
+        started = time.monotonic()
+        for _ in range(20):
+            web.get("/health")
+    assert time.monotonic() - started < 0.6  # it was 0.9 with Nagle's algorithm on
 
 
 @requirement("room:request-id")

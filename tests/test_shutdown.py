@@ -1,5 +1,6 @@
 """Ctrl-C: a clean end within two seconds, whatever is open."""
 
+import json
 import signal
 import subprocess
 import time
@@ -66,3 +67,43 @@ def test_a_stdio_server_ends_when_asked_or_when_its_client_is_gone(how: str) -> 
     assert time.monotonic() - started < 2
     assert "Traceback" not in told
     assert code in (0, 130)
+
+
+@requirement("room:clients")
+@pytest.mark.parametrize("calls", [1, 30])
+def test_what_was_asked_before_the_input_ended_is_answered(calls: int) -> None:
+    messages = [INITIALIZE, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
+    messages += [rpc("tools/call", {"name": "get_kb_info"}, id=2 + n) for n in range(calls)]
+    done = subprocess.run(
+        command("stdio", "text"),
+        env=clean_environment(),
+        input="".join(json.dumps(message) + "\n" for message in messages),
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    answered = {json.loads(line)["id"] for line in done.stdout.splitlines()}
+    assert answered == {1, *range(2, 2 + calls)}
+
+
+@requirement("room:clients")
+def test_a_client_that_never_reads_the_log_is_still_answered() -> None:
+    process = subprocess.Popen(
+        command("stdio", "text"),
+        env=clean_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for message in [
+        INITIALIZE,
+        *(rpc("tools/call", {"name": "get_kb_info"}, n) for n in range(2, 602)),
+    ]:
+        process.stdin.write(json.dumps(message) + "\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == message["id"]
+    process.kill()
+    process.communicate()

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from mcp import Client
 
@@ -14,6 +15,7 @@ from readingroom.bases.text.models import KbContent
 from readingroom.bases.text.service import TextService
 from readingroom.bases.text.store import LARGEST, SAMPLE, TextFile
 from readingroom.bases.text.tools import open_text
+from readingroom.core import clock
 from readingroom.core.errors import TextUnreadable
 from readingroom.server.catalogue import face_of
 from readingroom.server.mcp import mcp_server
@@ -122,16 +124,44 @@ async def test_a_file_that_cannot_be_served_says_why(kb: Path, kind: str) -> Non
 
 @requirement("text:AS-5")
 async def test_a_failed_read_is_tried_again_and_a_good_one_is_kept(kb: Path) -> None:
-    service = TextService(TextFile(kb), "")
+    now = [0.0]
+    service = TextService(TextFile(kb, clock=lambda: now[0]), "")
     service.start()
     with pytest.raises(TextUnreadable):
         await service.content()
 
     kb.write_text("back", "utf-8")
+    now[0] += 1
     assert (await service.content()).content == "back"
 
     kb.unlink()
     assert (await service.content()).content == "back"
+
+
+@requirement("text:edge")
+async def test_a_stampede_on_a_bad_file_reads_it_once(
+    kb: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[Path] = []
+
+    def failing(path: Path) -> None:
+        reads.append(path)
+        raise TextUnreadable("bad")
+
+    monkeypatch.setattr("readingroom.bases.text.store._read", failing)
+    service = TextService(TextFile(kb), "")
+    async with anyio.create_task_group() as callers:
+        for _ in range(30):
+            callers.start_soon(service.info)
+    assert reads == [kb]
+
+
+@requirement("text:edge")
+@pytest.mark.parametrize("seconds", [-(10**12), 10**14])
+async def test_a_file_from_no_calendar_year_is_served(kb: Path, seconds: int) -> None:
+    kb.write_text("old", "utf-8")
+    status = os.stat_result((0o100644, 0, 0, 0, 0, 0, 3, 0, seconds, 0))
+    assert clock.moment(status.st_mtime).tzinfo == UTC
 
 
 @requirement("text:AS-5")

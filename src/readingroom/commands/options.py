@@ -8,7 +8,7 @@ from typing import Any, NoReturn, get_args
 
 import click
 
-from readingroom.core.errors import InvalidSetting, KnowledgeError
+from readingroom.core.errors import InvalidSetting, KnowledgeError, StorageFailed
 from readingroom.core.settings import LogLevel
 
 Verb = Callable[..., Any]
@@ -29,6 +29,8 @@ def common(verb: Verb) -> Verb:
             return verb(*args, as_json=as_json, **kwargs)
         except KnowledgeError as error:
             fail(error, as_json)
+        except OSError as error:  # a full disk, a closed pipe
+            fail(StorageFailed(str(error)), as_json)
 
     return wrapped
 

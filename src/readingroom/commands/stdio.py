@@ -32,7 +32,7 @@ def stdio(base: str, as_json: bool, **flags: str | bool | None) -> None:
     from readingroom.server.stdio import serve_stdio
 
     settings = load(flags)
-    configure(settings.log_level)
+    configure(settings.log_level, waiting=False)
     (opened,) = open_bases([base], settings)
     if not opened.stdio:
         raise click.UsageError(f"{base} is not served over stdio; use `readingroom serve {base}`")

@@ -1,6 +1,10 @@
 """The one place that asks what time it is."""
 
+import time
 from datetime import UTC, datetime
+
+_EARLIEST = datetime.min.replace(tzinfo=UTC).timestamp()
+_LATEST = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 
 
 def now() -> datetime:
@@ -8,6 +12,11 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def seconds() -> float:
+    """The current moment as seconds since 1970: what processes and machines have in common."""
+    return time.time()
+
+
 def moment(seconds: float) -> datetime:
-    """A file's or a log record's timestamp as a moment in UTC, whole seconds kept."""
-    return datetime.fromtimestamp(seconds, UTC)
+    """A file's or a log record's timestamp as a moment in UTC, between the years 1 and 9999."""
+    return datetime.fromtimestamp(min(max(seconds, _EARLIEST), _LATEST), UTC)

@@ -12,6 +12,14 @@ KnowledgeError                 code                  http
 ├── ExtractionFailed           extraction_failed     422   a file cannot be parsed within limits
 ├── NoContent                  no_content            422   a file was read and holds no text
 ├── NoChunks                   no_chunks             422   there is text, but nothing to search in
+├── GuidanceError              (its children's)            what the guidance base may be told
+│   ├── UpstreamRateLimited      upstream_rate_limited    429
+│   ├── NotFoundOrRedirected     not_found_or_redirected  404
+│   ├── StaleCacheServed         stale_cache_served       200   a warning, never raised
+│   ├── ContentOutOfScope        content_out_of_scope     403
+│   ├── UpstreamParameterError   upstream_parameter_error 422
+│   ├── UpstreamUnavailable      upstream_unavailable     503
+│   └── InvalidPath              invalid_path             422
 ├── Unauthorized               unauthorized          401   no key, a wrong key, a wrong scheme
 ├── Misdirected                misdirected           421   a Host this server does not answer to
 ├── ForbiddenOrigin            forbidden_origin      403   a web page we do not know is calling
@@ -91,15 +99,21 @@ class InvalidArguments(KnowledgeError):
     def of(cls, failure: ValidationError) -> Self:
         """What a model refused, field by field, without repeating what was sent."""
         problems = failure.errors(include_url=False, include_input=False, include_context=False)
-        return cls(
-            [
-                {
-                    "field": ".".join(map(str, problem["loc"])) or "arguments",
-                    "message": problem["msg"],
-                }
-                for problem in problems
-            ]
-        )
+        told = [
+            {"field": _place(problem["loc"]), "message": problem["msg"]}
+            for problem in problems[:_MOST_NAMED]
+        ]
+        if len(problems) > _MOST_NAMED:
+            more = f"{len(problems) - _MOST_NAMED} more do not fit"
+            told.append({"field": "arguments", "message": more})
+        return cls(told)
+
+
+_MOST_NAMED = 20  # an error is read by a person or a model; neither wants thousands of fields
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, location))[:100] or "arguments"
 
 
 class TextUnreadable(KnowledgeError):
@@ -169,6 +183,70 @@ class NoChunks(KnowledgeError):
     """There is text, but no chunk of it could be made or found."""
 
     code = "no_chunks"
+
+
+class GuidanceError(KnowledgeError):
+    """What the guidance base's taxonomy lists: its children, by their docstrings' first lines."""
+
+    code = "guidance_error"
+    http_status = 500
+
+
+class UpstreamRateLimited(GuidanceError):
+    """GOV.UK API rate limit exceeded
+
+    Ours too: GOV.UK allows ten requests a second, so this server lets no client ask for more.
+    """
+
+    code = "upstream_rate_limited"
+    http_status = 429
+
+
+class NotFoundOrRedirected(GuidanceError):
+    """Requested path not found or redirected
+
+    A redirect names its target, a page that is gone its alternative, where GOV.UK gives one.
+    """
+
+    code = "not_found_or_redirected"
+    http_status = 404
+
+
+class StaleCacheServed(GuidanceError):
+    """Stale cache served due to upstream failure
+
+    A warning inside an answer, with the age of what was served; it is never raised.
+    """
+
+    code = "stale_cache_served"
+    http_status = 200
+
+
+class ContentOutOfScope(GuidanceError):
+    """Content is not part of Charity Commission guidance"""
+
+    code = "content_out_of_scope"
+    http_status = 403
+
+
+class UpstreamParameterError(GuidanceError):
+    """A search filter or its value is not known, here or to GOV.UK"""
+
+    code = "upstream_parameter_error"
+    http_status = 422
+
+
+class UpstreamUnavailable(GuidanceError):
+    """GOV.UK could not be reached, failed, or sent what cannot be read"""
+
+    code = "upstream_unavailable"
+    http_status = 503
+
+
+class InvalidPath(GuidanceError):
+    """The path is not a plain GOV.UK path such as /guidance/charity-annual-return"""
+
+    code = "invalid_path"
     http_status = 422
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from readingroom.core.errors import UnrecognizedId
 
+# What GOV.UK's own paths are made of: no scheme, host, escape, query or empty segment fits it, and
+# no segment can be `.` or `..`, because each begins with a letter or a digit.
+_GUIDANCE_PATH = re.compile(r"/|(?:/[A-Za-z0-9][A-Za-z0-9._~-]*)+", re.ASCII)
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 
 
@@ -248,3 +251,13 @@ _FORMS = (
 )
 
 VALID_PREFIXES = tuple(form.shown for form in _FORMS if form.shown)
+
+
+def is_guidance_path(text: str) -> bool:
+    """Whether a text is a plain path of a GOV.UK page, such as `/guidance/charity-reporting`."""
+    return _GUIDANCE_PATH.fullmatch(text) is not None
+
+
+def guidance_id(path: str) -> str:
+    """A page's id across all bases, which the desk's `fetch` takes."""
+    return f"guidance:{path}"

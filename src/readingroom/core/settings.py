@@ -34,6 +34,14 @@ def _split(value: object) -> object:
     return value
 
 
+def _stripped(value: object) -> object:
+    """A key as a header can carry it: a file's last line break is no part of it."""
+    text = value.strip() if isinstance(value, str) else value
+    if text == "":
+        raise ValueError("a key of blanks cannot be sent")
+    return text
+
+
 Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
 Paths = Annotated[tuple[Path, ...], BeforeValidator(_split)]
 
@@ -75,7 +83,7 @@ class Settings(BaseModel):
     log_level: LogLevel = _setting(
         "info", "READINGROOM_LOG_LEVEL", "How much to log: debug, info, warning or error."
     )
-    api_key: SecretStr | None = _setting(
+    api_key: Annotated[SecretStr, BeforeValidator(_stripped)] | None = _setting(
         None, "MCP_API_KEY", "The key every request but /health must carry; empty means none."
     )
     allowed_hosts: Names = _setting(
@@ -100,7 +108,11 @@ class Settings(BaseModel):
         "Addresses of proxies whose X-Forwarded-For is believed.",
     )
     rate_limit: int = _setting(
-        600, "READINGROOM_RATE_LIMIT", "Requests a minute for one caller; 0 means no limit.", ge=0
+        600,
+        "READINGROOM_RATE_LIMIT",
+        "Requests a minute for one caller; 0 means no limit.",
+        ge=0,
+        le=10**9,
     )
     max_body_bytes: int = _setting(
         4 * 1024 * 1024,
@@ -195,6 +207,53 @@ class Settings(BaseModel):
         "`probe` reads two pages of a document of pictures by OCR before it is skipped; "
         "`ratio` skips it by the average image ratio of all its pages alone.",
     )
+    redis_url: SecretStr | None = _setting(
+        None,
+        "REDIS_URL",
+        "A Redis or Valkey server that several processes share; by default each has its own state.",
+    )
+    govuk_base_url: str = _setting(
+        "https://www.gov.uk",
+        "GOVUK_BASE_URL",
+        "Where the guidance base asks; the one host it ever calls.",
+        pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$",
+    )
+    govuk_timeout_seconds: float = _setting(
+        10.0,
+        "GOVUK_TIMEOUT_SECONDS",
+        "How long the guidance base waits for GOV.UK in one call, retries included.",
+        gt=0,
+        le=120,
+        allow_inf_nan=False,
+    )
+    cache_ttl_search_seconds: float = _setting(
+        30.0,
+        "CACHE_TTL_SEARCH_SECONDS",
+        "How long a search of the guidance base is fresh; GOV.UK's max-age can shorten it.",
+        ge=0,
+        le=86_400,
+    )
+    cache_ttl_content_seconds: float = _setting(
+        60.0,
+        "CACHE_TTL_CONTENT_SECONDS",
+        "How long a page of the guidance base is fresh; GOV.UK's max-age can shorten it.",
+        ge=0,
+        le=86_400,
+    )
+    cache_stale_seconds: float = _setting(
+        86_400.0,
+        "CACHE_STALE_SECONDS",
+        "How long past its time a page may still be served while GOV.UK fails; 0 means never.",
+        ge=0,
+        le=30 * 86_400,
+    )
+    rate_limit_per_second: int = _setting(
+        10,
+        "RATE_LIMIT_PER_SECOND",
+        "Guidance calls a second for one client, and requests a second to GOV.UK.",
+        ge=1,
+        le=1000,
+    )
 
 
 def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
@@ -202,10 +261,10 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     variables = os.environ if environment is None else environment
     given = {name: value for name, value in flags.items() if value is not None}
     chosen = _from_environment(variables) | given
-    data = Path(chosen.get("data") or platformdirs.user_data_path("readingroom", appauthor=False))
+    data = _data_directory(chosen.get("data"))
     written = _from_file(data / "readingroom.toml")
     try:
-        return Settings.model_validate(written | chosen | {"data": data.expanduser().absolute()})
+        return Settings.model_validate(written | chosen | {"data": data})
     except ValidationError as error:
         raise InvalidSetting(_told(error, written, given)) from error
 
@@ -213,6 +272,13 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
 def bare_environment(**more: str) -> dict[str, str]:
     """The environment of a process that handles untrusted bytes."""
     return {name: os.environ[name] for name in _BARE if name in os.environ} | more
+    )
+def _data_directory(chosen: str | Path | None) -> Path:
+    path = Path(chosen or platformdirs.user_data_path("readingroom", appauthor=False))
+    try:
+        return path.expanduser().absolute()
+    except (OSError, RuntimeError) as error:
+        raise InvalidSetting(f"{path} cannot be the data directory: {error}") from error
 
 
 def variable(field: FieldInfo) -> str:
@@ -232,7 +298,7 @@ def _from_file(path: Path) -> dict[str, Any]:
         written = tomllib.loads(path.read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidSetting(f"{path}: cannot be read as TOML: {error}") from error
     if "data" in written:
         raise InvalidSetting(f"{path}: `data` cannot be set here: this file lies inside it")

@@ -1,1 +1,1 @@
-"""A sample world, written by us: it looks like the official one and never passes for it."""
+"""What we wrote ourselves to show the room without its sources: samples, and a GOV.UK emulator."""

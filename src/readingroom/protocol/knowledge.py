@@ -36,3 +36,5 @@ class KnowledgeBase:
     """Its REST surface: FastAPI routers that carry their whole prefix, such as `/api/v1`."""
     running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Entered for as long as the base is served: what it starts there, it stops there."""
+    collectors: tuple[Any, ...] = ()
+    """Prometheus collectors of its own, shown at `/metrics` beside the server's."""

@@ -2,7 +2,7 @@
 
 import inspect
 import typing
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -40,6 +40,16 @@ class Call:
     request_id: str
     caller: str
     report: Report
+    client: str = "stdio"
+    """Whose calls are counted together: a key, else an address, else the one client of stdio."""
+    correlation_id: str = ""
+    """The caller's own id for a chain of calls, else the request id; it is passed on upstream."""
+    traceparent: str | None = None
+    """The trace that the HTTP request itself belongs to, where it says so."""
+    request_bytes: str | None = None
+    """How long the HTTP request says its body is."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What the log line of this call should say besides: numbers and words, never payloads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +77,8 @@ class Tool:
     """None for a tool that answers in the protocol's own content, such as an image."""
     run: Run
     hints: Hints = field(default_factory=Hints)
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    """What its listing and each of its results carry in `_meta`, such as a schema version."""
 
     @cached_property
     def input_schema(self) -> Schema:
@@ -89,10 +101,9 @@ class Tool:
             return self.question.model_validate_json(to_json(arguments))
         except ValidationError as error:
             raise InvalidArguments.of(error) from error
-        except PydanticSerializationError as error:  # nested deeper than any question of ours
-            raise InvalidArguments(
-                [{"field": "arguments", "message": "nested too deep"}]
-            ) from error
+        except PydanticSerializationError as error:
+            told = "cannot be read: nested too deep, or not Unicode text"
+            raise InvalidArguments([{"field": "arguments", "message": told}]) from error
 
 
 def tool(
@@ -101,6 +112,7 @@ def tool(
     title: str,
     hints: Hints | None = None,
     describe: Callable[[], str] | None = None,
+    meta: Mapping[str, Any] | None = None,
 ) -> Tool:
     """Make a tool of a coroutine: its name, its models and its docstring say the rest."""
     types = typing.get_type_hints(run)
@@ -114,6 +126,7 @@ def tool(
         answer=TypeAdapter(answer) if _is_answer(answer) else None,
         run=run,
         hints=hints or Hints(),
+        meta=meta or {},
     )
 
 

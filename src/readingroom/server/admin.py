@@ -3,6 +3,7 @@
 import hmac
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -20,12 +21,13 @@ from readingroom.core.errors import (
     UnknownCommand,
 )
 from readingroom.protocol.command import Command
-from readingroom.server.auth import INVALID, client_ip
+from readingroom.server.auth import INVALID, client_ip, log_refusal
 from readingroom.server.door import is_loopback
 
 logger = logging.getLogger(__name__)
 
 PREFIX = "/admin/"
+PATH = re.compile(PREFIX + "[^/]+")
 
 Line = dict[str, Any]
 
@@ -50,7 +52,9 @@ class Admin:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         right = scheme == "Bearer" and hmac.compare_digest(given.encode(), self._key)
         if not right or not is_loopback(client_ip(request.scope)):
-            raise Unauthorized(INVALID)
+            refusal = Unauthorized(INVALID)
+            log_refusal(refusal, request.scope)
+            raise refusal
 
     async def _command(self, request: Request) -> Command:
         kind = self._commands.get(request.path_params["command"])

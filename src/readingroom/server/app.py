@@ -48,7 +48,8 @@ def build_app(
     ownership: Ownership | None = None,
 ) -> Starlette:
     """The whole HTTP server. Build one per process: its session managers run only once."""
-    metrics = Metrics()
+    bases = tuple({base.name: base for face in faces for base in face.bases}.values())
+    metrics = Metrics(collector for base in bases for collector in base.collectors)
     names = names_of(settings)
     rules = _rules(settings, names)
     pages = Pages(faces, settings)
@@ -59,7 +60,6 @@ def build_app(
         Route("/health", _health),
         Route("/metrics", partial(_metrics, metrics)),
     ]
-    bases = tuple({base.name: base for face in faces for base in face.bases}.values())
     if ownership:
         routes.append(_admin_route(bases, ownership, settings.max_body_bytes))
     if any(base.routers for base in bases):
@@ -75,7 +75,7 @@ def build_app(
                 names=names,
                 gate=gate,
                 limiter=RateLimiter(settings.rate_limit),
-                open_prefix=admin.PREFIX,
+                own_key=admin.PATH if ownership else None,
             ),
         ],
         exception_handlers={HTTPException: http_problem},
@@ -153,7 +153,7 @@ def _pages_allowed(names: Names) -> dict[str, Any]:
         "allow_origin_regex": "|".join(patterns),
         "allow_methods": ["GET", "POST", "DELETE"],
         "allow_headers": ["*"],
-        "expose_headers": ["Mcp-Session-Id", "X-Request-ID", "Retry-After"],
+        "expose_headers": ["Mcp-Session-Id", "X-Request-ID", "X-Correlation-ID", "Retry-After"],
     }
 
 

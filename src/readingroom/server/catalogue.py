@@ -52,7 +52,25 @@ def embedder_of(settings: Settings) -> "Embedder":
     )
 
 
-OFFERS = {"federal": Offer(8000, _federal), "text": Offer(3001, _text)}
+def _guidance(settings: Settings) -> KnowledgeBase:
+    from readingroom.bases.guidance.store import Lifetimes
+    from readingroom.bases.guidance.tools import open_guidance
+
+    return open_guidance(
+        settings.govuk_base_url,
+        timeout=settings.govuk_timeout_seconds,
+        fresh=Lifetimes(settings.cache_ttl_content_seconds, settings.cache_ttl_search_seconds),
+        stale_seconds=settings.cache_stale_seconds,
+        per_second=settings.rate_limit_per_second,
+        redis_url=settings.redis_url.get_secret_value() if settings.redis_url else None,
+    )
+
+
+OFFERS = {
+    "federal": Offer(8000, _federal),
+    "guidance": Offer(3004, _guidance),
+    "text": Offer(3001, _text),
+}
 
 
 def open_bases(

@@ -1,6 +1,7 @@
 """What every HTTP request passes before it reaches a room: Host, Origin, key, rate limit."""
 
 import ipaddress
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -9,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom.core.errors import ForbiddenOrigin, Misdirected, Unauthorized
 from readingroom.core.settings import Settings
-from readingroom.server.auth import Gate, client_ip
+from readingroom.server.auth import Gate, client_ip, log_refusal
 from readingroom.server.limits import RateLimiter
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -43,48 +44,61 @@ def is_loopback(host: str) -> bool:
 
 
 class Door:
-    """Refuses what may not come in; the SDK's user in the scope tells the rooms who did."""
+    """Refuses what may not come in; the SDK's user in the scope tells the rooms who did.
+
+    Paths that match `own_key` ask for a key of their own: the admin route (server/admin.py).
+    """
 
     def __init__(
-        self, app: ASGIApp, names: Names, gate: Gate, limiter: RateLimiter, open_prefix: str
+        self,
+        app: ASGIApp,
+        names: Names,
+        gate: Gate,
+        limiter: RateLimiter,
+        own_key: re.Pattern[str] | None,
     ) -> None:
         self._app = app
         self._names = names
         self._gate = gate
         self._limiter = limiter
-        self._open_prefix = open_prefix
+        self._own_key = own_key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not _is_health(scope):
-            self._check_names(dict(scope["headers"]))
+            self._check_names(scope)
             self._check_caller(scope)
         await self._app(scope, receive, send)
 
-    def _check_names(self, headers: dict[bytes, bytes]) -> None:
-        host = headers.get(b"host", b"").decode("latin-1")
-        if not _matches(host.lower(), self._names.hosts):
+    def _check_names(self, scope: Scope) -> None:
+        headers = dict(scope["headers"])
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        if not _matches(host, self._names.hosts):
             raise Misdirected(
                 f"This server does not answer to the host {host[:100]!r}; "
                 "the operator can add it with READINGROOM_ALLOWED_HOSTS"
             )
+        if host.encode("latin-1") != headers[b"host"]:
+            _lower(scope, b"host")
         if b"origin" not in headers:
             return
-        origin = headers[b"origin"].decode("latin-1")
-        if not _matches(origin.lower(), self._names.origins):
+        origin = headers[b"origin"].decode("latin-1").lower()
+        if not _matches(origin, self._names.origins):
             raise ForbiddenOrigin(
                 f"Pages of {origin[:100]!r} may not call this server; "
                 "the operator can add them with READINGROOM_ALLOWED_ORIGINS"
             )
+        if origin.encode("latin-1") != headers[b"origin"]:
+            _lower(scope, b"origin")
 
     def _check_caller(self, scope: Scope) -> None:
-        # The admin route asks for a key of its own (server/admin.py).
-        if scope["path"].startswith(self._open_prefix):
-            return
         address = f"ip:{client_ip(scope)}"
+        if self._own_key and self._own_key.fullmatch(scope["path"]):
+            return self._limiter.spend(address)
         try:
             user = self._gate.user(scope)
-        except Unauthorized:
+        except Unauthorized as refusal:
             self._limiter.spend(address)  # guessing keys is counted too
+            log_refusal(refusal, scope)
             raise
         self._limiter.spend(f"key:{user.username}" if user else address)
         if user:
@@ -97,10 +111,17 @@ def _is_health(scope: Scope) -> bool:
 
 
 def _matches(value: str, allowed: Collection[str]) -> bool:
-    if value in allowed:
-        return True
     name, colon, port = value.rpartition(":")
-    return bool(colon) and port.isdecimal() and f"{name}:*" in allowed
+    if port == "*":
+        return False
+    return value in allowed or (bool(colon) and port.isdecimal() and f"{name}:*" in allowed)
+
+
+def _lower(scope: Scope, wanted: bytes) -> None:
+    """Write a header as the SDK, which knows only lower case, compares it."""
+    scope["headers"] = [
+        (name, value.lower() if name == wanted else value) for name, value in scope["headers"]
+    ]
 
 
 def _any_port(hosts: Iterable[str]) -> Iterable[str]:

@@ -1,8 +1,12 @@
 """The log: one JSON object a line, on standard error, with no payloads and no secrets."""
 
+import atexit
+import contextlib
 import logging
+import queue
 import sys
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic_core import to_json
@@ -27,22 +31,32 @@ class CallRecord:
     result_status: Literal["ok", "error"] = "ok"
     error_code: str | None = None
     answer_chars: int = 0
+    facts: dict[str, object] = field(default_factory=dict)
+    """What the tool itself has to say of the call, such as whether a cache answered."""
 
     def fields(self) -> dict[str, object]:
         """The record as a log line carries it."""
         told: dict[str, object] = {name: getattr(self, name) for name in self.__slots__}
+        told |= self.facts
+        del told["facts"]
         if self.error_code is None:
             del told["error_code"]
         return told
 
 
-def configure(level: LogLevel) -> None:
-    """Send every logger of the process to standard error as JSON lines."""
+def configure(level: LogLevel, waiting: bool = True) -> None:
+    """Send every logger of the process to standard error as JSON lines.
+
+    Without `waiting`, lines are dropped rather than waited for when nobody reads them: a client
+    that starts a stdio server may never look at its standard error.
+    """
     # No line of ours tells these, and finding them out costs as much as writing the line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging._srcfile = None  # the way that the logging documentation gives
-    handler = logging.StreamHandler(sys.stderr)
+    handler: logging.Handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
+    if not waiting:
+        handler = _through_a_thread(handler)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -56,6 +70,36 @@ def log_call(record: CallRecord) -> None:
         _calls.handle(line)
 
 
+def _through_a_thread(handler: logging.Handler) -> logging.Handler:
+    lines: queue.Queue[logging.LogRecord | None] = queue.Queue(1000)
+
+    def write() -> None:
+        while (record := lines.get()) is not None:
+            handler.handle(record)
+
+    def finish() -> None:
+        with contextlib.suppress(queue.Full):
+            lines.put_nowait(None)
+        writer.join(timeout=1)
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    atexit.register(finish)
+    return _Dropping(lines)
+
+
+class _Dropping(logging.Handler):
+    """Hands lines to the thread that writes them, as long as it keeps up."""
+
+    def __init__(self, lines: "queue.Queue[logging.LogRecord | None]") -> None:
+        super().__init__()
+        self._lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(queue.Full):
+            self._lines.put_nowait(record)
+
+
 class JsonLines(logging.Formatter):
     """A record as one JSON object: time, level, logger, message, and what the caller added."""
 
@@ -64,7 +108,8 @@ class JsonLines(logging.Formatter):
             "time": clock.moment(record.created).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": record.getMessage(),
+            # A file's name may hold bytes that are no Unicode.
+            "message": record.getMessage().encode("utf-8", "backslashreplace").decode(),
             **getattr(record, "fields", {}),
         }
         if record.exc_info:

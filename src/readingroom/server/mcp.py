@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mcp_types as wire
@@ -14,6 +14,7 @@ from readingroom.core import ids
 from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
 from readingroom.protocol.dialects import Dialect, ToldError
 from readingroom.protocol.tool import Call, Tool
+from readingroom.server.auth import client_ip
 from readingroom.server.catalogue import Face
 from readingroom.server.logging import CallRecord
 
@@ -73,7 +74,9 @@ class _Desk:
         known = self._shelf.get(params.name)
         tool_name = params.name if known else "unknown"
         # What never comes to an answer or an error was cancelled by its caller.
-        record = CallRecord(tool_name, call.request_id, call.caller, error_code="cancelled")
+        record = CallRecord(
+            tool_name, call.request_id, call.caller, error_code="cancelled", facts=call.facts
+        )
         started = time.perf_counter()
         try:
             if known is None:
@@ -111,7 +114,7 @@ async def _answer(
             raise MCPError(
                 wire.INVALID_PARAMS, error.message, data={"errors": error.errors}
             ) from error
-        return _told(dialect.tell(error, call.request_id))
+        return _told(dialect.tell(error, call.request_id), tool.meta)
 
 
 def _rendered(tool: Tool, answer: Any) -> wire.CallToolResult:
@@ -122,15 +125,16 @@ def _rendered(tool: Tool, answer: Any) -> wire.CallToolResult:
     return wire.CallToolResult(
         content=[wire.TextContent(text=tool.answer.dump_json(answer).decode())],
         structured_content=tool.answer.dump_python(answer, mode="json"),
+        _meta=dict(tool.meta) or None,
     )
 
 
-def _told(error: ToldError) -> wire.CallToolResult:
+def _told(error: ToldError, meta: Mapping[str, Any]) -> wire.CallToolResult:
     return wire.CallToolResult(
         content=[wire.TextContent(text=text) for text in error.texts],
         structured_content=dict(error.body) if error.body is not None else None,
         is_error=True,
-        _meta=dict(error.meta) or None,
+        _meta={**meta, **error.meta} or None,
     )
 
 
@@ -160,6 +164,7 @@ def _listed(tool: Tool) -> wire.Tool:
             idempotent_hint=hints.idempotent,
             open_world_hint=hints.open_world,
         ),
+        _meta=dict(tool.meta) or None,
     )
 
 
@@ -167,11 +172,20 @@ def _call(context: Context) -> Call:
     """Who is calling, under which request id: from the HTTP request, or alone over stdio."""
     report = context.session.report_progress
     if context.request is None:
-        return Call(ids.request_id(), "anonymous", report)
+        request_id = ids.request_id()
+        return Call(request_id, "anonymous", report, correlation_id=request_id)
     scope = context.request.scope
     user = scope.get("user")
-    caller = f"api_key:{user.username}" if user else "anonymous"
-    return Call(scope["state"]["request_id"], caller, report)
+    state = scope["state"]
+    return Call(
+        request_id=state["request_id"],
+        caller=f"api_key:{user.username}" if user else "anonymous",
+        report=report,
+        client=f"key:{user.username}" if user else f"ip:{client_ip(scope)}",
+        correlation_id=state["correlation_id"],
+        traceparent=state["sent"].get(b"traceparent"),
+        request_bytes=state["sent"].get(b"content-length"),
+    )
 
 
 def _length(result: wire.CallToolResult) -> int:

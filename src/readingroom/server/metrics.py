@@ -1,7 +1,10 @@
 """Counts, errors and latency per tool, as Prometheus reads them."""
 
+from collections.abc import Iterable
+
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector
 
 from readingroom.server.logging import CallRecord
 
@@ -12,8 +15,10 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 class Metrics:
     """The numbers of one process, in a registry of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, more: Iterable[Collector] = ()) -> None:
         self._registry = CollectorRegistry()
+        for collector in more:
+            self._registry.register(collector)
         self._calls = Counter(
             "readingroom_tool_calls",
             "Tool calls by result.",

@@ -28,15 +28,23 @@ class Problems:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        request_id = ids.request_id(_offered_id(scope))
-        scope.setdefault("state", {})["request_id"] = request_id
+        sent = _sent(scope)
+        request_id = ids.request_id(sent.get(b"x-request-id"))
+        echoed = [(b"x-request-id", request_id.encode())]
+        correlation_id = request_id
+        if b"x-correlation-id" in sent:
+            correlation_id = ids.request_id(sent[b"x-correlation-id"])
+            echoed.append((b"x-correlation-id", correlation_id.encode()))
+        scope.setdefault("state", {}).update(
+            request_id=request_id, correlation_id=correlation_id, sent=sent
+        )
         started = finished = False
 
         async def send_with_id(message: Message) -> None:
             nonlocal started, finished
             if message["type"] == "http.response.start":
                 started = True
-                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+                message["headers"] = [*message["headers"], *echoed]
             elif message["type"] == "http.response.body":
                 finished = not message.get("more_body", False)
             await send(message)
@@ -52,12 +60,16 @@ class Problems:
                 await send_with_id({"type": "http.response.body", "body": b""})
 
 
-def _offered_id(scope: Scope) -> str | None:
-    for name, value in scope["headers"]:
-        if name == b"x-request-id":
-            offered: str = value.decode("latin-1")
-            return offered
-    return None
+_HEADERS_OF_NOTE = {b"x-request-id", b"x-correlation-id", b"traceparent", b"content-length"}
+
+
+def _sent(scope: Scope) -> dict[bytes, str]:
+    """What the caller said of the request itself: its ids, its trace, its size."""
+    return {
+        name: value.decode("latin-1")
+        for name, value in scope["headers"]
+        if name in _HEADERS_OF_NOTE
+    }
 
 
 def problem_response(error: KnowledgeError, request_id: str) -> Response:
@@ -90,9 +102,11 @@ _ROUTER_CODES = {
 
 
 def _knowledge_error(failure: Exception, request_id: str) -> KnowledgeError:
-    if isinstance(failure, KnowledgeError):
-        return failure
     fields = {"request_id": request_id}
+    if isinstance(failure, KnowledgeError):
+        if failure.http_status >= 500:
+            logger.error("%s", failure.message, extra={"fields": {**fields, "code": failure.code}})
+        return failure
     logger.error("unexpected failure in a request", exc_info=failure, extra={"fields": fields})
     return Internal(INTERNAL)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 from mcp.server import Server
 from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -16,6 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from readingroom.core.errors import TooManySessions
+from readingroom.server.streams import Heard
 
 Page = Callable[[Request], Response]
 
@@ -72,6 +74,8 @@ class Sse:
         )
 
     async def stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "HEAD":  # Starlette adds it to GET; a stream has nothing for it
+            raise HTTPException(405, headers={"Allow": "GET"})
         if self._open >= self._rules.most:
             raise TooManySessions("Too many open sessions; try again later", retry_after=30)
         self._open += 1
@@ -86,47 +90,13 @@ class Sse:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         options = self._server.create_initialization_options()
         async with self._transport.connect_sse(scope, receive, send) as (incoming, outgoing):
-            idle = anyio.move_on_after(self._rules.idle_seconds)
-            with idle:
-                watched = _Watched(incoming, idle, self._rules.idle_seconds)
-                await self._server.run(watched, outgoing, options)
+            with anyio.move_on_after(self._rules.idle_seconds) as life:
 
+                def prolong(message: Any) -> None:
+                    life.deadline = anyio.current_time() + self._rules.idle_seconds
 
-class _Watched:
-    """A stream of incoming messages; each one gives its session another while to live."""
-
-    def __init__(self, stream: Any, life: anyio.CancelScope, seconds: float) -> None:
-        self._stream = stream
-        self._life = life
-        self._seconds = seconds
-
-    async def receive(self) -> Any:
-        message = await self._stream.receive()
-        self._life.deadline = anyio.current_time() + self._seconds
-        return message
-
-    def __aiter__(self) -> "_Watched":
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> "_Watched":
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *raised: Any) -> bool | None:
-        closed: bool | None = await self._stream.__aexit__(*raised)
-        return closed
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)  # the SDK looks for `last_context` here
+                heard = Heard(incoming, prolong, anyio.lowlevel.checkpoint)
+                await self._server.run(heard, outgoing, options)
 
 
 def _wants_events(scope: Scope) -> bool:

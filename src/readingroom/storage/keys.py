@@ -32,12 +32,22 @@ class Key:
     created_at: str
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a key. A later key of the same name is another holder: sessions do not pass on."""
+
+    name: str
+    digest: str
+
+
 class KeyRing:
     """The keys of one data directory; the file appears with the first of them."""
 
     def __init__(self, data: Path) -> None:
         self.path = data / "keys.db"
         self._reader: sqlite3.Connection | None = None
+        self._reading: tuple[int, int] | None = None
+        """Which file the reader has open: it may be replaced under us, by a restore say."""
 
     def add(self, name: str) -> str:
         """Make a key and return its secret, this once."""
@@ -47,7 +57,7 @@ class KeyRing:
                 f"starting with a letter or digit, and not {_RESERVED!r}"
             )
         secret = "rr_" + secrets.token_urlsafe(32)
-        row = (name, _digest(secret), clock.now().isoformat(timespec="seconds"))
+        row = (name, _digest(secret.encode()), clock.now().isoformat(timespec="seconds"))
         with self._writing() as db:
             try:
                 db.execute("INSERT INTO api_keys VALUES (?, ?, ?)", row)
@@ -62,18 +72,21 @@ class KeyRing:
 
     def revoke(self, name: str) -> None:
         """Forget a key: its next request is refused."""
+        if not self.path.exists():
+            raise KeyNotFound(f"There is no key named {name!r}")
         with self._writing() as db:
             if db.execute("DELETE FROM api_keys WHERE name = ?", (name,)).rowcount == 0:
                 raise KeyNotFound(f"There is no key named {name!r}")
 
-    def holder(self, secret: str) -> str | None:
-        """The name of the key this secret belongs to.
+    def holder(self, secret: bytes) -> Holder | None:
+        """Whose key this secret is.
 
         Looked up by hash: what the time of an index lookup tells of a SHA-256 digest is nothing
         about the secret.
         """
-        rows = self._read("SELECT name FROM api_keys WHERE hash = ?", _digest(secret))
-        return rows[0][0] if rows else None
+        digest = _digest(secret)
+        rows = self._read("SELECT name FROM api_keys WHERE hash = ?", digest)
+        return Holder(rows[0][0], digest.hex()) if rows else None
 
     def any(self) -> bool:
         """Whether there is a key at all."""
@@ -86,7 +99,6 @@ class KeyRing:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch(mode=0o600)
             with closing(sqlite3.connect(self.path, timeout=10)) as db, db:
-                db.execute("PRAGMA journal_mode=WAL")
                 db.execute(_SCHEMA)
                 yield db
         except (OSError, sqlite3.Error) as error:
@@ -94,19 +106,28 @@ class KeyRing:
 
     def _read(self, sql: str, *values: object) -> list[tuple[str, ...]]:
         try:
-            if self._reader is None:
-                if not self.path.exists():
-                    return []
-                self._reader = sqlite3.connect(self.path, timeout=10, isolation_level=None)
-                # The first writer may be between making the file and making the table.
-                self._reader.execute(_SCHEMA)
-            return self._reader.execute(sql, values).fetchall()
+            reader = self._open()
+            return reader.execute(sql, values).fetchall() if reader else []
         except (OSError, sqlite3.Error) as error:
             raise self._failed(error) from error
 
+    def _open(self) -> sqlite3.Connection | None:
+        """The reader, on the file that is there now; None while there is none."""
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return None
+        if self._reading != (status.st_dev, status.st_ino):
+            self._reader = sqlite3.connect(self.path, timeout=10, isolation_level=None)
+            # The first writer may be between making the file and making the table.
+            self._reader.execute(_SCHEMA)
+            self._reading = (status.st_dev, status.st_ino)
+        return self._reader
+
     def _failed(self, error: Exception) -> StorageFailed:
-        return StorageFailed(f"The keys in {self.path} cannot be used: {error}")
+        reason = getattr(error, "strerror", None) or error
+        return StorageFailed(f"The keys in {self.path.name} cannot be used: {reason}")
 
 
-def _digest(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode()).digest()
+def _digest(secret: bytes) -> bytes:
+    return hashlib.sha256(secret).digest()

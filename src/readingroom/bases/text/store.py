@@ -2,6 +2,8 @@
 
 import os
 import stat
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +14,7 @@ from readingroom.core import clock
 from readingroom.core.errors import TextUnreadable
 
 LARGEST = 64 * 1024 * 1024
+_RETRY_SECONDS = 1.0
 SAMPLE = Path(__file__).with_name("sample.txt")
 
 
@@ -27,23 +30,37 @@ class Text:
 class TextFile:
     """One file, kept in memory once it has been read.
 
-    A reading that failed is tried again at the next call, so that a passing fault (a lock, a mount
+    A reading that failed is tried again at a later call, so that a passing fault (a lock, a mount
     that was late) heals without a restart; a reading that succeeded is never repeated.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.path = path
+        self._clock = clock
         self._text: Text | None = None
+        self._failure: tuple[str, float] | None = None
+        self._one_at_a_time = anyio.Lock()
 
     def load(self) -> Text:
-        if self._text is None:
+        """The text, read now if it was not yet; a failure counts for a moment, so that a stampede
+        on a bad file reads it once.
+        """
+        if self._text is not None:
+            return self._text
+        if self._failure and self._clock() - self._failure[1] < _RETRY_SECONDS:
+            raise TextUnreadable(self._failure[0])
+        try:
             self._text = _read(self.path)
+        except TextUnreadable as failure:
+            self._failure = (failure.message, self._clock())
+            raise
         return self._text
 
     async def text(self) -> Text:
         if self._text is not None:
             return self._text
-        return await anyio.to_thread.run_sync(self.load)
+        async with self._one_at_a_time:
+            return await anyio.to_thread.run_sync(self.load)
 
 
 def _read(path: Path) -> Text:
@@ -51,18 +68,19 @@ def _read(path: Path) -> Text:
         raw, status = _bytes(path)
     except FileNotFoundError as error:
         raise TextUnreadable(f"The file {path.name!r} does not exist.") from error
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise TextUnreadable(
-            f"The file {path.name!r} cannot be read: {error.strerror or error}. "
+            f"The file {path.name!r} cannot be read: {getattr(error, 'strerror', None) or error}. "
             "Another program may have it locked, or its permissions forbid reading."
         ) from error
     try:
         content = raw.decode("utf-8")
     except UnicodeDecodeError as error:
+        # Without `from error`: it would keep all the bytes alive as long as the message.
         raise TextUnreadable(
             f"The file {path.name!r} is not UTF-8 text: byte 0x{raw[error.start]:02x} at position "
             f"{error.start}. Save it as UTF-8."
-        ) from error
+        ) from None
     return Text(content, len(raw), clock.moment(status.st_mtime))
 
 
@@ -73,7 +91,7 @@ def _bytes(path: Path) -> tuple[bytes, os.stat_result]:
         status = os.fstat(descriptor)
         _check(path, status)
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            raw = file.read(LARGEST + 1)
+            raw = file.read(LARGEST + 1) or b""
     finally:
         os.close(descriptor)
     if len(raw) > LARGEST:

@@ -1,0 +1,1 @@
+"""The guidance base: Charity Commission guidance, read from GOV.UK as it stands there."""

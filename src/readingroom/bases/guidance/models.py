@@ -1,0 +1,260 @@
+"""What the guidance base is asked and what it answers."""
+
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, WithJsonSchema
+
+from readingroom.protocol.tool import Answer, Question
+
+ATTRIBUTION = "Source: GOV.UK, Charity Commission guidance, OGL v3.0"
+DISCLAIMER = "This is guidance, not legal advice."
+LICENCE = "OGL v3.0"
+LICENCE_URL = "https://www.nationalarchives.gov.uk/doc/open-government-licence/version/3/"
+
+# Handed on as GOV.UK wrote them: parsing and writing again could change what was said.
+Moment = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+Url = Annotated[str, WithJsonSchema({"type": "string", "format": "uri"})]
+
+_PATH = "The GOV.UK content path (e.g. /government/publications/...)"
+Path = Annotated[str, Field(max_length=1024, description=_PATH)]
+
+
+class _Reading(Question):
+    """How much of a page is wanted."""
+
+    text_only: bool = Field(
+        False, description="Leave the `content` object out and give the readable text alone."
+    )
+    max_chars: int | None = Field(
+        None, ge=1, le=1_000_000, description="Give at most this many characters of the text."
+    )
+    offset: int = Field(
+        0, ge=0, le=10_000_000, description="Where in the text to begin; take it from next_offset."
+    )
+
+
+class GetContentByPath(_Reading):
+    """A page by its path."""
+
+    path: Path
+
+
+class GetContentById(_Reading):
+    """A page by its id."""
+
+    content_id: str = Field(
+        pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
+        description="The page's content_id on GOV.UK: a UUID in lower case.",
+    )
+
+
+class GetSourceMetadata(Question):
+    """A page by its path."""
+
+    path: Path
+
+
+class ForceRefresh(Question):
+    """A page by its path."""
+
+    path: Path
+
+
+class GetErrorTaxonomy(Question):
+    """Takes no arguments."""
+
+
+class _Paged(Question):
+    page: int = Field(1, ge=1, le=1000, description="Which page of the results, from 1.")
+    page_size: int = Field(20, ge=1, le=100, description="How many results a page has.")
+
+
+class SearchGuidance(_Paged):
+    """Words to look for."""
+
+    query: str = Field(min_length=1, max_length=500, description="What to look for, in words.")
+    filters: dict[str, Any] = Field(
+        default_factory=dict,
+        max_length=20,
+        description=(
+            "Narrow the search by `format` or `document_type` (a name or a list of names), "
+            "`public_timestamp_from` and `public_timestamp_to` (YYYY-MM-DD). `organisation` can "
+            "only be charity-commission."
+        ),
+    )
+    order: Literal["relevance", "newest"] = Field(
+        "relevance", description="Best match first, or the latest published first."
+    )
+
+
+class RecentChanges(_Paged):
+    """A day to look back to."""
+
+    since: date = Field(description="The first day to look at, YYYY-MM-DD.")
+
+
+class Warned(Answer):
+    """Something the reader should know of an answer that is one all the same."""
+
+    code: str
+    message: str
+    age_s: float = Field(description="How old what was served is, in seconds.")
+
+
+class GuidanceAnswer(Answer):
+    """What every answer of this base carries."""
+
+    attribution: str = Field(default=ATTRIBUTION, description="Whose words these are; repeat it.")
+    disclaimer: str = Field(default=DISCLAIMER, description="What this is not; repeat it.")
+    warnings: list[Warned] = Field(
+        default_factory=list, description="STALE_CACHE_SERVED when GOV.UK failed; else empty."
+    )
+
+
+class CacheState(Answer):
+    """Where an answer came from."""
+
+    hit: bool = Field(description="Whether it was answered without asking GOV.UK.")
+    age_s: float = Field(description="Seconds since GOV.UK was asked.")
+    ttl_s: float = Field(description="Seconds for which it counts as fresh.")
+    stale: bool = Field(description="Whether it is older than that, because GOV.UK failed.")
+
+
+class Identifiers(Answer):
+    """What GOV.UK calls a page; null where it says nothing."""
+
+    content_id: str | None
+    base_path: str | None
+    locale: str | None
+    schema_name: str | None
+    document_type: str | None
+
+
+class Translation(Answer):
+    """The same page in another language."""
+
+    locale: str
+    title: str | None
+    path: str
+    url: Url
+
+
+class WithdrawnNotice(Answer):
+    """Why a page no longer holds."""
+
+    explanation: str = Field(description="GOV.UK's words, as readable text.")
+    withdrawn_at: Moment | None
+
+
+class Sourced(GuidanceAnswer):
+    """Where a page is from, and whether it still holds."""
+
+    id: str = Field(description="The page's id in this server: guidance:/path.")
+    url: Url = Field(description="The canonical address on GOV.UK.")
+    title: str | None
+    citation: str = Field(description="One line to quote the page by.")
+    identifiers: Identifiers
+    locale: str | None
+    translations: list[Translation] = Field(description="The page in other languages.")
+    withdrawn: bool = Field(description="Whether GOV.UK marks the page as no longer current.")
+    withdrawn_notice: WithdrawnNotice | None
+    cache: CacheState
+
+
+class PageText(Sourced):
+    """A page as readable text."""
+
+    public_updated_at: Moment | None = Field(
+        description="When GOV.UK last published a change; null where it does not say."
+    )
+    text: str = Field(
+        description=(
+            "Enrichment made by this server, not GOV.UK's own: the page as Markdown, all its words "
+            "in their order."
+        )
+    )
+    text_chars: int = Field(description="Length of the whole text.")
+    next_offset: int | None = Field(description="Where to go on reading; null at the end.")
+    enrichment: list[str] = Field(
+        ["id", "citation", "text", "text_chars", "next_offset"],
+        description="The fields that this server made; all others are GOV.UK's words.",
+    )
+
+
+class PageContent(PageText):
+    """A page as GOV.UK gives it, and as readable text."""
+
+    content: dict[str, Any] = Field(description="The content item, untouched.")
+
+
+class Hit(Answer):
+    """A page that was found."""
+
+    title: str | None
+    url: Url | None
+    summary: str | None
+    public_updated_at: Moment | None
+    path: str | None = Field(description="Give it to get_content_by_path; null if not on GOV.UK.")
+    id: str | None
+    document_type: str | None
+
+
+class _Found(GuidanceAnswer):
+    total: int = Field(description="How many there are in all.")
+    page: int
+    page_size: int
+    next_page: int | None = Field(description="The next page; null on the last.")
+    cache: CacheState
+
+
+class SearchResults(_Found):
+    """Pages of the Charity Commission, in the order asked for."""
+
+    query: str
+    searched: dict[str, Any] = Field(description="What was asked of GOV.UK: scope and filters.")
+    results: list[Hit]
+
+
+class Changes(_Found):
+    """Pages of the Charity Commission published or updated since a day, the latest first."""
+
+    since: date
+    changes: list[Hit]
+
+
+class SourceMetadata(Sourced):
+    """Where a page is from, who may use it and how old it is."""
+
+    last_updated: Moment | None = Field(
+        description="When GOV.UK last published a change; null where it does not say."
+    )
+    first_published_at: Moment | None
+    licence: str = LICENCE
+    licence_url: Url = LICENCE_URL
+    organisations: list[str] = Field(description="Who published it, by name.")
+
+
+class Refreshed(GuidanceAnswer):
+    """What came of going past the cache."""
+
+    refreshed: bool = Field(description="Whether GOV.UK answered; false when it failed.")
+    timestamp: Moment = Field(description="When what is now served was fetched.")
+    changed: bool | None = Field(
+        description="Whether it differs from what was held before; null when nothing was."
+    )
+    url: Url
+    public_updated_at: Moment | None
+
+
+class ErrorKind(Answer):
+    """One way a call can fail."""
+
+    code: str
+    description: str
+
+
+class ErrorTaxonomy(GuidanceAnswer):
+    """Every error code of this base."""
+
+    errors: list[ErrorKind]

@@ -1,0 +1,148 @@
+"""The guidance base's tools, and the base itself as the server sees it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from readingroom.bases.guidance.models import (
+    ATTRIBUTION,
+    DISCLAIMER,
+    Changes,
+    ErrorTaxonomy,
+    ForceRefresh,
+    GetContentById,
+    GetContentByPath,
+    GetErrorTaxonomy,
+    GetSourceMetadata,
+    PageContent,
+    PageText,
+    RecentChanges,
+    Refreshed,
+    SearchGuidance,
+    SearchResults,
+    SourceMetadata,
+)
+from readingroom.bases.guidance.service import GuidanceService
+from readingroom.bases.guidance.store import GovukStore, Lifetimes
+from readingroom.protocol.dialects import GuidanceDialect
+from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.protocol.tool import Call, Hints, Tool, tool
+from readingroom.upstream.cache import Cache, MemoryShelf, Shelf
+from readingroom.upstream.client import Errand, UpstreamClient
+from readingroom.upstream.limiter import Limiter, SlidingWindow
+from readingroom.upstream.meter import Meter
+
+SCHEMA_VERSION = "1.0.0"
+"""Of the tools' schemas, by SemVer: docs/governance.md says what a change asks for."""
+
+
+def open_guidance(
+    base_url: str,
+    *,
+    timeout: float = 10.0,
+    fresh: Lifetimes | None = None,
+    stale_seconds: float = 86_400.0,
+    per_second: int = 10,
+    redis_url: str | None = None,
+) -> KnowledgeBase:
+    """Open the guidance base on a host; nothing is asked of it before the first call."""
+    redis = None
+    limiter: Limiter = SlidingWindow(per_second)
+    shelf: Shelf = MemoryShelf()
+    if redis_url:
+        from readingroom.upstream.shared import SharedRedis, SharedShelf, SharedWindow
+
+        redis = SharedRedis(redis_url)
+        limiter, shelf = SharedWindow(redis, per_second), SharedShelf(redis)
+    meter = Meter()
+    client = UpstreamClient(base_url, limiter, meter, timeout=timeout)
+    store = GovukStore(base_url, client, Cache(shelf, stale_seconds), meter, fresh or Lifetimes())
+    service = GuidanceService(store, limiter)
+
+    @asynccontextmanager
+    async def running() -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await client.close()
+            if redis:
+                await redis.close()
+
+    return KnowledgeBase(
+        name="guidance",
+        server_name="ccew-mcp",
+        title="Charity Commission guidance",
+        instructions=(
+            "Guidance of the Charity Commission for England and Wales, read live from GOV.UK. Call "
+            "search_guidance to find pages, then get_content_by_path with a result's path. Check "
+            "`withdrawn` before you rely on a page, cite `citation` and `url`, and repeat the "
+            "attribution and the disclaimer: this is guidance, not legal advice."
+        ),
+        dialect=GuidanceDialect(ATTRIBUTION, DISCLAIMER),
+        tools=_tools(service),
+        service=service,
+        stdio=True,
+        running=running,
+        collectors=meter.collectors,
+    )
+
+
+def _tools(service: GuidanceService) -> tuple[Tool, ...]:
+    async def get_content_by_path(question: GetContentByPath, call: Call) -> PageContent | PageText:
+        """Read a page of Charity Commission guidance whose GOV.UK path you know. Gives the content
+        item untouched and its text as Markdown, with the date of the last change and whether it was
+        withdrawn. It does not search and reads no other organisation's pages.
+        """
+        return await service.content(question, _errand(call))
+
+    async def get_content_by_id(question: GetContentById, call: Call) -> PageContent | PageText:
+        """Read a page of Charity Commission guidance whose GOV.UK content_id you know, as an id
+        survives when a page moves. Use get_content_by_path when you have the path.
+        """
+        return await service.content_by_id(question, _errand(call))
+
+    async def search_guidance(question: SearchGuidance, call: Call) -> SearchResults:
+        """Find Charity Commission guidance on GOV.UK by words, best match first. Gives titles,
+        summaries, dates and paths, not the text: read a result with get_content_by_path.
+        """
+        return await service.search(question, _errand(call))
+
+    async def recent_changes(question: RecentChanges, call: Call) -> Changes:
+        """List what the Charity Commission published or updated on GOV.UK since a day, the latest
+        first. It says that a page changed, not what changed in it.
+        """
+        return await service.changes(question, _errand(call))
+
+    async def get_source_metadata(question: GetSourceMetadata, call: Call) -> SourceMetadata:
+        """Tell where a page of Charity Commission guidance is from: address, identifiers, last
+        update, licence, publishers. Gives none of its text.
+        """
+        return await service.metadata(question, _errand(call))
+
+    async def force_refresh(question: ForceRefresh, call: Call) -> Refreshed:
+        """Fetch a page from GOV.UK anew, past the cache, when a minute-old copy is not good enough.
+        Says whether it changed; read it with get_content_by_path afterwards.
+        """
+        return await service.refresh(question, _errand(call))
+
+    async def get_error_taxonomy(question: GetErrorTaxonomy, call: Call) -> ErrorTaxonomy:
+        """List every error code of these tools with what it means. Asks nothing of GOV.UK."""
+        return await service.taxonomy(_errand(call))
+
+    meta = {"schemaVersion": SCHEMA_VERSION}
+    outside = Hints(open_world=True)
+    return (
+        tool(get_content_by_path, title="Read guidance by path", hints=outside, meta=meta),
+        tool(get_content_by_id, title="Read guidance by id", hints=outside, meta=meta),
+        tool(search_guidance, title="Search guidance", hints=outside, meta=meta),
+        tool(recent_changes, title="List recent changes", hints=outside, meta=meta),
+        tool(get_source_metadata, title="Tell where a page is from", hints=outside, meta=meta),
+        tool(force_refresh, title="Fetch a page anew", hints=outside, meta=meta),
+        tool(get_error_taxonomy, title="List error codes", meta=meta),
+    )
+
+
+def _errand(call: Call) -> Errand:
+    call.facts["correlation_id"] = call.correlation_id
+    if call.request_bytes is not None:
+        call.facts["request_bytes"] = call.request_bytes
+    return Errand(call.client, call.correlation_id, call.traceparent, call.facts)

@@ -1,0 +1,1 @@
+"""Polite, cached reads of a remote API: client, breaker, limiter, cache."""

@@ -1,0 +1,54 @@
+"""Counts what went upstream and what the cache answered, as Prometheus reads it."""
+
+from collections.abc import Callable
+
+from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client.registry import Collector
+
+# 0.3 and 1 are the objectives of docs/slo.md: whether they hold can be read off exactly.
+_BUCKETS = (0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 2.5, 5, 10)
+
+
+class Meter:
+    """The numbers of one upstream; the server shows its collectors at `/metrics`."""
+
+    def __init__(self) -> None:
+        self._requests = Counter(
+            "readingroom_upstream_requests",
+            "Requests sent upstream, by what came of them.",
+            ["endpoint", "outcome"],
+            registry=None,
+        )
+        self._seconds = Histogram(
+            "readingroom_upstream_seconds",
+            "Time an upstream request took.",
+            ["endpoint"],
+            buckets=_BUCKETS,
+            registry=None,
+        )
+        self._reads = Histogram(
+            "readingroom_cache_read_seconds",
+            "Time a read through the cache took, by what came of it: hit, miss or stale.",
+            ["endpoint", "outcome"],
+            buckets=_BUCKETS,
+            registry=None,
+        )
+        self._open = Gauge(
+            "readingroom_upstream_breaker_open",
+            "Whether the circuit breaker keeps requests from going upstream.",
+            registry=None,
+        )
+
+    @property
+    def collectors(self) -> tuple[Collector, ...]:
+        return (self._requests, self._seconds, self._reads, self._open)
+
+    def request(self, endpoint: str, outcome: str, seconds: float) -> None:
+        self._requests.labels(endpoint, outcome).inc()
+        self._seconds.labels(endpoint).observe(seconds)
+
+    def read(self, endpoint: str, outcome: str, seconds: float) -> None:
+        self._reads.labels(endpoint, outcome).observe(seconds)
+
+    def watch_breaker(self, is_open: Callable[[], bool]) -> None:
+        self._open.set_function(lambda: float(is_open()))
