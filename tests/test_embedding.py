@@ -13,11 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from readingroom.cli import main
 from readingroom.core.errors import ModelUnavailable
 from readingroom.engine import weights
 from readingroom.engine.embedding import LONGEST, Embedder
 from readingroom.engine.weights import MODEL, PINNED, download_weights, find_weights
+from tests.kit import run
 from tests.requirements import requirement
 
 REFERENCE = json.loads(Path(__file__).with_name("reference_vectors.json").read_text("utf-8"))
@@ -100,7 +103,7 @@ def test_a_long_text_is_embedded_by_its_beginning_with_a_warning(
 
     assert len(beginning) > LONGEST
     assert np.array_equal(cut, embedder.embed(beginning[:LONGEST]))
-    assert "first 1024" in caplog.text
+    assert "1 of 1 texts are embedded by their first 1024" in caplog.text
 
 
 @requirement("engine:embedding:lazy")
@@ -276,3 +279,27 @@ def test_a_download_that_is_not_what_was_pinned_is_refused_and_leaves_nothing(
         download_weights(url, tmp_path / "models")
 
     assert list((tmp_path / "models").iterdir()) == []
+
+
+@requirement("engine:embedding:weights", "room:cli")
+def test_the_command_finds_the_model_that_is_there(tmp_path: Path) -> None:
+    done = run("model", "install", "--json", "--data", str(tmp_path))
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["folder"] == str(PACKAGED)
+
+
+@requirement("engine:embedding:weights", "room:cli")
+def test_the_command_fetches_a_model_that_is_not_there(
+    tmp_path: Path,
+    hub: tuple[str, Path],
+    no_package: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("READINGROOM_MODEL_URL", hub[0])
+
+    done = CliRunner().invoke(main, ["model", "install", "--data", str(tmp_path)])
+
+    assert done.exit_code == 0, done.output
+    assert "model.safetensors    100 %" in done.stderr
+    assert find_weights(tmp_path / "models").folder == tmp_path / "models" / MODEL

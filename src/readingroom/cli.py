@@ -6,6 +6,7 @@ from readingroom import __version__
 from readingroom.commands.federal import federal
 from readingroom.commands.guidance import guidance
 from readingroom.commands.keys import keys
+from readingroom.commands.model import model
 from readingroom.commands.serve import serve
 from readingroom.commands.stdio import stdio
 
@@ -27,5 +28,5 @@ def main() -> None:
     """
 
 
-for _verb in (serve, stdio, federal, guidance, keys):
+for _verb in (serve, stdio, federal, guidance, keys, model):
     main.add_command(_verb)

@@ -5,7 +5,9 @@ Another database needs `get`, `upsert`, `update_metadata`, `delete` and `count` 
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readingroom.core.errors import EmbeddingMismatch, StoreUnusable
-from readingroom.core.filters import Condition, Filter, In, Metadata, Range, conditions, same_kind
+from readingroom.core.filters import Condition, Filter, In, Metadata, Range, conditions
 from readingroom.storage.lock import FolderLock
 
 if TYPE_CHECKING:
@@ -87,19 +89,22 @@ class ChunkCollection:
         limit: int | None = None,
         offset: int = 0,
     ) -> Chunks:
-        """The chunks with these ids or that pass this filter, or all; unknown ids are left out."""
+        """The chunks with these ids or that pass this filter, or all; unknown ids are left out.
+
+        `limit` and `offset` are for whoever reads everything page by page.
+        """
         wanted = list(conditions(where))
         if any(part.values == () for part in wanted if isinstance(part, In)):
             return Chunks([], [], [])
         shown: Any = ["documents", "metadatas", *(["embeddings"] if vectors else [])]
-        batches = [None] if ids is None else _batches(ids)
+        ask = functools.partial(self._collection.get, where=_where(wanted), include=shown)
         with _translated():
-            found = [
-                self._collection.get(
-                    ids=batch, where=_where(wanted), include=shown, limit=limit, offset=offset
-                )
-                for batch in batches
-            ]
+            if ids is not None:
+                found = [ask(ids=batch) for batch in _batches(ids)]
+            elif limit is not None:
+                found = [ask(limit=limit, offset=offset)]
+            else:
+                found = list(_pages(ask))
         return _joined(found, vectors)
 
     def upsert(self, chunks: Chunks) -> None:
@@ -187,11 +192,18 @@ def _client(directory: Path | None) -> Any:
     from chromadb.config import Settings
 
     settings = Settings(anonymized_telemetry=False)
-    with _translated():
-        if directory is None:
-            return chromadb.EphemeralClient(settings)
-        directory.mkdir(parents=True, exist_ok=True)
+    if directory is None:
+        return chromadb.EphemeralClient(settings)
+    try:
         return chromadb.PersistentClient(directory, settings)
+    except Exception as error:  # a damaged file comes up as an error of its clean-up, of any kind
+        raise StoreUnusable(
+            f"The chunk store in {directory} cannot be opened: {_first(error)}"
+        ) from error
+
+
+def _first(error: BaseException) -> BaseException:
+    return _first(error.__context__) if error.__context__ else error
 
 
 @contextlib.contextmanager
@@ -206,13 +218,22 @@ def _translated() -> Iterator[None]:
         raise StoreUnusable(f"The chunk store failed: {error}") from error
 
 
+def _pages(ask: Callable[..., Any]) -> Iterator[Any]:
+    """All that Chroma has, page by page: more than 32,766 rows at once are too many for it."""
+    for offset in itertools.count(0, _BATCH):
+        page = ask(limit=_BATCH, offset=offset)
+        yield page
+        if len(page["ids"]) < _BATCH:
+            return
+
+
 def _batches(items: Sequence[Any]) -> Iterator[list[Any]]:
     for start in range(0, len(items), _BATCH):
         yield list(items[start : start + _BATCH])
 
 
 def _joined(found: Iterable[Any], vectors: bool) -> Chunks:
-    parts = list(found)
+    parts = [part for part in found if part["ids"]]
     ids = [id for part in parts for id in part["ids"]]
     kept = [np.asarray(part["embeddings"], np.float32) for part in parts] if vectors else []
     return Chunks(
@@ -231,9 +252,9 @@ def _where(wanted: Sequence[Condition]) -> Any:
 def _clauses(part: Condition) -> Iterator[Any]:
     match part:
         case In(field, values):
-            kinds: dict[str, list[Any]] = {}
+            kinds: dict[object, list[Any]] = {}
             for value in values:
-                kinds.setdefault(same_kind(value)[0], []).append(value)
+                kinds.setdefault(type(value), []).append(value)
             yield _one_of("$or", [{field: {"$in": of_kind}} for of_kind in kinds.values()])
         case Range(field, low, high):
             if low is not None:

@@ -1,0 +1,36 @@
+"""`readingroom model`: the embedding model, found or fetched."""
+
+import click
+
+from readingroom.commands.options import common, say
+from readingroom.core.errors import ModelUnavailable
+from readingroom.core.settings import Settings, load
+from readingroom.engine.weights import Weights, download_weights, find_weights
+
+
+@click.group()
+def model() -> None:
+    """The embedding model that search by meaning needs; search by words works without it."""
+
+
+@model.command()
+@common
+def install(data: str | None, as_json: bool) -> None:
+    """Fetch the embedding model (90 MB, pinned by checksum) unless one is here already."""
+    settings = load({"data": data})
+    try:
+        weights = find_weights(settings.data / "models", settings.embedding_model_dir)
+    except ModelUnavailable:
+        if settings.embedding_model_dir is not None:
+            raise
+        weights = _fetch(settings, quiet=as_json)
+    told = {"model": weights.name, "folder": str(weights.folder), "sha256": weights.digest}
+    say(as_json, told, f"{weights.name} is in {weights.folder}.")
+
+
+def _fetch(settings: Settings, quiet: bool) -> Weights:
+    def show(name: str, done: int, size: int) -> None:
+        percent = f"{100 * done // size:3} %" if size else f"{done >> 20} MB"
+        click.echo(f"\r{name:<20} {percent}", nl=done == size, err=True)
+
+    return download_weights(settings.model_url, settings.data / "models", None if quiet else show)
