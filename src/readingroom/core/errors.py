@@ -183,6 +183,7 @@ class NoChunks(KnowledgeError):
     """There is text, but no chunk of it could be made or found."""
 
     code = "no_chunks"
+    http_status = 422
 
 
 class GuidanceError(KnowledgeError):

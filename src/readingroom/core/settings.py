@@ -272,7 +272,8 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
 def bare_environment(**more: str) -> dict[str, str]:
     """The environment of a process that handles untrusted bytes."""
     return {name: os.environ[name] for name in _BARE if name in os.environ} | more
-    )
+
+
 def _data_directory(chosen: str | Path | None) -> Path:
     path = Path(chosen or platformdirs.user_data_path("readingroom", appauthor=False))
     try:
