@@ -24,6 +24,7 @@ from tests.federal import loaded, write_world
 from tests.kit import clean_environment, command, run
 from tests.requirements import requirement
 
+_OF_THE_LOAD = ("ingestion_logs", "generation", "sqlite_sequence")
 ORIGIN = Origin("2026-01-01T00:00:00+00:00", "0" * 64)
 
 
@@ -38,7 +39,7 @@ def everything(data: Path) -> dict[str, list[Any]]:
         tables = [
             name
             for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            if "_fts" not in name and name not in ("ingestion_logs", "sqlite_sequence")
+            if "_fts" not in name and name not in _OF_THE_LOAD
         ]
         return {
             name: db.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall() for name in tables
@@ -151,13 +152,17 @@ def test_one_bad_file_is_logged_and_the_rest_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "files" / "BILLSTATUS-119hr98.xml").write_text(
         "<billStatus><bill><number>98</number><type>HR</type></bill></billStatus>", "utf-8"
     )
+    (tmp_path / "files" / "broken.zip").write_bytes(b"PK\x03\x04 and then nothing")
+    (tmp_path / "files" / "rule.json").write_text('{"document_number": "no id", "title": "x"}')
     summary = loaded(tmp_path, tmp_path / "files", embed=False)
-    assert summary.failed == 2
+    assert summary.failed == 4
     assert rows(tmp_path, "SELECT count(*) FROM bills") == [(3,)]
     failed = rows(tmp_path, "SELECT file, error FROM ingestion_logs WHERE outcome = 'failed'")
     assert {Path(name).name for name, _ in failed} == {
         "BILLSTATUS-119hr98.xml",
         "BILLSTATUS-119hr99.xml",
+        "broken.zip",
+        "rule.json",
     }
     assert any("congress" in error for _, error in failed)
 

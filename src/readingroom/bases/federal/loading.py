@@ -2,6 +2,7 @@
 
 import contextlib
 import sqlite3
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -19,9 +20,13 @@ from readingroom.bases.federal.sources import BY_NAME, Source
 from readingroom.bases.federal.store import connect, prepare, storage
 from readingroom.bases.federal.writer import Writer, Written
 from readingroom.core import clock
+from readingroom.core.errors import UnrecognizedId
 
 # What a file can do wrong; anything else is ours, and ends the load.
-_BAD_FILE = (ValueError, KeyError, TypeError, OSError, ExpatError, yaml.YAMLError, ValidationError)
+_BAD_FILE = (
+    *(ValueError, KeyError, TypeError, OSError, RuntimeError, ExpatError, yaml.YAMLError),
+    *(zipfile.BadZipFile, ValidationError, UnrecognizedId, sqlite3.IntegrityError),
+)
 
 Told = Callable[[int, int, str], None]
 

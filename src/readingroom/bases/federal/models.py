@@ -550,7 +550,9 @@ class Searched(Answer):
 
 class SearchAnswer(Answer):
     results: list[Hit]
-    total: int = Field(description="How many records match, not only those listed here.")
+    total: int = Field(
+        description="By words, every record that has any of them; by meaning, the records ranked."
+    )
     took_ms: float
     mode: Mode
     searched: list[Searched]

@@ -236,6 +236,9 @@ CREATE TABLE ingestion_logs (
     error TEXT
 )""",
     "CREATE INDEX ingestion_logs_seen ON ingestion_logs (sha256, loader)",
+    # Rises with every change, so that an index in memory knows when to look.
+    "CREATE TABLE generation (value INTEGER NOT NULL)",
+    "INSERT INTO generation VALUES (0)",
     # How much of each source is here and up to which date: read with every answer, so kept ready.
     """
 CREATE TABLE progress (

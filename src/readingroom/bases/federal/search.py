@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from readingroom.bases.federal import vectors
 from readingroom.bases.federal.models import Citation, Degraded, Hit, Mode, Search, Searched
@@ -29,6 +29,7 @@ from readingroom.engine.words import words_of
 WEIGHTS = "10.0, 4.0, 2.0, 1.0"  # title, abstract, action, body
 _SNIPPET = 300
 _SECONDS = 5.0
+_DEPTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,14 @@ class Plan:
     facets: dict[str, str]
     since: str | None
     until: str | None
-    most: int
+    offset: int
+    limit: int
     degraded: Degraded | None = None
+
+    @property
+    def depth(self) -> int:
+        """How far both lists are read: as far for one page as for the next, so that they agree."""
+        return max(_DEPTH, self.offset + self.limit)
 
 
 @dataclass
@@ -88,7 +95,8 @@ def planned(question: Search, mode: Mode) -> Plan:
         facets={name: str(value) for name, value in told.items()},
         since=question.since,
         until=question.until,
-        most=question.offset + question.limit,
+        offset=question.offset,
+        limit=question.limit,
         degraded=_short_of_vectors(mode, short),
     )
 
@@ -122,33 +130,21 @@ def with_meaning(
     degraded = Degraded(
         requested_mode=plan.mode, used_mode="lexical", sources=names_of(sources), reason=reason
     )
-    fallen = Plan(
-        plan.query, plan.mode, sources, (), plan.facets, plan.since, plan.until, plan.most, degraded
-    )
-    return fallen, None
+    return replace(plan, lexical=sources, semantic=(), degraded=degraded), None
 
 
-def run(
-    db: sqlite3.Connection, plan: Plan, vector: Vector | None, index: FederalVectors, offset: int
-) -> Found:
+def run(db: sqlite3.Connection, plan: Plan, vector: Vector | None, index: FederalVectors) -> Found:
     """The best records of both lists, fused, each with its best passage."""
     with deadline(db, _SECONDS):
-        return _run(db, plan, vector, index, offset)
-
-
-def _run(
-    db: sqlite3.Connection, plan: Plan, vector: Vector | None, index: FederalVectors, offset: int
-) -> Found:
-    docs = _docs_of_many_valued(db, plan.facets)
-    by_words, matching = lexical(db, plan, docs) if plan.lexical else ([], 0)
-    by_meaning = semantic(plan, vector, index, docs) if vector is not None else []
-    fused = fused_places(by_words, by_meaning)
-    total = matching + len({one.doc for one in by_meaning} - {one.doc for one in by_words})
-    return Found(
-        hits=list(_hits(db, fused[offset : plan.most], plan.query)),
-        total=max(total, len(fused)) if plan.lexical else len(by_meaning),
-        searched=_searched(db, plan),
-    )
+        by_words, matching = lexical(db, plan) if plan.lexical else ([], 0)
+        by_meaning = semantic(db, plan, vector, index) if vector is not None else []
+        fused = fused_places(by_words, by_meaning)
+        page = fused[plan.offset : plan.offset + plan.limit]
+        return Found(
+            hits=list(_hits(db, page, plan.query)),
+            total=max(matching, len(fused)),
+            searched=_searched(db, plan),
+        )
 
 
 # --- by words ---
@@ -159,14 +155,12 @@ def match_of(query: str) -> str | None:
     return " OR ".join(f'"{word}"' for word in words_of(query)) or None
 
 
-def lexical(
-    db: sqlite3.Connection, plan: Plan, docs: tuple[int, ...] | None
-) -> tuple[list[Place], int]:
+def lexical(db: sqlite3.Connection, plan: Plan) -> tuple[list[Place], int]:
     """Records by BM25 of their best passage, and how many there are."""
     match = match_of(plan.query)
     if match is None:
         return [], 0
-    narrowed, values = _narrowed(plan, docs)
+    narrowed, values = _narrowed(plan)
     rows = db.execute(
         f"""WITH hits AS MATERIALIZED (
                 SELECT rowid AS chunk, bm25(passages_fts, {WEIGHTS}) AS rank
@@ -175,19 +169,19 @@ def lexical(
             SELECT c.doc, h.chunk, min(h.rank) AS best, count(*) OVER () AS total
             FROM hits h JOIN chunks c USING (chunk)
             GROUP BY c.doc ORDER BY best, c.doc LIMIT ?""",
-        (match, *values, plan.most),
+        (match, *values, plan.depth),
     ).fetchall()
     places = [Place(row["doc"], row["chunk"], -row["best"]) for row in rows]
     return places, rows[0]["total"] if rows else 0
 
 
-def _narrowed(plan: Plan, docs: tuple[int, ...] | None) -> tuple[str, list[str | int]]:
+def _narrowed(plan: Plan) -> tuple[str, list[str]]:
     """The filters as SQL that is checked before a row is scored; nothing where all may answer."""
     everything = {*of_shape(Shape.BODY, Shape.SHORT)} <= {*plan.lexical}
     if everything and not plan.facets and not plan.since and not plan.until:
         return "", []
     clauses = [f"d.source IN ({', '.join('?' * len(plan.lexical))})"]
-    values: list[str | int] = list(names_of(plan.lexical))
+    values = names_of(plan.lexical)
     if plan.since:
         clauses.append("d.published_at >= ?")
         values.append(plan.since)
@@ -209,18 +203,19 @@ def _narrowed(plan: Plan, docs: tuple[int, ...] | None) -> tuple[str, list[str |
 
 
 def semantic(
-    plan: Plan, vector: Vector, index: FederalVectors, docs: tuple[int, ...] | None
+    db: sqlite3.Connection, plan: Plan, vector: Vector, index: FederalVectors
 ) -> list[Place]:
     """Records by their nearest passage: as many passages as it takes to have enough records."""
+    docs = _docs_of_many_valued(db, plan.facets)
     where = vectors.where(names_of(plan.semantic), plan.facets, plan.since, plan.until, docs)
-    k = 2 * plan.most + 50
+    k = 2 * plan.depth + 50
     while True:
         nearest = index.search(vector, k, where)
         best: dict[int, Place] = {}
         for chunk, doc, score in nearest:
             best.setdefault(doc, Place(doc, chunk, score))
-        if len(best) >= plan.most or len(nearest) < k:
-            return list(best.values())[: plan.most]
+        if len(best) >= plan.depth or len(nearest) < k:
+            return list(best.values())[: plan.depth]
         k *= 4
 
 
@@ -256,12 +251,14 @@ def _better_passages(*rankings: Sequence[Place]) -> dict[int, int]:
 def _hits(db: sqlite3.Connection, places: Sequence[Place], query: str) -> Iterable[Hit]:
     for place in places:
         doc = db.execute("SELECT id, source FROM documents WHERE doc = ?", (place.doc,)).fetchone()
+        passage = db.execute("SELECT * FROM passages WHERE chunk = ?", (place.chunk,)).fetchone()
+        if doc is None or passage is None:
+            continue  # the index in memory is shared, and may be a load ahead of this reader
         told = db.execute(
             f"""SELECT json_extract(record, '$.title') AS title, source_url, citation_string,
                        published_at FROM {BY_NAME[doc["source"]].name} WHERE id = ?""",
             (doc["id"],),
         ).fetchone()
-        passage = db.execute("SELECT * FROM passages WHERE chunk = ?", (place.chunk,)).fetchone()
         yield Hit(
             id=doc["id"],
             title=told["title"],

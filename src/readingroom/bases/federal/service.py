@@ -218,8 +218,10 @@ class FederalService:
         plan = searching.planned(question, mode)
 
         def look(db: sqlite3.Connection) -> tuple[searching.Plan, searching.Found]:
-            made, vector = searching.with_meaning(db, plan, self.vectors)
-            return made, searching.run(db, made, vector, self.vectors, question.offset)
+            # One snapshot: what was found is still there when its title is read.
+            with store.snapshot(db):
+                made, vector = searching.with_meaning(db, plan, self.vectors)
+                return made, searching.run(db, made, vector, self.vectors)
 
         made, found = await self.store.ask(look)
         end = question.offset + len(found.hits)

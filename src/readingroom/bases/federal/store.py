@@ -57,6 +57,16 @@ def storage(path: Path) -> Iterator[None]:
         raise StorageFailed(f"The federal records in {path} cannot be used: {error}") from error
 
 
+@contextmanager
+def snapshot(db: sqlite3.Connection) -> Iterator[None]:
+    """Every read inside sees the file as it was at the first of them."""
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        db.execute("COMMIT")
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How much of a source is here, and up to which date."""

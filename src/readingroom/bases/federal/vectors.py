@@ -26,6 +26,7 @@ class FederalVectors:
         self.embedder = embedder
         self._index = VectorIndex(Fields((*SINGLE, "doc"), ("day",)))
         self._seen = 0
+        self._generation = -1
         self._docs: dict[str, int] = {}
         self._updating = threading.Lock()
 
@@ -39,19 +40,19 @@ class FederalVectors:
 
     def refresh(self, db: sqlite3.Connection) -> None:
         """Take over what was embedded or removed since the last time; usually nothing."""
-        newest, count = db.execute(
-            "SELECT coalesce(max(seq), 0), (SELECT count(*) FROM vectors) FROM vectors"
-        ).fetchone()
-        if (newest, count) == (self._seen, len(self._index)):
+        if _generation(db) <= self._generation:
             return
         with self._updating:
-            for rows in _new_rows(db, self._seen, self.embedder.identity):
+            model, generation = self.embedder.identity, _generation(db)
+            for rows in _new_rows(db, self._seen, model):
                 self._take(rows)
-            self._seen = newest
-            if len(self._index) > count:
-                there = {str(row[0]) for row in db.execute("SELECT chunk FROM vectors")}
-                self._index.delete([id for id in self._docs if id not in there])
-                self._docs = {id: doc for id, doc in self._docs.items() if id in there}
+                self._seen = rows[-1]["seq"]
+            stored = "SELECT chunk FROM vectors WHERE model = ?"
+            there = {str(row["chunk"]) for row in db.execute(stored, (model,))}
+            gone = [id for id in self._docs if id not in there]
+            self._index.delete(gone)
+            # Their records stay known: a reader may hold hits from before.
+            self._generation = generation
 
     def _take(self, rows: list[sqlite3.Row]) -> None:
         ids = [str(row["chunk"]) for row in rows]
@@ -59,6 +60,10 @@ class FederalVectors:
         vectors = np.frombuffer(joined, np.float32).reshape(len(rows), -1)
         self._docs.update(zip(ids, (row["doc"] for row in rows), strict=True))
         self._index.upsert(ids, vectors, [_metadata(row) for row in rows])
+
+
+def _generation(db: sqlite3.Connection) -> int:
+    return int(db.execute("SELECT value FROM generation").fetchone()["value"])
 
 
 def where(
@@ -113,6 +118,7 @@ def _embedded_text(row: sqlite3.Row) -> str:
 
 def _keep(db: sqlite3.Connection, rows: list[sqlite3.Row], matrix: Matrix, model: str) -> None:
     db.execute("BEGIN IMMEDIATE")
+    db.execute("UPDATE generation SET value = value + 1")
     # A chunk may have been replaced by a load while it was being embedded: then it has no place.
     db.executemany(
         """INSERT OR REPLACE INTO vectors (chunk, model, embedding)
@@ -133,7 +139,7 @@ def _new_rows(db: sqlite3.Connection, seen: int, model: str) -> Iterator[list[sq
         if field != "source"
     )
     found = db.execute(
-        f"""SELECT v.chunk, v.embedding, c.doc, d.source, d.published_at, {facets}
+        f"""SELECT v.seq, v.chunk, v.embedding, c.doc, d.source, d.published_at, {facets}
             FROM vectors v JOIN chunks c USING (chunk) JOIN documents d USING (doc)
             WHERE v.seq > ? AND v.model = ? ORDER BY v.seq""",
         (seen, model),

@@ -34,7 +34,7 @@ class Written:
 
 
 class Writer:
-    """The one who writes. Everything between `file()` and its end happens, or nothing of it."""
+    """The one who writes. Everything inside a `transaction()` happens, or nothing of it."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -43,6 +43,7 @@ class Writer:
     def transaction(self) -> Iterator[None]:
         self._db.execute("BEGIN IMMEDIATE")
         try:
+            self._db.execute("UPDATE generation SET value = value + 1")
             yield
             self._db.execute("COMMIT")
         except BaseException:
@@ -170,17 +171,19 @@ class Writer:
     # --- what is searched ---
 
     def _doc(self, record: Record) -> int:
-        (doc,) = self._db.execute(
-            """INSERT INTO documents (id, source, published_at) VALUES (?, ?, ?)
-               ON CONFLICT (id) DO UPDATE SET published_at =
-                   coalesce(excluded.published_at, published_at)
-               RETURNING doc""",
+        """The number of a record in search, made when it has none."""
+        self._db.execute(
+            "INSERT OR IGNORE INTO documents (id, source, published_at) VALUES (?, ?, ?)",
             (record.id, record.source, record.published_at),
-        ).fetchone()
-        return int(doc)
+        )
+        row = self._db.execute("SELECT doc FROM documents WHERE id = ?", (record.id,)).fetchone()
+        return int(row["doc"])
 
     def _put_head(self, record: Record, head: Head, entry: Entry) -> None:
         doc = self._doc(record)
+        self._db.execute(
+            "UPDATE documents SET published_at = ? WHERE doc = ?", (record.published_at, doc)
+        )
         self._db.execute("DELETE FROM facets WHERE doc = ?", (doc,))
         self._db.executemany(
             "INSERT OR IGNORE INTO facets (field, value, doc) VALUES (?, ?, ?)",

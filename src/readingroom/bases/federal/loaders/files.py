@@ -69,11 +69,24 @@ def _beside(path: Path, name: str) -> bytes | None:
 
 
 def _zipped(path: Path) -> Iterator[Opened]:
-    with zipfile.ZipFile(path) as archive:
-        names = [one for one in archive.infolist() if not one.is_dir()]
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [one for one in archive.infolist() if not one.is_dir()]
+    except (zipfile.BadZipFile, OSError) as error:
+        yield str(path), _failing(error)
+        return
     for member in sorted(names, key=lambda one: one.filename):
         if Path(member.filename).suffix.lower() not in _NEVER:
             yield f"{path}!{member.filename}", _reader(path, member)
+
+
+def _failing(error: Exception) -> Callable[[], RawFile]:
+    """A file that is told as unreadable when its turn comes, like any other."""
+
+    def read() -> RawFile:
+        raise error
+
+    return read
 
 
 def _reader(path: Path, member: zipfile.ZipInfo) -> Callable[[], RawFile]:
