@@ -7,7 +7,17 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import calls, guidance_cost, guidance_faults, guidance_slo, startup
+from benchmarks import (
+    calls,
+    guidance_cost,
+    guidance_faults,
+    guidance_slo,
+    ingest_isolation,
+    ingest_quality,
+    ingest_splitter,
+    ingest_text,
+    startup,
+)
 from benchmarks.table import Table
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -17,7 +27,10 @@ def main() -> None:
     """Measure what the arguments ask for."""
     asked = _arguments()
     tables = []
-    for measure in (_startup, _calls, _guidance_cost, _guidance_slo, _guidance_faults):
+    for measure in (
+        *(_startup, _calls, _guidance_cost, _guidance_slo, _guidance_faults),
+        *(_text, _isolation, _splitter, _ocr, _sections),
+    ):
         table = measure(asked.quick)
         print(table, end="\n\n", flush=True)
         tables.append(table)
@@ -51,6 +64,26 @@ def _guidance_slo(quick: bool) -> Table:
 
 def _guidance_faults(quick: bool) -> Table:
     return guidance_faults.measure()
+
+
+def _text(quick: bool) -> Table:
+    return ingest_text.measure(rounds=1, real=False) if quick else ingest_text.measure(rounds=3)
+
+
+def _isolation(quick: bool) -> Table:
+    return ingest_isolation.measure(rounds=2 if quick else 15)
+
+
+def _splitter(quick: bool) -> Table:
+    return ingest_splitter.measure(rounds=1 if quick else 5)
+
+
+def _ocr(quick: bool) -> Table:
+    return ingest_quality.measure_ocr()
+
+
+def _sections(quick: bool) -> Table:
+    return ingest_quality.measure_sections()
 
 
 def _page(tables: list[Table]) -> str:

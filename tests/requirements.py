@@ -1019,6 +1019,10 @@ INGEST = (
         "and is hashed and parsed from the same bytes.",
     ),
     Requirement(
+        "ingest:settings",
+        "Roots, size, time, OCR and the rule for pictures are what the settings say.",
+    ),
+    Requirement(
         "ingest:classify",
         "A file's type is found by whole words of its name as files are really named, else by "
         "what its text says, else it is other, with the confidence of each.",

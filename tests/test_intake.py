@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from readingroom.core.errors import ExtractionFailed, FileNotFound
+from readingroom.core.settings import load
 from readingroom.ingest import intake
-from readingroom.ingest.intake import Roots, take
+from readingroom.ingest.intake import Roots, in_thread, roots_of, take
 from tests.requirements import requirement
 
 
@@ -124,3 +125,26 @@ def test_a_file_over_the_size_cap_is_refused(inbox: Path) -> None:
 def test_bytes_handed_over_keep_only_the_last_part_of_their_name() -> None:
     with take(b"%PDF-1.7", "../../etc/plan.pdf", largest=100) as taken:
         assert (taken.name, taken.size_bytes) == ("plan.pdf", 8)
+
+
+@pytest.mark.anyio
+@requirement("ingest:roots")
+async def test_a_file_is_taken_in_a_thread_and_let_go_of_at_the_end(inbox: Path) -> None:
+    async with in_thread(roots(inbox).open(str(inbox / "deep" / "er" / "plan.pdf"))) as taken:
+        assert taken.size_bytes == 13
+    assert taken.file.closed
+    with pytest.raises(FileNotFound):
+        async with in_thread(roots(inbox).open("/etc/passwd")):
+            pass
+
+
+@requirement("ingest:settings")
+def test_the_roots_are_the_ones_set_or_the_bases_own(tmp_path: Path) -> None:
+    set_by_hand = {"DOCUMENT_ROOTS": "/srv/a, /srv/b", "READINGROOM_MAX_DOCUMENT_BYTES": "4096"}
+
+    documents = roots_of("documents", load({"data": tmp_path}, set_by_hand))
+    policy = roots_of("policy", load({"data": tmp_path}, set_by_hand))
+
+    assert documents == Roots("DOCUMENT_ROOTS", (Path("/srv/a"), Path("/srv/b")), 4096)
+    own = tmp_path / "policy"
+    assert policy == Roots("POLICY_ROOTS", (own / "inbox", own / "uploads"), 4096)

@@ -36,9 +36,8 @@ def behaving(code: str, limits: Limits = QUICK) -> Sandbox:
 
 
 async def read(sandbox: Sandbox, data: bytes = b"%PDF-1.7") -> Document | Skipped:
-    with tempfile.TemporaryFile() as file:
+    with tempfile.TemporaryFile(buffering=0) as file:
         file.write(data)
-        file.flush()
         return await sandbox.read(file, "paper.pdf", Options(), quiet)
 
 
@@ -58,6 +57,7 @@ def no_process_is_left() -> Iterator[None]:
         ("import os; os._exit(127)", "exit status 127"),
         ("hoard = [bytearray(2**20) for _ in range(4096)]", "log has the reason"),
         ("raise KeyError('unforeseen')", "log has the reason"),
+        ("open('full', 'wb').truncate(2**30)", "log has the reason"),
         ('print(\'{"document": {"text": 1}}\')', "no sensible answer"),
         ("print('not JSON')", "no sensible answer"),
         ("print('{}')", "no answer"),
@@ -194,9 +194,8 @@ async def test_progress_passes_through() -> None:
     async def listen(done: float, total: float | None, message: str | None) -> None:
         heard.append((done, total, message))
 
-    with tempfile.TemporaryFile() as file:
+    with tempfile.TemporaryFile(buffering=0) as file:
         file.write(paper(*["A page with enough words on it."] * 45))
-        file.flush()
         await Sandbox().read(file, "paper.pdf", Options(), listen)
 
     assert heard == [(n, 45, f"page {n} of 45") for n in (20, 40, 45)]

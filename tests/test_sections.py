@@ -60,6 +60,10 @@ def expected_paths(markdown: str) -> list[str]:
     return said
 
 
+def expected_refs(markdown: str) -> set[str]:
+    return {path.rpartition(" > ")[2] for path in expected_paths(markdown)}
+
+
 # The policies of the draft of December 2025, counted in the document by eye: code, how many.
 DRAFT = {
     "PM": 17,
@@ -84,6 +88,16 @@ DRAFT = {
 }
 
 
+def draft_refs() -> set[str]:
+    return {
+        *(f"Chapter {number}" for number in range(1, 21)),
+        *(f"Policy {code}{n}" for code, most in DRAFT.items() for n in range(1, most + 1)),
+        *(f"Annex {letter}" for letter in "ABCDEF"),
+        *(f"Para {number}" for number in range(1, 18)),
+        *(f"Table {number}" for number in (1, 2, 3)),
+    }
+
+
 @pytest.mark.data
 @requirement("ingest:sections:draft")
 def test_every_chapter_and_policy_of_the_draft_framework_is_found(shared_data: Path) -> None:
@@ -91,14 +105,7 @@ def test_every_chapter_and_policy_of_the_draft_framework_is_found(shared_data: P
 
     found = Counter(refs(document))
 
-    chapters = [f"Chapter {number}" for number in range(1, 21)]
-    policies = [
-        f"Policy {code}{number}" for code, most in DRAFT.items() for number in range(1, most + 1)
-    ]
-    annexes = [f"Annex {letter}" for letter in "ABCDEF"]
-    paragraphs = [f"Para {number}" for number in range(1, 18)]
-    tables = [f"Table {number}" for number in (1, 2, 3)]
-    assert found.keys() == {*chapters, *policies, *annexes, *paragraphs, *tables}
+    assert found.keys() == draft_refs()
     assert [ref for ref, times in found.items() if times > 1] == ["Annex F"]  # after its tables
 
 
@@ -158,6 +165,15 @@ PROSE = (
 )
 
 
+def guidance_refs() -> set[str]:
+    return {
+        *(f"Chapter {number}" for number in range(1, 6)),
+        *(f"Para {chapter}.1.{number}" for chapter in range(1, 6) for number in (1, 2)),
+        *("Section 5.1", "Section 5.2", "Para 5.2.1", "Para 5.2.2", "Para 5.2.3"),
+        *("Table 5-2", "Annex A"),
+    }
+
+
 @pytest.fixture(scope="module")
 def guide() -> Document:
     return read_policy(guidance())
@@ -187,6 +203,7 @@ def test_a_cross_reference_starts_no_section_even_at_the_start_of_a_line(guide: 
     invented = {"Chapter 9", "Policy TR4", "Figure 4.1", "Para 5.5", "Section 5.5"}
 
     assert not invented & set(refs(guide))
+    assert set(refs(guide)) == guidance_refs()
     assert refs(guide).count("Table 5-2") == 1
 
 
@@ -244,6 +261,34 @@ def test_paragraphs_go_on_after_a_policy_between_them() -> None:
         "Chapter 1 > Para 5",
         "Chapter 1 > Policy Bicester 12",
     ]
+
+
+@requirement("ingest:sections:mentions")
+def test_headings_in_capitals_are_what_they_say() -> None:
+    made = Paper()
+    for heading in ("PART 1: SCOPE", "POLICY H 4: HOMES", "TABLE 3: COSTS", "ANNEX 2: TERMS"):
+        made.write(heading, bold=True)
+        made.write(PROSE)
+
+    assert refs(read_policy(made.done())) == [
+        *("Part 1", "Policy H 4", "Table 3"),
+        *("Policy H 4", "Annex 2"),  # the text after the table, and the annex
+    ]
+
+
+@requirement("ingest:sections:mentions")
+def test_a_schedule_of_policies_at_the_end_does_not_take_their_place() -> None:
+    made = Paper()
+    for number in (1, 2, 3):
+        made.write(f"Policy H{number}: Homes", bold=True)
+        made.write(PROSE * 3)
+    made.write("Annex A: Schedule", size=16, bold=True)
+    for number in (1, 2, 3):
+        made.write(f"Policy H{number}: Homes", bold=True)
+
+    document = read_policy(made.done())
+
+    assert refs(document) == ["Policy H1", "Policy H2", "Policy H3", "Annex A"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,14 @@
 KnowledgeError                 code                  http
 ├── InvalidArguments           invalid_arguments     422   an argument does not fit its question
 ├── TextUnreadable             text_unreadable       503   the text base's file cannot be served
+├── GuidanceError              (its children's)            what the guidance base may be told
+│   ├── UpstreamRateLimited      upstream_rate_limited    429
+│   ├── NotFoundOrRedirected     not_found_or_redirected  404
+│   ├── StaleCacheServed         stale_cache_served       200   a warning, never raised
+│   ├── ContentOutOfScope        content_out_of_scope     403
+│   ├── UpstreamParameterError   upstream_parameter_error 422
+│   ├── UpstreamUnavailable      upstream_unavailable     503
+│   └── InvalidPath              invalid_path             422
 ├── ModelUnavailable           model_unavailable     503   the embedding model is missing or broken
 ├── EmbeddingMismatch          embedding_mismatch    409   vectors made by another model are here
 ├── StoreUnusable              store_unusable        503   the chunk store cannot be read or written
@@ -12,14 +20,6 @@ KnowledgeError                 code                  http
 ├── ExtractionFailed           extraction_failed     422   a file cannot be parsed within limits
 ├── NoContent                  no_content            422   a file was read and holds no text
 ├── NoChunks                   no_chunks             422   there is text, but nothing to search in
-├── GuidanceError              (its children's)            what the guidance base may be told
-│   ├── UpstreamRateLimited      upstream_rate_limited    429
-│   ├── NotFoundOrRedirected     not_found_or_redirected  404
-│   ├── StaleCacheServed         stale_cache_served       200   a warning, never raised
-│   ├── ContentOutOfScope        content_out_of_scope     403
-│   ├── UpstreamParameterError   upstream_parameter_error 422
-│   ├── UpstreamUnavailable      upstream_unavailable     503
-│   └── InvalidPath              invalid_path             422
 ├── Unauthorized               unauthorized          401   no key, a wrong key, a wrong scheme
 ├── Misdirected                misdirected           421   a Host this server does not answer to
 ├── ForbiddenOrigin            forbidden_origin      403   a web page we do not know is calling
@@ -123,69 +123,6 @@ class TextUnreadable(KnowledgeError):
     http_status = 503
 
 
-class ModelUnavailable(KnowledgeError):
-    """The embedding model is not installed or cannot be used; lexical search works without it."""
-
-    code = "model_unavailable"
-    http_status = 503
-
-
-class EmbeddingMismatch(KnowledgeError):
-    """The stored vectors were made by another model or precision than the one that runs."""
-
-    code = "embedding_mismatch"
-    http_status = 409
-
-
-class StoreUnusable(KnowledgeError):
-    """The chunk store cannot be read or written; the message says what it met."""
-
-    code = "store_unusable"
-    http_status = 503
-
-
-class SearchTimeout(KnowledgeError):
-    """A search took longer than it may; fewer or rarer words, or a filter, make it shorter."""
-
-    code = "search_timeout"
-    http_status = 503
-
-
-class FileNotFound(KnowledgeError):
-    """There is no such file, it is not a regular one, or it lies outside the allowed folders."""
-
-    code = "file_not_found"
-    http_status = 404
-
-
-class UnsupportedFileType(KnowledgeError):
-    """The file is neither a PDF nor a PNG, JPEG, TIFF or BMP image."""
-
-    code = "unsupported_file_type"
-    http_status = 415
-
-
-class ExtractionFailed(KnowledgeError):
-    """The file is damaged, encrypted or too large, or reading it went over a limit."""
-
-    code = "extraction_failed"
-    http_status = 422
-
-
-class NoContent(KnowledgeError):
-    """The file was read, and no text was found in it."""
-
-    code = "no_content"
-    http_status = 422
-
-
-class NoChunks(KnowledgeError):
-    """There is text, but no chunk of it could be made or found."""
-
-    code = "no_chunks"
-    http_status = 422
-
-
 class GuidanceError(KnowledgeError):
     """What the guidance base's taxonomy lists: its children, by their docstrings' first lines."""
 
@@ -248,6 +185,69 @@ class InvalidPath(GuidanceError):
     """The path is not a plain GOV.UK path such as /guidance/charity-annual-return"""
 
     code = "invalid_path"
+    http_status = 422
+
+
+class ModelUnavailable(KnowledgeError):
+    """The embedding model is not installed or cannot be used; lexical search works without it."""
+
+    code = "model_unavailable"
+    http_status = 503
+
+
+class EmbeddingMismatch(KnowledgeError):
+    """The stored vectors were made by another model or precision than the one that runs."""
+
+    code = "embedding_mismatch"
+    http_status = 409
+
+
+class StoreUnusable(KnowledgeError):
+    """The chunk store cannot be read or written; the message says what it met."""
+
+    code = "store_unusable"
+    http_status = 503
+
+
+class SearchTimeout(KnowledgeError):
+    """A search took longer than it may; fewer or rarer words, or a filter, make it shorter."""
+
+    code = "search_timeout"
+    http_status = 503
+
+
+class FileNotFound(KnowledgeError):
+    """There is no such file, it is not a regular one, or it lies outside the allowed folders."""
+
+    code = "file_not_found"
+    http_status = 404
+
+
+class UnsupportedFileType(KnowledgeError):
+    """The file is neither a PDF nor a PNG, JPEG, TIFF or BMP image."""
+
+    code = "unsupported_file_type"
+    http_status = 415
+
+
+class ExtractionFailed(KnowledgeError):
+    """The file is damaged, encrypted or too large, or reading it went over a limit."""
+
+    code = "extraction_failed"
+    http_status = 422
+
+
+class NoContent(KnowledgeError):
+    """The file was read, and no text was found in it."""
+
+    code = "no_content"
+    http_status = 422
+
+
+class NoChunks(KnowledgeError):
+    """There is text, but no chunk of it could be made or found."""
+
+    code = "no_chunks"
     http_status = 422
 
 

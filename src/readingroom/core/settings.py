@@ -144,6 +144,53 @@ class Settings(BaseModel):
         "What the text base says it holds.",
         max_length=500,
     )
+    redis_url: SecretStr | None = _setting(
+        None,
+        "REDIS_URL",
+        "A Redis or Valkey server that several processes share; by default each has its own state.",
+    )
+    govuk_base_url: str = _setting(
+        "https://www.gov.uk",
+        "GOVUK_BASE_URL",
+        "Where the guidance base asks; the one host it ever calls.",
+        pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$",
+    )
+    govuk_timeout_seconds: float = _setting(
+        10.0,
+        "GOVUK_TIMEOUT_SECONDS",
+        "How long the guidance base waits for GOV.UK in one call, retries included.",
+        gt=0,
+        le=120,
+        allow_inf_nan=False,
+    )
+    cache_ttl_search_seconds: float = _setting(
+        30.0,
+        "CACHE_TTL_SEARCH_SECONDS",
+        "How long a search of the guidance base is fresh; GOV.UK's max-age can shorten it.",
+        ge=0,
+        le=86_400,
+    )
+    cache_ttl_content_seconds: float = _setting(
+        60.0,
+        "CACHE_TTL_CONTENT_SECONDS",
+        "How long a page of the guidance base is fresh; GOV.UK's max-age can shorten it.",
+        ge=0,
+        le=86_400,
+    )
+    cache_stale_seconds: float = _setting(
+        86_400.0,
+        "CACHE_STALE_SECONDS",
+        "How long past its time a page may still be served while GOV.UK fails; 0 means never.",
+        ge=0,
+        le=30 * 86_400,
+    )
+    rate_limit_per_second: int = _setting(
+        10,
+        "RATE_LIMIT_PER_SECOND",
+        "Guidance calls a second for one client, and requests a second to GOV.UK.",
+        ge=1,
+        le=1000,
+    )
     embedding_model_dir: Path | None = _setting(
         None,
         "EMBEDDING_MODEL_DIR",
@@ -207,53 +254,6 @@ class Settings(BaseModel):
         "`probe` reads two pages of a document of pictures by OCR before it is skipped; "
         "`ratio` skips it by the average image ratio of all its pages alone.",
     )
-    redis_url: SecretStr | None = _setting(
-        None,
-        "REDIS_URL",
-        "A Redis or Valkey server that several processes share; by default each has its own state.",
-    )
-    govuk_base_url: str = _setting(
-        "https://www.gov.uk",
-        "GOVUK_BASE_URL",
-        "Where the guidance base asks; the one host it ever calls.",
-        pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$",
-    )
-    govuk_timeout_seconds: float = _setting(
-        10.0,
-        "GOVUK_TIMEOUT_SECONDS",
-        "How long the guidance base waits for GOV.UK in one call, retries included.",
-        gt=0,
-        le=120,
-        allow_inf_nan=False,
-    )
-    cache_ttl_search_seconds: float = _setting(
-        30.0,
-        "CACHE_TTL_SEARCH_SECONDS",
-        "How long a search of the guidance base is fresh; GOV.UK's max-age can shorten it.",
-        ge=0,
-        le=86_400,
-    )
-    cache_ttl_content_seconds: float = _setting(
-        60.0,
-        "CACHE_TTL_CONTENT_SECONDS",
-        "How long a page of the guidance base is fresh; GOV.UK's max-age can shorten it.",
-        ge=0,
-        le=86_400,
-    )
-    cache_stale_seconds: float = _setting(
-        86_400.0,
-        "CACHE_STALE_SECONDS",
-        "How long past its time a page may still be served while GOV.UK fails; 0 means never.",
-        ge=0,
-        le=30 * 86_400,
-    )
-    rate_limit_per_second: int = _setting(
-        10,
-        "RATE_LIMIT_PER_SECOND",
-        "Guidance calls a second for one client, and requests a second to GOV.UK.",
-        ge=1,
-        le=1000,
-    )
 
 
 def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
@@ -269,17 +269,17 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
         raise InvalidSetting(_told(error, written, given)) from error
 
 
-def bare_environment(**more: str) -> dict[str, str]:
-    """The environment of a process that handles untrusted bytes."""
-    return {name: os.environ[name] for name in _BARE if name in os.environ} | more
-
-
 def _data_directory(chosen: str | Path | None) -> Path:
     path = Path(chosen or platformdirs.user_data_path("readingroom", appauthor=False))
     try:
         return path.expanduser().absolute()
     except (OSError, RuntimeError) as error:
         raise InvalidSetting(f"{path} cannot be the data directory: {error}") from error
+
+
+def bare_environment(**more: str) -> dict[str, str]:
+    """The environment of a process that handles untrusted bytes."""
+    return {name: os.environ[name] for name in _BARE if name in os.environ} | more
 
 
 def variable(field: FieldInfo) -> str:

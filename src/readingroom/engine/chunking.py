@@ -5,9 +5,9 @@ the contracts name; there a chunk is a string that has lost its place, here it i
 """
 
 from bisect import bisect_left, bisect_right
-from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 SIZE = 800
 OVERLAP = 200
@@ -15,8 +15,7 @@ OVERLAP = 200
 SEPARATORS = ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
+class Span(NamedTuple):
     """A stretch of a text: `text[start:end]`."""
 
     start: int
@@ -38,9 +37,9 @@ def split(text: str, size: int = SIZE, overlap: int = OVERLAP) -> list[Span]:
     """
     if not 0 <= overlap < size:
         raise ValueError(f"the overlap ({overlap}) must be at least 0 and below the size ({size})")
-    chunks = _Splitter(text, size, overlap).chunks(Span(0, len(text)), level=0)
-    stripped = (_strip(text, span) for span in chunks)
-    return [span for span in stripped if span.length]
+    splitter = _Splitter(text, size, overlap)
+    splitter.cut(0, len(text), level=0)
+    return splitter.spans
 
 
 def pages_of(span: Span, page_starts: Sequence[int]) -> list[int]:
@@ -58,70 +57,75 @@ def pages_of(span: Span, page_starts: Sequence[int]) -> list[int]:
 
 
 class _Splitter:
+    """Works on offsets alone: a stretch of pieces is the list of the places where they meet."""
+
     def __init__(self, text: str, size: int, overlap: int) -> None:
-        self.text = text
-        self.size = size
-        self.overlap = overlap
+        self.spans: list[Span] = []
+        self._text = text
+        self._size = size
+        self._overlap = overlap
 
-    def chunks(self, whole: Span, level: int) -> Iterator[Span]:
+    def cut(self, start: int, end: int, level: int) -> None:
         """Small pieces are merged up to the size; one that is too large is cut more finely."""
-        level = self._first_separator(whole, level)
+        level = self._first_separator(start, end, level)
         if level == len(SEPARATORS):
-            yield from self._windows(whole)
+            self._windows(start, end)
             return
-        small: list[Span] = []
-        for piece in self._pieces(whole, SEPARATORS[level]):
-            if piece.length < self.size:
-                small.append(piece)
+        edges = self._edges(start, end, SEPARATORS[level])
+        small = [start]
+        for left, right in pairwise(edges):
+            if right - left < self._size:
+                small.append(right)
                 continue
-            yield from self._merge(small)
-            small = []
-            yield from self.chunks(piece, level + 1)
-        yield from self._merge(small)
+            self._merge(small)
+            self.cut(left, right, level + 1)
+            small = [right]
+        self._merge(small)
 
-    def _first_separator(self, whole: Span, level: int) -> int:
+    def _first_separator(self, start: int, end: int, level: int) -> int:
         while level < len(SEPARATORS):
-            if self.text.find(SEPARATORS[level], whole.start, whole.end) >= 0:
+            if self._text.find(SEPARATORS[level], start, end) >= 0:
                 break
             level += 1
         return level
 
-    def _pieces(self, whole: Span, separator: str) -> Iterator[Span]:
-        start = whole.start
-        while (found := self.text.find(separator, start, whole.end)) >= 0:
-            end = found + len(separator)
-            yield Span(start, end)
-            start = end
-        if start < whole.end:
-            yield Span(start, whole.end)
+    def _edges(self, start: int, end: int, separator: str) -> list[int]:
+        """Where the pieces begin and end, each with its separator."""
+        width = len(separator)
+        lengths = [len(part) + width for part in self._text[start:end].split(separator)]
+        edges = [*accumulate(lengths, initial=start)]
+        edges[-1] -= width  # the last piece has no separator, and may be nothing but it
+        return edges if edges[-1] > edges[-2] else edges[:-1]
 
-    def _merge(self, pieces: list[Span]) -> Iterator[Span]:
+    def _merge(self, edges: Sequence[int]) -> None:
         """Join neighbours while they fit; the next chunk begins with what the overlap allows."""
-        kept: deque[Span] = deque()
-        for piece in pieces:
-            if kept and piece.end - kept[0].start > self.size:
-                yield Span(kept[0].start, kept[-1].end)
-                while kept and not self._may_begin(kept[0], piece):
-                    kept.popleft()
-            kept.append(piece)
-        if kept:
-            yield Span(kept[0].start, kept[-1].end)
+        if len(edges) < 2:
+            return
+        size, overlap = self._size, self._overlap
+        first, limit = 0, edges[0] + size
+        for last in range(1, len(edges)):
+            end = edges[last]
+            if end <= limit or first == last - 1:
+                continue
+            start = edges[last - 1]
+            self._add(edges[first], start)
+            begins = max(start - overlap, end - size)
+            while first < last - 1 and edges[first] < begins:
+                first += 1
+            limit = edges[first] + size
+        self._add(edges[first], edges[-1])
 
-    def _may_begin(self, first: Span, added: Span) -> bool:
-        shared = added.start - first.start
-        return shared <= self.overlap and shared + added.length <= self.size
-
-    def _windows(self, whole: Span) -> Iterator[Span]:
+    def _windows(self, start: int, end: int) -> None:
         """A run without any separator: what merging single characters would come to."""
-        start = whole.start
-        while whole.end - start > self.size:
-            yield Span(start, start + self.size)
-            start += self.size - self.overlap
-        if start < whole.end:
-            yield Span(start, whole.end)
+        while end - start > self._size:
+            self._add(start, start + self._size)
+            start += self._size - self._overlap
+        if start < end:
+            self._add(start, end)
 
-
-def _strip(text: str, span: Span) -> Span:
-    said = span.of(text)
-    start = span.start + len(said) - len(said.lstrip())
-    return Span(start, max(start, span.start + len(said.rstrip())))
+    def _add(self, start: int, end: int) -> None:
+        """A chunk, without the white space at its ends; white space alone is none."""
+        said = self._text[start:end].rstrip()
+        begins = start + len(said) - len(said.lstrip())
+        if said:
+            self.spans.append(Span(begins, start + len(said)))

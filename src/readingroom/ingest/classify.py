@@ -198,10 +198,6 @@ _RENDERING = re.compile(
 _DRAWN = {"site_plan", "floor_plan", "elevation"}
 
 _TYPES = tuple((name, re.compile(rf"\b(?:{'|'.join(patterns)})\b")) for name, patterns in _NAMES)
-_SAID = {
-    name: tuple(re.compile(rf"\b{re.escape(saying)}(?!\w)") for saying in sayings)
-    for name, sayings in _SAYINGS.items()
-}
 
 
 def classify(name: str, text: str) -> Classification:
@@ -235,8 +231,8 @@ def _words(name: str) -> str:
 def _by_content(text: str) -> str | None:
     opening = " ".join(text[:_LOOKED_AT].lower().split())
     scores = {
-        name: sum(1 for saying in sayings if saying.search(opening))
-        for name, sayings in _SAID.items()
+        name: sum(1 for saying in sayings if re.search(rf"\b{re.escape(saying)}(?!\w)", opening))
+        for name, sayings in _SAYINGS.items()
     }
     best = max(scores, key=lambda name: scores[name])
     runner_up = max(score for name, score in scores.items() if name != best)

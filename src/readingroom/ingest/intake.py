@@ -8,13 +8,17 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
-from typing import IO
+from typing import Literal
+
+import anyio.to_thread
 
 from readingroom.core.errors import ExtractionFailed, FileNotFound
+from readingroom.core.settings import Settings
 
 _BLOCK = 1 << 20
 
@@ -32,7 +36,7 @@ class Intake:
     name: str
     size_bytes: int
     sha256: str
-    file: IO[bytes]
+    file: FileIO
 
     def head(self, count: int) -> bytes:
         """The first bytes."""
@@ -77,10 +81,30 @@ class Roots:
         raise FileNotFound(f"{path!r} is outside {self.setting}")
 
 
+def roots_of(base: Literal["documents", "policy"], settings: Settings) -> Roots:
+    """The folders a base may take files from: those that are set, else its inbox and uploads."""
+    setting, chosen = {
+        "documents": ("DOCUMENT_ROOTS", settings.document_roots),
+        "policy": ("POLICY_ROOTS", settings.policy_roots),
+    }[base]
+    own = settings.data / base
+    folders = (own / "inbox", own / "uploads") if chosen is None else chosen
+    return Roots(setting, folders, settings.max_document_bytes)
+
+
 @contextmanager
 def take(data: bytes, name: str, largest: int) -> Iterator[Intake]:
     """Bytes that were handed over, as if they had come from a file of that name."""
     with _copied([data], Path(name).name, largest) as intake:
+        yield intake
+
+
+@asynccontextmanager
+async def in_thread(taking: AbstractContextManager[Intake]) -> AsyncIterator[Intake]:
+    """What `Roots.open` or `take` gives, while the event loop goes on: a large file takes time."""
+    intake = await anyio.to_thread.run_sync(taking.__enter__)
+    with ExitStack() as stack:
+        stack.push(taking)
         yield intake
 
 
@@ -108,7 +132,8 @@ def _blocks(descriptor: int) -> Iterator[bytes]:
 def _copied(blocks: Iterable[bytes], name: str, largest: int) -> Iterator[Intake]:
     digest = hashlib.sha256()
     size = 0
-    with tempfile.TemporaryFile() as copy:
+    # Without a buffer, which would lose its place when another process reads the same descriptor.
+    with tempfile.TemporaryFile(buffering=0) as copy:
         for block in blocks:
             size += len(block)
             if size > largest:
@@ -117,6 +142,7 @@ def _copied(blocks: Iterable[bytes], name: str, largest: int) -> Iterator[Intake
                     largest_bytes=largest,
                 )
             digest.update(block)
-            copy.write(block)
-        copy.flush()
+            left = memoryview(block)
+            while left:
+                left = left[copy.write(left) :]
         yield Intake(name, size, digest.hexdigest(), copy)

@@ -11,20 +11,17 @@ import pytesseract
 from PIL import Image, ImageOps
 
 from readingroom.ingest.document import Refusal
-from readingroom.ingest.sheet import DPI, Line, normal
+from readingroom.ingest.sheet import DPI, Line, PageUnreadable, normal
 
 _SURE = 70.0
-
+"""Below this confidence a page may lie on its side; finding out takes as long as reading it."""
 _MOST_PIXELS_IN_A_FILE = 160_000_000
-_SECONDS_A_PAGE = 80
+_SECONDS_A_TRY = 90
+"""There are three to a page at most, which together stay below the sandbox's patience."""
 _POINTS = 72 / DPI
 """Of one pixel; a page scaled down says so nowhere, and only proportions matter."""
 _WORD = 5
 """The level of words in tesseract's table."""
-
-
-class OcrFailed(Exception):
-    """A page could not be read, and why; told in the page's note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +92,9 @@ def opened(data: bytes, most_frames: int) -> Iterator[ImageFile]:
 def _told_as_refusal() -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, SyntaxError, EOFError, KeyError) as error:
+    except (Refusal, MemoryError):
+        raise
+    except Exception as error:  # Pillow's readers raise whatever they stumble over
         raise Refusal("extraction_failed", "The image is damaged and cannot be read") from error
 
 
@@ -127,13 +126,13 @@ def _words_in(picture: Image.Image) -> Reading:
         found = pytesseract.image_to_data(
             picture,
             config=f"--psm 3 --dpi {DPI}",
-            timeout=_SECONDS_A_PAGE,
+            timeout=_SECONDS_A_TRY,
             output_type=pytesseract.Output.DICT,
         )
     except pytesseract.TesseractNotFoundError as error:
-        raise OcrFailed("tesseract is not installed") from error
+        raise PageUnreadable("tesseract is not installed") from error
     except (pytesseract.TesseractError, RuntimeError, OSError) as error:
-        raise OcrFailed("tesseract could not read it") from error
+        raise PageUnreadable("tesseract could not read it") from error
     return _reading(found, picture.height)
 
 
@@ -143,7 +142,7 @@ def _turn(picture: Image.Image) -> int:
         found = pytesseract.image_to_osd(
             picture,
             config=f"--dpi {DPI}",
-            timeout=_SECONDS_A_PAGE,
+            timeout=_SECONDS_A_TRY,
             output_type=pytesseract.Output.DICT,
         )
     except (pytesseract.TesseractError, RuntimeError, OSError):

@@ -15,16 +15,12 @@ import pypdfium2.raw as pdfium
 
 from readingroom.ingest.document import Refusal
 from readingroom.ingest.images import image_ratio
-from readingroom.ingest.sheet import BROKEN_WORD, DPI, Line, Sheet, normal
+from readingroom.ingest.sheet import BROKEN_WORD, DPI, Line, PageUnreadable, Sheet, normal
 
 if TYPE_CHECKING:  # slow to import, and most PDFs never need a picture
     from PIL.Image import Image
 
 _BOLD = re.compile("bold|black|heavy|semib|demi", re.IGNORECASE)
-
-# PDFium's sign for a word it has joined across the end of a line; which of the two depends on
-# whether the hyphen was in the file or was added.
-_JOINED = str.maketrans({"\x02": BROKEN_WORD, "\ufffe": BROKEN_WORD})
 
 
 @contextmanager
@@ -59,22 +55,24 @@ def read_sheet(document: pypdfium2.PdfDocument, index: int) -> Sheet:
     number = index + 1
     label = normal(document.get_page_label(index)).strip() or str(number)
     try:
-        page = document[index]
+        with closing(document[index]) as page:
+            height = page.get_height()
+            return Sheet(number, label, height, _lines(page), image_ratio=image_ratio(page))
     except pypdfium2.PdfiumError:
         return Sheet(number, label, 0.0, note="The page is damaged and cannot be read")
-    with closing(page):
-        height = page.get_height()
-        return Sheet(number, label, height, _lines(page), image_ratio=image_ratio(page))
 
 
 def render(document: pypdfium2.PdfDocument, index: int, most_pixels: int) -> "Image":
     """A page as a grey picture at 300 DPI, or at less where that would be too large."""
-    with closing(document[index]) as page:
-        width, height = page.get_size()
-        wanted = width * height * (DPI / 72) ** 2
-        scale = DPI / 72 * min(1.0, (most_pixels / max(wanted, 1)) ** 0.5)
-        picture: Image = page.render(scale=scale, grayscale=True).to_pil()
-        return picture
+    try:
+        with closing(document[index]) as page:
+            width, height = page.get_size()
+            wanted = width * height * (DPI / 72) ** 2
+            scale = DPI / 72 * min(1.0, (most_pixels / max(wanted, 1)) ** 0.5)
+            picture: Image = page.render(scale=scale, grayscale=True).to_pil()
+            return picture
+    except pypdfium2.PdfiumError as error:
+        raise PageUnreadable("it cannot be rendered") from error
 
 
 def _lines(page: pypdfium2.PdfPage) -> list[Line]:
@@ -100,7 +98,8 @@ def _lines(page: pypdfium2.PdfPage) -> list[Line]:
 
 def _line(raw: str, start: int, glyphs: "_Glyphs") -> Line | None:
     stripped = raw.strip()
-    text = normal(stripped.translate(_JOINED)).strip()
+    # PDFium joins words across line ends and leaves one of two signs where the hyphen was.
+    text = normal(stripped.replace("\ufffe", BROKEN_WORD)).strip()
     if not text:
         return None
     first = start + raw.index(stripped[0])

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import anyio.to_thread
 
+from readingroom.core.settings import Settings
 from readingroom.ingest.document import Document, Options, Refusal, Skipped
 from readingroom.ingest.formats import HEAD, check_name, sniff
 from readingroom.ingest.intake import Intake
-from readingroom.ingest.sandbox import Report, Sandbox, refused
+from readingroom.ingest.sandbox import Limits, Report, Sandbox, refused
 
 POOR = 70.0
 """A page whose words OCR is less sure of than this, in per cent, is worth a warning."""
@@ -37,6 +38,16 @@ class Pipeline:
         if isinstance(found, Document):
             _warn(found, intake)
         return found
+
+
+def pipeline_of(settings: Settings) -> Pipeline:
+    """A pipeline as the operator wants it; one serves the whole process, for it holds the seats."""
+    options = Options(
+        enable_ocr=settings.enable_ocr,
+        image_ratio_threshold=settings.image_ratio_threshold,
+        image_skip=settings.image_skip,
+    )
+    return Pipeline(Sandbox(Limits(wall_seconds=settings.ingest_seconds)), options)
 
 
 def _warn(document: Document, intake: Intake) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from readingroom.engine.chunking import Span, pages_of, split
-from readingroom.ingest import classify, layout, sections
+from readingroom.ingest import classify, layout
 from readingroom.ingest.document import (
     Chunk,
     Document,
@@ -19,7 +19,7 @@ from readingroom.ingest.document import (
     Skipped,
 )
 from readingroom.ingest.formats import HEAD, sniff
-from readingroom.ingest.sheet import Sheet
+from readingroom.ingest.sheet import PageUnreadable, Sheet
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -47,7 +47,7 @@ def assemble(sheets: Sequence[Sheet], name: str, options: Options) -> Document:
     flow = layout.flow(sheets)
     if not flow.text.strip():
         raise Refusal("no_content", _why_nothing(sheets))
-    found = sections.find(flow) if options.find_sections else ()
+    found = _sections(flow) if options.find_sections else ()
     chunks = tuple(_chunks(flow, found))
     if not chunks:
         raise Refusal("no_chunks", "There is text, but no chunk could be made of it")
@@ -65,8 +65,14 @@ def assemble(sheets: Sequence[Sheet], name: str, options: Options) -> Document:
     )
 
 
-# The modules that bring PDFium, Pillow and pytesseract are imported where they are needed: every
-# document has a process of its own, and each would pay for what it does not use.
+# What only some documents need is imported where it is needed: every document has a process of its
+# own, and each would pay for PDFium, Pillow, pytesseract and the patterns of sections.
+
+
+def _sections(flow: layout.Flow) -> tuple[Section, ...]:
+    from readingroom.ingest import sections
+
+    return sections.find(flow)
 
 
 def _read_pdf(data: bytes, name: str, options: Options, report: Report) -> list[Sheet] | Skipped:
@@ -83,11 +89,12 @@ def _read_pdf(data: bytes, name: str, options: Options, report: Report) -> list[
         def picture(sheet: Sheet) -> Image:
             return pdf.render(document, sheet.number - 1, options.most_pixels)
 
-        scans = _Scans([sheet for sheet in sheets if sheet.is_blank], picture, name, options)
+        blank = [sheet for sheet in sheets if sheet.is_blank]
+        scans = _Scans(blank, picture, name, options, report, after=count)
         ratio = _skip_ratio(sheets, options)
         if ratio > options.image_ratio_threshold and scans.are_pictures(options.image_skip):
             return Skipped(ratio, count)
-        scans.read_all(report, after=count)
+        scans.read_all()
         return sheets
 
 
@@ -99,10 +106,10 @@ def _read_image(data: bytes, name: str, options: Options, report: Report) -> lis
             Sheet(number, str(number), height=0.0, image_ratio=1.0)
             for number in range(1, image.count + 1)
         ]
-        scans = _Scans(sheets, lambda sheet: image.frame(sheet.number - 1), name, options)
+        scans = _Scans(sheets, lambda sheet: image.frame(sheet.number - 1), name, options, report)
         if scans.is_rendering:
             return Skipped(1.0, image.count)
-        scans.read_all(report)
+        scans.read_all()
         return sheets
 
 
@@ -122,11 +129,16 @@ class _Scans:
         picture_of: Callable[[Sheet], Image],
         name: str,
         options: Options,
+        report: Report,
+        after: int = 0,
     ) -> None:
         self.is_rendering = classify.is_rendering(name)
         self._sheets = sheets
         self._picture_of = picture_of
         self._options = options
+        self._report = report
+        self._after = after
+        """Steps that were reported before the first page here."""
         self._words: dict[int, int | None] = {}
 
     def are_pictures(self, rule: ImageSkip) -> bool:
@@ -137,16 +149,17 @@ class _Scans:
         # None: nobody could look, so nobody can say that there is nothing.
         return None not in probed and sum(filter(None, probed)) < PROBE_WORDS
 
-    def read_all(self, report: Report, after: int = 0) -> None:
+    def read_all(self) -> None:
         """Fill every sheet that has words in its picture."""
-        count = len(self._sheets)
-        for done, sheet in enumerate(self._sheets, 1):
+        for sheet in self._sheets:
             self._read(sheet)
-            report(after + done, after + count, f"OCR of page {sheet.number}, {done} of {count}")
 
     def _read(self, sheet: Sheet) -> int | None:
         if sheet.number not in self._words:
             self._words[sheet.number] = self._fill(sheet)
+            done, count = len(self._words), len(self._sheets)
+            message = f"OCR of page {sheet.number}, {done} of {count}"
+            self._report(self._after + done, self._after + count, message)
         return self._words[sheet.number]
 
     def _fill(self, sheet: Sheet) -> int | None:
@@ -160,7 +173,7 @@ class _Scans:
 
         try:
             reading = ocr.read(self._picture_of(sheet), self._options.most_pixels)
-        except ocr.OcrFailed as failure:
+        except PageUnreadable as failure:
             sheet.note = f"The page has no text layer, and {failure}"
             return None
         if reading.characters > sheet.characters:

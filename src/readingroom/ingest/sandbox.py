@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import IO, Literal, NoReturn
 
@@ -40,7 +41,7 @@ _REFUSALS: dict[RefusalCode, type[errors.KnowledgeError]] = {
 _TRACEBACK = 1
 """How Python exits after an exception; the C library, out of memory, exits in other ways."""
 _MOST_TOLD = 8_000
-"""Characters of an unforeseen failure that reach the log."""
+"""Bytes of an unforeseen failure that reach the log."""
 
 _log = logging.getLogger("readingroom.ingest")
 
@@ -52,7 +53,7 @@ class Limits:
     memory_bytes: int = 1536 * 2**20
     cpu_seconds: int = 900
     wall_seconds: float = 1800.0
-    silent_seconds: float = 120.0
+    silent_seconds: float = 300.0
     """Without a page finished. A hang is seen long before a thousand scans could be read."""
     answer_bytes: int = 256 * 2**20
 
@@ -84,7 +85,7 @@ class Sandbox:
         self._command = command
 
     async def read(
-        self, file: IO[bytes], name: str, options: Options, report: Report
+        self, file: FileIO, name: str, options: Options, report: Report
     ) -> Document | Skipped:
         """What the file holds, or an error that says why it cannot be told."""
         async with self._seats:
@@ -101,11 +102,11 @@ class Sandbox:
 
     @asynccontextmanager
     async def _started(
-        self, file: IO[bytes], name: str, options: Options, scratch: str
+        self, file: FileIO, name: str, options: Options, scratch: str
     ) -> AsyncIterator[Process]:
         limits = self._limits
         job = Job(name, options, os.getpid(), limits.memory_bytes, limits.cpu_seconds)
-        os.lseek(file.fileno(), 0, os.SEEK_SET)  # file.seek would move its buffer only
+        file.seek(0)
         with _errors(scratch, "wb") as stderr:
             process = await anyio.open_process(
                 [*self._command, job.to_json()],
@@ -149,9 +150,11 @@ class Sandbox:
     async def _explain(self, process: Process, scratch: str) -> NoReturn:
         """Say why the process ended without a word."""
         code = await process.wait()
-        if code in (-signal.SIGKILL, -signal.SIGXCPU):
-            seconds = self._limits.cpu_seconds
-            raise ExtractionFailed(f"Reading the file took more than {seconds} processor seconds")
+        if code < 0 and -code in (signal.SIGKILL, signal.SIGXCPU):
+            raise ExtractionFailed(
+                f"Reading the file took more than {self._limits.cpu_seconds} processor seconds, "
+                "or more memory than the system had"
+            )
         if code != _TRACEBACK:
             how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
             raise ExtractionFailed(
@@ -159,7 +162,8 @@ class Sandbox:
                 "it is damaged, or needs too much memory"
             )
         with _errors(scratch, "rb") as complaint:
-            written = complaint.read().decode("utf-8", "replace")[-_MOST_TOLD:]
+            complaint.seek(max(0, complaint.seek(0, os.SEEK_END) - _MOST_TOLD))
+            written = complaint.read().decode("utf-8", "replace")
         _log.error("a file could not be read, for a reason nobody foresaw:\n%s", written)
         raise ExtractionFailed("The file cannot be read; the server's log has the reason")
 

@@ -36,7 +36,7 @@ _NAMED = re.compile(
 )
 _ANNEX = re.compile(rf"(?P<word>(?i:annex|appendix))\s+(?P<number>[A-Z]|\d{{1,2}})(?!\w){_TITLE}")
 _EXHIBIT = re.compile(
-    r"(?P<word>Table|Figure|Box)\s+"
+    r"(?P<word>(?i:table|figure|box))\s+"
     rf"(?P<number>[A-Z]?\d{{1,2}}(?:[-.]\d{{1,3}})?[a-z]?)(?!\w){_TITLE}"
 )
 _POLICY = re.compile(
@@ -44,7 +44,10 @@ _POLICY = re.compile(
     r"(?P<number>[A-Z]{1,5}\s?\d{1,3}[A-Za-z]?|(?:[A-Z][a-z]+ ){1,3}\d{1,3}|\d{1,3}[A-Z]?)"
     rf"(?!\w){_TITLE}"
 )
-_CODE = re.compile(r"(?P<number>[A-Z]{1,5}\s?\d{1,3}[A-Za-z]?)\s*[:–—-]\s+(?P<title>[A-Z“‘].*)")
+_CODE = re.compile(
+    r"(?!(?:ANNEX|PART|TABLE|BOX|STEP|NOTE|PHASE|STAGE|ZONE)\b)"
+    r"(?P<number>[A-Z]{1,5}\s?\d{1,3}[A-Za-z]?)\s*[:–—-]\s+(?P<title>[A-Z“‘].*)"
+)
 _NUMBERED_TITLE = re.compile(r"(?P<number>\d{1,2})\.?\s*(?P<title>[A-Z][^.]{2,})")
 _DECIMAL = re.compile(
     r"(?P<number>(?:\d{1,2}|[A-Z])(?:\.\d{1,3}){1,3})\.?(?:\s*(?P<title>[^\d\s].*)|\s+\d.*)?"
@@ -120,7 +123,7 @@ class _Look:
         self.full_line = lengths[len(lengths) * 3 // 4] if lengths else 0
         self._contents = _contents(flow.lines)
 
-    def candidates(self, pattern: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
+    def fitting(self, pattern: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
         """Lines that the pattern fits, tables of contents left out."""
         for at, placed in enumerate(self.lines):
             if at in self._contents or _LEADERS.search(placed.line.text):
@@ -210,10 +213,10 @@ def _headings(page: _Look) -> Iterator[_Start]:
     yield from _matching(
         page, _POLICY, lambda m: ("policy", f"Policy {m['number']}", _LEVELS["policy"])
     )
-    for at, match in page.candidates(_EXHIBIT):
+    for at, match in page.fitting(_EXHIBIT):
         if page.begins_block(at) or page.stands_out(at):
             yield _start(at, "exhibit", _spelled(match), match)
-    for at, match in page.candidates(_CODE):
+    for at, match in page.fitting(_CODE):
         if page.stands_out(at) and page.is_heading(at):
             yield _start(at, "policy", f"Policy {match['number']}", match)
     yield from _numbered_chapters(page)
@@ -224,7 +227,7 @@ def _matching(
     pattern: re.Pattern[str],
     named: Callable[[re.Match[str]], tuple[Kind, str, int]],
 ) -> Iterator[_Start]:
-    for at, match in page.candidates(pattern):
+    for at, match in page.fitting(pattern):
         if page.is_heading(at):
             kind, ref, level = named(match)
             yield _Start(at, kind, ref, match["title"] or "", level)
@@ -233,7 +236,7 @@ def _matching(
 def _named(match: re.Match[str]) -> tuple[Kind, str, int]:
     word, number = match["word"].title(), match["number"]
     if word == "Section":
-        return "section", f"Section {number}", 1 + number.count(".")
+        return "section", f"Section {number}", _LEVELS["section"] + number.count(".")
     kind: Kind = "part" if word == "Part" else "chapter"
     return kind, f"{word} {number}", _LEVELS[kind]
 
@@ -250,7 +253,7 @@ def _numbered_chapters(page: _Look) -> Iterator[_Start]:
     """`5. Title` in large letters, where such titles count up: numbers at random do not."""
     found = [
         (at, match)
-        for at, match in page.candidates(_NUMBERED_TITLE)
+        for at, match in page.fitting(_NUMBERED_TITLE)
         if page.is_large(at) and page.is_heading(at)
     ]
     for index in rising([int(match["number"]) for _, match in found], most_gap=2):
@@ -259,8 +262,12 @@ def _numbered_chapters(page: _Look) -> Iterator[_Start]:
 
 
 def _without_repeats(headings: Sequence[_Start], count: int) -> list[_Start]:
-    """Of headings with one reference, the one with most below it: others are lists of them."""
-    ordered = sorted(headings, key=lambda start: start.at)
+    """One heading a line, and of those with one reference the one with most below it.
+
+    The others are lists of what there is: a schedule of policies, an index of tables.
+    """
+    by_line = {start.at: start for start in reversed(headings)}
+    ordered = sorted(by_line.values(), key=lambda start: start.at)
     ends = [*(start.at for start in ordered), count][1:]
     best: dict[str, tuple[int, _Start]] = {}
     for start, end in zip(ordered, ends, strict=True):
@@ -281,7 +288,7 @@ def _paragraphs(page: _Look, headings: Sequence[_Start]) -> list[_Start]:
 
 def _decimal(page: _Look) -> Iterator[_Start]:
     last: tuple[str | int, ...] = ()
-    for at, match in page.candidates(_DECIMAL):
+    for at, match in page.fitting(_DECIMAL):
         number, title = match["number"], match["title"] or ""
         if page.is_small(at) or _MEASURE.match(title):
             continue
@@ -292,7 +299,8 @@ def _decimal(page: _Look) -> Iterator[_Start]:
             continue
         last = key
         if title and page.stands_out(at) and page.is_heading(at) and not title.endswith("."):
-            yield _Start(at, "section", f"Section {number}", title, len(key))
+            level = _LEVELS["section"] + number.count(".")
+            yield _Start(at, "section", f"Section {number}", title, level)
         else:
             yield _Start(at, "para", f"Para {number}", "", _LEVELS["para"])
 
@@ -319,7 +327,7 @@ def _plain(page: _Look, headings: Sequence[_Start]) -> Iterator[_Start]:
     taken = {start.at for start in headings}
     found = [
         (at, int(match["number"]))
-        for at, match in page.candidates(_PLAIN)
+        for at, match in page.fitting(_PLAIN)
         if at not in taken and not page.is_small(at) and (page.begins_block(at) or page.hangs(at))
     ]
     found = [*_outside_own_numbering(found, headings)]

@@ -20,6 +20,10 @@ _KEPT_AS_IS = re.compile("[²³¹¼-¾⁰-\u209f⅐-⅟↉]")
 _NOISE = re.compile("[\x00\x01\x03-\x08\x0b\x0c\x0e-\x1f\x7f\xad\u200b\ufeff\ud800-\udfff]")
 
 
+class PageUnreadable(Exception):
+    """A page could not be read, and why; told in the page's note."""
+
+
 @dataclass(slots=True)
 class Line:
     """One line of a page; places are in points from the lower left of the page as displayed."""

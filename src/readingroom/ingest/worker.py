@@ -18,13 +18,16 @@ from readingroom.ingest.job import Job
 from readingroom.ingest.reading import read
 
 _LOOKS_A_SECOND = 2
+_LARGEST_FILE = 512 * 2**20
+"""Bytes that may be written into one file; a page for tesseract takes at most 40 million."""
 
 
 def main() -> None:
     """Read the file on standard input."""
     job = Job.from_json(sys.argv[1])
     confine(job.memory_bytes, job.cpu_seconds)
-    threading.Thread(target=end_with, args=(job.parent,), daemon=True).start()
+    if hasattr(os, "killpg"):  # not on Windows, where the server's end is not noticed
+        threading.Thread(target=end_with, args=(job.parent,), daemon=True).start()
     with _private_output() as output:
         _say(output, **_outcome(job, output))
 
@@ -43,6 +46,7 @@ def confine(memory_bytes: int, cpu_seconds: int) -> None:
         resource.RLIMIT_AS: memory_bytes,
         resource.RLIMIT_CPU: cpu_seconds,
         resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: _LARGEST_FILE,
     }
     for limit, value in wanted.items():
         _, hard = resource.getrlimit(limit)

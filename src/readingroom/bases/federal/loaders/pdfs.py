@@ -39,9 +39,8 @@ async def _read_all(files: Sequence[bytes]) -> list[str]:
 
 
 async def _read(sandbox: Sandbox, data: bytes) -> str:
-    with tempfile.TemporaryFile() as file:
+    with tempfile.TemporaryFile(buffering=0) as file:
         file.write(data)
-        file.flush()
         try:
             found = await sandbox.read(file, "statement.pdf", Options(enable_ocr=False), _silent)
         except KnowledgeError as error:
