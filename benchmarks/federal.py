@@ -68,6 +68,7 @@ def _searches(service: FederalService, size: Size, rounds: int) -> Table:
             times["narrow"].append(_timed(lambda a=narrow: get("/v1/search", a)))
     times = {name: series[3:] for name, series in times.items()}
     floor = [sum(pair) for pair in zip(times["fts"], times["scan"], strict=True)]
+    nearer = [sum(pair) for pair in zip(times["fts"], times["index"], strict=True)]
     rows = (
         ("bare FTS5: the 10 best passages", *_spread(times["fts"]), "", ""),
         ("bare scan: numpy, every vector", *_spread(times["scan"]), "", ""),
@@ -78,6 +79,12 @@ def _searches(service: FederalService, size: Size, rounds: int) -> Table:
             *_spread(times["rest"]),
             str(Ratio(times["rest"], floor)),
             Ratio(times["rest"], floor).against(1.5),
+        ),
+        (
+            "the same, beside bare FTS5 and the engine's index",
+            *_spread(nearer),
+            str(Ratio(times["rest"], nearer)),
+            "",
         ),
         (
             "the same with `congress=115` (one record in ten)",
