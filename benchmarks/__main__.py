@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks import (
     calls,
+    federal,
     guidance_cost,
     guidance_faults,
     guidance_slo,
@@ -30,6 +31,7 @@ def main() -> None:
     for measure in (
         *(_startup, _calls, _guidance_cost, _guidance_slo, _guidance_faults),
         *(_text, _isolation, _splitter, _ocr, _sections),
+        *(federal.searches, federal.lookups, federal.loads),
     ):
         table = measure(asked.quick)
         print(table, end="\n\n", flush=True)

@@ -43,7 +43,7 @@ class Vocabulary:
     """Twenty thousand words; the n-th is about n times rarer than the first."""
 
     def __init__(self, seed: int, words: int = 20_000) -> None:
-        chance = random.Random(seed)
+        chance = random.Random(1)  # whatever is drawn, it is drawn from the same words
         self.words = [
             "".join(chance.choices(_SYLLABLES, k=2 + n % 3)) + str(n) for n in range(words)
         ]
@@ -57,7 +57,7 @@ class Vocabulary:
 
     def question(self, words: int = 4) -> str:
         """Content words as a question has them: neither the commonest nor the rarest."""
-        return " ".join(self.words[int(n)] for n in self._numbers.integers(30, 3_000, words))
+        return " ".join(self.words[int(n)] for n in self._numbers.integers(100, 5_000, words))
 
 
 class Stand:

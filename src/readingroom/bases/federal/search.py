@@ -160,7 +160,7 @@ def lexical(db: sqlite3.Connection, plan: Plan) -> tuple[list[Place], int]:
     match = match_of(plan.query)
     if match is None:
         return [], 0
-    narrowed, values = _narrowed(plan)
+    narrowed, values = _narrowed(db, plan)
     rows = db.execute(
         f"""WITH hits AS MATERIALIZED (
                 SELECT rowid AS chunk, bm25(passages_fts, {WEIGHTS}) AS rank
@@ -175,10 +175,9 @@ def lexical(db: sqlite3.Connection, plan: Plan) -> tuple[list[Place], int]:
     return places, rows[0]["total"] if rows else 0
 
 
-def _narrowed(plan: Plan) -> tuple[str, list[str]]:
+def _narrowed(db: sqlite3.Connection, plan: Plan) -> tuple[str, list[str]]:
     """The filters as SQL that is checked before a row is scored; nothing where all may answer."""
-    everything = {*of_shape(Shape.BODY, Shape.SHORT)} <= {*plan.lexical}
-    if everything and not plan.facets and not plan.since and not plan.until:
+    if not (plan.facets or plan.since or plan.until or _others(db, plan.lexical)):
         return "", []
     clauses = [f"d.source IN ({', '.join('?' * len(plan.lexical))})"]
     values = names_of(plan.lexical)
@@ -189,14 +188,24 @@ def _narrowed(plan: Plan) -> tuple[str, list[str]]:
         clauses.append("d.published_at <= ?")
         values.append(plan.until)
     for name, value in plan.facets.items():
-        clauses.append("d.doc IN (SELECT doc FROM facets WHERE field = ? AND value = ?)")
+        clauses.append(
+            "EXISTS (SELECT 1 FROM facets f WHERE f.field = ? AND f.value = ? AND f.doc = d.doc)"
+        )
         values += [name, value]
-    # The plus keeps SQLite from asking FTS5 anew for every chunk, which takes 200 times as long.
+    # Asked of each row that has a word: `rowid IN (…)` would make FTS5 search anew for each chunk
+    # that passes, and listing them all costs more than the search.
     return (
-        f"""AND +rowid IN (SELECT chunk FROM documents d JOIN chunks USING (doc)
-                          WHERE {" AND ".join(clauses)})""",
+        f"""AND EXISTS (SELECT 1 FROM chunks c JOIN documents d USING (doc)
+                        WHERE c.chunk = passages_fts.rowid AND {" AND ".join(clauses)})""",
         values,
     )
+
+
+def _others(db: sqlite3.Connection, asked: Sequence[Source]) -> bool:
+    """Whether there is a document of any other source to be kept out."""
+    rest = [source for source in of_shape(Shape.BODY, Shape.SHORT) if source not in asked]
+    exists = "SELECT 1 FROM documents WHERE source = ? LIMIT 1"
+    return any(db.execute(exists, (source.name,)).fetchone() for source in rest)
 
 
 # --- by meaning ---
