@@ -66,11 +66,20 @@ def _engine(quick: bool) -> Iterator[Table]:
     yield from engine.tables(quick)
 
 
+def _federal(quick: bool) -> Iterator[Table]:
+    from benchmarks import federal
+
+    yield federal.searches(quick)
+    yield federal.lookups(quick)
+    yield federal.loads(quick)
+
+
 PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "server": _server,
     "engine": _engine,
     "ingest": _ingest,
     "guidance": _guidance,
+    "federal": _federal,
 }
 
 

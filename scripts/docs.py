@@ -9,11 +9,13 @@ options, settings and files that are named, and that examples parse.
 
 import argparse
 import ast
+import atexit
 import contextlib
 import io
 import json
 import re
 import shlex
+import shutil
 import sys
 import tempfile
 import textwrap
@@ -134,8 +136,10 @@ def slug(heading: str) -> str:
 @cache
 def bases() -> tuple[KnowledgeBase, ...]:
     """Every base there is, opened with the default settings on an empty data directory."""
-    with tempfile.TemporaryDirectory() as data:
-        return tuple(offer.open(Settings(data=Path(data))) for offer in OFFERS.values())
+    # There until we end: a base may read its folder whenever it describes a tool.
+    data = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, data, ignore_errors=True)
+    return tuple(offer.open(Settings(data=Path(data))) for offer in OFFERS.values())
 
 
 def tools_page() -> str:

@@ -70,3 +70,14 @@ def locked_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     data = tmp_path_factory.mktemp("data")
     with serving(data=data, env={"MCP_API_KEY": "sesame"}) as served:
         yield served
+
+
+@pytest.fixture(scope="session")
+def official(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Path:
+    """A data directory with every official federal file loaded, and stand-in vectors."""
+    from tests.federal import loaded
+
+    data = tmp_path_factory.mktemp("official")
+    summary = loaded(data, shared_data / "federal")
+    assert summary.failed == 0, summary.errors
+    return data

@@ -3,6 +3,7 @@
 import click
 
 from readingroom import __version__
+from readingroom.commands.federal import federal
 from readingroom.commands.guidance import guidance
 from readingroom.commands.keys import keys
 from readingroom.commands.model import model
@@ -18,6 +19,7 @@ def main() -> None:
     \b
       readingroom serve                         every base on http://127.0.0.1:8000
       readingroom stdio text --file notes.txt   one base for a client that starts us
+      readingroom federal load PATH…            official bulk files into the federal base
       readingroom guidance search "reserves"    Charity Commission guidance, from the shell
       readingroom keys add NAME                 a key for one caller
 
@@ -26,5 +28,5 @@ def main() -> None:
     """
 
 
-for _verb in (serve, stdio, guidance, keys, model):
+for _verb in (serve, stdio, federal, guidance, keys, model):
     main.add_command(_verb)

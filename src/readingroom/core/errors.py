@@ -30,6 +30,14 @@ KnowledgeError                 code                  http
 ├── InvalidKeyName             invalid_key_name      422   a key's name is malformed
 ├── KeyExists                  key_exists            409   a key of that name is there already
 ├── KeyNotFound                key_not_found         404   no key of that name
+├── UnrecognizedId             unrecognized_id_format 422  no id of ours has that form
+├── RecordNotFound             record_not_found      404   a well-formed id without a record
+├── RecordGone                 record_gone           410   withdrawn; the hint names its successor
+├── UnknownSource              unknown_source        422   no source of that name
+├── SourceNotSearchable        source_not_searchable 422   a registry: names, not texts
+├── NotSearchableSemantically  source_not_searchable_semantically 422   a source without vectors
+├── InvalidCursor              invalid_cursor        422   a cursor that no list gave out
+├── LoadFailed                 load_failed           422   nothing of what was named can be loaded
 ├── StorageFailed              storage_failed        503   the data directory cannot be used
 ├── InvalidSetting             invalid_setting       500   a setting's value does not fit
 ├── UnsafeBind                 unsafe_bind           500   an open server on a public address
@@ -53,6 +61,7 @@ _KINDS = {
     403: "permission",
     404: "not_found",
     409: "conflict",
+    410: "gone",
     429: "rate_limit",
     500: "internal",
     503: "unavailable",
@@ -311,6 +320,62 @@ class KeyNotFound(KnowledgeError):
 
     code = "key_not_found"
     http_status = 404
+
+
+class UnrecognizedId(KnowledgeError):
+    """The text is no id of any federal record; `hint.valid_prefixes` lists the forms there are."""
+
+    code = "unrecognized_id_format"
+    http_status = 422
+
+
+class RecordNotFound(KnowledgeError):
+    """The id is well formed, but no record of that id has been loaded."""
+
+    code = "record_not_found"
+    http_status = 404
+
+
+class RecordGone(KnowledgeError):
+    """The record was withdrawn; `hint.successor_id` names what took its place, if anything did."""
+
+    code = "record_gone"
+    http_status = 410
+
+
+class UnknownSource(KnowledgeError):
+    """There is no federal source of that name; `hint.valid_sources` lists those there are."""
+
+    code = "unknown_source"
+    http_status = 422
+
+
+class SourceNotSearchable(KnowledgeError):
+    """A registry holds names, not texts: `hint.use_tool` names the tool that looks names up."""
+
+    code = "source_not_searchable"
+    http_status = 422
+
+
+class NotSearchableSemantically(KnowledgeError):
+    """The source has no vectors; `hint.valid_sources` lists those that have."""
+
+    code = "source_not_searchable_semantically"
+    http_status = 422
+
+
+class InvalidCursor(KnowledgeError):
+    """The cursor is not one that this list gave out; leave it away to start again."""
+
+    code = "invalid_cursor"
+    http_status = 422
+
+
+class LoadFailed(KnowledgeError):
+    """Nothing of what was named could be loaded; the message says why."""
+
+    code = "load_failed"
+    http_status = 422
 
 
 class StorageFailed(KnowledgeError):

@@ -2,6 +2,11 @@
 
 import os
 import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from readingroom.core.errors import UnrecognizedId
 
 # What GOV.UK's own paths are made of: no scheme, host, escape, query or empty segment fits it, and
 # no segment can be `.` or `..`, because each begins with a letter or a digit.
@@ -14,6 +19,238 @@ def request_id(offered: str | None = None) -> str:
     if offered is not None and _REQUEST_ID.fullmatch(offered):
         return offered
     return os.urandom(16).hex()
+
+
+# --- federal ids ---
+#
+# Bare, in the grammar of the contract: `hr:119:1`, `S000033`, `2026-08558`. Other spellings people
+# and other systems use are read too; the canonical one is what is stored, emitted and routed by.
+
+BILL_TYPES = ("hr", "s", "hjres", "sjres", "hres", "sres", "hconres", "sconres")
+
+_DASHES = dict.fromkeys(
+    map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"), "-"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FederalId:
+    """An id in its canonical form, and the source whose record it names."""
+
+    source: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One way to write an id: a pattern, and how its parts make the canonical form."""
+
+    source: str
+    shown: str
+    """How the form is named to a caller who got it wrong; empty for a mere alias."""
+    pattern: re.Pattern[str]
+    build: Callable[[re.Match[str]], str]
+
+
+def fold_dashes(text: str) -> str:
+    """Every Unicode dash as `-`: the Federal Register's own XML writes its numbers with U+2013."""
+    return text.translate(_DASHES)
+
+
+def bill_id(congress: int | str, kind: str, number: int | str) -> str:
+    return f"{_bill_type(kind)}:{int(congress)}:{int(number)}"
+
+
+def vote_id(chamber: str, congress: int | str, session: int | str, number: int | str) -> str:
+    return f"{chamber.lower()}:{int(congress)}:{int(session)}:{int(number)}"
+
+
+def law_id(number: str, private: bool = False) -> str:
+    """`117-103` as `pl:117-103`; a private law has a series of its own."""
+    congress, _, running = fold_dashes(number).partition("-")
+    return f"{'pvtl' if private else 'pl'}:{int(congress)}-{int(running)}"
+
+
+def committee_id(code: str) -> str:
+    """`hsag00` and `HSAG` are the whole committee, `hsag15` and `HSAG-15` a part of it."""
+    code = code.strip().upper().replace("-", "")
+    return code[:4] if code[4:] == "00" else code
+
+
+def amendment_id(congress: int | str, kind: str, number: int | str) -> str:
+    return f"amdt:{int(congress)}:{kind.lower()}:{int(number)}"
+
+
+def sap_id(congress: int | str, day: str, bills: Sequence[str], repeat: int = 1) -> str:
+    """The statements of a day on the same bills are told apart by a last number."""
+    about = "-".join(bills).lower() or "unnumbered"
+    return f"sap:{int(congress)}:{day}:{about}" + (f":{repeat}" if repeat > 1 else "")
+
+
+def topic_id(name: str) -> str:
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return "topic:" + "-".join(re.findall("[a-z0-9]+", plain))
+
+
+def membership_id(congress: int | str, committee: str, bioguide: str) -> str:
+    return f"membership:{int(congress)}:{committee}:{bioguide}"
+
+
+def federal_id(text: str, congress: int | None = None) -> FederalId:
+    """The record a text names; `congress` completes a bill that is named without one."""
+    folded = fold_dashes(unicodedata.normalize("NFKC", text)).strip()
+    for form in _FORMS:
+        if match := form.pattern.fullmatch(folded):
+            return FederalId(form.source, form.build(match))
+    if congress and (match := _BARE_BILL.fullmatch(folded)):
+        return FederalId("bills", bill_id(congress, match[1], match[2]))
+    raise UnrecognizedId(
+        f"{text[:100]!r} is not the id of a federal record", valid_prefixes=list(VALID_PREFIXES)
+    )
+
+
+def _bill_type(kind: str) -> str:
+    return re.sub(r"[.\s]", "", kind).lower()
+
+
+def _form(
+    source: str, shown: str, pattern: str, build: Callable[[re.Match[str]], str], flags: int = re.I
+) -> _Form:
+    return _Form(source, shown, re.compile(pattern, re.ASCII | flags), build)
+
+
+_TYPE = "(" + "|".join(BILL_TYPES) + ")"
+_SPOKEN = (
+    r"(H\.?\s?R\.?|S\.?|H\.?\s?J\.?\s?Res\.?|S\.?\s?J\.?\s?Res\.?|H\.?\s?Res\.?|S\.?\s?Res\.?"
+    r"|H\.?\s?Con\.?\s?Res\.?|S\.?\s?Con\.?\s?Res\.?)"
+)
+_CONGRESS = r"0*([1-9]\d{0,2})"
+_NUMBER = r"0*([1-9]\d{0,5})"
+_BARE_BILL = re.compile(_SPOKEN + r"\s*" + _NUMBER, re.ASCII | re.I)
+_FR = r"(\d{4}-\d{5}|\d{2}-\d{1,6}|[A-Z]\d{1,2}-\d{1,6}|[A-Z]\d{1,2}-\d{4}-\d{1,6})"
+_WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+
+
+def _upper(match: re.Match[str]) -> str:
+    return match[1].upper()
+
+
+def _lower(match: re.Match[str]) -> str:
+    return match[0].lower()
+
+
+_FORMS = (
+    _form(
+        "bills",
+        "hr:|s:|hjres:|sjres:|hres:|sres:|hconres:|sconres: (hr:119:1)",
+        f"{_TYPE}:{_CONGRESS}:{_NUMBER}",
+        lambda m: bill_id(m[2], m[1], m[3]),
+    ),
+    _form("bills", "", f"bill:{_CONGRESS}-{_TYPE}-{_NUMBER}", lambda m: bill_id(m[1], m[2], m[3])),
+    _form(
+        "bills",
+        "",
+        rf"{_SPOKEN}\s*{_NUMBER}[\s,]+\(?{_CONGRESS}(?:st|nd|rd|th)?(?:\s+Congress)?\)?",
+        lambda m: bill_id(m[3], m[1], m[2]),
+    ),
+    _form(
+        "roll_call_votes",
+        "house:|senate: (house:118:1:37)",
+        rf"(house|senate):{_CONGRESS}:([1-3]):{_NUMBER}",
+        lambda m: vote_id(m[1], m[2], m[3], m[4]),
+    ),
+    _form(
+        "congressional_record",
+        "crec: (crec:CREC-2005-07-20-pt1-PgE1551-2)",
+        rf"(?:crec:)?CREC-({_WORD})",
+        lambda m: f"crec:CREC-{m[1]}",
+    ),
+    _form(
+        "public_laws",
+        "pl: (pl:117-103)",
+        rf"(?:pl:|P\.?\s?L\.?\s?|Public Law\s?){_CONGRESS}[-:]{_NUMBER}",
+        lambda m: law_id(f"{m[1]}-{m[2]}"),
+    ),
+    _form(
+        "public_laws",
+        "pvtl: (pvtl:112-1)",
+        rf"(?:pvtl:|Private Law\s?){_CONGRESS}[-:]{_NUMBER}",
+        lambda m: law_id(f"{m[1]}-{m[2]}", private=True),
+    ),
+    _form("legislators", "a bioguide id (S000033)", r"(?:member:|bioguide:)?([A-Z]\d{6})", _upper),
+    _form(
+        "crs_reports",
+        "a CRS report number (R47892)",
+        r"(?:crs:)?((?:R|RL|RS|IF|IN|LSB|TE)\d{5})",
+        _upper,
+    ),
+    _form("federal_register", "a Federal Register number (2026-08558)", f"(?:fr:)?{_FR}", _upper),
+    _form(
+        "committees",
+        "a committee code (HSAG, HSAG15)",
+        r"(?:committee:)?([HSJ][A-Z]{3}(?:-?\d{2})?)",
+        lambda m: committee_id(m[1]),
+    ),
+    _form(
+        "amendments",
+        "amdt: (amdt:117:samdt:4999)",
+        rf"amdt:{_CONGRESS}:(hamdt|samdt|suamdt):{_NUMBER}",
+        lambda m: amendment_id(m[1], m[2], m[3]),
+    ),
+    _form(
+        "saps",
+        "sap: (sap:119:2025-06-30:hr1)",
+        r"sap:[1-9]\d{0,2}:\d{4}-\d{2}-\d{2}:[a-z0-9-]{1,100}(?::[1-9]\d{0,2})?",
+        _lower,
+    ),
+    _form(
+        "presidential_documents",
+        "presdoc: (presdoc:2026-11741)",
+        f"presdoc:{_FR}",
+        lambda m: f"presdoc:{m[1].upper()}",
+    ),
+    _form(
+        "committee_memberships",
+        "membership: (membership:119:HSAG:S001157)",
+        rf"membership:{_CONGRESS}:([HSJ][A-Z]{{3}}(?:\d{{2}})?):([A-Z]\d{{6}})",
+        lambda m: membership_id(m[1], m[2].upper(), m[3].upper()),
+    ),
+    _form("topic_taxonomy", "topic: (topic:taxation)", r"topic:[a-z0-9]+(?:-[a-z0-9]+)*", _lower),
+    _form("cbo_cost_estimates", "cbo: (cbo:62589)", rf"cbo:{_NUMBER}", lambda m: f"cbo:{m[1]}"),
+    _form("committee_reports", "crpt: (crpt:119hrpt105)", r"crpt:\d{1,3}[hsej]rpt\d{1,5}", _lower),
+    _form(
+        "cfr_sections",
+        "cfr: (cfr:27:447.21)",
+        rf"cfr:([1-9]\d?):({_WORD})",
+        lambda m: f"cfr:{m[1]}:{m[2].lower()}",
+    ),
+    _form(
+        "statute_compilations",
+        "comps: (comps:1565)",
+        rf"comps:{_NUMBER}",
+        lambda m: f"comps:{m[1]}",
+    ),
+    _form(
+        "lda_filings",
+        "lda: (lda:<uuid>)",
+        r"lda:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+        _lower,
+    ),
+    _form(
+        "regulations_dot_gov_dockets",
+        "docket: (docket:EPA-HQ-OAR-2025-0001)",
+        rf"docket:({_WORD})",
+        lambda m: f"docket:{m[1].upper()}",
+    ),
+    _form(
+        "hearings", "hearing: (hearing:<id>)", rf"hearing:({_WORD})", lambda m: f"hearing:{m[1]}"
+    ),
+    _form(
+        "staff_directories", "staff: (staff:<id>)", rf"staff:({_WORD})", lambda m: f"staff:{m[1]}"
+    ),
+)
+
+VALID_PREFIXES = tuple(form.shown for form in _FORMS if form.shown)
 
 
 def is_guidance_path(text: str) -> bool:

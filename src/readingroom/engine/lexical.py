@@ -150,7 +150,7 @@ class LexicalIndex:
             raise ValueError(f"k is a number of documents, not {k}")
         wanted = self.fields.conditions(where)
         db = self._reader()
-        with _deadline(db, self._seconds):
+        with deadline(db, self._seconds):
             terms = self._terms(db, words_of(question)) if k else []
             if not terms:
                 return []
@@ -398,7 +398,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 @contextlib.contextmanager
-def _deadline(db: sqlite3.Connection, seconds: float) -> Iterator[None]:
+def deadline(db: sqlite3.Connection, seconds: float) -> Iterator[None]:
     end = time.monotonic() + seconds
     db.set_progress_handler(lambda: time.monotonic() > end, 5_000)
     try:

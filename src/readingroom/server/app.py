@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom.core.settings import Settings
@@ -158,10 +158,24 @@ def _pages_allowed(names: Names) -> dict[str, Any]:
 
 
 def _rest_mount(bases: Sequence[KnowledgeBase]) -> Mount:
-    """What no other route takes; FastAPI is imported only for bases that have REST."""
+    """The REST surface; FastAPI is imported only for bases that have one."""
     from readingroom.server.rest import rest_app
 
-    return Mount("", rest_app(bases))
+    app = rest_app(bases)
+    prefixes = [router.prefix for base in bases for router in base.routers]
+    return _RestMount(app, ("/docs", "/redoc", "/openapi.json", *prefixes))
+
+
+class _RestMount(Mount):
+    """Takes the paths of its own prefixes, and leaves the rest to be refused as usual."""
+
+    def __init__(self, app: ASGIApp, prefixes: tuple[str, ...]) -> None:
+        super().__init__("", app)
+        self._prefixes = prefixes
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        known = scope["path"].startswith(self._prefixes)
+        return super().matches(scope) if known else (Match.NONE, {})
 
 
 def _admin_route(

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from readingroom.core.settings import Settings
 from readingroom.protocol.dialects import Dialect
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.tool import Tool
+
+if TYPE_CHECKING:
+    from readingroom.engine.embedding import Embedder
 
 ALL_NAME = "reading-room"
 ALL_PORT = 8000
@@ -30,6 +34,24 @@ def _text(settings: Settings) -> KnowledgeBase:
     return open_text(settings.kb_file, settings.kb_description)
 
 
+def _federal(settings: Settings) -> KnowledgeBase:
+    from readingroom.bases.federal.tools import open_federal
+
+    return open_federal(settings.data / "federal", embedder_of(settings))
+
+
+def embedder_of(settings: Settings) -> "Embedder":
+    """Nothing is loaded before the first text."""
+    from readingroom.engine.embedding import Embedder
+
+    return Embedder(
+        settings.data / "models",
+        settings.embedding_model_dir,
+        settings.embedding_precision,
+        settings.embedding_threads,
+    )
+
+
 def _guidance(settings: Settings) -> KnowledgeBase:
     from readingroom.bases.guidance.store import Lifetimes
     from readingroom.bases.guidance.tools import open_guidance
@@ -44,7 +66,11 @@ def _guidance(settings: Settings) -> KnowledgeBase:
     )
 
 
-OFFERS = {"guidance": Offer(3004, _guidance), "text": Offer(3001, _text)}
+OFFERS = {
+    "federal": Offer(8000, _federal),
+    "guidance": Offer(3004, _guidance),
+    "text": Offer(3001, _text),
+}
 
 
 def open_bases(

@@ -1,0 +1,447 @@
+"""Reads BILLSTATUS XML of the Government Publishing Office, in its three generations.
+
+The oldest files have no version and wrap lists once more (`committees/billCommittees/item`); 1.0.0
+and 3.0.0 differ in the names of a few elements. Here one reading serves them all: each value is
+looked for in every place it has ever stood.
+"""
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar
+from xml.etree.ElementTree import Element, tostring
+
+from readingroom.bases.federal.entries import Entry, Head, Origin, cited
+from readingroom.bases.federal.loaders.files import RawFile
+from readingroom.bases.federal.loaders.legislators import digest
+from readingroom.bases.federal.loaders.people import (
+    chamber_of,
+    committee_stub,
+    details,
+    readable,
+    stub,
+)
+from readingroom.bases.federal.loaders.xml import day, parse, said
+from readingroom.bases.federal.models import (
+    Amendment,
+    Bill,
+    BillAction,
+    BillCommittee,
+    BillSummary,
+    Cosponsor,
+    CostEstimate,
+    LatestAction,
+    Person,
+    RelatedBill,
+    TextVersion,
+    Topic,
+)
+from readingroom.core.ids import amendment_id, bill_id, committee_id, law_id, topic_id, vote_id
+
+ORG = "U.S. Government Publishing Office"
+SPOKEN = {
+    "hr": "H.R.",
+    "s": "S.",
+    "hjres": "H.J.Res.",
+    "sjres": "S.J.Res.",
+    "hres": "H.Res.",
+    "sres": "S.Res.",
+    "hconres": "H.Con.Res.",
+    "sconres": "S.Con.Res.",
+}
+_PAGES = {
+    "hr": "house-bill",
+    "s": "senate-bill",
+    "hjres": "house-joint-resolution",
+    "sjres": "senate-joint-resolution",
+    "hres": "house-resolution",
+    "sres": "senate-resolution",
+    "hconres": "house-concurrent-resolution",
+    "sconres": "senate-concurrent-resolution",
+}
+_TAG = re.compile(r"<[^>]+>")
+_BREAK = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
+
+
+class BillStatus:
+    """`BILLSTATUS-117hr1.xml`: a bill's status, and its amendments, topics and people."""
+
+    name: ClassVar[str] = "billstatus/1"
+    sources: ClassVar[tuple[str, ...]] = ("bills", "amendments", "topic_taxonomy")
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return b"<billStatus" in file.head
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        told = parse(file.data).find("bill")
+        if told is None:
+            raise ValueError("no <bill> in this file")
+        reading = _Reading(told, origin)
+        yield from reading.named()
+        yield reading.bill()
+        yield from reading.amendments()
+
+
+def page_of(congress: int, kind: str, number: int) -> str:
+    """The bill's page at Congress.gov."""
+    return f"https://www.congress.gov/bill/{ordinal(congress)}-congress/{_PAGES[kind]}/{number}"
+
+
+def ordinal(number: int) -> str:
+    ending = (
+        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    )
+    return f"{number}{ending}"
+
+
+def spoken(congress: int, kind: str, number: int) -> str:
+    return f"{SPOKEN[kind]} {number}, {ordinal(congress)} Congress"
+
+
+class _Reading:
+    """One bill's file on its way to entries."""
+
+    def __init__(self, told: Element, origin: Origin) -> None:
+        self._told = told
+        self._origin = origin
+        self.congress = int(_need(told, "congress"))
+        self.kind = _need(told, "type", "billType").lower()
+        self.number = int(_need(told, "number", "billNumber"))
+        self.id = bill_id(self.congress, self.kind, self.number)
+        self.page = page_of(self.congress, self.kind, self.number)
+        self.sponsors = [_person(item) for item in told.findall("sponsors/item")]
+        self.cosponsors = [_cosponsor(item) for item in told.findall("cosponsors/item")]
+        self.actions = [_action(item) for item in told.findall("actions/item")]
+        self.committees = list(_committees(told))
+        self.subjects = list(dict.fromkeys(_subjects(told)))
+        self.policy_area = said(told, "policyArea/name") or said(
+            told, "subjects/billSubjects/policyArea/name"
+        ) or said(told, "primarySubject/name")  # fmt: skip
+
+    def named(self) -> Iterator[Entry]:
+        """What the bill refers to, so that no reference leads nowhere."""
+        people = {one.bioguide_id: one for one in (*self.sponsors, *self.cosponsors)}
+        for person in people.values():
+            if person.bioguide_id:
+                yield stub(person, self._origin)
+        for committee in self.committees:
+            yield committee_stub(committee.id, committee.name, committee.chamber, self._origin)
+        for name in self._topics():
+            yield _topic(name, name == self.policy_area, self._origin)
+
+    def bill(self) -> Entry:
+        told = self._told
+        title = said(told, "title") or self.id
+        latest = _latest(told.find("latestAction"))
+        introduced = day(said(told, "introducedDate"))
+        updated = said(told, "updateDate")
+        summaries = list(_summaries(told))
+        cite = f"{spoken(self.congress, self.kind, self.number)}, {title}"
+        record = Bill(
+            id=self.id,
+            title=title,
+            congress=self.congress,
+            type=self.kind,
+            number=self.number,
+            origin_chamber=chamber_of(said(told, "originChamber")),
+            introduced_at=introduced,
+            updated_at=updated,
+            policy_area=self.policy_area,
+            subjects=self.subjects,
+            sponsors=self.sponsors,
+            committees=self.committees,
+            latest_action=latest,
+            laws=[
+                law_id(number, private="private" in (said(law, "type") or "").lower())
+                for law in told.findall("laws/item")
+                if (number := said(law, "number"))
+            ],
+            summary=max(summaries, key=lambda one: one.date or "", default=None),
+            short_titles=_short_titles(told),
+            text_versions=_versions(told),
+            related_bills=list(_related(told)),
+            cost_estimates=[_estimate(item) for item in told.findall("cboCostEstimates/item")],
+            committee_reports=_all(told.iterfind("committeeReports/committeeReport/citation")),
+            votes=list(dict.fromkeys(self._votes())),
+            cosponsor_count=sum(one.withdrawn_at is None for one in self.cosponsors),
+            action_count=len(self.actions),
+            amendment_count=len(told.findall("amendments/amendment")),
+            **cited(self._origin, url=self.page, org=ORG, cite=cite, published_at=introduced),
+        )
+        return Entry(
+            record,
+            head=Head(
+                "\n".join((cite, *record.short_titles)),
+                record.summary.text if record.summary else "",
+                latest.text if latest else "",
+            ),
+            facets=self._facets(record),
+            children=self._children(),
+            revision=updated,
+        )
+
+    def amendments(self) -> Iterator[Entry]:
+        for item in self._told.findall("amendments/amendment"):
+            yield from self._amendment(item)
+
+    def _topics(self) -> list[str]:
+        names = (self.policy_area, *self.subjects)
+        return list(dict.fromkeys(name for name in names if name and topic_id(name) != "topic:"))
+
+    def _votes(self) -> Iterator[str]:
+        for action in self.actions:
+            yield from action.votes
+        for vote in self._told.findall("recordedVotes/recordedVote"):
+            yield from _vote(vote)
+
+    def _facets(self, record: Bill) -> dict[str, list[str]]:
+        sponsor = self.sponsors[:1]
+        facets: dict[str, Sequence[str | None]] = {
+            "congress": [str(self.congress)],
+            "type": [self.kind],
+            "chamber": [record.origin_chamber],
+            "party": [one.party for one in sponsor],
+            "state": [one.state for one in sponsor],
+            "topic": self._topics(),
+        }
+        return _known(facets)
+
+    def _children(self) -> dict[str, list[tuple[Any, ...]]]:
+        topics = sorted({topic_id(name) for name in self._topics()})
+        committees = sorted({one.id for one in self.committees})
+        return {
+            "bill_cosponsors": [
+                (place, one.bioguide_id, one.model_dump_json())
+                for place, one in enumerate(self.cosponsors, start=1)
+            ],
+            "bill_actions": [
+                (place, one.date, one.model_dump_json())
+                for place, one in enumerate(self.actions, start=1)
+            ],
+            "bill_topics": [(topic,) for topic in topics],
+            "bill_committees": [(committee,) for committee in committees],
+        }
+
+    def _amendment(self, item: Element) -> Iterator[Entry]:
+        # Number, congress and type stand twice in one amendment; the first of each is its own.
+        congress, kind = int(_need(item, "congress")), _need(item, "type").lower()
+        number = int(_need(item, "number"))
+        sponsors = [_person(one) for one in item.findall("sponsors/item")]
+        for sponsor in sponsors:
+            if sponsor.bioguide_id:
+                yield stub(sponsor, self._origin)
+        submitted = day(said(item, "submittedDate"))
+        proposed = day(said(item, "proposedDate"))
+        latest = _latest(item.find("latestAction"))
+        purpose, description = said(item, "purpose"), said(item, "description")
+        label = f"{'S.Amdt.' if kind == 'samdt' else 'H.Amdt.'} {number}"
+        cite = f"{label} to {SPOKEN[self.kind]} {self.number}, {ordinal(congress)} Congress"
+        slug = "senate-amendment" if kind == "samdt" else "house-amendment"
+        record = Amendment(
+            id=amendment_id(congress, kind, number),
+            title=f"{cite}: {purpose}" if purpose else cite,
+            congress=congress,
+            type=kind,
+            number=number,
+            chamber=chamber_of(said(item, "chamber")),
+            bill_id=self.id,
+            amends=_amended(item),
+            purpose=purpose,
+            description=description,
+            submitted_at=submitted,
+            proposed_at=proposed,
+            sponsors=sponsors,
+            cosponsor_count=len(item.findall("cosponsors/item")),
+            latest_action=latest,
+            **cited(
+                self._origin,
+                url=f"https://www.congress.gov/amendment/{ordinal(congress)}-congress/{slug}/{number}",
+                org=ORG,
+                cite=cite,
+                published_at=submitted or proposed,
+                raw_sha256=digest(tostring(item, encoding="unicode")),
+            ),
+        )
+        facets: dict[str, Sequence[str | None]] = {
+            "congress": [str(congress)],
+            "type": [kind],
+            "chamber": [record.chamber],
+            "party": [one.party for one in sponsors[:1]],
+            "state": [one.state for one in sponsors[:1]],
+        }
+        yield Entry(
+            record,
+            head=Head(record.title, description or "", latest.text if latest else ""),
+            facets=_known(facets),
+            revision=said(item, "updateDate"),
+        )
+
+
+def _need(told: Element, *names: str) -> str:
+    """A value that makes the record's identity: without it the file is not read."""
+    for name in names:
+        if value := said(told, name):
+            return value
+    raise ValueError(f"no <{names[0]}> in this file")
+
+
+def _known(facets: dict[str, Sequence[str | None]]) -> dict[str, list[str]]:
+    return {field: [one for one in values if one] for field, values in facets.items()}
+
+
+def _all(elements: Iterable[Element]) -> list[str]:
+    return [text for element in elements if (text := said(element))]
+
+
+def _person(item: Element) -> Person:
+    full = said(item, "fullName") or said(item, "name") or ""
+    known = details(full)
+    return Person(
+        bioguide_id=said(item, "bioguideId"),
+        name=readable(full),
+        party=said(item, "party") or known["party"],
+        state=said(item, "state") or known["state"],
+        district=said(item, "district") or known["district"],
+    )
+
+
+def _cosponsor(item: Element) -> Cosponsor:
+    return Cosponsor(
+        **_person(item).model_dump(),
+        sponsored_at=day(said(item, "sponsorshipDate")),
+        original=said(item, "isOriginalCosponsor") == "True",
+        withdrawn_at=day(said(item, "sponsorshipWithdrawnDate")),
+    )
+
+
+def _action(item: Element) -> BillAction:
+    codes = _all(
+        (*item.iterfind("committees/item/systemCode"), *item.iterfind("committee/systemCode"))
+    )
+    return BillAction(
+        date=day(said(item, "actionDate")) or "",
+        time=said(item, "actionTime"),
+        text=said(item, "text") or "",
+        type=said(item, "type"),
+        code=said(item, "actionCode"),
+        committees=[committee_id(code) for code in codes],
+        votes=[id for vote in item.iterfind("recordedVotes/recordedVote") for id in _vote(vote)],
+    )
+
+
+def _vote(vote: Element) -> Iterator[str]:
+    parts = [said(vote, name) for name in ("chamber", "congress", "sessionNumber", "rollNumber")]
+    if all(parts):
+        yield vote_id(*[part or "" for part in parts])
+
+
+def _latest(item: Element | None) -> LatestAction | None:
+    text = said(item, "text")
+    return LatestAction(date=day(said(item, "actionDate")), text=text) if text else None
+
+
+def _committees(told: Element) -> Iterator[BillCommittee]:
+    whole = told.findall("committees/item") + told.findall("committees/billCommittees/item")
+    for item in whole:
+        chamber = said(item, "chamber")
+        for one in (item, *item.findall("subcommittees/item")):
+            if code := said(one, "systemCode"):
+                yield BillCommittee(
+                    id=committee_id(code),
+                    name=said(one, "name") or code,
+                    chamber=chamber_of(chamber),
+                    activities=_all(one.iterfind("activities/item/name")),
+                )
+
+
+def _subjects(told: Element) -> Iterator[str]:
+    for path in (
+        "subjects/legislativeSubjects/item/name",
+        "subjects/billSubjects/legislativeSubjects/item/name",
+        "subjects/billSubjects/otherSubjects/item/name",
+    ):
+        yield from _all(told.iterfind(path))
+
+
+def _summaries(told: Element) -> Iterator[BillSummary]:
+    for path in ("summaries/summary", "summaries/billSummaries/item"):
+        for item in told.iterfind(path):
+            # The text is HTML in a CDATA section or escaped: to us it is text either way.
+            text = item.findtext("text") or item.findtext("cdata/text") or ""
+            if plain := plain_text(text):
+                yield BillSummary(
+                    version=said(item, "versionCode"),
+                    date=day(said(item, "actionDate")),
+                    description=said(item, "actionDesc") or said(item, "name"),
+                    text=plain,
+                )
+
+
+def plain_text(markup: str) -> str:
+    """What HTML says, a line for each of its paragraphs."""
+    lines = _BREAK.sub("\n", markup).split("\n")
+    told = (" ".join(html.unescape(_TAG.sub("", line)).split()) for line in lines)
+    return "\n".join(line for line in told if line)
+
+
+def _short_titles(told: Element) -> list[str]:
+    titles = (
+        said(item, "title")
+        for item in told.iterfind("titles/item")
+        if "short" in (said(item, "titleType") or "").lower()
+    )
+    return list(dict.fromkeys(title for title in titles if title))
+
+
+def _versions(told: Element) -> list[TextVersion]:
+    return [
+        TextVersion(
+            type=said(item, "type") or "",
+            date=day(said(item, "date")),
+            url=said(item, "formats/item/url"),
+        )
+        for item in told.iterfind("textVersions/item")
+    ]
+
+
+def _related(told: Element) -> Iterator[RelatedBill]:
+    for item in told.iterfind("relatedBills/item"):
+        congress, kind, number = (said(item, name) for name in ("congress", "type", "number"))
+        if congress and number and (kind or "").lower() in SPOKEN:
+            yield RelatedBill(
+                id=bill_id(congress, kind or "", number),
+                title=said(item, "title") or said(item, "latestTitle"),
+                relationships=_all(item.iterfind("relationshipDetails/item/type")),
+            )
+
+
+def _estimate(item: Element) -> CostEstimate:
+    return CostEstimate(
+        title=said(item, "title") or said(item, "rptTitle") or "Cost estimate",
+        date=day(said(item, "pubDate") or said(item, "rptPubDate")),
+        url=said(item, "url") or said(item, "rptUrl"),
+    )
+
+
+def _amended(item: Element) -> str | None:
+    amended = item.find("amendedAmendment")
+    parts = [said(amended, name) for name in ("congress", "type", "number")]
+    return amendment_id(*[part or "" for part in parts]) if all(parts) else None
+
+
+def _topic(name: str, policy_area: bool, origin: Origin) -> Entry:
+    record = Topic(
+        id=topic_id(name),
+        title=name,
+        name=name,
+        policy_area=policy_area,
+        **cited(
+            origin,
+            url="https://www.congress.gov/help/legislative-glossary/legislative-subject-terms",
+            org="Congressional Research Service",
+            cite=f"Legislative subject: {name}",
+            published_at=None,
+        ),
+    )
+    return Entry(record, partial=True, names=(name,))

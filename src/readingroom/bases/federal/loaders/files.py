@@ -1,0 +1,101 @@
+"""Finds the files of a load: named ones, those of folders, those inside zips, one at a time."""
+
+import hashlib
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+LARGEST = 256 * 1024 * 1024
+_NEVER = {".pdf", ".md", ".htm", ".html", ".txt", ".gif", ".jpg", ".png", ".xsl", ".css", ".dtd"}
+_HEAD = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class RawFile:
+    """A file of official bytes; `beside` reads another that it refers to."""
+
+    name: str
+    data: bytes
+    beside: Callable[[str], bytes | None]
+
+    @property
+    def head(self) -> bytes:
+        return self.data[:_HEAD]
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+
+class TooLarge(ValueError):
+    """The file is larger than any official one we know."""
+
+
+Opened = tuple[str, Callable[[], RawFile]]
+
+
+def found(paths: Iterable[Path]) -> Iterator[Opened]:
+    """Every file under these paths by name, and how to read it when its turn comes."""
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(one for one in path.rglob("*") if one.is_file())
+            for one in inside:
+                yield from _file(one)
+        else:
+            yield from _file(path)
+
+
+def _file(path: Path) -> Iterator[Opened]:
+    if path.suffix.lower() == ".zip":
+        yield from _zipped(path)
+    elif path.suffix.lower() not in _NEVER:
+        yield str(path), lambda: RawFile(path.name, _read(path), lambda name: _beside(path, name))
+
+
+def _read(path: Path) -> bytes:
+    if path.stat().st_size > LARGEST:
+        raise TooLarge(f"larger than {LARGEST // 1024 // 1024} MB")
+    return path.read_bytes()
+
+
+def _beside(path: Path, name: str) -> bytes | None:
+    """A file that this one names, below its own folder: a name that leads out is not followed."""
+    folder = path.parent.resolve()
+    target = (folder / name).resolve()
+    if not target.is_relative_to(folder) or not target.is_file():
+        return None
+    return target.read_bytes() if target.stat().st_size <= LARGEST else None
+
+
+def _zipped(path: Path) -> Iterator[Opened]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [one for one in archive.infolist() if not one.is_dir()]
+    except (zipfile.BadZipFile, OSError) as error:
+        yield str(path), _failing(error)
+        return
+    for member in sorted(names, key=lambda one: one.filename):
+        if Path(member.filename).suffix.lower() not in _NEVER:
+            yield f"{path}!{member.filename}", _reader(path, member)
+
+
+def _failing(error: Exception) -> Callable[[], RawFile]:
+    """A file that is told as unreadable when its turn comes, like any other."""
+
+    def read() -> RawFile:
+        raise error
+
+    return read
+
+
+def _reader(path: Path, member: zipfile.ZipInfo) -> Callable[[], RawFile]:
+    def read() -> RawFile:
+        # The size a zip declares is checked as it is read: a bomb lies in its directory too.
+        with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
+            data = stream.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise TooLarge(f"larger than {LARGEST // 1024 // 1024} MB")
+        return RawFile(Path(member.filename).name, data, lambda name: None)
+
+    return read

@@ -1,0 +1,221 @@
+"""Reads the YAML of congress-legislators: people with their terms, committees, who sits on them."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from datetime import date
+from typing import Any, ClassVar
+
+import yaml
+
+from readingroom.bases.federal.entries import Entry, Origin, cited
+from readingroom.bases.federal.loaders.files import RawFile
+from readingroom.bases.federal.loaders.people import BIOGUIDE, chamber_of, page_of, stub
+from readingroom.bases.federal.models import (
+    Committee,
+    Leadership,
+    Legislator,
+    Membership,
+    Person,
+    Term,
+)
+from readingroom.core.ids import committee_id, membership_id
+
+PARTIES = {"Democrat": "D", "Republican": "R", "Independent": "I"}
+_ORG = "unitedstates/congress-legislators"
+_CONGRESS_GOV = "https://www.congress.gov/committees"
+
+
+class Legislators:
+    """`legislators-current.yaml`, `legislators-historical.yaml`."""
+
+    name: ClassVar[str] = "legislators/1"
+    sources: ClassVar[tuple[str, ...]] = ("legislators",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        start = file.data[:200_000]
+        # executive.yaml is alike, but its people are presidents.
+        members = b"  - type: sen" in start or b"  - type: rep" in start
+        return start.startswith(b"- id:\n") and members and b"  - type: prez" not in start
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        for told in load_yaml(file.data):
+            yield _legislator(told, origin)
+
+
+class Committees:
+    """`committees-current.yaml`, `committees-historical.yaml`."""
+
+    name: ClassVar[str] = "committees/1"
+    sources: ClassVar[tuple[str, ...]] = ("committees",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return file.head.startswith(b"- type: ") and b"thomas_id:" in file.head
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        for told in load_yaml(file.data):
+            parts = told.get("subcommittees", ())
+            whole = committee_id(str(told["thomas_id"]))
+            ids = [f"{whole}{part['thomas_id']}" for part in parts]
+            yield _committee(told, whole, None, ids, origin)
+            for part, id in zip(parts, ids, strict=True):
+                yield _committee({"type": told["type"], **part}, id, told, [], origin)
+
+
+class Rosters:
+    """`committee-membership-current.yaml`."""
+
+    name: ClassVar[str] = "rosters/1"
+    sources: ClassVar[tuple[str, ...]] = ("committee_memberships",)
+    whole: ClassVar[str | None] = "congress"
+
+    def recognises(self, file: RawFile) -> bool:
+        first, _, rest = file.head.partition(b"\n")
+        return first.endswith(b":") and rest.startswith(b"- name:") and b"bioguide:" in file.head
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        congress = congress_on(origin.retrieved_at)
+        for code, seats in load_yaml(file.data).items():
+            for seat in seats:
+                person = Person(bioguide_id=seat["bioguide"], name=seat["name"])
+                yield stub(person, origin)
+                yield _membership(committee_id(code), congress, seat, origin)
+
+
+def load_yaml(data: bytes) -> Any:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is ten times as fast
+    return yaml.load(data, Loader=loader)
+
+
+def digest(told: Any) -> str:
+    """The hash of one item of a larger file, so that a change elsewhere in it is not its change."""
+    written = json.dumps(told, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(written.encode()).hexdigest()
+
+
+def congress_on(moment: str) -> int:
+    """The Congress that sits on a day: each begins on 3 January of an odd year."""
+    day = date.fromisoformat(moment[:10])
+    year = day.year - (1 if (day.month, day.day) < (1, 3) else 0)
+    return (year - 1789) // 2 + 1
+
+
+def _legislator(told: dict[str, Any], origin: Origin) -> Entry:
+    names = told["name"]
+    terms = [_term(term) for term in told["terms"]]
+    last = terms[-1]
+    name = names.get("official_full") or f"{names['first']} {names['last']}"
+    bioguide = told["id"]["bioguide"]
+    record = Legislator(
+        id=bioguide,
+        title=f"{name} ({last.party or '?'}-{last.state})",
+        name=name,
+        first_name=names.get("first"),
+        last_name=names.get("last"),
+        nickname=names.get("nickname"),
+        birthday=told.get("bio", {}).get("birthday"),
+        gender=told.get("bio", {}).get("gender"),
+        chamber=last.chamber,
+        party=last.party,
+        state=last.state,
+        district=None if last.district is None else str(last.district),
+        current=last.end >= origin.retrieved_at[:10],
+        ids={key: str(value) for key, value in told["id"].items() if not isinstance(value, list)},
+        terms=terms,
+        leadership=[
+            Leadership(**{key: role.get(key) for key in ("title", "chamber", "start", "end")})
+            for role in told.get("leadership_roles", ())
+        ],
+        **cited(
+            origin,
+            url=page_of(bioguide),
+            org=BIOGUIDE,
+            cite=f"{name}, {BIOGUIDE}",
+            published_at=last.start,
+            raw_sha256=digest(told),
+        ),
+    )
+    return Entry(record, names=_name_forms(names, name))
+
+
+def _term(term: dict[str, Any]) -> Term:
+    return Term(
+        chamber="senate" if term["type"] == "sen" else "house",
+        start=str(term["start"]),
+        end=str(term["end"]),
+        state=term["state"],
+        district=term.get("district"),
+        senate_class=term.get("class"),
+        party=PARTIES.get(term.get("party", ""), term.get("party")),
+    )
+
+
+def _name_forms(names: dict[str, Any], full: str) -> tuple[str, ...]:
+    """Every way a person may be called: official, first and last, nickname, with the middle."""
+    last = " ".join(filter(None, (names["last"], names.get("suffix"))))
+    firsts = [names["first"], names.get("nickname"), names.get("middle")]
+    forms = [full, *(f"{first} {last}" for first in firsts if first)]
+    forms.append(f"{names['first']} {names.get('middle') or ''} {last}")
+    return tuple(" ".join(form.split()) for form in forms)
+
+
+def _committee(
+    told: dict[str, Any], id: str, parent: dict[str, Any] | None, parts: list[str], origin: Origin
+) -> Entry:
+    congresses = [int(one) for one in told.get("congresses", ())]
+    name = f"{parent['name']}, {told['name']}" if parent else told["name"]
+    record = Committee(
+        id=id,
+        title=name,
+        name=told["name"],
+        chamber=chamber_of(told["type"]),
+        parent_id=id[:4] if parent else None,
+        subcommittees=parts,
+        jurisdiction=told.get("jurisdiction"),
+        phone=told.get("phone"),
+        address=told.get("address"),
+        current=not (congresses or (parent or {}).get("congresses")),
+        congresses=congresses,
+        former_names=list(dict.fromkeys(told.get("names", {}).values())),
+        **cited(
+            origin,
+            url=told.get("url") or (parent or {}).get("url") or _CONGRESS_GOV,
+            org=_ORG,
+            cite=name,
+            published_at=None,
+            raw_sha256=digest([told, parent["name"] if parent else None]),
+        ),
+    )
+    # The historical file tells the past of committees that still sit; what they are now stays.
+    return Entry(
+        record, partial=not record.current, names=(name, told["name"], *record.former_names)
+    )
+
+
+def _membership(committee: str, congress: int, seat: dict[str, Any], origin: Origin) -> Entry:
+    id = membership_id(congress, committee, seat["bioguide"])
+    role = f", {seat['title']}" if seat.get("title") else ""
+    title = f"{seat['name']} on {committee}{role}"
+    record = Membership(
+        id=id,
+        title=title,
+        committee_id=committee,
+        congress=congress,
+        bioguide_id=seat["bioguide"],
+        name=seat["name"],
+        side=seat["party"],
+        rank=seat["rank"],
+        role=seat.get("title"),
+        chamber=seat.get("chamber"),
+        **cited(
+            origin,
+            url=_CONGRESS_GOV,
+            org=_ORG,
+            cite=f"{title}, {congress}th Congress",
+            published_at=None,
+            raw_sha256=digest([committee, seat]),
+        ),
+    )
+    return Entry(record, names=(seat["name"],))

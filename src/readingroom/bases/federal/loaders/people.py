@@ -1,0 +1,81 @@
+"""The people other records name: a short name made readable, and a stub where none is loaded."""
+
+import re
+
+from readingroom.bases.federal.entries import Entry, Origin, cited
+from readingroom.bases.federal.models import Chamber, Committee, Legislator, Person
+
+BIOGUIDE = "Biographical Directory of the United States Congress"
+
+_CHAMBERS: dict[str, Chamber] = {"h": "house", "r": "house", "s": "senate", "j": "joint"}
+
+# Sen. Casey, Robert P., Jr. [D-PA]
+_FULL = re.compile(r"^(?P<title>\w+\.)?\s*(?P<name>.+?)\s*\[(?P<rest>[^\]]*)\]$")
+
+
+def readable(name: str) -> str:
+    """`CRUZ, TED` and `Sen. Cruz, Ted [R-TX]` as `Ted Cruz`."""
+    match = _FULL.match(name.strip())
+    plain = match["name"] if match else name.strip()
+    if plain.isupper():
+        plain = plain.title()
+    last, comma, first = plain.partition(", ")
+    first, _, suffix = first.partition(", ")
+    return " ".join(filter(None, (first, last, suffix))) if comma else plain
+
+
+def details(full_name: str) -> dict[str, str | None]:
+    """Party, state and district of `Rep. Adams, Alma S. [D-NC-12]`."""
+    match = _FULL.match(full_name.strip())
+    parts = match["rest"].split("-") if match else []
+    names = ("party", "state", "district")
+    return dict(zip(names, [*parts, None, None, None][:3], strict=True))
+
+
+def page_of(bioguide: str) -> str:
+    return f"https://bioguide.congress.gov/search/bio/{bioguide}"
+
+
+def stub(person: Person, origin: Origin) -> Entry:
+    """A legislator of whom only another record speaks."""
+    assert person.bioguide_id is not None
+    url = page_of(person.bioguide_id)
+    record = Legislator(
+        id=person.bioguide_id,
+        title=person.name,
+        name=person.name,
+        party=person.party,
+        state=person.state,
+        district=person.district,
+        ids={"bioguide": person.bioguide_id},
+        stub=True,
+        **cited(origin, url=url, org=BIOGUIDE, cite=person.name, published_at=None),
+    )
+    return Entry(record, partial=True, names=(person.name,))
+
+
+def committee_stub(id: str, name: str, chamber: str | None, origin: Origin) -> Entry:
+    """A committee of which only a bill speaks."""
+    record = Committee(
+        id=id,
+        title=name,
+        name=name,
+        chamber=chamber_of(chamber),
+        parent_id=id[:4] if len(id) > 4 else None,
+        current=False,
+        stub=True,
+        **cited(
+            origin,
+            url="https://www.congress.gov/committees",
+            org="Congress.gov",
+            cite=name,
+            published_at=None,
+        ),
+    )
+    return Entry(record, partial=True, names=(name,))
+
+
+def chamber_of(word: str | None) -> Chamber | None:
+    """`House`, `HOUSE`, `H` and `rep` are the house; likewise the senate."""
+    letter = (word or "").strip()[:1].lower()
+    return _CHAMBERS.get(letter)

@@ -1,0 +1,201 @@
+"""Reads USLM XML: the text of bills and resolutions in each of their versions, and enacted laws."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import ClassVar
+from xml.etree.ElementTree import Element
+
+from readingroom.bases.federal.entries import Entry, Head, Origin, Text, cited
+from readingroom.bases.federal.loaders.billstatus import ORG, SPOKEN, page_of, spoken
+from readingroom.bases.federal.loaders.files import RawFile
+from readingroom.bases.federal.loaders.people import chamber_of
+from readingroom.bases.federal.loaders.xml import parse, prose, said
+from readingroom.bases.federal.models import Bill, Law
+from readingroom.core.ids import bill_id, federal_id, fold_dashes, law_id
+
+NAMESPACE = b"http://schemas.gpo.gov/xml/uslm"
+_GOVINFO = "https://www.govinfo.gov/app/details"
+# 116sjres65rfh, and in titles: 116 SJRES 65 RFH: Providing for the reappointment …
+_CITED = re.compile(r"(\d+)\s?([A-Z]+)\s(\d+)\s?([A-Z]*\s?\d*)\s?:?\s*(.*)", re.S | re.I)
+_COMPACT = re.compile(r"(\d+)([a-z]+)(\d+)([a-z]+\d*)")
+_BILL_REF = re.compile(r"/us/bill/(\d+)/([a-z]+)/(\d+)")
+_SPELT = re.compile(r"[A-Z][a-z]+\.? \d{1,2}, \d{4}")
+
+
+class BillTexts:
+    """`BILLS-116hr1rh.xml`: one version of the text of a bill or resolution."""
+
+    name: ClassVar[str] = "uslm-bill/1"
+    sources: ClassVar[tuple[str, ...]] = ("bills",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return _is(file, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        told = parse(file.data)
+        yield _bill(told, _meta(told), origin)
+
+
+class Laws:
+    """`115publ11-uslm.xml`: a public or private law as enacted."""
+
+    name: ClassVar[str] = "uslm-law/1"
+    sources: ClassVar[tuple[str, ...]] = ("public_laws",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return _is(file, b"<pLaw ")
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        told = parse(file.data)
+        yield _law(told, _meta(told), origin)
+
+
+def _is(file: RawFile, *roots: bytes) -> bool:
+    return NAMESPACE in file.head and any(root in file.head for root in roots)
+
+
+def _meta(told: Element) -> Element:
+    for name in ("meta", "amendMeta"):
+        if (meta := told.find(name)) is not None:
+            return meta
+    raise ValueError("no <meta> in this file")
+
+
+def _bill(told: Element, meta: Element, origin: Origin) -> Entry:
+    congress, kind, number, version = _identity(meta)
+    id = bill_id(congress, kind, number)
+    about = said(told, ".//officialTitle") or _title(meta) or id
+    stage = said(meta, "docStage")
+    dated = _dated(told)
+    page = page_of(congress, kind, number)
+    cite = f"{spoken(congress, kind, number)}, {about}"
+    record = Bill(
+        id=id,
+        title=about,
+        congress=congress,
+        type=kind,
+        number=number,
+        origin_chamber=chamber_of(kind),
+        status_loaded=False,
+        **cited(origin, url=page, org=ORG, cite=cite, published_at=dated),
+    )
+    return Entry(
+        record,
+        partial=True,
+        head=Head(cite),
+        facets={"congress": [str(congress)], "type": [kind], "chamber": [chamber_of(kind) or ""]},
+        text=Text(
+            part=version,
+            body=_body(told),
+            title=f"{SPOKEN[kind]} {number} ({stage or version.upper()}): {about}",
+            url=f"{_GOVINFO}/BILLS-{congress}{kind}{number}{version}",
+            raw_sha256=origin.sha256,
+            stage=stage,
+            dated=dated,
+        ),
+    )
+
+
+def _identity(meta: Element) -> tuple[int, str, int, str]:
+    """Congress, type, number and version, from the compact citation or from the title."""
+    for cited_as in meta.iterfind("citableAs"):
+        if match := _COMPACT.fullmatch((said(cited_as) or "").lower()):
+            return int(match[1]), _kind(match[2]), int(match[3]), match[4]
+    if match := _CITED.match((said(meta, "title") or "").removeprefix("AMENDMENTS to ")):
+        version = match[4].replace(" ", "").lower()
+        return int(match[1]), _kind(match[2]), int(match[3]), version or "pre"
+    raise ValueError("the file does not say which bill it is")
+
+
+def _kind(written: str) -> str:
+    if (kind := written.lower()) in SPOKEN:
+        return kind
+    raise ValueError(f"{written!r} is no type of bill")
+
+
+def _title(meta: Element) -> str | None:
+    match = _CITED.match(said(meta, "title") or "")
+    return match[5] or None if match else None
+
+
+def _body(told: Element) -> str:
+    """What the document says, from its title to its last section, without its metadata."""
+    for name in ("main", "amendMain"):
+        if (main := told.find(name)) is not None:
+            return prose(main)
+    raise ValueError("no <main> in this file")
+
+
+def _dated(told: Element) -> str | None:
+    """The newest date its actions bear; some only spell it out."""
+    found = [date for element in told.iterfind(".//action/date") if (date := _day(element))]
+    return max(found, default=None)
+
+
+def _day(element: Element) -> str | None:
+    return element.get("date") or spelt_day(said(element))
+
+
+def spelt_day(text: str | None) -> str | None:
+    """The first `October 11, 2013` or `Mar. 27, 2017` in a text, as a date."""
+    match = _SPELT.search(text or "")
+    for pattern in ("%B %d, %Y", "%b. %d, %Y", "%b %d, %Y") if match else ():
+        try:
+            assert match is not None
+            return datetime.strptime(match[0], pattern).date().isoformat()  # noqa: DTZ007 a day
+        except ValueError:
+            continue
+    return None
+
+
+def _law(told: Element, meta: Element, origin: Origin) -> Entry:
+    private = (
+        (said(meta, "publicPrivate") or said(meta, "type") or "").lower().startswith("private")
+    )
+    congress = int(said(meta, "congress") or "")
+    number = int(said(meta, "docNumber") or "")
+    id = law_id(f"{congress}-{number}", private)
+    label = f"{'Private' if private else 'Public'} Law {congress}-{number}"
+    about = fold_dashes(said(meta, "title") or label).partition(": ")[2] or label
+    approved = _approved(told)
+    bill = _came_from(told)
+    body = _body(told)
+    stat = [one for cite in meta.iterfind("citableAs") if "Stat." in (one := said(cite) or "")]
+    package = f"PLAW-{congress}{'pvtl' if private else 'publ'}{number}"
+    url = f"{_GOVINFO}/{package}"
+    cite = ", ".join((label, *stat[:1]))
+    record = Law(
+        id=id,
+        title=f"{label}: {about}" if about != label else label,
+        congress=congress,
+        number=number,
+        private=private,
+        bill_id=bill,
+        approved_at=approved,
+        statutes_at_large=stat[0] if stat else None,
+        characters=len(body),
+        **cited(origin, url=url, org=ORG, cite=cite, published_at=approved),
+    )
+    facets = {"congress": [str(congress)], "type": ["private" if private else "public"]}
+    text = Text("text", body, record.title, url, origin.sha256, "Enacted", approved)
+    return Entry(record, head=Head(record.title), facets=facets, text=text)
+
+
+def _approved(told: Element) -> str | None:
+    for path in ("main/longTitle//sidenote/p", "main/action/actionDescription", "main//sidenote/p"):
+        for element in told.iterfind(path):
+            if found := spelt_day(said(element)):
+                return found
+    return None
+
+
+def _came_from(told: Element) -> str | None:
+    """The bill a law was: the reference beside its title, or in its legislative history."""
+    for path in ("main/longTitle//ref", "legislativeHistory//ref", "main//sidenote//ref"):
+        for ref in told.iterfind(path):
+            if match := _BILL_REF.match(ref.get("href") or ""):
+                return federal_id(f"bill:{match[1]}-{match[2]}-{match[3]}").id
+    return None

@@ -1,0 +1,148 @@
+"""Loads files into the federal base: sniffed, one transaction each, a bad one skipped."""
+
+import contextlib
+import sqlite3
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers.expat import ExpatError
+
+import yaml
+from pydantic import ValidationError
+
+from readingroom.bases.federal.entries import Origin
+from readingroom.bases.federal.loaders import LOADERS, Loader
+from readingroom.bases.federal.loaders.files import Opened, RawFile, found
+from readingroom.bases.federal.sources import BY_NAME, Source
+from readingroom.bases.federal.store import connect, prepare, storage
+from readingroom.bases.federal.writer import Writer, Written
+from readingroom.core import clock
+from readingroom.core.errors import UnrecognizedId
+
+# What a file can do wrong; anything else is ours, and ends the load.
+_BAD_FILE = (
+    *(ValueError, KeyError, TypeError, OSError, RuntimeError, ExpatError, yaml.YAMLError),
+    *(zipfile.BadZipFile, ValidationError, UnrecognizedId, sqlite3.IntegrityError),
+)
+
+Told = Callable[[int, int, str], None]
+
+
+@dataclass
+class Summary:
+    """What a load came to."""
+
+    files: int = 0
+    loaded: int = 0
+    unchanged: int = 0
+    ignored: int = 0
+    failed: int = 0
+    records: int = 0
+    changed: int = 0
+    by_loader: Counter[str] = field(default_factory=Counter)
+    errors: list[dict[str, str]] = field(default_factory=list)
+
+
+def load(
+    path: Path, files: Sequence[Path], only: Source | None, told: Told = lambda *step: None
+) -> Summary:
+    """Load these files and folders into the federal file at `path`."""
+    prepare(path)
+    chosen = [one for one in LOADERS if only is None or only.name in one.sources]
+    opened = list(found(files))
+    with storage(path), closing(connect(path, writing=True)) as db:
+        return _Load(db, chosen, told).run(opened)
+
+
+class _Load:
+    def __init__(self, db: sqlite3.Connection, loaders: Sequence[Loader], told: Told) -> None:
+        self._db = db
+        self._writer = Writer(db)
+        self._loaders = loaders
+        self._told = told
+        self.summary = Summary()
+
+    def run(self, opened: Sequence[Opened]) -> Summary:
+        """People first, then what they did: the loaders' order, each file when its turn comes."""
+        turns = self._turns(opened)
+        self.summary.files = len(opened)
+        done = 0
+        for loader, files in turns:
+            for name, read in files:
+                done += 1
+                self._told(done, len(opened), Path(name).name)
+                self._file(loader, name, read)
+        with self._writer.transaction():
+            self._writer.link()
+            self._writer.count()
+        return self.summary
+
+    def _turns(self, opened: Sequence[Opened]) -> Iterable[tuple[Loader | None, list[Opened]]]:
+        """Which loader takes which file. Only names and loaders are kept, never the bytes."""
+        turns: dict[str, list[Opened]] = {loader.name: [] for loader in self._loaders}
+        unknown: list[Opened] = []
+        for name, read in opened:
+            loader = self._recognised(read)
+            (turns[loader.name] if loader else unknown).append((name, read))
+        yield from ((loader, turns[loader.name]) for loader in self._loaders)
+        yield None, unknown
+
+    def _recognised(self, read: Callable[[], RawFile]) -> Loader | None:
+        with contextlib.suppress(*_BAD_FILE):
+            file = read()
+            return next((one for one in self._loaders if one.recognises(file)), None)
+        return None
+
+    def _file(self, loader: Loader | None, name: str, read: Callable[[], RawFile]) -> None:
+        at = clock.now().isoformat(timespec="seconds")
+        sha256, written = "", Written()
+        try:
+            file = read()
+            sha256 = file.sha256
+            outcome = self._take(loader, file, Origin(at, sha256), written, name)
+            self.summary.records += written.records
+            self.summary.changed += written.changed
+        except _BAD_FILE as error:
+            outcome = "failed"
+            said = f"{type(error).__name__}: {error}"[:500]
+            self.summary.errors.append({"file": name, "error": said})
+            with self._writer.transaction():
+                self._writer.log(at, name, sha256, _name(loader), "failed", Written(), said)
+        setattr(self.summary, outcome, getattr(self.summary, outcome) + 1)
+        if loader and outcome in ("loaded", "unchanged"):
+            self.summary.by_loader[loader.name.partition("/")[0]] += 1
+
+    def _take(
+        self, loader: Loader | None, file: RawFile, origin: Origin, written: Written, name: str
+    ) -> str:
+        if loader is None:
+            return "ignored"
+        if self._writer.seen(file.sha256, loader.name):
+            return "unchanged"
+        with self._writer.transaction():
+            done = self._writer.put_all(loader.read(file, origin), loader.name)
+            if loader.whole and done.ids:
+                source = BY_NAME[loader.sources[0]]
+                at = origin.retrieved_at[:10]
+                self._writer.withdraw_missing(source, loader.whole, done.ids, at)
+            self._writer.log(origin.retrieved_at, name, file.sha256, loader.name, "loaded", done)
+        written.records, written.changed = done.records, done.changed
+        return "loaded"
+
+
+def _name(loader: Loader | None) -> str | None:
+    return loader.name if loader else None
+
+
+def failures(db: sqlite3.Connection, most: int = 20) -> Iterator[sqlite3.Row]:
+    """The files that could not be loaded and have not been since, newest first."""
+    yield from db.execute(
+        """SELECT at, file, error FROM ingestion_logs l WHERE outcome = 'failed'
+           AND NOT EXISTS (SELECT 1 FROM ingestion_logs n
+                           WHERE n.file = l.file AND n.outcome = 'loaded' AND n.log > l.log)
+           ORDER BY log DESC LIMIT ?""",
+        (most,),
+    )

@@ -1,0 +1,221 @@
+"""The federal base over REST: `/v1`, a list and a record endpoint for every source."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from readingroom.bases.federal.models import (
+    ActionPage,
+    BillText,
+    Congress,
+    CosponsorPage,
+    Day,
+    Fetched,
+    Filters,
+    Limit,
+    MembershipPage,
+    MemberVotePage,
+    Mode,
+    RecordPage,
+    Search,
+    SearchAnswer,
+    Word,
+)
+from readingroom.bases.federal.service import FederalService
+from readingroom.bases.federal.sources import SOURCES, Column, Source
+
+RecordId = Annotated[str, Path(min_length=1, max_length=200, description="The record's id.")]
+Cursor = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the last page.")]
+
+
+class Problem(BaseModel):
+    """What went wrong, in the shape every error of this server has."""
+
+    type: str | None = None
+    code: str
+    message: str
+    request_id: str | None = None
+    hint: dict[str, Any] | None = None
+
+
+class Problems(BaseModel):
+    error: Problem
+
+
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    401: {"model": Problems, "description": "A key is asked for"},
+    404: {"model": Problems, "description": "No such record"},
+    422: {"model": Problems, "description": "An argument does not fit"},
+    429: {"model": Problems, "description": "Too many requests"},
+    503: {"model": Problems, "description": "The storage cannot be used"},
+}
+_GONE: dict[int | str, dict[str, Any]] = {
+    410: {"model": Problems, "description": "Withdrawn; the hint names its successor"}
+}
+_KINDS: dict[str, Any] = {
+    "INTEGER": Annotated[int, Field(ge=0, le=2**31)],
+    "BOOLEAN": bool,
+    "TEXT": Word,
+}
+
+
+class ListQuestion(BaseModel):
+    """What every list takes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    since: Day | None = Field(None, description="Published on this day or later.")
+    until: Day | None = Field(None, description="Published on this day or earlier.")
+    limit: Limit = 50
+    cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
+
+
+class SearchQuestion(BaseModel):
+    """A search as a query string: the tool's arguments, filters beside the rest."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    q: str = Field(min_length=1, max_length=1000, description="What to look for, in words.")
+    source: Annotated[str, Field(max_length=500)] | None = Field(
+        None, description="One source, or several with commas between: fr,bills."
+    )
+    mode: Mode = "hybrid"
+    since: Day | None = None
+    until: Day | None = None
+    limit: Limit = 50
+    offset: int = Field(0, ge=0, le=10_000)
+    congress: Congress | None = None
+    chamber: Literal["house", "senate"] | None = None
+    party: Word | None = None
+    state: Word | None = None
+    type: Word | None = None
+    agency: Word | None = None
+    topic: Word | None = None
+
+    def asked(self) -> Search:
+        """The same as the tool is asked it."""
+        told = self.model_dump(exclude_none=True, exclude={"mode"})
+        filters = {name: told.pop(name) for name in Filters.model_fields if name in told}
+        sources = told.pop("source", None)
+        return Search(
+            query=told.pop("q"),
+            source=sources.split(",") if sources else None,
+            filters=Filters(**filters) if filters else None,
+            **told,
+        )
+
+
+def router(service: FederalService) -> APIRouter:
+    """Every endpoint of the base, each a thin call into the service."""
+    routes = APIRouter(prefix="/v1", responses=_PROBLEMS)
+    _of_bills(routes, service)
+    _of_people(routes, service)
+    _search(routes, service)
+    for source in SOURCES:
+        _list(routes, service, source)
+        _record(routes, service, source)
+    return routes
+
+
+def _search(routes: APIRouter, service: FederalService) -> None:
+    @routes.get("/search", tags=["search"])
+    async def search(question: Annotated[SearchQuestion, Query()]) -> SearchAnswer:
+        """Documents by words, by meaning, or by both; the answer of the tool `search`."""
+        return await service.search(question.asked(), question.mode)
+
+    @routes.get("/fetch", tags=["search"], responses=_GONE)
+    async def fetch(
+        id: Annotated[str, Query(min_length=1, max_length=200)],
+        offset: Annotated[int, Query(ge=0)] = 0,
+    ) -> Fetched:
+        """Any record by its id, as the tool `fetch` gives it."""
+        return await service.fetch(id, offset)
+
+
+def _list(routes: APIRouter, service: FederalService, source: Source) -> None:
+    fields: dict[str, Any] = {column.name: _field(column) for column in source.columns}
+    question_model = create_model(f"List{source.record.__name__}", __base__=ListQuestion, **fields)
+
+    # Made per source, so that each list documents its own filters.
+    async def list_records(question: Annotated[question_model, Query()]) -> RecordPage:  # type: ignore[valid-type]
+        asked = question.model_dump(exclude_none=True)  # type: ignore[attr-defined]
+        common = {name: asked.pop(name, None) for name in ("since", "until", "limit", "cursor")}
+        return await service.records(source, asked, **common)
+
+    routes.add_api_route(
+        f"/{source.path}",
+        list_records,
+        methods=["GET"],
+        tags=[source.path],
+        operation_id=f"list_{source.name}",
+        summary=f"List {source.path}, newest first",
+    )
+
+
+def _record(routes: APIRouter, service: FederalService, source: Source) -> None:
+    async def read(id: RecordId) -> Response:
+        # The stored record is the answer already; making a model of it again would only cost time.
+        return Response(await service.record_json(source, id), media_type="application/json")
+
+    routes.add_api_route(
+        f"/{source.path}/{{id}}",
+        read,
+        methods=["GET"],
+        tags=[source.path],
+        operation_id=f"get_{source.name}",
+        summary=f"One record of {source.path}, whole",
+        response_model=None,
+        responses={200: {"model": source.record}, **_GONE},
+    )
+
+
+def _of_bills(routes: APIRouter, service: FederalService) -> None:
+    @routes.get("/bills/{id}/cosponsors", tags=["bills"], responses=_GONE)
+    async def cosponsors(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> CosponsorPage:
+        """Who cosponsored a bill."""
+        return await service.cosponsors(id, limit, cursor)
+
+    @routes.get("/bills/{id}/actions", tags=["bills"], responses=_GONE)
+    async def actions(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> ActionPage:
+        """What happened to a bill, in the order its official file tells it."""
+        return await service.actions(id, limit, cursor)
+
+    @routes.get("/bills/{id}/amendments", tags=["bills"], responses=_GONE)
+    async def amendments(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> RecordPage:
+        """The amendments to a bill, newest first."""
+        return await service.amendments(id, limit, cursor)
+
+    @routes.get("/bills/{id}/body", tags=["bills"], responses=_GONE)
+    async def body(
+        id: RecordId,
+        version: Annotated[str | None, Query(max_length=10)] = None,
+        offset: Annotated[int, Query(ge=0)] = 0,
+    ) -> BillText:
+        """The text of a bill, in its newest version or a named one."""
+        return await service.bill_text(id, version, offset)
+
+
+def _of_people(routes: APIRouter, service: FederalService) -> None:
+    @routes.get("/legislators/{id}/votes", tags=["legislators"], responses=_GONE)
+    async def votes(
+        id: RecordId, congress: Congress | None = None, limit: Limit = 50, cursor: Cursor = None
+    ) -> MemberVotePage:
+        """How a member voted, newest first."""
+        return await service.member_votes(id, congress, limit, cursor)
+
+    @routes.get("/committees/{id}/members", tags=["committees"], responses=_GONE)
+    async def members(
+        id: RecordId, congress: Congress | None = None, limit: Limit = 200, cursor: Cursor = None
+    ) -> MembershipPage:
+        """Who sits on a committee: the majority first, each side by rank."""
+        return await service.members(id, congress, limit, cursor)
+
+    @routes.get("/roll-call-votes/{id}/members", tags=["roll-call-votes"], responses=_GONE)
+    async def voters(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> MemberVotePage:
+        """How each member voted in a roll call."""
+        return await service.vote_members(id, limit, cursor)
+
+
+def _field(column: Column) -> tuple[Any, Any]:
+    return (_KINDS[column.kind] | None, None)

@@ -1,0 +1,304 @@
+"""Finds records by words, by meaning, or by both; filters come before scores on either side."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from readingroom.bases.federal import vectors
+from readingroom.bases.federal.models import Citation, Degraded, Hit, Mode, Search, Searched
+from readingroom.bases.federal.sources import (
+    BY_NAME,
+    Shape,
+    Source,
+    names_of,
+    of_shape,
+    several,
+)
+from readingroom.bases.federal.store import progress_of
+from readingroom.bases.federal.vectors import FederalVectors
+from readingroom.core.errors import (
+    ModelUnavailable,
+    NotSearchableSemantically,
+    SourceNotSearchable,
+)
+from readingroom.engine.embedding import Vector
+from readingroom.engine.fusion import fuse
+from readingroom.engine.lexical import deadline
+from readingroom.engine.words import words_of
+
+WEIGHTS = "10.0, 4.0, 2.0, 1.0"  # title, abstract, action, body
+_SNIPPET = 300
+_SECONDS = 5.0
+_DEPTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a record came in one of the two lists, and the passage that brought it there."""
+
+    doc: int
+    chunk: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A search that may be made: which sources, which way each."""
+
+    query: str
+    mode: Mode
+    lexical: tuple[Source, ...]
+    semantic: tuple[Source, ...]
+    facets: dict[str, str]
+    since: str | None
+    until: str | None
+    offset: int
+    limit: int
+    degraded: Degraded | None = None
+
+    @property
+    def depth(self) -> int:
+        """How far both lists are read: as far for one page as for the next, so that they agree."""
+        return max(_DEPTH, self.offset + self.limit)
+
+
+@dataclass
+class Found:
+    hits: list[Hit] = field(default_factory=list)
+    total: int = 0
+    searched: list[Searched] = field(default_factory=list)
+
+
+def planned(question: Search, mode: Mode) -> Plan:
+    """Which sources are looked through and how, or why not."""
+    asked = several(question.source) or of_shape(Shape.BODY, Shape.SHORT)
+    registries = [source for source in asked if source.shape is Shape.REGISTRY]
+    if registries:
+        raise SourceNotSearchable(
+            f"{', '.join(names_of(registries))} cannot be searched as text: look names up instead",
+            use_tool="resolve_entity",
+            valid_sources=names_of(of_shape(Shape.BODY, Shape.SHORT)),
+        )
+    short = [source for source in asked if source.shape is Shape.SHORT]
+    if short and mode == "semantic" and question.source:
+        raise NotSearchableSemantically(
+            f"{', '.join(names_of(short))} has no vectors",
+            valid_sources=names_of(of_shape(Shape.BODY)),
+        )
+    bodies = tuple(source for source in asked if source.shape is Shape.BODY)
+    told = question.filters.model_dump(exclude_none=True) if question.filters else {}
+    return Plan(
+        query=question.query,
+        mode=mode,
+        lexical=() if mode == "semantic" else tuple(asked),
+        semantic=() if mode == "lexical" else bodies,
+        facets={name: str(value) for name, value in told.items()},
+        since=question.since,
+        until=question.until,
+        offset=question.offset,
+        limit=question.limit,
+        degraded=_short_of_vectors(mode, short),
+    )
+
+
+def _short_of_vectors(mode: Mode, short: Sequence[Source]) -> Degraded | None:
+    if mode != "hybrid" or not short:
+        return None
+    names = names_of(short)
+    return Degraded(
+        requested_mode=mode,
+        used_mode="lexical",
+        sources=names,
+        reason=f"{', '.join(names)}: short texts, searched by words only",
+    )
+
+
+def with_meaning(
+    db: sqlite3.Connection, plan: Plan, index: FederalVectors
+) -> tuple[Plan, Vector | None]:
+    """The question as a vector; where there can be none, the plan falls back to words."""
+    if not plan.semantic:
+        return plan, None
+    try:
+        index.refresh(db)
+        if len(index):
+            return plan, index.embedder.embed(plan.query)
+        reason = "nothing has been embedded yet: run `readingroom federal embed`"
+    except ModelUnavailable as error:
+        reason = error.message
+    sources = tuple(dict.fromkeys((*plan.lexical, *plan.semantic)))
+    degraded = Degraded(
+        requested_mode=plan.mode, used_mode="lexical", sources=names_of(sources), reason=reason
+    )
+    return replace(plan, lexical=sources, semantic=(), degraded=degraded), None
+
+
+def run(db: sqlite3.Connection, plan: Plan, vector: Vector | None, index: FederalVectors) -> Found:
+    """The best records of both lists, fused, each with its best passage."""
+    with deadline(db, _SECONDS):
+        by_words, matching = lexical(db, plan) if plan.lexical else ([], 0)
+        by_meaning = semantic(db, plan, vector, index) if vector is not None else []
+        fused = fused_places(by_words, by_meaning)
+        page = fused[plan.offset : plan.offset + plan.limit]
+        return Found(
+            hits=list(_hits(db, page, plan.query)),
+            total=max(matching, len(fused)),
+            searched=_searched(db, plan),
+        )
+
+
+# --- by words ---
+
+
+def match_of(query: str) -> str | None:
+    """The words of a question as an FTS5 expression; user text is never query syntax."""
+    return " OR ".join(f'"{word}"' for word in words_of(query)) or None
+
+
+def lexical(db: sqlite3.Connection, plan: Plan) -> tuple[list[Place], int]:
+    """Records by BM25 of their best passage, and how many there are."""
+    match = match_of(plan.query)
+    if match is None:
+        return [], 0
+    narrowed, values = _narrowed(db, plan)
+    rows = db.execute(
+        f"""WITH hits AS MATERIALIZED (
+                SELECT rowid AS chunk, bm25(passages_fts, {WEIGHTS}) AS rank
+                FROM passages_fts WHERE passages_fts MATCH ? {narrowed}
+            )
+            SELECT c.doc, h.chunk, min(h.rank) AS best, count(*) OVER () AS total
+            FROM hits h JOIN chunks c USING (chunk)
+            GROUP BY c.doc ORDER BY best, c.doc LIMIT ?""",
+        (match, *values, plan.depth),
+    ).fetchall()
+    places = [Place(row["doc"], row["chunk"], -row["best"]) for row in rows]
+    return places, rows[0]["total"] if rows else 0
+
+
+def _narrowed(db: sqlite3.Connection, plan: Plan) -> tuple[str, list[str]]:
+    """The filters as SQL that is checked before a row is scored; nothing where all may answer."""
+    if not (plan.facets or plan.since or plan.until or _others(db, plan.lexical)):
+        return "", []
+    clauses = [f"d.source IN ({', '.join('?' * len(plan.lexical))})"]
+    values = names_of(plan.lexical)
+    if plan.since:
+        clauses.append("d.published_at >= ?")
+        values.append(plan.since)
+    if plan.until:
+        clauses.append("d.published_at <= ?")
+        values.append(plan.until)
+    for name, value in plan.facets.items():
+        clauses.append(
+            "EXISTS (SELECT 1 FROM facets f WHERE f.field = ? AND f.value = ? AND f.doc = d.doc)"
+        )
+        values += [name, value]
+    # Asked of each row that has a word: `rowid IN (…)` would make FTS5 search anew for each chunk
+    # that passes, and listing them all costs more than the search.
+    return (
+        f"""AND EXISTS (SELECT 1 FROM chunks c JOIN documents d USING (doc)
+                        WHERE c.chunk = passages_fts.rowid AND {" AND ".join(clauses)})""",
+        values,
+    )
+
+
+def _others(db: sqlite3.Connection, asked: Sequence[Source]) -> bool:
+    """Whether there is a document of any other source to be kept out."""
+    rest = [source for source in of_shape(Shape.BODY, Shape.SHORT) if source not in asked]
+    exists = "SELECT 1 FROM documents WHERE source = ? LIMIT 1"
+    return any(db.execute(exists, (source.name,)).fetchone() for source in rest)
+
+
+# --- by meaning ---
+
+
+def semantic(
+    db: sqlite3.Connection, plan: Plan, vector: Vector, index: FederalVectors
+) -> list[Place]:
+    """Records by their nearest passage: as many passages as it takes to have enough records."""
+    docs = _docs_of_many_valued(db, plan.facets)
+    where = vectors.where(names_of(plan.semantic), plan.facets, plan.since, plan.until, docs)
+    k = 2 * plan.depth + 50
+    while True:
+        nearest = index.search(vector, k, where)
+        best: dict[int, Place] = {}
+        for chunk, doc, score in nearest:
+            best.setdefault(doc, Place(doc, chunk, score))
+        if len(best) >= plan.depth or len(nearest) < k:
+            return list(best.values())[: plan.depth]
+        k *= 4
+
+
+def _docs_of_many_valued(db: sqlite3.Connection, facets: dict[str, str]) -> tuple[int, ...] | None:
+    """The records that pass the filters whose field may have several values."""
+    many = [(name, value) for name, value in facets.items() if name not in vectors.SINGLE]
+    if not many:
+        return None
+    sql = " INTERSECT ".join(["SELECT doc FROM facets WHERE field = ? AND value = ?"] * len(many))
+    return tuple(row["doc"] for row in db.execute(sql, [part for pair in many for part in pair]))
+
+
+# --- both ---
+
+
+def fused_places(by_words: Sequence[Place], by_meaning: Sequence[Place]) -> list[Place]:
+    """Both lists as one; of a record's two passages, the one that placed it higher is shown."""
+    # Equal scores come in the order of ids, so the numbers are written to sort as they count.
+    rankings = [[f"{place.doc:012}" for place in places] for places in (by_words, by_meaning)]
+    shown = _better_passages(by_words, by_meaning)
+    return [Place(int(doc), shown[int(doc)], score) for doc, score in fuse(rankings)]
+
+
+def _better_passages(*rankings: Sequence[Place]) -> dict[int, int]:
+    ranked = [(rank, place) for places in rankings for rank, place in enumerate(places)]
+    ranked.sort(key=lambda one: -one[0])
+    return {place.doc: place.chunk for _, place in ranked}
+
+
+# --- what the caller sees ---
+
+
+def _hits(db: sqlite3.Connection, places: Sequence[Place], query: str) -> Iterable[Hit]:
+    for place in places:
+        doc = db.execute("SELECT id, source FROM documents WHERE doc = ?", (place.doc,)).fetchone()
+        passage = db.execute("SELECT * FROM passages WHERE chunk = ?", (place.chunk,)).fetchone()
+        if doc is None or passage is None:
+            continue  # the index in memory is shared, and may be a load ahead of this reader
+        told = db.execute(
+            f"""SELECT json_extract(record, '$.title') AS title, source_url, citation_string,
+                       published_at FROM {BY_NAME[doc["source"]].name} WHERE id = ?""",
+            (doc["id"],),
+        ).fetchone()
+        yield Hit(
+            id=doc["id"],
+            title=told["title"],
+            url=told["source_url"],
+            source=doc["source"],
+            snippet=snippet(passage, query),
+            score=round(place.score, 6),
+            published_at=told["published_at"],
+            citation=Citation(citation_string=told["citation_string"], url=told["source_url"]),
+        )
+
+
+def snippet(passage: sqlite3.Row, query: str) -> str:
+    """The stretch of a passage that holds most of the question's words."""
+    text = passage["body"] or passage["abstract"] or passage["action"] or passage["title"]
+    if len(text) <= _SNIPPET:
+        return str(text)
+    stems = [word[:5] for word in words_of(query)]
+    starts = range(0, len(text) - _SNIPPET // 2, _SNIPPET // 3)
+    lowered = text.lower()
+    best = max(starts, key=lambda at: sum(stem in lowered[at : at + _SNIPPET] for stem in stems))
+    begin = text.rfind(" ", 0, best) + 1 if best else 0
+    end = text.rfind(" ", begin, begin + _SNIPPET)
+    cut = text[begin : end if end > begin else begin + _SNIPPET].strip()
+    return f"{'…' if begin else ''}{cut}{'…' if begin + len(cut) < len(text) else ''}"
+
+
+def _searched(db: sqlite3.Connection, plan: Plan) -> list[Searched]:
+    sources = dict.fromkeys((*plan.lexical, *plan.semantic))
+    progress = [progress_of(db, source) for source in sources]
+    return [
+        Searched(source=one.source, records=one.records, loaded_up_to=one.loaded_up_to)
+        for one in progress
+    ]

@@ -1,0 +1,357 @@
+"""What the federal base can do, with no word of MCP or HTTP in it."""
+
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic_core import from_json
+
+from readingroom.bases.federal import cursors, store
+from readingroom.bases.federal import search as searching
+from readingroom.bases.federal.models import (
+    LONGEST_TEXT,
+    ActionPage,
+    Bill,
+    BillAction,
+    BillText,
+    Citation,
+    Committee,
+    Cosponsor,
+    CosponsorPage,
+    Fetched,
+    Legislator,
+    Membership,
+    MembershipPage,
+    MemberVote,
+    MemberVotePage,
+    Mode,
+    RecordPage,
+    Search,
+    SearchAnswer,
+)
+from readingroom.bases.federal.sources import BY_NAME, Source
+from readingroom.bases.federal.store import FederalStore, Progress, StoredText
+from readingroom.bases.federal.vectors import FederalVectors
+from readingroom.core.errors import RecordNotFound
+from readingroom.core.ids import federal_id
+from readingroom.engine.embedding import Embedder
+
+T = TypeVar("T")
+
+FILE = "federal.db"
+_FIRST_MEMBER = ("", -1, "")
+
+
+class FederalService:
+    """Records by id, lists, texts: the handlers that REST and the tools share."""
+
+    def __init__(self, path: Path, embedder: Embedder) -> None:
+        self.path = path
+        self.store = FederalStore(path)
+        self.vectors = FederalVectors(embedder)
+
+    # --- records ---
+
+    async def record_json(self, source: Source, id: str) -> str:
+        """One record, whole. An id of another source has no record in this one."""
+        canonical = self._of(source, id)
+        return await self.store.ask(lambda db: _record_json(db, source, canonical))
+
+    async def records(
+        self,
+        source: Source,
+        filters: dict[str, Any],
+        since: str | None = None,
+        until: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> RecordPage:
+        after = cursors.decode(cursor, (str, type(None)), str)
+
+        def read(db: sqlite3.Connection) -> RecordPage:
+            page = store.records(db, source, filters, since, until, limit, after)
+            up_to = store.progress_of(db, source).loaded_up_to
+            return RecordPage(
+                results=page.rows, source=source.name, loaded_up_to=up_to, **_next(page)
+            )
+
+        return await self.store.ask(read)
+
+    async def bill(self, id: str) -> Bill:
+        return Bill.model_validate_json(await self.record_json(BY_NAME["bills"], id))
+
+    async def legislator(self, id: str) -> Legislator:
+        return Legislator.model_validate_json(await self.record_json(BY_NAME["legislators"], id))
+
+    async def committee(self, id: str) -> Committee:
+        return Committee.model_validate_json(await self.record_json(BY_NAME["committees"], id))
+
+    async def progress(self) -> list[Progress]:
+        return await self.store.ask(store.progress)
+
+    # --- what belongs to a record ---
+
+    async def cosponsors(self, bill: str, limit: int, cursor: str | None) -> CosponsorPage:
+        def page(rows: list[Any], told: dict[str, Any]) -> CosponsorPage:
+            found = [Cosponsor.model_validate_json(row["record"]) for row in rows]
+            return CosponsorPage(results=found, **told)
+
+        return await self._of_bill("bill_cosponsors", bill, limit, cursor, page)
+
+    async def actions(self, bill: str, limit: int, cursor: str | None) -> ActionPage:
+        def page(rows: list[Any], told: dict[str, Any]) -> ActionPage:
+            found = [BillAction.model_validate_json(row["record"]) for row in rows]
+            return ActionPage(results=found, **told)
+
+        return await self._of_bill("bill_actions", bill, limit, cursor, page)
+
+    async def amendments(self, bill: str, limit: int, cursor: str | None) -> RecordPage:
+        source = BY_NAME["bills"]
+        id = self._of(source, bill)
+        await self.store.ask(lambda db: store.record(db, source, id))
+        return await self.records(
+            BY_NAME["amendments"], {"bill_id": id}, limit=limit, cursor=cursor
+        )
+
+    async def members(
+        self, committee: str, congress: int | None, limit: int, cursor: str | None
+    ) -> MembershipPage:
+        source = BY_NAME["committees"]
+        id = self._of(source, committee)
+        after = cursors.decode(cursor, str, int, str) or _FIRST_MEMBER
+
+        def read(db: sqlite3.Connection) -> MembershipPage:
+            up_to = store.progress_of(db, BY_NAME["committee_memberships"]).loaded_up_to
+            store.record(db, source, id)
+            page, total, sitting = store.members(db, id, congress, limit, after)
+            return MembershipPage(
+                results=[Membership.model_validate(row) for row in page.rows],
+                total=total,
+                committee_id=id,
+                congress=sitting,
+                loaded_up_to=up_to,
+                **_next(page),
+            )
+
+        return await self.store.ask(read)
+
+    async def member_votes(
+        self, bioguide: str, congress: int | None, limit: int, cursor: str | None
+    ) -> MemberVotePage:
+        source = BY_NAME["legislators"]
+        id = self._of(source, bioguide)
+        after = cursors.decode(cursor, str, str)
+
+        def read(db: sqlite3.Connection) -> MemberVotePage:
+            store.record(db, source, id)
+            page, total = store.member_votes(db, id, congress, limit, after)
+            return MemberVotePage(
+                results=[_member_vote(row, from_json(row["record"])) for row in page.rows],
+                total=total,
+                loaded_up_to=store.progress_of(db, BY_NAME["roll_call_votes"]).loaded_up_to,
+                **_next(page),
+            )
+
+        return await self.store.ask(read)
+
+    async def vote_members(self, vote: str, limit: int, cursor: str | None) -> MemberVotePage:
+        source = BY_NAME["roll_call_votes"]
+        id = self._of(source, vote)
+        (after,) = cursors.decode(cursor, int) or (0,)
+
+        def read(db: sqlite3.Connection) -> MemberVotePage:
+            told = store.record(db, source, id)
+            page, total = store.children(db, "member_votes", "vote_id", id, limit, after)
+            return MemberVotePage(
+                results=[_member_vote(row, told) for row in page.rows],
+                total=total,
+                loaded_up_to=told["loaded_up_to"],
+                **_next(page),
+            )
+
+        return await self.store.ask(read)
+
+    # --- texts ---
+
+    async def bill_text(self, bill: str, version: str | None, offset: int) -> BillText:
+        """One version of a bill's text, or the newest, in pieces of bounded length."""
+        source = BY_NAME["bills"]
+        id = self._of(source, bill)
+
+        def read(db: sqlite3.Connection) -> BillText:
+            told = store.record(db, source, id)
+            versions = store.texts(db, id)
+            chosen = version.lower() if version else next(iter(versions), None)
+            text = store.text(db, id, chosen) if chosen else None
+            if text is None:
+                raise RecordNotFound(
+                    f"No text of {id}{f' in version {version!r}' if version else ''} is loaded",
+                    versions=versions,
+                    url=told["url"],
+                )
+            return _bill_text(told, text, versions, offset)
+
+        return await self.store.ask(read)
+
+    async def fetch(self, id: str, offset: int = 0) -> Fetched:
+        """Any record by its id, with as much of its text as one answer holds."""
+        found = federal_id(id)
+        source = BY_NAME.get(found.source)
+        if source is None:
+            raise RecordNotFound(f"No record {found.id} has been loaded", source=found.source)
+
+        def read(db: sqlite3.Connection) -> Fetched:
+            told = from_json(_record_json(db, source, found.id))
+            parts = store.texts(db, told["id"])
+            text = store.text(db, told["id"], parts[0]) if parts else None
+            return _fetched(told, text.body if text else _said(told), offset)
+
+        return await self.store.ask(read)
+
+    # --- search ---
+
+    async def search(self, question: Search, mode: Mode = "hybrid") -> SearchAnswer:
+        """Records by words and meaning, best first; what was searched is said with them."""
+        started = time.perf_counter()
+        plan = searching.planned(question, mode)
+
+        def look(db: sqlite3.Connection) -> tuple[searching.Plan, searching.Found]:
+            # One snapshot: what was found is still there when its title is read.
+            with store.snapshot(db):
+                made, vector = searching.with_meaning(db, plan, self.vectors)
+                return made, searching.run(db, made, vector, self.vectors)
+
+        made, found = await self.store.ask(look)
+        end = question.offset + len(found.hits)
+        return SearchAnswer(
+            results=found.hits,
+            total=found.total,
+            took_ms=round((time.perf_counter() - started) * 1000, 1),
+            mode=mode,
+            searched=found.searched,
+            degraded=made.degraded,
+            next_offset=end if found.hits and end < found.total else None,
+        )
+
+    # --- helpers ---
+
+    def _of(self, source: Source, id: str) -> str:
+        """The canonical form of an id that should be one of this source's."""
+        found = federal_id(id)
+        if found.source == source.name:
+            return found.id
+        if (found.source, source.name) == ("federal_register", "presidential_documents"):
+            return f"presdoc:{found.id}"
+        raise RecordNotFound(
+            f"{found.id} is an id of {found.source}, not of {source.name}", source=found.source
+        )
+
+    async def _of_bill(
+        self,
+        table: str,
+        bill: str,
+        limit: int,
+        cursor: str | None,
+        page_of: Callable[[list[Any], dict[str, Any]], T],
+    ) -> T:
+        source = BY_NAME["bills"]
+        id = self._of(source, bill)
+        (after,) = cursors.decode(cursor, int) or (0,)
+
+        def read(db: sqlite3.Connection) -> T:
+            told = store.record(db, source, id)
+            page, total = store.children(db, table, "bill_id", id, limit, after)
+            rest = {"total": total, "bill_id": id, "loaded_up_to": told["loaded_up_to"]}
+            return page_of(page.rows, {**rest, **_next(page)})
+
+        return await self.store.ask(read)
+
+
+def _record_json(db: sqlite3.Connection, source: Source, id: str) -> str:
+    try:
+        return store.record_json(db, source, id)
+    except RecordNotFound:
+        # A document number alone does not say that the document is the President's.
+        if source.name != "federal_register":
+            raise
+        return store.record_json(db, BY_NAME["presidential_documents"], f"presdoc:{id}")
+
+
+def _next(page: store.Page) -> dict[str, Any]:
+    cursor = cursors.encode(page.after)
+    return {"next_cursor": cursor, "has_more": cursor is not None}
+
+
+def _member_vote(row: sqlite3.Row, vote: dict[str, Any]) -> MemberVote:
+    names = ("voted_at", "question", "result", "bills", "title", "url")
+    about: dict[str, Any] = {name: vote.get(name) for name in names}
+    return MemberVote(
+        vote_id=row["vote_id"],
+        bioguide_id=row["bioguide_id"],
+        name=row["name"],
+        party=row["party"],
+        state=row["state"],
+        position=row["position"],
+        **about,
+    )
+
+
+def _bill_text(
+    told: dict[str, Any], text: StoredText, versions: list[str], offset: int
+) -> BillText:
+    end = offset + LONGEST_TEXT
+    more = end if end < len(text.body) else None
+    path = f"/v1/bills/{told['id']}/body?version={text.part}&offset={more}"
+    return BillText(
+        bill_id=told["id"],
+        version=text.part,
+        stage=text.stage,
+        dated=text.dated,
+        title=text.title,
+        text=text.body[offset:end],
+        offset=offset,
+        total_chars=len(text.body),
+        next_offset=more,
+        more_url=path if more else None,
+        versions=versions,
+        url=text.url,
+        citation=Citation.model_validate(told["citation"]),
+        loaded_up_to=told["loaded_up_to"],
+    )
+
+
+def _fetched(told: dict[str, Any], text: str, offset: int) -> Fetched:
+    end = offset + LONGEST_TEXT
+    more = end if end < len(text) else None
+    shown = ("published_at", "source_org", "citation_string", "loaded_up_to", "retrieved_at")
+    return Fetched(
+        id=told["id"],
+        title=told["title"],
+        text=text[offset:end],
+        url=told["url"],
+        metadata={"source": told["source"], **{name: told[name] for name in shown}},
+        source=told["source"],
+        citation=Citation.model_validate(told["citation"]),
+        record=told,
+        offset=offset,
+        total_chars=len(text),
+        next_offset=more,
+        more_url=f"/v1/fetch?id={told['id']}&offset={more}" if more else None,
+    )
+
+
+def _said(told: dict[str, Any]) -> str:
+    """What a record without a text of its own has to say, in lines."""
+    summary, latest = told.get("summary") or {}, told.get("latest_action") or {}
+    lines = (
+        told["title"],
+        told.get("abstract"),
+        told.get("description"),
+        summary.get("text"),
+        told.get("jurisdiction"),
+        f"Latest action ({latest.get('date')}): {latest['text']}" if latest else None,
+        told["citation_string"],
+    )
+    return "\n\n".join(line for line in lines if line)

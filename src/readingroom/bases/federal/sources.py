@@ -1,0 +1,188 @@
+"""The sources of the federal base: their names, shapes, tables and what each can be filtered by.
+
+Adding a source is one entry here, one record model and one loader.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from readingroom.bases.federal.models import (
+    Amendment,
+    Bill,
+    Committee,
+    Law,
+    Legislator,
+    Membership,
+    PresidentialDocument,
+    Record,
+    RollCall,
+    Rule,
+    Sap,
+    Topic,
+)
+from readingroom.core.errors import UnknownSource
+
+
+class Shape(StrEnum):
+    """What of a source can be searched."""
+
+    BODY = "body"
+    SHORT = "short"
+    REGISTRY = "registry"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A field of the record that lists are filtered by, kept as a column of its own."""
+
+    name: str
+    kind: str = "TEXT"
+    path: str = ""
+    """Where it stands in the record, when not at the top under its own name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One source: its table has its name, its records have its model."""
+
+    name: str
+    shape: Shape
+    record: type[Record]
+    columns: tuple[Column, ...] = ()
+    aliases: tuple[str, ...] = ()
+    as_of: str = "published_at"
+    """The field whose newest value says up to when the source is loaded."""
+
+    @property
+    def path(self) -> str:
+        """Its place under `/v1`."""
+        return self.name.replace("_", "-")
+
+
+_CONGRESS = Column("congress", "INTEGER")
+_CHAMBER = Column("chamber")
+_TYPE = Column("type")
+
+SOURCES = (
+    Source(
+        "bills",
+        Shape.BODY,
+        Bill,
+        (
+            _CONGRESS,
+            _TYPE,
+            Column("chamber", path="$.origin_chamber"),
+            Column("policy_area"),
+            Column("sponsor", path="$.sponsors[0].bioguide_id"),
+            Column("party", path="$.sponsors[0].party"),
+            Column("state", path="$.sponsors[0].state"),
+        ),
+        ("bill",),
+        as_of="updated_at",
+    ),
+    Source(
+        "amendments",
+        Shape.BODY,
+        Amendment,
+        (
+            _CONGRESS,
+            _TYPE,
+            _CHAMBER,
+            Column("bill_id"),
+            Column("sponsor", path="$.sponsors[0].bioguide_id"),
+        ),
+        ("amendment", "amdt"),
+    ),
+    Source(
+        "public_laws",
+        Shape.BODY,
+        Law,
+        (_CONGRESS, Column("bill_id"), Column("private", "BOOLEAN")),
+        ("laws", "law", "pl"),
+    ),
+    Source("federal_register", Shape.BODY, Rule, (_TYPE, Column("subtype")), ("fr", "rules")),
+    Source(
+        "presidential_documents",
+        Shape.BODY,
+        PresidentialDocument,
+        (_TYPE, Column("president")),
+        ("presdoc", "presdocs"),
+    ),
+    Source("saps", Shape.SHORT, Sap, (_CONGRESS, Column("president")), ("sap",)),
+    Source(
+        "legislators",
+        Shape.REGISTRY,
+        Legislator,
+        (
+            _CHAMBER,
+            Column("party"),
+            Column("state"),
+            Column("current", "BOOLEAN"),
+            Column("lis", path="$.ids.lis"),
+        ),
+        ("members", "legislator"),
+        as_of="retrieved_at",
+    ),
+    Source(
+        "committees",
+        Shape.REGISTRY,
+        Committee,
+        (_CHAMBER, Column("parent_id"), Column("current", "BOOLEAN")),
+        ("committee",),
+        as_of="retrieved_at",
+    ),
+    Source(
+        "committee_memberships",
+        Shape.REGISTRY,
+        Membership,
+        (_CONGRESS, Column("committee_id"), Column("bioguide_id"), Column("rank", "INTEGER")),
+        ("memberships",),
+        as_of="retrieved_at",
+    ),
+    Source(
+        "roll_call_votes",
+        Shape.REGISTRY,
+        RollCall,
+        (_CONGRESS, _CHAMBER, Column("session", "INTEGER"), Column("result")),
+        ("votes", "rolls"),
+    ),
+    Source(
+        "topic_taxonomy",
+        Shape.REGISTRY,
+        Topic,
+        (Column("policy_area", "BOOLEAN"),),
+        ("topics",),
+        as_of="retrieved_at",
+    ),
+)
+
+BY_NAME = {source.name: source for source in SOURCES}
+_ALIASES = {alias: source for source in SOURCES for alias in source.aliases}
+
+
+def named(name: str) -> Source:
+    """A source by its name or an alias; `-` and `_` are the same."""
+    folded = name.strip().lower().replace("-", "_")
+    found = BY_NAME.get(folded) or _ALIASES.get(folded)
+    if found is None:
+        raise UnknownSource(
+            f"There is no source {name[:100]!r}", valid_sources=[one.name for one in SOURCES]
+        )
+    return found
+
+
+def several(names: str | Sequence[str] | None) -> tuple[Source, ...]:
+    """The sources meant by a list of names, or by names with commas between them."""
+    if names is None:
+        return ()
+    written = names.split(",") if isinstance(names, str) else names
+    return tuple(dict.fromkeys(named(name) for name in written if name.strip()))
+
+
+def of_shape(*shapes: Shape) -> tuple[Source, ...]:
+    return tuple(source for source in SOURCES if source.shape in shapes)
+
+
+def names_of(sources: Iterable[Source]) -> list[str]:
+    return [source.name for source in sources]

@@ -1,0 +1,315 @@
+"""Reads the federal file: records, lists, texts, and how far each source has come."""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio.to_thread
+from pydantic_core import from_json, to_json
+
+from readingroom.bases.federal.schema import migrate
+from readingroom.bases.federal.sources import SOURCES, Source
+from readingroom.core.errors import RecordGone, RecordNotFound, StorageFailed
+
+T = TypeVar("T")
+
+_CACHE_KIB = 64 * 1024
+
+# What was enrolled comes last in the life of a bill, though its text bears no date.
+NEWEST_TEXT = "part = 'enr' DESC, dated DESC, length(body) DESC, part"
+
+
+def connect(path: Path, *, writing: bool = False) -> sqlite3.Connection:
+    """A connection on the file; readers cannot write, and nobody waits for ever."""
+    db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+    db.row_factory = sqlite3.Row
+    db.execute("PRAGMA foreign_keys = ON")
+    db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    db.execute("PRAGMA temp_store = MEMORY")
+    if writing:
+        db.execute("PRAGMA synchronous = NORMAL")
+    else:
+        db.execute("PRAGMA query_only = ON")
+    return db
+
+
+def prepare(path: Path) -> None:
+    """Make the file, or bring it to the newest schema; WAL, so that readers never wait."""
+    with storage(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        db = connect(path, writing=True)
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            migrate(db)
+        finally:
+            db.close()
+
+
+@contextmanager
+def storage(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        raise StorageFailed(f"The federal records in {path} cannot be used: {error}") from error
+
+
+@contextmanager
+def snapshot(db: sqlite3.Connection) -> Iterator[None]:
+    """Every read inside sees the file as it was at the first of them."""
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        db.execute("COMMIT")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How much of a source is here, and up to which date."""
+
+    source: str
+    records: int
+    loaded_up_to: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredText:
+    part: str
+    stage: str | None
+    dated: str | None
+    title: str
+    url: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows of a longer list, and where the next ones begin."""
+
+    rows: list[Any]
+    after: tuple[Any, ...] | None
+
+
+class FederalStore:
+    """The file as readers see it: one connection per thread, each statement its own snapshot."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self.trace: Callable[[str], None] | None = None
+        """Told every statement: for tests that ask which tables a lookup touches."""
+
+    async def ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
+        """Run reads on a thread of their own."""
+        return await anyio.to_thread.run_sync(self.now, question)
+
+    def now(self, question: Callable[[sqlite3.Connection], T]) -> T:
+        with storage(self.path):
+            return question(self._connection())
+
+    def close(self) -> None:
+        while self._opened:
+            self._opened.pop().close()
+
+    def _connection(self) -> sqlite3.Connection:
+        db: sqlite3.Connection | None = getattr(self._local, "db", None)
+        if db is None or db not in self._opened:
+            db = connect(self.path)
+            self._local.db = db
+            self._opened.append(db)
+            if self.trace:
+                db.set_trace_callback(self.trace)
+        return db
+
+
+# --- the reads ---
+
+
+def record(db: sqlite3.Connection, source: Source, id: str) -> dict[str, Any]:
+    """A record by its id, with the date its source is loaded up to."""
+    found: dict[str, Any] = from_json(record_json(db, source, id))
+    return found
+
+
+def record_json(db: sqlite3.Connection, source: Source, id: str) -> str:
+    """The same as JSON: stored that way, it need not be read to be answered."""
+    row = db.execute(
+        f"""SELECT r.record, r.status, r.tombstone_at, r.tombstone_reason, r.successor_id,
+                   p.loaded_up_to
+            FROM {source.name} r LEFT JOIN progress p ON p.source = ?
+            WHERE r.id = ?""",
+        (source.name, id),
+    ).fetchone()
+    if row is None:
+        raise RecordNotFound(f"No record {id} has been loaded", source=source.name)
+    if row["status"] != "active":
+        successor = {"successor_id": row["successor_id"]} if row["successor_id"] else {}
+        raise RecordGone(
+            f"{id} was withdrawn on {row['tombstone_at']}: {row['tombstone_reason']}", **successor
+        )
+    stored: str = row["record"]
+    up_to = to_json(row["loaded_up_to"]).decode()
+    return f'{stored[:-1]},"loaded_up_to":{up_to}}}'
+
+
+def records(
+    db: sqlite3.Connection,
+    source: Source,
+    filters: dict[str, Any],
+    since: str | None,
+    until: str | None,
+    limit: int,
+    after: Sequence[Any] | None,
+) -> Page:
+    """A page of a source's active records, newest first; those without a date come last."""
+    where = ["status = 'active'"]
+    values: list[Any] = []
+    for name, value in filters.items():
+        where.append(f"{name} = ?")
+        values.append(value)
+    if since:
+        where.append("published_at >= ?")
+        values.append(since)
+    if until:
+        where.append("published_at <= ?")
+        values.append(until)
+    if after:
+        day, id = after
+        where.append(
+            "(published_at < ? OR (published_at = ? AND id > ?) OR published_at IS NULL)"
+            if day is not None
+            else "(? IS NULL AND ? IS NULL AND published_at IS NULL AND id > ?)"
+        )
+        values += [day, day, id]
+    found = db.execute(
+        f"""SELECT id, published_at, record FROM {source.name} WHERE {" AND ".join(where)}
+            ORDER BY published_at DESC, id LIMIT ?""",
+        (*values, limit + 1),
+    ).fetchall()
+    up_to = progress_of(db, source).loaded_up_to
+    rows = [_told(row["record"], up_to) for row in found[:limit]]
+    last = found[limit - 1] if len(found) > limit else None
+    return Page(rows, (last["published_at"], last["id"]) if last else None)
+
+
+def children(
+    db: sqlite3.Connection, table: str, parent: str, id: str, limit: int, after: int
+) -> tuple[Page, int]:
+    """A page of what belongs to a record, in its own order, and how many there are."""
+    (total,) = db.execute(f"SELECT count(*) FROM {table} WHERE {parent} = ?", (id,)).fetchone()
+    found = db.execute(
+        f"SELECT * FROM {table} WHERE {parent} = ? AND ordinal > ? ORDER BY ordinal LIMIT ?",
+        (id, after, limit + 1),
+    ).fetchall()
+    more = (found[limit - 1]["ordinal"],) if len(found) > limit else None
+    return Page(found[:limit], more), total
+
+
+def member_votes(
+    db: sqlite3.Connection,
+    bioguide: str,
+    congress: int | None,
+    limit: int,
+    after: Sequence[Any] | None,
+) -> tuple[Page, int]:
+    """How a member voted, newest first, beside what was voted on."""
+    where, values = "m.bioguide_id = ?", [bioguide]
+    if congress is not None:
+        where += " AND m.congress = ?"
+        values.append(str(congress))
+    (total,) = db.execute(f"SELECT count(*) FROM member_votes m WHERE {where}", values).fetchone()
+    if after:
+        where += " AND (m.sorted_at, m.vote_id) < (?, ?)"
+        values += list(after)
+    found = db.execute(
+        f"""SELECT m.*, v.record FROM member_votes m JOIN roll_call_votes v ON v.id = m.vote_id
+            WHERE {where} ORDER BY m.sorted_at DESC, m.vote_id DESC LIMIT ?""",
+        (*values, limit + 1),
+    ).fetchall()
+    last = found[limit - 1] if len(found) > limit else None
+    return Page(found[:limit], (last["sorted_at"], last["vote_id"]) if last else None), total
+
+
+def members(
+    db: sqlite3.Connection, committee: str, congress: int | None, limit: int, after: Sequence[Any]
+) -> tuple[Page, int, int | None]:
+    """Who sits on a committee: the majority first, each side by rank."""
+    if congress is None:
+        (congress,) = db.execute(
+            "SELECT max(congress) FROM committee_memberships WHERE committee_id = ?", (committee,)
+        ).fetchone()
+    where = "committee_id = ? AND congress = ? AND status = 'active'"
+    values = (committee, congress)
+    (total,) = db.execute(
+        f"SELECT count(*) FROM committee_memberships WHERE {where}", values
+    ).fetchone()
+    key = "json_extract(record, '$.side'), rank, id"
+    found = db.execute(
+        f"""SELECT json_extract(record, '$.side') AS side, rank, id, record
+            FROM committee_memberships WHERE {where} AND ({key}) > (?, ?, ?)
+            ORDER BY {key} LIMIT ?""",
+        (*values, *after, limit + 1),
+    ).fetchall()
+    last = found[limit - 1] if len(found) > limit else None
+    more = (last["side"], last["rank"], last["id"]) if last else None
+    return Page([from_json(row["record"]) for row in found[:limit]], more), total, congress
+
+
+def texts(db: sqlite3.Connection, id: str) -> list[str]:
+    """The parts of a record's text that are here, newest first."""
+    rows = db.execute(
+        f"SELECT part FROM texts WHERE record_id = ? ORDER BY {NEWEST_TEXT}",
+        (id,),
+    )
+    return [row["part"] for row in rows]
+
+
+def text(db: sqlite3.Connection, id: str, part: str) -> StoredText | None:
+    row = db.execute(
+        """SELECT part, stage, dated, title, url, body FROM texts
+           WHERE record_id = ? AND part = ?""",
+        (id, part),
+    ).fetchone()
+    return StoredText(*row) if row else None
+
+
+def progress_of(db: sqlite3.Connection, source: Source) -> Progress:
+    row = db.execute("SELECT * FROM progress WHERE source = ?", (source.name,)).fetchone()
+    return Progress(*row) if row else Progress(source.name, 0, None)
+
+
+def progress(db: sqlite3.Connection) -> list[Progress]:
+    return [progress_of(db, source) for source in SOURCES]
+
+
+def live_sources(db: sqlite3.Connection) -> tuple[Source, ...]:
+    """The sources that this file has a table for."""
+    tables = {row["name"] for row in db.execute("SELECT name FROM sqlite_master")}
+    return tuple(source for source in SOURCES if source.name in tables)
+
+
+def status(db: sqlite3.Connection) -> list[dict[str, Any]]:
+    """How much of each source is here: records, chunks, vectors, up to which date."""
+    counted = db.execute(
+        """SELECT d.source, count(*) AS chunks, count(v.chunk) AS embedded
+           FROM chunks c JOIN documents d USING (doc) LEFT JOIN vectors v USING (chunk)
+           GROUP BY d.source"""
+    ).fetchall()
+    chunks = {row["source"]: dict(row) for row in counted}
+    nothing = {"chunks": 0, "embedded": 0}
+    return [
+        {"source": one.source, "records": one.records, "loaded_up_to": one.loaded_up_to}
+        | {name: chunks.get(one.source, nothing)[name] for name in nothing}
+        for one in progress(db)
+    ]
+
+
+def _told(stored: str, up_to: str | None) -> dict[str, Any]:
+    told: dict[str, Any] = from_json(stored)
+    told["loaded_up_to"] = up_to
+    return told

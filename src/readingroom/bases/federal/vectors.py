@@ -1,0 +1,158 @@
+"""The vectors of the federal base: made chunk by chunk, kept in SQLite, searched in memory."""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from readingroom.bases.federal.sources import Shape, names_of, of_shape
+from readingroom.core.filters import And, Fields, Filter, In, Range
+from readingroom.engine.embedding import Embedder, Matrix, Vector
+from readingroom.engine.vectors import VectorIndex
+
+# One value each per record; what may have several (agency, topic) is looked up as records.
+SINGLE = ("source", "congress", "chamber", "party", "state", "type")
+_BATCH = 256
+_ROWS = 8_192
+
+
+class FederalVectors:
+    """The index in memory, brought up to date whenever the file has moved on."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self._index = VectorIndex(Fields((*SINGLE, "doc"), ("day",)))
+        self._seen = 0
+        self._generation = -1
+        self._docs: dict[str, int] = {}
+        self._updating = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def search(self, vector: Vector, k: int, where: Filter | None) -> list[tuple[int, int, float]]:
+        """The nearest chunks: chunk, record, score."""
+        hits = self._index.search(vector, k, where)
+        return [(int(hit.id), self._docs[hit.id], hit.score) for hit in hits]
+
+    def refresh(self, db: sqlite3.Connection) -> None:
+        """Take over what was embedded or removed since the last time; usually nothing."""
+        if _generation(db) <= self._generation:
+            return
+        with self._updating:
+            model, generation = self.embedder.identity, _generation(db)
+            for rows in _new_rows(db, self._seen, model):
+                self._take(rows)
+                self._seen = rows[-1]["seq"]
+            stored = "SELECT chunk FROM vectors WHERE model = ?"
+            there = {str(row["chunk"]) for row in db.execute(stored, (model,))}
+            gone = [id for id in self._docs if id not in there]
+            self._index.delete(gone)
+            # Their records stay known: a reader may hold hits from before.
+            self._generation = generation
+
+    def _take(self, rows: list[sqlite3.Row]) -> None:
+        ids = [str(row["chunk"]) for row in rows]
+        joined = b"".join(row["embedding"] for row in rows)
+        vectors = np.frombuffer(joined, np.float32).reshape(len(rows), -1)
+        self._docs.update(zip(ids, (row["doc"] for row in rows), strict=True))
+        self._index.upsert(ids, vectors, [_metadata(row) for row in rows])
+
+
+def _generation(db: sqlite3.Connection) -> int:
+    return int(db.execute("SELECT value FROM generation").fetchone()["value"])
+
+
+def where(
+    sources: list[str],
+    facets: dict[str, str],
+    since: str | None,
+    until: str | None,
+    docs: tuple[int, ...] | None,
+) -> Filter:
+    """The filter of a search, in the engine's words."""
+    parts: list[Filter] = [In("source", tuple(sources))]
+    parts += [In(field, (value.lower(),)) for field, value in facets.items() if field in SINGLE]
+    if since or until:
+        parts.append(Range("day", _day(since), _day(until)))
+    if docs is not None:
+        parts.append(In("doc", docs))
+    return And(tuple(parts))
+
+
+def embed(db: sqlite3.Connection, embedder: Embedder, told: Callable[[int, int], None]) -> int:
+    """Embed what has no vector yet, in batches that each stay once done; stopping loses nothing."""
+    model = embedder.identity
+    db.execute("DELETE FROM vectors WHERE model != ?", (model,))
+    (waiting,) = db.execute(f"SELECT count(*) {_WAITING}", _bodies()).fetchone()
+    done = 0
+    while rows := db.execute(f"{_NEXT} {_WAITING} LIMIT {_BATCH}", _bodies()).fetchall():
+        matrix = embedder.embed_batch([_embedded_text(row) for row in rows])
+        _keep(db, rows, matrix, model)
+        done += len(rows)
+        told(done, waiting)
+    return done
+
+
+_WAITING = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)
+    LEFT JOIN vectors v USING (chunk)
+    WHERE v.chunk IS NULL AND d.source IN ({", ".join("?" * len(of_shape(Shape.BODY)))})"""
+_NEXT = """SELECT c.chunk, p.title, p.abstract, p.action, p.body,
+    (SELECT h.title FROM chunks k JOIN passages h USING (chunk)
+     WHERE k.doc = c.doc AND k.part = 'head' AND k.ordinal = 0) AS heading"""
+
+
+def _bodies() -> tuple[str, ...]:
+    return tuple(names_of(of_shape(Shape.BODY)))
+
+
+def _embedded_text(row: sqlite3.Row) -> str:
+    """A passage under the first line of its record's title: alone it may not say what it is of."""
+    heading = (row["heading"] or "").partition("\n")[0][:150]
+    parts = [row["title"] or heading, row["abstract"], row["action"], row["body"]]
+    return "\n".join(part for part in parts if part)[:1000] or "untitled"
+
+
+def _keep(db: sqlite3.Connection, rows: list[sqlite3.Row], matrix: Matrix, model: str) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    db.execute("UPDATE generation SET value = value + 1")
+    # A chunk may have been replaced by a load while it was being embedded: then it has no place.
+    db.executemany(
+        """INSERT OR REPLACE INTO vectors (chunk, model, embedding)
+           SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM chunks WHERE chunk = ?)""",
+        (
+            (row["chunk"], model, vector.astype(np.float32).tobytes(), row["chunk"])
+            for row, vector in zip(rows, matrix, strict=True)
+        ),
+    )
+    db.execute("COMMIT")
+
+
+def _new_rows(db: sqlite3.Connection, seen: int, model: str) -> Iterator[list[sqlite3.Row]]:
+    facets = ", ".join(
+        f"""(SELECT value FROM facets f WHERE f.field = '{field}' AND f.doc = c.doc LIMIT 1)
+            AS {field}"""
+        for field in SINGLE
+        if field != "source"
+    )
+    found = db.execute(
+        f"""SELECT v.seq, v.chunk, v.embedding, c.doc, d.source, d.published_at, {facets}
+            FROM vectors v JOIN chunks c USING (chunk) JOIN documents d USING (doc)
+            WHERE v.seq > ? AND v.model = ? ORDER BY v.seq""",
+        (seen, model),
+    )
+    while rows := found.fetchmany(_ROWS):
+        yield rows
+
+
+def _metadata(row: sqlite3.Row) -> dict[str, Any]:
+    told = {field: row[field].lower() for field in SINGLE if row[field] is not None}
+    day = _day(row["published_at"])
+    return told | {"doc": row["doc"]} | ({} if day is None else {"day": day})
+
+
+def _day(text: str | None) -> int | None:
+    return date.fromisoformat(text).toordinal() if text else None

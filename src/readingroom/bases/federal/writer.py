@@ -1,0 +1,258 @@
+"""Writes what loaders hand over into the federal file: one transaction per file, nothing twice."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from readingroom.bases.federal import store
+from readingroom.bases.federal.entries import Entry, Head, Text
+from readingroom.bases.federal.models import Record
+from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source
+from readingroom.engine.chunking import Span, split
+
+Passage = tuple[int, str, str, str, str]
+"""Where it starts; title, abstract, action, body."""
+
+_PARENT = {
+    "bill_cosponsors": "bill_id",
+    "bill_actions": "bill_id",
+    "bill_topics": "bill_id",
+    "bill_committees": "bill_id",
+    "member_votes": "vote_id",
+}
+
+
+@dataclass
+class Written:
+    """What a file came to."""
+
+    records: int = 0
+    changed: int = 0
+    ids: set[str] = field(default_factory=set)
+
+
+class Writer:
+    """The one who writes. Everything inside a `transaction()` happens, or nothing of it."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._db.execute("UPDATE generation SET value = value + 1")
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+
+    def seen(self, sha256: str, loader: str) -> bool:
+        """Whether this very file was loaded before by this very loader."""
+        row = self._db.execute(
+            "SELECT 1 FROM ingestion_logs WHERE sha256 = ? AND loader = ? AND outcome = 'loaded'",
+            (sha256, loader),
+        ).fetchone()
+        return row is not None
+
+    def log(self, at: str, file: str, sha256: str, loader: str | None, outcome: str,
+            written: Written, error: str | None = None) -> None:  # fmt: skip
+        self._db.execute(
+            """INSERT INTO ingestion_logs
+                   (at, file, sha256, loader, outcome, records, changed, error)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+            (at, file, sha256, loader, outcome, written.records, written.changed, error),
+        )
+
+    def put_all(self, entries: Iterable[Entry], loader: str) -> Written:
+        written = Written()
+        for entry in entries:
+            written.changed += self.put(entry, loader)
+            if not entry.partial:
+                written.records += 1
+                written.ids.add(entry.record.id)
+        return written
+
+    def put(self, entry: Entry, loader: str) -> bool:
+        """Store an entry; False when everything it says was there already."""
+        changed = self._put_record(entry, loader)
+        if entry.text and self._put_text(entry.record, entry.text, loader):
+            changed = True
+        return changed
+
+    def withdraw(
+        self, source: Source, id: str, at: str, reason: str, successor: str | None = None
+    ) -> None:
+        """Keep a record's place but say that it is gone; it is no longer listed or found."""
+        self._db.execute(
+            f"""UPDATE {source.name} SET status = 'withdrawn', tombstone_at = ?,
+                    tombstone_reason = ?, successor_id = ? WHERE id = ? AND status = 'active'""",
+            (at, reason, successor, id),
+        )
+        self._db.execute("DELETE FROM documents WHERE id = ?", (id,))
+        self._db.execute("DELETE FROM names WHERE record_id = ?", (id,))
+
+    def withdraw_missing(self, source: Source, whole: str, kept: set[str], at: str) -> None:
+        """A file that holds all records of one value of `whole` no longer has these."""
+        stored = self._db.execute(
+            f"""SELECT id FROM {source.name} WHERE status = 'active'
+                AND {whole} = (SELECT {whole} FROM {source.name} WHERE id = ?)""",
+            (next(iter(kept)),),
+        ).fetchall()
+        for (id,) in stored:
+            if id not in kept:
+                self.withdraw(source, id, at, "no longer in the newest official file")
+
+    def link(self) -> None:
+        """Say who is meant where a file had only the Senate's own number of a member."""
+        self._db.execute(
+            """UPDATE member_votes SET bioguide_id =
+                   (SELECT id FROM legislators WHERE legislators.lis = member_votes.lis)
+               WHERE bioguide_id IS NULL AND lis IN (SELECT lis FROM legislators)"""
+        )
+
+    def count(self) -> None:
+        """Bring the table of progress up to date, at the end of a load."""
+        for source in SOURCES:
+            self._db.execute(
+                f"""INSERT OR REPLACE INTO progress
+                    SELECT ?, count(*),
+                           max(substr(json_extract(record, '$.{source.as_of}'), 1, 10))
+                    FROM {source.name} WHERE status = 'active'""",
+                (source.name,),
+            )
+
+    # --- the record and what hangs on it ---
+
+    def _put_record(self, entry: Entry, loader: str) -> bool:
+        record = entry.record
+        known = self._known(record)
+        if known is not None and (entry.partial or _is_older(known, entry, loader)):
+            return False
+        self._db.execute(
+            f"""INSERT INTO {record.source} (id, record, loader) VALUES (?, ?, ?)
+                ON CONFLICT (id) DO UPDATE SET record = excluded.record, loader = excluded.loader,
+                    status = 'active', tombstone_at = NULL, tombstone_reason = NULL,
+                    successor_id = NULL""",
+            (record.id, record.model_dump_json(exclude={"loaded_up_to"}), _mark(entry, loader)),
+        )
+        for table, rows in entry.children.items():
+            self._replace(table, record.id, rows)
+        if BY_NAME[record.source].shape is Shape.REGISTRY:
+            self._put_names(record, entry.names)
+        elif entry.head:
+            self._put_head(record, entry.head, entry)
+        return True
+
+    def _known(self, record: Record) -> sqlite3.Row | None:
+        row: sqlite3.Row | None = self._db.execute(
+            f"SELECT loader, raw_sha256 FROM {record.source} WHERE id = ?", (record.id,)
+        ).fetchone()
+        return row
+
+    def _replace(self, table: str, id: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._db.execute(f"DELETE FROM {table} WHERE {_PARENT[table]} = ?", (id,))
+        if rows:
+            marks = ", ".join("?" * (len(rows[0]) + 1))
+            self._db.executemany(
+                f"INSERT INTO {table} VALUES ({marks})", ((id, *row) for row in rows)
+            )
+
+    def _put_names(self, record: Record, names: Sequence[str]) -> None:
+        self._db.execute("DELETE FROM names WHERE record_id = ?", (record.id,))
+        self._db.executemany(
+            "INSERT OR IGNORE INTO names (source, record_id, name) VALUES (?, ?, ?)",
+            ((record.source, record.id, name) for name in dict.fromkeys(names) if name),
+        )
+
+    # --- what is searched ---
+
+    def _doc(self, record: Record) -> int:
+        """The number of a record in search, made when it has none."""
+        self._db.execute(
+            "INSERT OR IGNORE INTO documents (id, source, published_at) VALUES (?, ?, ?)",
+            (record.id, record.source, record.published_at),
+        )
+        row = self._db.execute("SELECT doc FROM documents WHERE id = ?", (record.id,)).fetchone()
+        return int(row["doc"])
+
+    def _put_head(self, record: Record, head: Head, entry: Entry) -> None:
+        doc = self._doc(record)
+        self._db.execute(
+            "UPDATE documents SET published_at = ? WHERE doc = ?", (record.published_at, doc)
+        )
+        self._db.execute("DELETE FROM facets WHERE doc = ?", (doc,))
+        self._db.executemany(
+            "INSERT OR IGNORE INTO facets (field, value, doc) VALUES (?, ?, ?)",
+            ((name, value, doc) for name, values in entry.facets.items() for value in values),
+        )
+        first, *rest = split(head.abstract) or [Span(0, 0)]
+        said = first.of(head.abstract)
+        self._put_chunks(
+            doc,
+            "head",
+            [
+                (first.start, head.title, said, head.action, ""),
+                *((span.start, "", span.of(head.abstract), "", "") for span in rest),
+            ],
+        )
+        # What a filter asks of this record may have changed for its vectors too: they are new.
+        self._db.execute(
+            """INSERT OR REPLACE INTO vectors (chunk, model, embedding)
+               SELECT chunk, model, embedding FROM vectors JOIN chunks USING (chunk)
+               WHERE doc = ?""",
+            (doc,),
+        )
+
+    def _put_chunks(self, doc: int, part: str, passages: Sequence[Passage]) -> None:
+        self._db.execute("DELETE FROM chunks WHERE doc = ? AND part = ?", (doc, part))
+        for ordinal, passage in enumerate(passages):
+            added = self._db.execute(
+                "INSERT INTO chunks (doc, part, ordinal) VALUES (?, ?, ?)", (doc, part, ordinal)
+            )
+            self._db.execute(
+                "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)", (added.lastrowid, *passage)
+            )
+
+    def _put_text(self, record: Record, text: Text, loader: str) -> bool:
+        known = self._db.execute(
+            "SELECT raw_sha256, loader FROM texts WHERE record_id = ? AND part = ?",
+            (record.id, text.part),
+        ).fetchone()
+        if known and (known["raw_sha256"], known["loader"]) == (text.raw_sha256, loader):
+            return False
+        self._db.execute(
+            "INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (record.id, text.part, text.stage, text.dated, text.title, text.url,
+             text.raw_sha256, loader, text.body),
+        )  # fmt: skip
+        self._put_body(self._doc(record), record.id)
+        return True
+
+    def _put_body(self, doc: int, id: str) -> None:
+        """Only the newest version of a text is searched: ten drafts of one bill are one bill."""
+        newest = self._db.execute(
+            f"""SELECT body FROM texts WHERE record_id = ?
+               ORDER BY {store.NEWEST_TEXT} LIMIT 1""",
+            (id,),
+        ).fetchone()["body"]
+        passages = [(span.start, "", "", "", span.of(newest)) for span in split(newest)]
+        self._put_chunks(doc, "text", passages)
+
+
+def _mark(entry: Entry, loader: str) -> str:
+    """Who wrote a record: the loader and its version, and the revision its source gave it."""
+    return "partial" if entry.partial else f"{loader}@{entry.revision or ''}"
+
+
+def _is_older(known: sqlite3.Row, entry: Entry, loader: str) -> bool:
+    """Whether what is stored is the same, or newer by its own source's word."""
+    if known["loader"] == "partial":
+        return False
+    if known["loader"] == _mark(entry, loader) and known["raw_sha256"] == entry.record.raw_sha256:
+        return True
+    writer, _, revision = known["loader"].partition("@")
+    return writer == loader and bool(revision) and revision > (entry.revision or "")

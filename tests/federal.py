@@ -1,0 +1,124 @@
+"""A federal base to ask in tests, on official files or on a made-up world."""
+
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import numpy as np
+
+from readingroom.bases.federal import store, vectors
+from readingroom.bases.federal.loading import Summary, load
+from readingroom.bases.federal.service import FILE
+from readingroom.bases.federal.tools import open_federal
+from readingroom.core.errors import ModelUnavailable
+from readingroom.demo.federal import World, register_document
+from readingroom.engine.embedding import Matrix, Vector
+from readingroom.protocol.knowledge import KnowledgeBase
+from tests.kit import LEGACY, POST, app_of, in_process, rpc
+
+
+class HashedWords:
+    """Stands in for the model: texts that share words are near each other. Nothing to install."""
+
+    identity = "hashed-words/1"
+
+    def embed(self, text: str) -> Vector:
+        vector = np.full(384, 1e-3, np.float32)
+        for word in text.lower().split():
+            vector[sum(word.strip(".,:;").encode()) % 384] += 1
+        return vector / np.linalg.norm(vector)
+
+    def embed_batch(self, texts: list[str]) -> Matrix:
+        return np.stack([self.embed(text) for text in texts])
+
+
+class NoModel:
+    """A machine without weights."""
+
+    @property
+    def identity(self) -> str:
+        raise ModelUnavailable("There is no embedding model here")
+
+    def embed(self, text: str) -> Vector:
+        raise ModelUnavailable("There is no embedding model here")
+
+
+def write_world(folder: Path, bills: int = 30, votes: int = 3, seed: int = 1) -> World:
+    """Files of every format we make up, in one folder."""
+    world = World(seed, people=40)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "legislators-current.yaml").write_text(world.legislators(), "utf-8")
+    for name, text in (*world.bills(bills), *world.votes(votes)):
+        (folder / name).write_text(text, "utf-8")
+    rule = register_document("2025-00001", "2025-02-03", "Airport noise near schools")
+    order = register_document(
+        "2025-00002", "2025-02-04", "Order on passenger rail", type="Presidential Document"
+    )
+    for one in (rule, order):
+        (folder / f"{one['document_number']}.json").write_text(json.dumps(one), "utf-8")
+    (folder / "47-Sample.yaml").write_text(
+        "- bills:\n  - hr1\n  document_title: H.R. 1 – Statement on rural broadband\n"
+        "  congress: 119\n  date_issued: '2025-03-01'\n"
+        "  url: https://www.whitehouse.gov/sample\n  date_fetched: '2025-03-02'\n",
+        "utf-8",
+    )
+    return world
+
+
+def loaded(data: Path, *files: Path, embed: bool = True) -> Summary:
+    """Load files into the federal base of a data directory."""
+    path = data / "federal" / FILE
+    summary = load(path, list(files), None)
+    if embed:
+        with contextlib.closing(store.connect(path, writing=True)) as db:
+            vectors.embed(db, HashedWords(), lambda done, of: None)  # type: ignore[arg-type]
+    return summary
+
+
+def base_of(data: Path, embedder: Any = None) -> KnowledgeBase:
+    return open_federal(data / "federal", embedder or HashedWords())
+
+
+@contextlib.asynccontextmanager
+async def asked(data: Path, embedder: Any = None) -> AsyncIterator["Asked"]:
+    """The base served in this process, REST and MCP."""
+    base = base_of(data, embedder)
+    async with in_process(app_of(base, data=data, rate_limit=0)) as web:
+        yield Asked(web, base)
+    base.service.store.close()
+
+
+class Asked:
+    """A client of both faces."""
+
+    def __init__(self, web: httpx2.AsyncClient, base: KnowledgeBase) -> None:
+        self.web = web
+        self.base = base
+
+    async def get(self, path: str, **params: Any) -> httpx2.Response:
+        return await self.web.get(f"/v1{path}", params=params)
+
+    async def record(self, path: str, **params: Any) -> Any:
+        found = await self.get(path, **params)
+        assert found.status_code == 200, found.text
+        return found.json()
+
+    async def call(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """A tool's result as it stands on the wire."""
+        told = await self.rpc("tools/call", {"name": name, "arguments": arguments})
+        assert "result" in told, told
+        return dict(told["result"])
+
+    async def answer(self, name: str, **arguments: Any) -> Any:
+        result = await self.call(name, **arguments)
+        assert not result.get("isError"), result
+        assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+        return result["structuredContent"]
+
+    async def rpc(self, method: str, params: dict[str, Any]) -> Any:
+        headers = POST | {"MCP-Protocol-Version": LEGACY}
+        answered = await self.web.post("/mcp", json=rpc(method, params), headers=headers)
+        return answered.json()

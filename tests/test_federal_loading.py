@@ -1,0 +1,350 @@
+"""Loading federal files: nothing twice, nothing lost, nothing trusted."""
+
+import json
+import signal
+import sqlite3
+import subprocess
+import time
+import zipfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readingroom.bases.federal import store
+from readingroom.bases.federal.entries import Origin
+from readingroom.bases.federal.loaders.billstatus import BillStatus
+from readingroom.bases.federal.loaders.files import RawFile
+from readingroom.bases.federal.loaders.xml import Refused, parse
+from readingroom.bases.federal.schema import CITATION, MIGRATIONS
+from readingroom.bases.federal.service import FILE
+from readingroom.bases.federal.sources import SOURCES
+from tests.federal import loaded, write_world
+from tests.kit import clean_environment, command, run
+from tests.requirements import requirement
+
+_OF_THE_LOAD = ("ingestion_logs", "generation", "sqlite_sequence")
+ORIGIN = Origin("2026-01-01T00:00:00+00:00", "0" * 64)
+
+
+def rows(data: Path, sql: str, *values: Any) -> list[Any]:
+    with closing(sqlite3.connect(data / "federal" / FILE)) as db:
+        return db.execute(sql, values).fetchall()
+
+
+def everything(data: Path) -> dict[str, list[Any]]:
+    """All that a load has written, apart from the log of loads and the moments they were made."""
+    with closing(sqlite3.connect(data / "federal" / FILE)) as db:
+        tables = [
+            name
+            for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            if "_fts" not in name and name not in _OF_THE_LOAD
+        ]
+        return {
+            name: db.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall() for name in tables
+        }
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("counted", "expected"),
+    [
+        ("SELECT count(*) FROM legislators WHERE record->>'stub' = 0", 537),
+        ("SELECT sum(json_array_length(record, '$.terms')) FROM legislators", 2_792),
+        ("SELECT count(*) FROM committees WHERE current AND parent_id IS NULL", 49),
+        ("SELECT count(*) FROM committees WHERE current AND parent_id IS NOT NULL", 181),
+        ("SELECT count(*) FROM committee_memberships", 3_879),
+        # Two of the 230 rosters are empty.
+        ("SELECT count(DISTINCT committee_id) FROM committee_memberships", 228),
+        ("SELECT count(*) FROM saps", 5_627),
+        ("SELECT count(*) FROM public_laws", 14),
+        ("SELECT count(*) FROM bills WHERE record->>'status_loaded'", 33),
+        ("SELECT count(*) FROM amendments", 1_754),
+        ("SELECT count(*) FROM federal_register", 104),
+        ("SELECT count(*) FROM presidential_documents", 1),
+        ("SELECT count(*) FROM roll_call_votes", 2),
+        ("SELECT count(*) FROM texts WHERE part NOT IN ('text')", 58),
+    ],
+)
+def test_every_official_file_is_in_with_as_many_records_as_it_has(
+    official: Path, counted: str, expected: int
+) -> None:
+    assert rows(official, counted) == [(expected,)]
+
+
+@pytest.mark.data
+def test_loading_official_files_again_changes_nothing(official: Path, shared_data: Path) -> None:
+    before = everything(official)
+    again = loaded(official, shared_data / "federal", embed=False)
+    assert (again.loaded, again.changed, again.failed) == (0, 0, 0)
+    assert everything(official) == before
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("bill", ["117hr6658", "117sconres7"])
+def test_two_generations_of_one_file_tell_the_same_bill(shared_data: Path, bill: str) -> None:
+    older, newer = (
+        _bill(shared_data / f"federal/billstatus/samples/formatChange/{age}/BILLSTATUS-{bill}.xml")
+        for age in ("current", "future")
+    )
+    # The newer file was written later, when more had become known of the same bill.
+    grown = {"updated_at", "text_versions", "summary", "related_bills", "subjects"}
+    grown.add("cosponsor_count")
+    assert {name: value for name, value in older.items() if name not in grown} == {
+        name: value for name, value in newer.items() if name not in grown
+    }
+    assert set(older["subjects"]) <= set(newer["subjects"])
+
+
+def _bill(path: Path) -> dict[str, Any]:
+    file = RawFile(path.name, path.read_bytes(), lambda name: None)
+    entries = [entry for entry in BillStatus().read(file, ORIGIN) if entry.record.source == "bills"]
+    return entries[0].record.model_dump()
+
+
+@pytest.mark.data
+def test_an_older_file_never_replaces_what_a_newer_one_said(
+    tmp_path: Path, shared_data: Path
+) -> None:
+    samples = shared_data / "federal/billstatus/samples/formatChange"
+    name = "BILLSTATUS-117sconres7.xml"
+    loaded(tmp_path, samples / "future" / name, embed=False)
+    before = rows(tmp_path, "SELECT record FROM bills")
+    loaded(tmp_path, samples / "current" / name, embed=False)
+    assert rows(tmp_path, "SELECT record FROM bills") == before
+
+
+@pytest.mark.data
+def test_senators_known_by_their_lis_number_alone_are_named(official: Path) -> None:
+    voted = rows(official, "SELECT bioguide_id, position FROM member_votes WHERE lis = 'S275'")
+    assert voted == [("C000127", "Nay")]
+
+
+@pytest.mark.data
+def test_every_person_a_bill_names_is_a_record(official: Path) -> None:
+    assert not rows(official, "PRAGMA foreign_key_check")
+    unknown = """SELECT bioguide_id FROM bill_cosponsors
+                 WHERE bioguide_id NOT IN (SELECT id FROM legislators)"""
+    assert not rows(official, unknown)
+
+
+def test_every_table_of_a_source_has_the_citation_columns(tmp_path: Path) -> None:
+    loaded(tmp_path)
+    for source in SOURCES:
+        columns = {row[1] for row in rows(tmp_path, f"PRAGMA table_xinfo({source.name})")}
+        assert {*CITATION, "status", "tombstone_at", "tombstone_reason", "successor_id"} <= columns
+
+
+def test_loading_a_made_up_world_twice_changes_nothing(tmp_path: Path) -> None:
+    write_world(tmp_path / "files")
+    first = loaded(tmp_path, tmp_path / "files", embed=False)
+    before = everything(tmp_path)
+    again = loaded(tmp_path, tmp_path / "files", embed=False)
+    assert first.loaded == again.unchanged > 30
+    assert again.changed == 0
+    assert everything(tmp_path) == before
+
+
+def test_one_bad_file_is_logged_and_the_rest_is_loaded(tmp_path: Path) -> None:
+    write_world(tmp_path / "files", bills=3)
+    (tmp_path / "files" / "BILLSTATUS-119hr99.xml").write_text("<billStatus><bill>", "utf-8")
+    (tmp_path / "files" / "BILLSTATUS-119hr98.xml").write_text(
+        "<billStatus><bill><number>98</number><type>HR</type></bill></billStatus>", "utf-8"
+    )
+    (tmp_path / "files" / "broken.zip").write_bytes(b"PK\x03\x04 and then nothing")
+    (tmp_path / "files" / "rule.json").write_text('{"document_number": "no id", "title": "x"}')
+    summary = loaded(tmp_path, tmp_path / "files", embed=False)
+    assert summary.failed == 4
+    assert rows(tmp_path, "SELECT count(*) FROM bills") == [(3,)]
+    failed = rows(tmp_path, "SELECT file, error FROM ingestion_logs WHERE outcome = 'failed'")
+    assert {Path(name).name for name, _ in failed} == {
+        "BILLSTATUS-119hr98.xml",
+        "BILLSTATUS-119hr99.xml",
+        "broken.zip",
+        "rule.json",
+    }
+    assert any("congress" in error for _, error in failed)
+
+
+def test_unknown_elements_are_passed_over(tmp_path: Path) -> None:
+    world = write_world(tmp_path / "files", bills=1)
+    ((name, text),) = world.bills(1)
+    grown = text.replace("<title>", "<newThing><deep>x</deep></newThing><title>")
+    (tmp_path / "files" / name).write_text(grown, "utf-8")
+    assert loaded(tmp_path, tmp_path / "files", embed=False).failed == 0
+    assert rows(tmp_path, "SELECT count(*) FROM bills") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><billStatus>&b;</billStatus>',
+        b'<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]><billStatus>&f;</billStatus>',
+        b'<!DOCTYPE x [<!ENTITY % p SYSTEM "http://example.org/x.dtd"> %p;]><billStatus/>',
+    ],
+)
+def test_entities_are_refused(hostile: bytes) -> None:
+    with pytest.raises(Refused):
+        parse(hostile)
+
+
+def test_an_external_dtd_is_not_fetched() -> None:
+    document = b'<!DOCTYPE rollcall-vote PUBLIC "-//x" "file:///etc/passwd"><rollcall-vote/>'
+    assert parse(document).tag == "rollcall-vote"
+
+
+def test_a_zip_loads_like_a_folder(tmp_path: Path) -> None:
+    write_world(tmp_path / "files")
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for path in (tmp_path / "files").iterdir():
+            archive.write(path, path.name)
+    assert loaded(tmp_path / "a", tmp_path / "files").records == (
+        loaded(tmp_path / "b", tmp_path / "all.zip").records
+    )
+
+
+def test_a_pdf_named_outside_its_folder_is_not_read(tmp_path: Path) -> None:
+    from readingroom.bases.federal.loaders.files import found
+
+    (tmp_path / "secret").write_text("x", "utf-8")
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a.yaml").write_text("x", "utf-8")
+    ((_, read),) = found([tmp_path / "files"])
+    assert read().beside("../secret") is None
+
+
+def test_kill_nine_in_the_middle_of_a_load_loses_nothing_and_repeats_nothing(
+    tmp_path: Path,
+) -> None:
+    write_world(tmp_path / "files", bills=200)
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    loaded(whole, tmp_path / "files", embed=False)
+    for _ in range(2):
+        _load_and_kill(tmp_path / "files", broken)
+    finished = run("federal", "load", str(tmp_path / "files"), "--data", str(broken), "--json")
+    assert json.loads(finished.stdout)["failed"] == 0
+    for table, there in _told(whole).items():
+        assert _told(broken)[table] == there, table
+    assert not rows(broken, "PRAGMA foreign_key_check")
+    assert rows(broken, "PRAGMA integrity_check") == [("ok",)]
+
+
+def _load_and_kill(files: Path, data: Path) -> None:
+    """Stop the loader by force once it has come a little further."""
+    path = data / "federal" / FILE
+    before = _bills(path)
+    process = subprocess.Popen(
+        command("federal", "load", str(files), "--data", str(data), "--json"),
+        env=clean_environment(),
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        if _bills(path) > before + 20:
+            process.send_signal(signal.SIGKILL)
+            break
+        time.sleep(0.01)
+    process.wait()
+
+
+def _bills(path: Path) -> int:
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+            return int(db.execute("SELECT count(*) FROM bills").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
+
+
+def _told(data: Path) -> dict[str, Any]:
+    """Records without the moment of their loading, and how much hangs on them."""
+    told: dict[str, Any] = {
+        source.name: rows(
+            data, f"SELECT id, json_remove(record, '$.retrieved_at') FROM {source.name} ORDER BY id"
+        )
+        for source in SOURCES
+    }
+    for table in ("bill_cosponsors", "bill_actions", "member_votes", "passages", "facets", "names"):
+        told[table] = rows(data, f"SELECT count(*) FROM {table}")
+    return told
+
+
+def test_readers_are_not_held_up_by_a_load(tmp_path: Path) -> None:
+    write_world(tmp_path / "files", bills=5)
+    loaded(tmp_path, tmp_path / "files", embed=False)
+    path = tmp_path / "federal" / FILE
+    with closing(store.connect(path, writing=True)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("UPDATE bills SET status = 'withdrawn'")
+        reader = store.FederalStore(path)
+        active = "SELECT count(*) FROM bills WHERE status = 'active'"
+        assert reader.now(lambda db: db.execute(active).fetchone()[0]) == 5
+        writer.execute("ROLLBACK")
+        reader.close()
+
+
+def test_the_schema_is_made_once_and_its_version_kept(tmp_path: Path) -> None:
+    store.prepare(tmp_path / FILE)
+    store.prepare(tmp_path / FILE)
+    with closing(sqlite3.connect(tmp_path / FILE)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+@requirement("federal:loaded-up-to")
+def test_the_command_loads_and_says_how_far_each_source_has_come(tmp_path: Path) -> None:
+    write_world(tmp_path / "files", bills=4)
+    data = ("--data", str(tmp_path / "data"))
+    done = run("federal", "load", str(tmp_path / "files"), *data, "--json")
+    assert json.loads(done.stdout)["by_loader"]["billstatus"] == 4
+    told = json.loads(run("federal", "status", *data, "--json").stdout)
+    bills = next(one for one in told["sources"] if one["source"] == "bills")
+    assert bills["records"] == 4
+    assert bills["chunks"] >= 4
+    assert bills["loaded_up_to"] > "2025-01-01"
+
+
+def test_the_command_loads_one_source_when_one_is_named(tmp_path: Path) -> None:
+    write_world(tmp_path / "files", bills=4)
+    data = ("--data", str(tmp_path / "data"))
+    done = run("federal", "load", "saps", str(tmp_path / "files"), *data, "--json")
+    assert json.loads(done.stdout)["by_loader"] == {"saps": 1}
+    refused = run("federal", "load", "nonsense", str(tmp_path / "files"), *data)
+    assert refused.returncode == 1
+    assert "nonsense" in refused.stderr
+
+
+def test_who_left_a_committee_is_no_longer_on_its_roster(tmp_path: Path) -> None:
+    seat = "- name: {0}\n  party: majority\n  rank: {1}\n  bioguide: {2}\n"
+    ada, bela = seat.format("Ada Ashgrove", 1, "A900001"), seat.format("Bela Birch", 2, "B900002")
+    roster = tmp_path / "committee-membership-current.yaml"
+    roster.write_text("HSAG:\n" + ada + bela, "utf-8")
+    loaded(tmp_path / "data", roster, embed=False)
+    roster.write_text("HSAG:\n" + ada, "utf-8")
+    loaded(tmp_path / "data", roster, embed=False)
+    told = "SELECT bioguide_id, status FROM committee_memberships ORDER BY 1"
+    assert rows(tmp_path / "data", told) == [("A900001", "active"), ("B900002", "withdrawn")]
+
+
+def test_the_same_statement_twice_on_a_day_is_two_records(tmp_path: Path) -> None:
+    statement = (
+        "- bills:\n  - hr1\n  document_title: {}\n  congress: 119\n"
+        "  date_issued: '2025-03-01'\n  url: https://example.org/{}\n"
+    )
+    text = statement.format("One", 1) + statement.format("Two", 2)
+    (tmp_path / "47-Sample.yaml").write_text(text, "utf-8")
+    loaded(tmp_path / "data", tmp_path / "47-Sample.yaml", embed=False)
+    assert rows(tmp_path / "data", "SELECT id FROM saps ORDER BY id") == [
+        ("sap:119:2025-03-01:hr1",),
+        ("sap:119:2025-03-01:hr1:2",),
+    ]
+
+
+@pytest.mark.data
+def test_the_words_of_a_statement_come_from_its_pdf(official: Path) -> None:
+    ((words,),) = rows(
+        official, "SELECT body FROM texts WHERE record_id = 'sap:111:2009-03-17:hr1388'"
+    )
+    assert "Volunteerism" in words
+    (counted,) = rows(official, "SELECT count(*) FROM texts WHERE record_id LIKE 'sap:%'")
+    assert counted[0] > 120
