@@ -604,13 +604,15 @@ async def test_no_second_sees_more_than_ten_requests_upstream(upstream: Upstream
             with contextlib.suppress(ContentOutOfScope):
                 await rig.service.content(GetContentByPath(path=path), rig.errand())
 
+        started = time.monotonic()
         async with anyio.create_task_group() as burst:
             for path in paths:
                 burst.start_soon(one, path)
     times = sorted(seen.at for seen in upstream.emulator.seen)
     assert len(times) == 25
-    # What is exact is when they leave (test_upstream); on arrival the network has had its say.
-    assert all(later - earlier > 0.9 for earlier, later in zip(times, times[10:], strict=False))
+    # What is exact is when they leave (test_upstream); a busy machine can only make them later.
+    assert times[10] - started > 0.99
+    assert times[20] - started > 1.99
 
 
 # --- the taxonomy ---
