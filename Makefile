@@ -5,16 +5,16 @@ BIN    := .venv/bin
 PIP     = $(BIN)/pip --disable-pip-version-check
 
 # Minutes that each part of `make test` may take, 25 in all.
-setup.minutes       := 4
+setup.minutes       := 5
 format.minutes      := 1
 lint.minutes        := 1
 types.minutes       := 2
 imports.minutes     := 1
 docs-check.minutes  := 1
 licences.minutes    := 1
-sbom.minutes        := 1
-pytest.minutes      := 8
-conformance.minutes := 5
+sbom.minutes        := 2
+pytest.minutes      := 10
+conformance.minutes := 1
 
 PART = @$(BIN)/python .ci/part $@ $($@.minutes)
 
@@ -74,7 +74,7 @@ sbom: .venv/dev.stamp
 	    --validate --of JSON -o build/sbom.json $(BIN)/python
 
 pytest: .venv/dev.stamp tests/node/node_modules/.stamp tesseract
-	$(PART) $(BIN)/pytest --cov
+	$(PART) $(BIN)/pytest --cov -n 2 --dist loadfile
 
 conformance: .venv/dev.stamp tests/node/node_modules/.stamp ## the official MCP conformance suite
 	$(PART) $(BIN)/python -m tests.conformance.run

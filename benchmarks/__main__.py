@@ -3,22 +3,11 @@
 import argparse
 import os
 import platform
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import (
-    calls,
-    federal,
-    guidance_cost,
-    guidance_faults,
-    guidance_slo,
-    ingest_isolation,
-    ingest_quality,
-    ingest_splitter,
-    ingest_text,
-    startup,
-)
 from benchmarks.table import Table
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -28,16 +17,12 @@ def main() -> None:
     """Measure what the arguments ask for."""
     asked = _arguments()
     tables = []
-    for measure in (
-        *(_startup, _calls, _guidance_cost, _guidance_slo, _guidance_faults),
-        *(_text, _isolation, _splitter, _ocr, _sections),
-        *(federal.searches, federal.lookups, federal.loads),
-    ):
-        table = measure(asked.quick)
-        print(table, end="\n\n", flush=True)
-        tables.append(table)
-    if asked.write:
-        RESULTS.write_text(_page(tables), "utf-8")
+    for part in asked.part or PARTS:
+        for table in PARTS[part](asked.quick):
+            print(table, end="\n\n", flush=True)
+            tables.append(table)
+            if asked.write:  # at once: a part may take long
+                RESULTS.write_text(_page(tables, _kept()), "utf-8")
 
 
 def _arguments() -> argparse.Namespace:
@@ -45,56 +30,76 @@ def _arguments() -> argparse.Namespace:
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--quick", action="store_true", help="a smoke run, too short to quote")
     kind.add_argument("--write", action="store_true", help="put the tables into RESULTS.md")
+    parser.add_argument("--part", choices=PARTS, action="append", help="one part; may be repeated")
     return parser.parse_args()
 
 
-def _startup(quick: bool) -> Table:
-    return startup.measure(rounds=2 if quick else 9)
+# Each part imports what it measures when it is asked for: the server's does not wait for numpy.
+def _server(quick: bool) -> Iterator[Table]:
+    from benchmarks import calls, startup
+
+    yield startup.measure(rounds=2 if quick else 9)
+    yield calls.measure(rounds=2, calls=40) if quick else calls.measure(rounds=15, calls=400)
 
 
-def _calls(quick: bool) -> Table:
-    return calls.measure(rounds=2, calls=40) if quick else calls.measure(rounds=15, calls=400)
+def _guidance(quick: bool) -> Iterator[Table]:
+    from benchmarks import guidance_cost, guidance_faults, guidance_slo
+
+    yield guidance_cost.measure(rounds=2 if quick else 9, calls=40 if quick else 200)
+    yield guidance_slo.measure(bursts=2 if quick else 20, live=8 if quick else 100)
+    yield guidance_faults.measure()
 
 
-def _guidance_cost(quick: bool) -> Table:
-    return guidance_cost.measure(rounds=2 if quick else 9, calls=40 if quick else 200)
+def _ingest(quick: bool) -> Iterator[Table]:
+    from benchmarks import ingest_isolation, ingest_quality, ingest_splitter, ingest_text
+
+    yield ingest_text.measure(rounds=1, real=False) if quick else ingest_text.measure(rounds=3)
+    yield ingest_isolation.measure(rounds=2 if quick else 15)
+    yield ingest_splitter.measure(rounds=1 if quick else 5)
+    yield ingest_quality.measure_ocr()
+    yield ingest_quality.measure_sections()
 
 
-def _guidance_slo(quick: bool) -> Table:
-    return guidance_slo.measure(bursts=2 if quick else 20, live=8 if quick else 100)
+def _engine(quick: bool) -> Iterator[Table]:
+    from benchmarks import engine
+
+    yield from engine.tables(quick)
 
 
-def _guidance_faults(quick: bool) -> Table:
-    return guidance_faults.measure()
+def _federal(quick: bool) -> Iterator[Table]:
+    from benchmarks import federal
+
+    yield federal.searches(quick)
+    yield federal.lookups(quick)
+    yield federal.loads(quick)
 
 
-def _text(quick: bool) -> Table:
-    return ingest_text.measure(rounds=1, real=False) if quick else ingest_text.measure(rounds=3)
+PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
+    "server": _server,
+    "engine": _engine,
+    "ingest": _ingest,
+    "guidance": _guidance,
+    "federal": _federal,
+}
 
 
-def _isolation(quick: bool) -> Table:
-    return ingest_isolation.measure(rounds=2 if quick else 15)
+def _kept() -> dict[str, str]:
+    """The tables of earlier runs, by title: those that are not measured anew stay."""
+    if not RESULTS.exists():
+        return {}
+    parts = RESULTS.read_text("utf-8").split("\n## ")[1:]
+    return {part.partition("\n")[0]: f"## {part.rstrip()}" for part in parts}
 
 
-def _splitter(quick: bool) -> Table:
-    return ingest_splitter.measure(rounds=1 if quick else 5)
-
-
-def _ocr(quick: bool) -> Table:
-    return ingest_quality.measure_ocr()
-
-
-def _sections(quick: bool) -> Table:
-    return ingest_quality.measure_sections()
-
-
-def _page(tables: list[Table]) -> str:
+def _page(tables: list[Table], kept: dict[str, str]) -> str:
     machine = f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}"
     about = (
-        f"Measured on {datetime.now(UTC):%Y-%m-%d} with `make bench ARGS=--write`, on {machine}, "
-        f"mcp {version('mcp')}. Compare numbers within a table, not between machines."
+        f"Measured with `make bench ARGS=--write` (one part: `ARGS='--part server --write'`), on "
+        f"{machine}, mcp {version('mcp')}. Compare numbers within a table, not between machines."
     )
-    return "\n\n".join(["# What Reading Room costs", about, *map(str, tables)]) + "\n"
+    measured = f"(Measured on {datetime.now(UTC):%Y-%m-%d}.)"
+    sections = kept | {table.title: f"{table} {measured}" for table in tables}
+    return "\n\n".join(["# What Reading Room costs", about, *sections.values()]) + "\n"
 
 
 if __name__ == "__main__":

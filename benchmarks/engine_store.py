@@ -107,10 +107,10 @@ def report(count: int) -> None:
         said["opened"] = _resident()
         shelf.vectors()
         said["filled"] = _resident()
-        Embedder(MODELS).embed_batch(chunks(64))
-        shelf._embedder.embed_batch(chunks(64))
+        texts = shelf.chunks.get(limit=64).texts
+        shelf._embedder.embed_batch(texts)
         said["embedded"] = _resident()
-        for question in chunks(10):
+        for question in texts[:10]:
             shelf.search(question[:80], 10, _where(20))
         said["settled"] = _resident()
     print(json.dumps(said))

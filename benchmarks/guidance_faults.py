@@ -24,8 +24,9 @@ _PLENTY = 1000
 _DEADLINE = 2.0
 _NOTE = (
     "Each row on a base just opened, in front of the emulator on loopback, called through an MCP "
-    "client in the same process; the deadline of a call (`GOVUK_TIMEOUT_SECONDS`) is 2 s here. "
-    "Nobody was answered wrongly: every answer was compared with the page."
+    "client in the same process; the deadline of a call "
+    "(`READINGROOM_GOVUK_TIMEOUT_SECONDS`) is 2 s here. Nobody was answered wrongly: every "
+    "answer was compared with the page."
 )
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.govuk import Upstream, emulating
 from tests.kit import Served, serving
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
@@ -48,6 +49,19 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`readingroom serve`, a real process, with every base and no key."""
     with serving(data=tmp_path_factory.mktemp("data")) as served:
         yield served
+
+
+@pytest.fixture(scope="module")
+def emulated() -> Iterator[Upstream]:
+    """A GOV.UK on loopback, for the tests of a module."""
+    with emulating() as upstream:
+        yield upstream
+
+
+@pytest.fixture
+def upstream(emulated: Upstream) -> Upstream:
+    """The same, as new for each of them."""
+    return emulated.reset()
 
 
 @pytest.fixture(scope="module")

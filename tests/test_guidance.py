@@ -21,11 +21,12 @@ from readingroom.bases.guidance.store import Lifetimes
 from readingroom.core.errors import (
     ContentOutOfScope,
     GuidanceError,
+    InvalidSetting,
     KnowledgeError,
     UpstreamUnavailable,
 )
 from readingroom.demo import govuk
-from tests.govuk import RETURN, Upstream, asking, emulating, nobody, rigged
+from tests.govuk import RETURN, Upstream, asking, nobody, rigged
 from tests.kit import body
 from tests.requirements import requirement
 
@@ -33,17 +34,6 @@ pytestmark = pytest.mark.anyio
 
 RESERVES = "/guidance/charity-reserves-sample"
 GUIDE = "/guidance/setting-up-a-charity-sample"
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Upstream]:
-    with emulating() as upstream:
-        yield upstream
-
-
-@pytest.fixture
-def upstream(running: Upstream) -> Upstream:
-    return running.reset()
 
 
 async def ask(url: str, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -196,6 +186,9 @@ async def test_a_page_is_found_by_its_id_wherever_it_is(upstream: Upstream) -> N
     item = upstream.emulator.items[RETURN]
     page = await ask(upstream.url, "get_content_by_id", content_id=item["content_id"])
     assert page["content"] == item
+    welsh = upstream.emulator.items[f"{RESERVES}.cy"]
+    original = await ask(upstream.url, "get_content_by_id", content_id=welsh["content_id"])
+    assert original["locale"] == "en"
     missing = await refusal(
         upstream.url, "get_content_by_id", content_id="0" * 8 + "-0000" * 3 + "-" + "0" * 12
     )
@@ -374,6 +367,8 @@ async def test_filters_narrow_a_search(upstream: Upstream) -> None:
         {"format": []},
         {"format": 5},
         {"public_timestamp_from": "yesterday"},
+        {"public_timestamp_from": 86400},
+        {"public_timestamp_from": "2024-01-01T10:00:00Z"},
         {"public_timestamp_to": "2024-13-01"},
         {"reject_organisations": "charity-commission"},
         {"count": 1500},
@@ -395,6 +390,13 @@ async def test_a_parameter_that_govuk_refuses_is_told_as_such(upstream: Upstream
     told = await refusal(upstream.url, "search_guidance", query="x")
     assert told["code"] == "UPSTREAM_PARAMETER_ERROR"
     assert len(upstream.emulator.seen) == 1
+
+
+@pytest.mark.parametrize("status", [301, 404, 410])
+async def test_a_search_that_is_not_there_is_unavailable(upstream: Upstream, status: int) -> None:
+    upstream.emulator.fault = govuk.failing(status)
+    told = await refusal(upstream.url, "search_guidance", query="x")
+    assert told["code"] == "UPSTREAM_UNAVAILABLE"
 
 
 async def test_a_search_that_finds_nothing_says_what_was_searched(upstream: Upstream) -> None:
@@ -481,6 +483,18 @@ async def test_a_refresh_fetches_anew_and_the_next_reader_sees_it(upstream: Upst
     assert (page["title"], page["cache"]["hit"]) == ("A new title", True)
     assert len(upstream.emulator.seen) == 3
     assert upstream.emulator.seen[1].headers["cache-control"] == "no-cache"
+
+
+@requirement("guidance:refresh")
+async def test_a_page_that_changes_twice_in_one_moment_is_read_as_it_is_now(
+    upstream: Upstream,
+) -> None:
+    async with rigged(upstream.url) as rig:  # its clock stands still
+        for title in ("First", "Second", "First"):
+            upstream.emulator.items[RETURN]["title"] = title
+            await rig.service.refresh(ForceRefresh(path=RETURN), rig.errand())
+            page = await rig.service.content(GetContentByPath(path=RETURN), rig.errand())
+            assert page.title == title
 
 
 @requirement("guidance:refresh")
@@ -630,6 +644,7 @@ def test_what_the_base_and_its_upstream_raise_is_in_the_taxonomy() -> None:
     named = {
         kind for kind in _descendants(KnowledgeError) if re.search(rf"\b{kind.__name__}\(", written)
     }
+    named.remove(InvalidSetting)  # told when the server starts, never to a caller
     assert named
     assert all(issubclass(kind, GuidanceError) for kind in named)
 

@@ -2,22 +2,23 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
 from readingroom.bases.guidance.markdown import to_markdown
 from readingroom.bases.guidance.page import WEBSITE, Page
-from readingroom.demo.govuk import Emulator, items_in, sample_items
+from readingroom.demo.govuk import sample_items
 from tests.conftest import SHARED
 from tests.govuk import Upstream, asking, emulating
-from tests.kit import body
+from tests.kit import body, run
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -113,11 +114,13 @@ MARKUP = st.lists(
 
 
 @requirement("guidance:readonly")
+@settings(deadline=None)
 @given(MARKUP)
 def test_no_word_is_lost_whatever_the_markup(html: str) -> None:
     assert is_within(words_of(html), to_markdown(html, WEBSITE))
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_at_all_can_be_read(html: str) -> None:
     to_markdown(html, WEBSITE)
@@ -132,6 +135,7 @@ NAMES = ["title", "base_path", "links", "details", "withdrawn_notice", "locale",
 DETAILS = ["body", "parts", "collection_groups", "documents", "attachments"]
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(st.sampled_from(NAMES), JUNK),
     st.dictionaries(st.sampled_from(DETAILS), JUNK),
@@ -175,10 +179,6 @@ def test_the_sample_has_about_thirty_pages_of_every_kind() -> None:
 def upstream() -> Iterator[Upstream]:
     with emulating({}) as running:
         yield running
-
-
-def _named(path: Path) -> str:
-    return f"{path.parts[-3]}-{path.stem}"
 
 
 @pytest.mark.data
@@ -266,8 +266,14 @@ def test_a_collection_names_its_members() -> None:
 
 
 @pytest.mark.data
-def test_the_emulator_can_serve_the_real_items_too() -> None:
-    assert len(Emulator(items_in(EXAMPLES)).items) > 150
+def test_the_emulator_serves_the_real_items_as_a_program_of_its_own() -> None:
+    program = [sys.executable, "-m", "readingroom.demo.govuk", "--port", "0", "--items", EXAMPLES]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        url = process.stdout.readline().strip().removeprefix("GOVUK_BASE_URL=")
+        page = run("guidance", "get", COMMISSION, "--json", env={"GOVUK_BASE_URL": url})
+        process.terminate()
+    assert json.loads(page.stdout)["title"] == "The Charity Commission"
 
 
 @pytest.mark.data

@@ -15,7 +15,7 @@ import pytest
 from readingroom.bases.guidance.tools import SCHEMA_VERSION
 from readingroom.demo import govuk
 from readingroom.storage.keys import KeyRing
-from tests.govuk import RETURN, Upstream, emulating
+from tests.govuk import RETURN, Upstream
 from tests.kit import LEGACY, MODERN, POST, Served, body, http, rpc, run, serving, stdio
 from tests.requirements import requirement
 from tests.test_inspector import inspect, result
@@ -36,19 +36,8 @@ TOOLS = [
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Upstream]:
-    with emulating() as upstream:
-        yield upstream
-
-
-@pytest.fixture
-def upstream(running: Upstream) -> Upstream:
-    return running.reset()
-
-
-@pytest.fixture(scope="module")
-def served(running: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    env = {"GOVUK_BASE_URL": running.url, "RATE_LIMIT_PER_SECOND": "1000"}
+def served(emulated: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    env = {"GOVUK_BASE_URL": emulated.url, "RATE_LIMIT_PER_SECOND": "1000"}
     with serving("guidance", data=tmp_path_factory.mktemp("data"), env=env) as server:
         yield server
 
@@ -179,13 +168,15 @@ async def test_the_callers_trace_is_passed_on_from_the_message_or_the_request(
 ) -> None:
     call(served, "force_refresh", traceparent=TRACE)
     async with http(served.url + "/mcp") as client:
-        await client.call_tool("force_refresh", {"path": RETURN}, meta={"traceparent": TRACE})
+        meta = {"traceparent": TRACE, "baggage": "user=ann"}
+        await client.call_tool("force_refresh", {"path": RETURN}, meta=meta)
     call(served, "force_refresh", traceparent="00-nonsense")
     sent = [seen.headers.get("traceparent") for seen in upstream.emulator.seen]
     assert sent[0] == TRACE
     assert sent[1] is not None
     assert TRACE_ID in sent[1]
     assert sent[2] is None
+    assert not any("baggage" in seen.headers for seen in upstream.emulator.seen)
 
 
 async def test_metrics_tell_upstream_requests_cache_reads_and_the_breaker(
@@ -239,6 +230,14 @@ async def test_the_upstream_is_a_setting_and_anything_but_an_address_is_refused(
         assert refused.returncode == 2
         assert "GOVUK_BASE_URL" in refused.stderr
         assert "password" not in refused.stderr
+
+
+@pytest.mark.parametrize("bad", ["nonsense", "http://:hunter2@x.example", "redis://x:hunter2/0"])
+def test_a_redis_address_that_is_none_is_told_without_its_password(bad: str) -> None:
+    refused = run("guidance", "search", "x", env={"REDIS_URL": bad})
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("Error: REDIS_URL: ")
+    assert "hunter2" not in refused.stderr
 
 
 def ask(upstream: Upstream, *args: str) -> subprocess.CompletedProcess[str]:

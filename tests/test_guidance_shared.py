@@ -10,14 +10,15 @@ from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 
 import anyio
+import httpx2
 import pytest
 import redis
 
 from readingroom.upstream.breaker import CircuitBreaker
 from readingroom.upstream.cache import Entry, Reply
 from readingroom.upstream.shared import SharedRedis, SharedShelf, SharedWindow
-from tests.govuk import RETURN, Upstream, asking, emulating
-from tests.kit import body, clean_environment, http, serving
+from tests.govuk import RETURN, Upstream, asking
+from tests.kit import POST, Served, body, clean_environment, http, rpc, serving
 from tests.requirements import requirement
 from tests.valkey import valkey
 
@@ -36,12 +37,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def empty(url: str) -> None:
     with redis.Redis.from_url(url) as client:
         client.flushall()
-
-
-@pytest.fixture
-def upstream() -> Iterator[Upstream]:
-    with emulating() as running:
-        yield running
 
 
 @requirement("guidance:cache")
@@ -148,6 +143,41 @@ def test_a_burst_of_500_from_two_processes_gets_ten_turns_a_second_together(url:
     assert 20 <= len(taken) <= 50
     # The turns are exact on Valkey's clock (below); here two processes woke up for them.
     assert all(later - earlier > 0.9 for earlier, later in zip(taken, taken[10:], strict=False))
+
+
+@requirement("guidance:limit")
+async def test_a_burst_of_500_on_two_servers_is_one_clients_burst(
+    url: str, upstream: Upstream, tmp_path: Path
+) -> None:
+    env = {
+        "REDIS_URL": url,
+        "GOVUK_BASE_URL": upstream.url,
+        "MCP_API_KEY": "sesame",
+        "READINGROOM_RATE_LIMIT": "0",
+    }
+    answered: list[str] = []
+    message = rpc("tools/call", {"name": "get_error_taxonomy", "arguments": {}})
+    headers = {**POST, "Authorization": "Bearer sesame"}
+    with (
+        serving("guidance", data=tmp_path / "a", env=env) as one,
+        serving("guidance", data=tmp_path / "b", env=env) as other,
+    ):
+        async with httpx2.AsyncClient(trust_env=False, timeout=60) as web:
+
+            async def call(server: Served) -> None:
+                reply = await web.post(server.url + "/mcp", json=message, headers=headers)
+                if not reply.json()["result"]["isError"]:
+                    answered.append(server.url)
+
+            started = time.monotonic()
+            async with anyio.create_task_group() as burst:
+                for _ in range(250):
+                    burst.start_soon(call, one)
+                    burst.start_soon(call, other)
+            took = time.monotonic() - started
+    # In any stretch of time there are at most ten turns for each second begun.
+    assert 10 <= len(answered) <= 10 * (int(took) + 1)
+    assert len(set(answered)) == 2
 
 
 @requirement("guidance:limit")

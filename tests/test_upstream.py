@@ -9,7 +9,7 @@ import anyio
 import httpx2
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readingroom.core.errors import (
@@ -76,6 +76,7 @@ def test_a_probe_whose_caller_left_does_not_keep_the_breaker_shut() -> None:
 
 
 @requirement("guidance:limit")
+@settings(deadline=None)
 @given(
     limit=st.integers(1, 12),
     arrivals=st.lists(st.tuples(st.floats(0, 0.7), st.floats(0, 3)), max_size=60),
@@ -207,6 +208,19 @@ async def test_what_may_not_be_kept_is_asked_for_each_time() -> None:
     for _ in range(3):
         await cache.read("k", 60, source.fetch)
     assert len(source.etags) == 3
+
+
+@requirement("guidance:stale")
+async def test_a_page_that_was_there_before_is_not_served_once_it_is_known_to_be_gone() -> None:
+    clock, source = Clock(), Source(PAGE)
+    cache = cache_of(clock)
+    await cache.read("k", 60, source.fetch)
+    clock.now += 60
+    source.reply = Reply(404, b"", max_age=0)
+    await cache.read("k", 60, source.fetch)
+    source.failure = UpstreamUnavailable("down")
+    with pytest.raises(UpstreamUnavailable):
+        await cache.read("k", 60, source.fetch)
 
 
 @requirement("guidance:cache", "guidance:stale")
@@ -490,6 +504,33 @@ async def test_a_caller_who_leaves_during_the_probe_does_not_keep_the_breaker_sh
         await client.get(ASKED, ERRAND)
     client._http = good
     assert await client.get(ASKED, ERRAND)
+
+
+@requirement("guidance:breaker", "guidance:rate-limited")
+async def test_a_pause_that_begins_while_the_breaker_is_open_leaves_room_for_a_probe() -> None:
+    clock = Clock()
+    client = client_of(answers(GOOD)[0], clock)
+    for _ in range(5):
+        client.breaker.failed()
+    client._resume_at = clock.now + 20
+    clock.now += 15
+    with pytest.raises(UpstreamRateLimited):
+        await client.get(ASKED, ERRAND)
+    clock.now += 5
+    assert await client.get(ASKED, ERRAND)
+
+
+async def test_a_304_that_nobody_asked_for_is_a_fault() -> None:
+    with pytest.raises(UpstreamUnavailable):
+        await client_of(answers(httpx2.Response(304))[0], Clock()).get(ASKED, ERRAND)
+
+
+async def test_no_cookie_is_carried_from_one_request_to_the_next() -> None:
+    handler, asked = answers(httpx2.Response(200, json={}, headers={"Set-Cookie": "ab=1"}))
+    client = client_of(handler, Clock())
+    await client.get(ASKED, ERRAND)
+    await client.get(ASKED, ERRAND)
+    assert "cookie" not in asked[1].headers
 
 
 @requirement("guidance:breaker")

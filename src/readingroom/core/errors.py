@@ -56,6 +56,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 _KINDS = {
+    200: "warning",
     401: "authentication",
     403: "permission",
     404: "not_found",

@@ -157,7 +157,7 @@ class Settings(BaseModel):
     )
     govuk_timeout_seconds: float = _setting(
         10.0,
-        "GOVUK_TIMEOUT_SECONDS",
+        "READINGROOM_GOVUK_TIMEOUT_SECONDS",
         "How long the guidance base waits for GOV.UK in one call, retries included.",
         gt=0,
         le=120,

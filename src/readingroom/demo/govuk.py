@@ -486,9 +486,10 @@ def main() -> None:
     parser.add_argument("--items", type=Path, help="a folder of content items as JSON files")
     asked = parser.parse_args()
     items = items_in(asked.items) if asked.items else sample_items()
-    print(f"GOVUK_BASE_URL=http://127.0.0.1:{asked.port}  ({len(items)} pages)", flush=True)
-    app = Emulator(items).app()
-    uvicorn.run(app, host="127.0.0.1", port=asked.port, log_level="warning")
+    listener = socket.create_server(("127.0.0.1", asked.port))
+    print(f"GOVUK_BASE_URL=http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
+    config = uvicorn.Config(Emulator(items).app(), log_level="warning", lifespan="off")
+    uvicorn.Server(config).run(sockets=[listener])
 
 
 if __name__ == "__main__":

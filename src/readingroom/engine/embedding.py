@@ -1,6 +1,5 @@
 """Turns text into vectors with a sentence encoder on onnxruntime: loaded lazily, kept small."""
 
-import ctypes
 import functools
 import logging
 import os
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readingroom.core.errors import ModelUnavailable
+from readingroom.engine.memory import return_memory
 from readingroom.engine.weights import Weights, digest_of, find_weights
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Embedder:
                 vectors[rows] = model.run([checked[row] for row in rows])
                 if progress is not None:
                     progress(min(first + batch_size, len(order)), len(order))
-            _return_memory()
+            return_memory()
         return vectors
 
     def _embed(self, text: str) -> Vector:
@@ -223,15 +223,3 @@ def _build(weights: Weights, models: Path, precision: "Precision", stem: str) ->
 def _cores() -> int:
     """The cores this process may use, which in a container are fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@functools.cache
-def _trim() -> Callable[[int], int] | None:
-    return getattr(ctypes.CDLL(None), "malloc_trim", None)
-
-
-def _return_memory() -> None:
-    """Give back what a bulk run leaves in the C library's free lists (about 100 MB) on Linux."""
-    trim = _trim()
-    if trim is not None:
-        trim(0)

@@ -394,8 +394,6 @@ def _connect(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")
-    # Read through the page cache of the system: a copy into SQLite's own costs a third more.
-    db.execute("PRAGMA mmap_size = 4294967296")
     return db
 
 

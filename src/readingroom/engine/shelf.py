@@ -14,6 +14,7 @@ from readingroom.core.filters import Fields, Filter, Metadata
 from readingroom.engine.embedding import Embedder, Progress, Vector
 from readingroom.engine.hybrid import DEPTH, search_both
 from readingroom.engine.lexical import Document, LexicalHit, LexicalIndex
+from readingroom.engine.memory import return_memory
 from readingroom.engine.vectors import Hit, VectorIndex
 from readingroom.storage.chunks import ChunkCollection, Chunks
 
@@ -132,6 +133,7 @@ class Shelf:
             if index is None:
                 index = VectorIndex(self.fields, page.vectors.shape[1], self.chunks.count())
             index.upsert(page.ids, page.vectors, page.metadatas)
+        return_memory()
         return index or VectorIndex(self.fields)
 
     def _pages(self, vectors: bool, progress: Progress | None) -> Iterator[Chunks]:

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx2
-
 from readingroom.core.errors import ModelUnavailable
 
 MODEL = "all-MiniLM-L6-v2"
@@ -86,6 +84,9 @@ def _package() -> Path | None:
 
 
 def _fetch(url: str, path: Path, progress: Downloaded | None) -> None:
+    # Imported here, for few fetch and everybody embeds.
+    import httpx2
+
     try:
         with (
             httpx2.stream("GET", url, follow_redirects=True, timeout=30) as response,

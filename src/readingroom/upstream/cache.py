@@ -84,7 +84,7 @@ class MemoryShelf:
         found = self._entries.get(key)
         if found is None:
             return None
-        if self._clock() > found[1]:
+        if self._clock() >= found[1]:
             self._drop(key)
             return None
         self._entries.move_to_end(key)
@@ -167,8 +167,8 @@ class Cache:
             assert held is not None, "only a held entry can be unchanged"
             reply = held.reply
         entry = Entry(reply, self._clock(), _bounded(ttl, reply.max_age))
-        if entry.ttl > 0:
-            await self._shelf.put(key, entry, entry.ttl + self._stale)
+        # What may not be kept still takes the place of what was, which is no longer true.
+        await self._shelf.put(key, entry, entry.ttl + self._stale if entry.ttl > 0 else 0.0)
         return Cached(entry, hit=False, age=0.0)
 
     def _spare_or_raise(self, held: Entry | None, failure: GuidanceError) -> Cached:

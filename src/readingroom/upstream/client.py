@@ -11,12 +11,13 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
 import anyio
 import httpx2
-from opentelemetry import propagate
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from pydantic_core import from_json
 
 from readingroom import __version__
@@ -42,6 +43,7 @@ PREVIEW_BYTES = 4096
 
 _FIRST_WAIT = 0.2
 _LONGEST_PAUSE = 3600.0
+_TRACE = TraceContextTextMapPropagator()  # the trace alone: a caller's baggage is not for others
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 _DEFINITIVE = {200, 301, 302, 303, 307, 308, 404, 410}
 
@@ -114,19 +116,26 @@ class UpstreamClient:
         self._sleep = sleep
         self._jitter = jitter
         self._resume_at = 0.0
-        # Redirects are told, not followed: the host could send us anywhere. What the environment
-        # says of proxies is not taken up: settings are read in one place.
-        self._http = httpx2.AsyncClient(
-            timeout=timeout,
+        meter.watch_breaker(lambda: self.breaker.state is not State.CLOSED)
+
+    async def close(self) -> None:
+        if "_http" in self.__dict__:
+            await self._http.aclose()
+
+    @cached_property
+    def _http(self) -> httpx2.AsyncClient:
+        """The connections; made when first needed, because reading certificates takes a while.
+
+        Redirects are told, not followed: the host could send us anywhere. What the environment says
+        of proxies is not taken up: settings are read in one place.
+        """
+        return httpx2.AsyncClient(
+            timeout=self._timeout,
             follow_redirects=False,
             trust_env=False,
             limits=httpx2.Limits(max_connections=20, max_keepalive_connections=10),
             headers={"Accept": "application/json", "User-Agent": f"readingroom/{__version__}"},
         )
-        meter.watch_breaker(lambda: self.breaker.state is not State.CLOSED)
-
-    async def close(self) -> None:
-        await self._http.aclose()
 
     async def get(self, request: Request, errand: Errand) -> Reply | None:
         """The host's last word on a request; None when it has not changed since `etag`."""
@@ -135,9 +144,9 @@ class UpstreamClient:
         deadline = self._now() + patience
         last = 0 if request.hurried else RETRIES
         for attempt in range(last + 1):
-            self._rest(self.breaker.would_admit())
+            self._rest_unless(self.breaker.would_admit)
             await self._turn(deadline)
-            self._rest(self.breaker.admits())
+            self._rest_unless(self.breaker.admits)
             try:
                 return await self._attempt(request, url, errand, deadline)
             except _Transient as failure:
@@ -159,12 +168,12 @@ class UpstreamClient:
             raise InvalidPath("The path does not stay where it should")
         return url.copy_with(query=urlencode(request.params).encode()) if request.params else url
 
-    def _rest(self, admitted: bool) -> None:
+    def _rest_unless(self, admitted: Callable[[], bool]) -> None:
         """Raise while the host asked to be left alone, or keeps failing."""
         pause = self._resume_at - self._now()
         if pause > 0:
             raise UpstreamRateLimited("GOV.UK asked us to slow down", retry_after=round(pause, 1))
-        if not admitted:
+        if not admitted():
             raise UpstreamUnavailable(
                 "GOV.UK has been failing, so it is given a rest",
                 retry_after=round(self.breaker.wait_seconds, 1),
@@ -188,7 +197,7 @@ class UpstreamClient:
             with anyio.fail_after(max(0.001, deadline - self._now())):
                 response, body = await self._exchange(request, url, errand)
             size = len(body)
-            reply = self._judge(response, body)
+            reply = self._judge(request, response, body)
             outcome = "unchanged" if reply is None else str(response.status_code)
             return reply
         except _Transient as failure:
@@ -216,16 +225,17 @@ class UpstreamClient:
             headers["If-None-Match"] = request.etag
         if request.past_caches:
             headers["Cache-Control"] = "no-cache"
-        propagate.inject(headers)
+        _TRACE.inject(headers)
         if errand.traceparent and _TRACEPARENT.fullmatch(errand.traceparent):
             headers.setdefault("traceparent", errand.traceparent)
         async with self._http.stream("GET", url, headers=headers) as response:
+            self._http.cookies.clear()  # we are nobody in particular, each time
             return response, await _body(response)
 
-    def _judge(self, response: httpx2.Response, body: bytes) -> Reply | None:
+    def _judge(self, request: Request, response: httpx2.Response, body: bytes) -> Reply | None:
         """What a response means; None for a 304."""
         status = response.status_code
-        if status == 304:
+        if status == 304 and request.etag:
             return None
         if status == 200:
             _check_json(response, body)
@@ -241,7 +251,7 @@ class UpstreamClient:
             raise UpstreamParameterError("GOV.UK does not take these parameters")
         wait = _retry_after(response.headers.get("retry-after"))
         if status == 429:
-            self._resume_at = self._now() + (wait or 0.0)
+            self._resume_at = max(self._resume_at, self._now() + (wait or 0.0))
             hint = {} if wait is None else {"retry_after": round(wait, 1)}
             raise _Transient(
                 "429", UpstreamRateLimited("GOV.UK asked us to slow down", **hint), wait

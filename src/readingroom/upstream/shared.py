@@ -15,6 +15,7 @@ import anyio
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from readingroom.core.errors import InvalidSetting
 from readingroom.upstream.breaker import CircuitBreaker, State
 from readingroom.upstream.cache import Entry, Reply
 from readingroom.upstream.limiter import SlidingWindow
@@ -48,9 +49,14 @@ class SharedRedis:
     """A connection that may be down: `ask` gives what Redis says, or nothing."""
 
     def __init__(self, url: str, breaker: CircuitBreaker | None = None) -> None:
-        self.client: Any = Redis.from_url(
-            url, socket_timeout=_TIMEOUT, socket_connect_timeout=_TIMEOUT
-        )
+        try:
+            self.client: Any = Redis.from_url(
+                url, socket_timeout=_TIMEOUT, socket_connect_timeout=_TIMEOUT
+            )
+        except ValueError as error:  # told without the address, which may hold a password
+            raise InvalidSetting(
+                "REDIS_URL: write it as redis://host:port/0, rediss://… or unix://path"
+            ) from error
         self._breaker = breaker or CircuitBreaker(threshold=2, pause_seconds=5.0)
         self._free = anyio.Semaphore(_CONNECTIONS)
 

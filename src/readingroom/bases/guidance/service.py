@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import to_json
 
 from readingroom.bases.guidance.models import (
     CacheState,
@@ -63,7 +64,7 @@ _Names = _Name | Annotated[list[_Name], Field(min_length=1, max_length=20)]
 class _Filters(BaseModel):
     """The filters a search may have; anything else is refused by name."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     organisation: _Names = ORGANISATION
     organisations: _Names = ORGANISATION
@@ -88,11 +89,12 @@ class GuidanceService:
     async def content_by_id(self, asked: GetContentById, errand: Errand) -> PageContent | PageText:
         """The Content API knows paths only, so the search is asked for the path of the id."""
         await self._admit(errand)
-        params = [("filter_content_id", asked.content_id), *_scope(1, 0)]
+        params = [("filter_content_id", asked.content_id), *_scope(10, 0)]
         found, _ = await self._store.search(params, errand)
-        paths = [hit.path for hit in _hits(found) if hit.path]
-        if paths:
-            page, cached = await self._page(paths[0], errand)
+        # Translations share an id; theirs is the original's path and a suffix.
+        path = min((hit.path for hit in _hits(found) if hit.path), key=len, default=None)
+        if path:
+            page, cached = await self._page(path, errand)
             if page.content.get("content_id") == asked.content_id:
                 return _reading(page, cached, asked)
         raise NotFoundOrRedirected(
@@ -271,13 +273,10 @@ def _start(asked: SearchGuidance | RecentChanges) -> int:
     return (asked.page - 1) * asked.page_size
 
 
-_KNOWN_FILTERS = TypeAdapter(_Filters)
-
-
 def _filters(given: Mapping[str, Any]) -> Params:
     """The caller's filters in GOV.UK's words."""
     try:
-        filters = _KNOWN_FILTERS.validate_python(given)
+        filters = _Filters.model_validate_json(to_json(given))
     except ValidationError as error:
         told = InvalidArguments.of(error).errors
         names = "; ".join(f"{one['field']}: {one['message']}" for one in told)

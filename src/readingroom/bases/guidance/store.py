@@ -13,14 +13,14 @@ from pydantic_core import from_json
 from readingroom.bases.guidance.markdown import to_markdown
 from readingroom.bases.guidance.page import WEBSITE, Page
 from readingroom.core import ids
-from readingroom.core.errors import InvalidPath, NotFoundOrRedirected
+from readingroom.core.errors import InvalidPath, NotFoundOrRedirected, UpstreamUnavailable
 from readingroom.upstream.cache import Cache, Cached, Entry, Held, Reply
 from readingroom.upstream.client import Errand, Params, Request, UpstreamClient
 from readingroom.upstream.meter import Meter
 
 _CONTENT = "/api/content"
 _SEARCH = "/api/search.json"
-_READ_PAGES = 256  # kept parsed, so that a page that is asked for often is read once
+_READ_PAGES = 64  # kept parsed, so that a page that is asked for often is read once
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class GovukStore:
         self._cache = cache
         self._meter = meter
         self._fresh = fresh
-        self._pages: OrderedDict[tuple[str, float], Page] = OrderedDict()
+        self._pages: OrderedDict[bytes, Page] = OrderedDict()
 
     async def page(self, path: str, errand: Errand) -> tuple[Page, Cached]:
         """The page at a path, or why there is none."""
@@ -70,6 +70,8 @@ class GovukStore:
         """The envelope of a search."""
         request = Request("search", _SEARCH, tuple(sorted(params)))
         cached = await self._read(request, self._fresh.search, errand)
+        if cached.reply.status != 200:
+            raise UpstreamUnavailable("GOV.UK's search is not where it was")
         found = await anyio.to_thread.run_sync(from_json, cached.reply.body)
         return found, cached
 
@@ -92,12 +94,12 @@ class GovukStore:
         errand.facts["cache"] = cached.outcome
 
     async def _opened(self, path: str, cached: Cached) -> Page:
-        """The page an entry holds; parsed once for as long as the entry lives."""
-        known = (path, cached.entry.fetched_at)
-        page = self._pages.get(known)
+        """The page an entry holds; parsed once for as long as its bytes stay the same."""
+        raw = cached.reply.body
+        page = self._pages.get(raw) if cached.reply.status == 200 else None
         if page is None:
             page = await anyio.to_thread.run_sync(_parsed, path, cached.reply)
-            self._pages[known] = page
+            self._pages[raw] = page
             if len(self._pages) > _READ_PAGES:
                 self._pages.popitem(last=False)
         return page
