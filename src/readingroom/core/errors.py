@@ -14,6 +14,22 @@ KnowledgeError                 code                  http
 ├── KeyExists                  key_exists            409   a key of that name is there already
 ├── KeyNotFound                key_not_found         404   no key of that name
 ├── StorageFailed              storage_failed        503   the data directory cannot be used
+├── RegistryUnavailable        registry_unavailable  503   the policy registry does not answer
+├── WrongRoom                  wrong_room            500   registry and folder are not of one room
+├── InvalidDate                invalid_date          422   a date is not YYYY-MM-DD
+├── InvalidEffectiveDate       invalid_effective_date 400  the same, asked of REST
+├── PolicyNotFound             policy_not_found      404   no policy has this slug
+├── PolicyExists               policy_already_exists 409   a policy has this slug already
+├── RevisionNotFound           revision_not_found    404   the policy has no such revision
+├── RevisionOverlap            revision_overlap      409   two revisions would be in force at once
+├── SoleRevision               cannot_delete_sole_revision 409  nothing else would be in force
+├── RevisionBusy               revision_busy         409   the revision is being ingested now
+├── SectionNotFound            section_not_found     404   the revision has no such section
+├── NoContent                  no_content            422   no text could be read from a file
+├── FileNotFound               file_not_found        404   no such file, or outside the roots
+├── UnsupportedFileType        unsupported_file_type 422   the file is not a PDF
+├── FileTooLarge               file_too_large        422   the file is over the limit
+├── InvalidCursor              invalid_cursor        422   a cursor is not ours, or of another query
 ├── InvalidSetting             invalid_setting       500   a setting's value does not fit
 ├── UnsafeBind                 unsafe_bind           500   an open server on a public address
 ├── PortInUse                  port_in_use           500   another program listens there
@@ -165,6 +181,118 @@ class StorageFailed(KnowledgeError):
 
     code = "storage_failed"
     http_status = 503
+
+
+class RegistryUnavailable(KnowledgeError):
+    """The policy registry cannot be reached or started; nothing is known without it."""
+
+    code = "registry_unavailable"
+    http_status = 503
+
+
+class WrongRoom(KnowledgeError):
+    """The registry at REDIS_URL and the data directory do not belong together."""
+
+    code = "wrong_room"
+    http_status = 500
+
+
+class InvalidDate(KnowledgeError):
+    """A date is written YYYY-MM-DD and nothing else."""
+
+    code = "invalid_date"
+    http_status = 422
+
+
+class InvalidEffectiveDate(KnowledgeError):
+    """The date in a REST query is not YYYY-MM-DD."""
+
+    code = "invalid_effective_date"
+    http_status = 400
+
+
+class PolicyNotFound(KnowledgeError):
+    """No policy has this slug; `valid_sources` names those there are."""
+
+    code = "policy_not_found"
+    http_status = 404
+
+
+class PolicyExists(KnowledgeError):
+    """A policy has this slug already; add a revision to it instead."""
+
+    code = "policy_already_exists"
+    http_status = 409
+
+
+class RevisionNotFound(KnowledgeError):
+    """The policy has no revision of this id; `valid_revisions` names those there are."""
+
+    code = "revision_not_found"
+    http_status = 404
+
+
+class RevisionOverlap(KnowledgeError):
+    """Two revisions of one policy would be in force on the same day; shorten one first."""
+
+    code = "revision_overlap"
+    http_status = 409
+
+
+class SoleRevision(KnowledgeError):
+    """The only active revision of a policy cannot be deleted."""
+
+    code = "cannot_delete_sole_revision"
+    http_status = 409
+
+
+class RevisionBusy(KnowledgeError):
+    """The revision is being ingested; its status says how far it has come."""
+
+    code = "revision_busy"
+    http_status = 409
+
+
+class SectionNotFound(KnowledgeError):
+    """The revision has no section of this reference; `nearest` names some it has."""
+
+    code = "section_not_found"
+    http_status = 404
+
+
+class NoContent(KnowledgeError):
+    """The file was read and no text was found in it, not even by OCR."""
+
+    code = "no_content"
+    http_status = 422
+
+
+class FileNotFound(KnowledgeError):
+    """There is no such file, or it lies outside the folders that files may be read from."""
+
+    code = "file_not_found"
+    http_status = 404
+
+
+class UnsupportedFileType(KnowledgeError):
+    """The file is not of a kind that can be read here."""
+
+    code = "unsupported_file_type"
+    http_status = 422
+
+
+class FileTooLarge(KnowledgeError):
+    """The file is larger than is accepted."""
+
+    code = "file_too_large"
+    http_status = 422
+
+
+class InvalidCursor(KnowledgeError):
+    """A cursor belongs to the query it came from; start again without one."""
+
+    code = "invalid_cursor"
+    http_status = 422
 
 
 class InvalidSetting(KnowledgeError):
