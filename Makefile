@@ -127,5 +127,5 @@ COMPILE = build/lock/bin/uv pip compile pyproject.toml --quiet --universal --pyt
 lock: .venv/bin/python ## resolve the locks anew, moving as little as possible; ARGS=--upgrade moves all
 	@$(BIN)/python -m venv build/lock
 	@build/lock/bin/pip install -qq uv==0.13.7
-	@$(COMPILE) --group build $(ARGS) -o requirements.lock
+	@$(COMPILE) --group build --group model $(ARGS) -o requirements.lock
 	@$(COMPILE) --extra otel --group dev -c requirements.lock $(ARGS) -o requirements-dev.lock

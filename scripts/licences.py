@@ -15,10 +15,12 @@ PERMISSIVE = {
     "0BSD",
     "Apache-2.0",
     "Apache Software License",
+    "Apache License, Version 2.0",
     "BSD-2-Clause",
     "BSD-3-Clause",
     "3-Clause BSD License",
     "BSD License",
+    "CC0-1.0",
     "ISC",
     "ISC License (ISCL)",
     "MIT",
@@ -26,6 +28,7 @@ PERMISSIVE = {
     "MIT License",
     "PSF-2.0",
     "Python Software Foundation License",
+    "Zlib",
 }
 
 FORBIDDEN = re.compile(r"GPL|GNU|General Public|SSPL|Server Side Public", re.IGNORECASE)
@@ -35,7 +38,9 @@ REASONS = {
     "certifi": "MPL-2.0, unchanged: certificate roots for the exporter of the extra `otel`",
     "fqdn": "MPL-2.0, unchanged: SBOM validation, at a developer's desk only",
     "hypothesis": "MPL-2.0, unchanged: runs the property tests, at a developer's desk only",
+    "orjson": "MPL-2.0 in part, unchanged: chromadb reads and writes JSON with it",
     "pathspec": "MPL-2.0, unchanged: used by hatchling and mypy, no part of what is shipped",
+    "tqdm": "MPL-2.0 in part, unchanged: a dependency of chromadb",
 }
 
 

@@ -876,6 +876,62 @@ GUIDANCE = _later(
     ),
 )
 
+ENGINE = (
+    Requirement(
+        "engine:chunking:cuts",
+        "A text is cut where the splitter that the contracts name cuts it.",
+    ),
+    Requirement(
+        "engine:chunking:offsets",
+        "A chunk knows its exact place; every word is in one, none is over the size, "
+        "neighbours share at most the overlap.",
+    ),
+    Requirement("engine:chunking:pages", "A chunk knows which pages it touches."),
+    Requirement(
+        "engine:embedding:equal",
+        "Vectors equal those of sentence-transformers to 1e-5, alone or in any batch.",
+    ),
+    Requirement(
+        "engine:embedding:int8",
+        "The int8 model gives near vectors under an identity of its own.",
+    ),
+    Requirement(
+        "engine:embedding:input",
+        "Blank text raises ValueError; over 1,024 characters it is cut with a warning.",
+    ),
+    Requirement("engine:embedding:lazy", "Nothing is imported or loaded before the first text."),
+    Requirement("engine:embedding:queries", "A question asked again is not embedded again."),
+    Requirement("engine:embedding:progress", "A bulk run says how far it has come."),
+    Requirement("engine:embedding:threads", "Threads share one model and get equal vectors."),
+    Requirement(
+        "engine:embedding:cache",
+        "The graph is built once and atomically; a damaged one is noticed and built anew.",
+    ),
+    Requirement(
+        "engine:filters",
+        "Equals, in, range and and mean the same to every backend.",
+    ),
+    Requirement(
+        "engine:vectors:exact",
+        "A search equals brute force over the stored vectors: ids, scores to 1e-5, ties by id.",
+    ),
+    Requirement("engine:vectors:writes", "Every write shows in the next search."),
+    Requirement(
+        "engine:vectors:signs",
+        "A scan too large to be exact chooses by signs and finds nearly all the same.",
+    ),
+    Requirement(
+        "engine:vectors:bad-input",
+        "Wrong sizes, NaN, unknown fields, k of 0 and beyond are refused or answered, never wrong.",
+    ),
+    Requirement("engine:vectors:concurrent", "Readers see a write whole or not at all."),
+    Requirement(
+        "engine:embedding:weights",
+        "Weights come from the named folder, the package, the cache or a checked download; "
+        "a missing model is told with the ways to get one.",
+    ),
+)
+
 ROOM = (
     Requirement(
         "room:structured",
@@ -984,4 +1040,6 @@ ROOM = (
     ),
 )
 
-REQUIREMENTS: dict[str, Requirement] = _by_id(POLICY, DOCUMENTS, TEXT, FEDERAL, GUIDANCE, ROOM)
+REQUIREMENTS: dict[str, Requirement] = _by_id(
+    POLICY, DOCUMENTS, TEXT, FEDERAL, GUIDANCE, ENGINE, ROOM
+)

@@ -3,6 +3,10 @@
 KnowledgeError                 code                  http
 ├── InvalidArguments           invalid_arguments     422   an argument does not fit its question
 ├── TextUnreadable             text_unreadable       503   the text base's file cannot be served
+├── ModelUnavailable           model_unavailable     503   the embedding model is missing or broken
+├── EmbeddingMismatch          embedding_mismatch    409   vectors made by another model are here
+├── StoreUnusable              store_unusable        503   the chunk store cannot be read or written
+├── SearchTimeout              search_timeout        503   a search took longer than it may
 ├── Unauthorized               unauthorized          401   no key, a wrong key, a wrong scheme
 ├── Misdirected                misdirected           421   a Host this server does not answer to
 ├── ForbiddenOrigin            forbidden_origin      403   a web page we do not know is calling
@@ -103,6 +107,34 @@ class TextUnreadable(KnowledgeError):
     """The text base's file is missing, not UTF-8, too large, or cannot be read."""
 
     code = "text_unreadable"
+    http_status = 503
+
+
+class ModelUnavailable(KnowledgeError):
+    """The embedding model is not installed or cannot be used; lexical search works without it."""
+
+    code = "model_unavailable"
+    http_status = 503
+
+
+class EmbeddingMismatch(KnowledgeError):
+    """The stored vectors were made by another model or precision than the one that runs."""
+
+    code = "embedding_mismatch"
+    http_status = 409
+
+
+class StoreUnusable(KnowledgeError):
+    """The chunk store cannot be read or written; the message says what it met."""
+
+    code = "store_unusable"
+    http_status = 503
+
+
+class SearchTimeout(KnowledgeError):
+    """A search took longer than it may; fewer or rarer words, or a filter, make it shorter."""
+
+    code = "search_timeout"
     http_status = 503
 
 

@@ -117,6 +117,30 @@ class Settings(BaseModel):
         "What the text base says it holds.",
         max_length=500,
     )
+    embedding_model_dir: Path | None = _setting(
+        None,
+        "EMBEDDING_MODEL_DIR",
+        "A folder with the embedding model (model.safetensors, tokenizer.json, config.json); "
+        "by default the installed weights package, else what `readingroom model install` fetched.",
+    )
+    embedding_precision: Literal["float32", "int8"] = _setting(
+        "float32",
+        "READINGROOM_EMBEDDING_PRECISION",
+        "int8 embeds about twice as fast with slightly other vectors; an index keeps the one it "
+        "was built with.",
+    )
+    embedding_threads: int | None = _setting(
+        None,
+        "READINGROOM_EMBEDDING_THREADS",
+        "Threads that embed; by default one for each core.",
+        ge=1,
+    )
+    model_url: str = _setting(
+        "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main",
+        "READINGROOM_MODEL_URL",
+        "Where `readingroom model install` fetches the embedding model; its files are pinned.",
+        pattern=r"^https?://\S+$",
+    )
 
 
 def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:

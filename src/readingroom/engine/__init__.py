@@ -1,0 +1,1 @@
+"""How knowledge is cut, embedded, filtered and found; knows no base and no protocol."""

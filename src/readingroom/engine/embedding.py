@@ -1,0 +1,234 @@
+"""Turns text into vectors with a sentence encoder on onnxruntime: loaded lazily, kept small."""
+
+import ctypes
+import functools
+import logging
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readingroom.core.errors import ModelUnavailable
+from readingroom.engine.weights import Weights, digest_of, find_weights
+
+if TYPE_CHECKING:
+    import onnxruntime
+    from tokenizers import Tokenizer
+
+    from readingroom.engine.graph import Precision
+
+Vector = NDArray[np.float32]
+"""384 numbers of unit length."""
+Matrix = NDArray[np.float32]
+"""One vector a row."""
+Progress = Callable[[int, int], None]
+"""Told how many texts are done, and how many there are."""
+
+LONGEST = 1024
+"""Characters; more would not reach the model, which reads 256 tokens."""
+_TOKENS = 256
+# 32 is the size of a call, not of a tensor: small ones are faster, in a third of the memory.
+_TENSOR = 8
+_REMEMBERED = 512
+
+log = logging.getLogger(__name__)
+
+
+class Embedder:
+    """One model, loaded at the first text and shared by all threads.
+
+    `models` is where graphs are kept; `directory` names weights of the operator's own. Vectors of
+    different `identity` must never meet in one index.
+    """
+
+    def __init__(
+        self,
+        models: Path,
+        directory: Path | None = None,
+        precision: "Precision" = "float32",
+        threads: int | None = None,
+    ) -> None:
+        self._models = models
+        self._directory = directory
+        self._precision: Precision = precision
+        self._threads = threads
+        self._model: _Model | None = None
+        self._loading = threading.Lock()
+        # One ingest at a time; searches pass it by and share the processor with it.
+        self._bulk = threading.Lock()
+        self._remembered = functools.lru_cache(_REMEMBERED)(self._embed)
+
+    @property
+    def identity(self) -> str:
+        """What the vectors depend on: model, weights and precision."""
+        return self._loaded().identity
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._model is not None
+
+    def embed(self, text: str) -> Vector:
+        """The vector of a text, kept for the next time it is asked; not to be written to."""
+        return self._remembered(_checked(text))
+
+    def embed_batch(
+        self, texts: Sequence[str], batch_size: int = 32, progress: Progress | None = None
+    ) -> Matrix:
+        """The vectors of many texts, one row each, in their order."""
+        if batch_size < 1:
+            raise ValueError(f"a batch has at least one text, not {batch_size}")
+        checked = [_checked(text) for text in texts]
+        model = self._loaded()
+        vectors = np.empty((len(checked), model.dimensions), np.float32)
+        # Texts of one length side by side waste no work on padding.
+        order = sorted(range(len(checked)), key=lambda number: len(checked[number]))
+        with self._bulk:
+            for first in range(0, len(order), batch_size):
+                rows = order[first : first + batch_size]
+                vectors[rows] = model.run([checked[row] for row in rows])
+                if progress is not None:
+                    progress(min(first + batch_size, len(order)), len(order))
+            _return_memory()
+        return vectors
+
+    def _embed(self, text: str) -> Vector:
+        vector: Vector = self._loaded().run([text])[0]
+        vector.setflags(write=False)
+        return vector
+
+    def _loaded(self) -> "_Model":
+        if self._model is None:
+            with self._loading:
+                if self._model is None:
+                    self._model = _load(
+                        find_weights(self._models, self._directory),
+                        self._models,
+                        self._precision,
+                        self._threads or _cores(),
+                    )
+        return self._model
+
+
+def _checked(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a blank text has no meaning to embed")
+    if len(text) > LONGEST:
+        log.warning("a text of %d characters is embedded by its first %d", len(text), LONGEST)
+    return text[:LONGEST]
+
+
+@dataclass(frozen=True)
+class _Model:
+    identity: str
+    session: "onnxruntime.InferenceSession"
+    tokenizer: "Tokenizer"
+
+    @property
+    def dimensions(self) -> int:
+        return int(self.session.get_outputs()[0].shape[1])
+
+    def run(self, texts: list[str]) -> Matrix:
+        encoded = self.tokenizer.encode_batch(texts)
+        tokens = [encoding.ids for encoding in encoded]
+        order = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
+        vectors = np.empty((len(tokens), self.dimensions), np.float32)
+        for first in range(0, len(order), _TENSOR):
+            rows = order[first : first + _TENSOR]
+            vectors[rows] = self._infer([tokens[row] for row in rows])
+        return vectors
+
+    def _infer(self, tokens: list[list[int]]) -> Any:
+        shape = (len(tokens), max(map(len, tokens)))
+        ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        for row, found in enumerate(tokens):
+            ids[row, : len(found)] = found
+            mask[row, : len(found)] = 1
+        (vectors,) = self.session.run(None, {"input_ids": ids, "attention_mask": mask})
+        return vectors
+
+
+def _load(weights: Weights, models: Path, precision: "Precision", threads: int) -> _Model:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(weights.folder / "tokenizer.json"))
+    # The published file cuts at 128 tokens and pads to 128, which gives long texts other vectors.
+    tokenizer.enable_truncation(_TOKENS)
+    tokenizer.no_padding()
+    return _Model(
+        f"{weights.name}@{weights.digest[:12]}/{precision}",
+        _session(_graph(weights, models, precision), threads),
+        tokenizer,
+    )
+
+
+def _session(graph: Path, threads: int) -> "onnxruntime.InferenceSession":
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    # The arena keeps the largest batch it ever saw; waiting threads would spin on a shared core.
+    options.enable_cpu_mem_arena = False
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def _graph(weights: Weights, models: Path, precision: "Precision") -> Path:
+    """The graph's file, built at the first need and again when it is not what was written.
+
+    Its name ends in its own digest, so one rename makes both appear and a damaged file shows.
+    """
+    from readingroom.engine.graph import VERSION
+
+    stem = f"{weights.digest[:16]}-{precision}-{VERSION}"
+    for path in models.glob(f"{stem}-*.onnx"):
+        if path.stem == f"{stem}-{digest_of(path)[:16]}":
+            return path
+        log.warning("the model's graph %s is damaged and is built anew", path.name)
+        path.unlink(missing_ok=True)
+    return _build(weights, models, precision, stem)
+
+
+def _build(weights: Weights, models: Path, precision: "Precision", stem: str) -> Path:
+    from readingroom.engine.graph import build_graph
+
+    try:
+        graph = build_graph(weights.folder, precision)
+    except (ValueError, KeyError) as error:
+        raise ModelUnavailable(f"{weights.folder} holds no model we can run: {error}") from error
+    models.mkdir(parents=True, exist_ok=True)
+    descriptor, partial = tempfile.mkstemp(dir=models, prefix=f".{stem}-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(graph)
+            file.flush()
+            os.fsync(descriptor)
+        final = models / f"{stem}-{digest_of(Path(partial))[:16]}.onnx"
+        Path(partial).replace(final)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
+    return final
+
+
+def _cores() -> int:
+    """The cores this process may use, which in a container are fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@functools.cache
+def _trim() -> Callable[[int], int] | None:
+    return getattr(ctypes.CDLL(None), "malloc_trim", None)
+
+
+def _return_memory() -> None:
+    """Give back what a bulk run leaves in the C library's free lists (about 100 MB) on Linux."""
+    trim = _trim()
+    if trim is not None:
+        trim(0)
