@@ -25,6 +25,7 @@ PERMISSIVE = {
     "ISC License (ISCL)",
     "MIT",
     "MIT-0",
+    "MIT-CMU",
     "MIT License",
     "PSF-2.0",
     "Python Software Foundation License",
@@ -41,6 +42,7 @@ REASONS = {
     "orjson": "MPL-2.0 in part, unchanged: chromadb reads and writes JSON with it",
     "pathspec": "MPL-2.0, unchanged: used by hatchling and mypy, no part of what is shipped",
     "tqdm": "MPL-2.0 in part, unchanged: a dependency of chromadb",
+    "pypdfium2": "BSD-3-Clause and Apache-2.0; the libraries inside PDFium are permissive too",
 }
 
 

@@ -7,6 +7,11 @@ KnowledgeError                 code                  http
 ├── EmbeddingMismatch          embedding_mismatch    409   vectors made by another model are here
 ├── StoreUnusable              store_unusable        503   the chunk store cannot be read or written
 ├── SearchTimeout              search_timeout        503   a search took longer than it may
+├── FileNotFound               file_not_found        404   no such file, or outside the roots
+├── UnsupportedFileType        unsupported_file_type 422   neither a PDF nor an image we read
+├── ExtractionFailed           extraction_failed     422   a file cannot be parsed within limits
+├── NoContent                  no_content            422   a file was read and holds no text
+├── NoChunks                   no_chunks             422   there is text, but nothing to search in
 ├── Unauthorized               unauthorized          401   no key, a wrong key, a wrong scheme
 ├── Misdirected                misdirected           421   a Host this server does not answer to
 ├── ForbiddenOrigin            forbidden_origin      403   a web page we do not know is calling
@@ -29,9 +34,6 @@ KnowledgeError                 code                  http
 ├── SoleRevision               cannot_delete_sole_revision 409  nothing else would be in force
 ├── RevisionBusy               revision_busy         409   the revision is being ingested now
 ├── SectionNotFound            section_not_found     404   the revision has no such section
-├── NoContent                  no_content            422   no text could be read from a file
-├── FileNotFound               file_not_found        404   no such file, or outside the roots
-├── UnsupportedFileType        unsupported_file_type 422   the file is not a PDF
 ├── FileTooLarge               file_too_large        422   the file is over the limit
 ├── InvalidCursor              invalid_cursor        422   a cursor is not ours, or of another query
 ├── InvalidSetting             invalid_setting       500   a setting's value does not fit
@@ -136,6 +138,39 @@ class SearchTimeout(KnowledgeError):
 
     code = "search_timeout"
     http_status = 503
+class FileNotFound(KnowledgeError):
+    """There is no such file, it is not a regular one, or it lies outside the allowed folders."""
+
+    code = "file_not_found"
+    http_status = 404
+
+
+class UnsupportedFileType(KnowledgeError):
+    """The file is neither a PDF nor a PNG, JPEG, TIFF or BMP image."""
+
+    code = "unsupported_file_type"
+    http_status = 422
+
+
+class ExtractionFailed(KnowledgeError):
+    """The file is damaged, encrypted or too large, or reading it went over a limit."""
+
+    code = "extraction_failed"
+    http_status = 422
+
+
+class NoContent(KnowledgeError):
+    """The file was read, and no text was found in it."""
+
+    code = "no_content"
+    http_status = 422
+
+
+class NoChunks(KnowledgeError):
+    """There is text, but no chunk of it could be made or found."""
+
+    code = "no_chunks"
+    http_status = 422
 
 
 class Unauthorized(KnowledgeError):
@@ -290,27 +325,6 @@ class SectionNotFound(KnowledgeError):
 
     code = "section_not_found"
     http_status = 404
-
-
-class NoContent(KnowledgeError):
-    """The file was read and no text was found in it, not even by OCR."""
-
-    code = "no_content"
-    http_status = 422
-
-
-class FileNotFound(KnowledgeError):
-    """There is no such file, or it lies outside the folders that files may be read from."""
-
-    code = "file_not_found"
-    http_status = 404
-
-
-class UnsupportedFileType(KnowledgeError):
-    """The file is not of a kind that can be read here."""
-
-    code = "unsupported_file_type"
-    http_status = 422
 
 
 class FileTooLarge(KnowledgeError):

@@ -27,6 +27,13 @@ def _split(value: object) -> object:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
+Paths = Annotated[tuple[Path, ...], BeforeValidator(_split)]
+
+# What a confined process may know: how to find its programs and files, and no secret of ours.
+_BARE = (
+    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TESSDATA_PREFIX", "LD_LIBRARY_PATH"),
+    *("PYTHONPATH", "PYTHONHASHSEED", "SYSTEMROOT", "TEMP", "TMP"),
+)
 
 
 def _setting(default: Any, env: str, description: str, **bounds: Any) -> Any:
@@ -140,6 +147,44 @@ class Settings(BaseModel):
         "READINGROOM_MODEL_URL",
         "Where `readingroom model install` fetches the embedding model; its files are pinned.",
         pattern=r"^https?://\S+$",
+    document_roots: Paths | None = _setting(
+        None,
+        "DOCUMENT_ROOTS",
+        "Folders that documents may be ingested from; by default the documents inbox and uploads.",
+    )
+    policy_roots: Paths | None = _setting(
+        None,
+        "POLICY_ROOTS",
+        "Folders that policies may be ingested from; by default the policy inbox and uploads.",
+    )
+    max_document_bytes: int = _setting(
+        256 * 1024 * 1024,
+        "READINGROOM_MAX_DOCUMENT_BYTES",
+        "The largest file that is ingested.",
+        ge=1024,
+    )
+    ingest_seconds: float = _setting(
+        1800.0,
+        "READINGROOM_INGEST_SECONDS",
+        "Reading one file may take this long, OCR included.",
+        gt=0,
+        allow_inf_nan=False,
+    )
+    enable_ocr: bool = _setting(
+        True, "ENABLE_OCR", "Read pages without a text layer by OCR, where tesseract is installed."
+    )
+    image_ratio_threshold: float = _setting(
+        0.7,
+        "IMAGE_RATIO_THRESHOLD",
+        "A document whose pages are pictures to more than this share may be skipped.",
+        ge=0,
+        le=1,
+    )
+    image_skip: Literal["probe", "ratio"] = _setting(
+        "probe",
+        "IMAGE_SKIP",
+        "`probe` reads two pages of a document of pictures by OCR before it is skipped; "
+        "`ratio` skips it by the average image ratio of all its pages alone.",
     )
 
 
@@ -154,6 +199,11 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
         return Settings.model_validate(written | chosen | {"data": data.expanduser().absolute()})
     except ValidationError as error:
         raise InvalidSetting(_told(error, written, given)) from error
+
+
+def bare_environment(**more: str) -> dict[str, str]:
+    """The environment of a process that handles untrusted bytes."""
+    return {name: os.environ[name] for name in _BARE if name in os.environ} | more
 
 
 def variable(field: FieldInfo) -> str:

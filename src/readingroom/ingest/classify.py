@@ -1,0 +1,243 @@
+"""What kind of planning document a file is: by its name, else by what it says, else `other`."""
+
+import re
+from pathlib import PurePath
+
+from readingroom.ingest.document import Classification
+
+OTHER = "other"
+
+# Patterns match whole words of the name, in which anything but letters and digits is a space.
+# The first type that matches wins, so what a report is about comes before what it mentions.
+_NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "environmental_statement",
+        (
+            r"environmental? (?:impact )?(?:statement|assessments?)",
+            r"eia(?: (?:screening|scoping))?",
+            r"es (?:vol(?:ume)?|chapter|appendix|non technical)",
+            r"non technical summary",
+        ),
+    ),
+    (
+        "flood_risk_assessment",
+        (
+            r"flood(?:ing)? (?:risk|consequences?) (?:assessment|statement|report|appraisal)",
+            r"flood risk",
+            r"fra",
+            r"drainage (?:strategy|statement|report|assessment|impact assessment)",
+            r"suds (?:strategy|statement|report)",
+        ),
+    ),
+    (
+        "design_access_statement",
+        (
+            r"design (?:and |amp )?access(?: statement)?",
+            r"d (?:and |amp )?a statement",
+            r"d (?:and |amp )a",
+            r"da?s",
+            r"design statement",
+        ),
+    ),
+    (
+        "transport_assessment",
+        (
+            r"transport(?:ation)? (?:assessment|statement|appraisal|note|report|addendum)",
+            r"(?:framework |residential |workplace |school |outline |interim )*travel plan",
+            r"traffic (?:impact|assessment|statement|survey|report|count)s?",
+            r"highways? (?:assessment|statement|report|note|technical note)",
+            r"(?:swept path|vehicle tracking) analysis",
+        ),
+    ),
+    (
+        "noise_assessment",
+        (
+            r"noise (?:and vibration )?(?:impact )?(?:assessment|report|survey|statement)",
+            r"acoustics?(?: \w+)?",
+        ),
+    ),
+    (
+        "arboricultural_report",
+        (
+            r"arboricultur(?:al|ist)(?: \w+)*",
+            r"tree (?:survey|report|constraints|protection|schedule|removal)(?: \w+)?",
+            r"aia",
+            r"bs ?5837",
+        ),
+    ),
+    (
+        "ecology_report",
+        (
+            r"ecolog(?:y|ical)(?: \w+)*",
+            r"(?:bats?|badgers?|newts?|gcn|reptiles?|birds?|dormouse|otters?|vole|hedgerow|botanical)"
+            r" (?:\w+ )?(?:survey|report|assessment|mitigation)s?",
+            r"biodiversity(?: \w+)*",
+            r"bng(?: \w+)?",
+            r"(?:preliminary )?(?:bat )?roost (?:assessment|survey)",
+            r"(?:extended )?phase (?:1|i|one) habitats?(?: survey)?",
+            r"protected species(?: \w+)?",
+            r"pea",
+        ),
+    ),
+    (
+        "heritage_statement",
+        (
+            r"heritage (?:\w+ )?(?:statement|assessment|report|appraisal|desk based assessment)",
+            r"archaeolog(?:y|ical)(?: \w+)*",
+            r"historic (?:environment|building|building record)(?: \w+)?",
+            r"written scheme of investigation|wsi",
+        ),
+    ),
+    (
+        "planning_statement",
+        (
+            r"planning (?:\w+ )?statement",
+            r"supporting (?:planning )?statement",
+            r"planning (?:and )?(?:affordable housing|heritage|retail) statement",
+        ),
+    ),
+    (
+        "floor_plan",
+        (
+            r"floor ?plans?",
+            r"(?:ground|first|second|third|fourth|lower ground|upper|attic|basement|typical)"
+            r" (?:and (?:ground|first|second|third) )?floors?",
+            r"roof plans?",
+            r"basement plan",
+        ),
+    ),
+    (
+        "elevation",
+        (
+            r"elevations?",
+            r"elevational (?:drawing|treatment)s?",
+            r"street ?scenes?",
+        ),
+    ),
+    (
+        "site_plan",
+        (
+            r"(?:site )?(?:location|block|layout) (?:\w+ )?plans?",
+            r"(?:\w+ )?site (?:\w+ )?plans?",
+            r"site layouts?",
+            r"(?:illustrative |concept |indicative )?master ?plan",
+            r"red line (?:boundary|plan)",
+        ),
+    ),
+)
+
+_SAYINGS: dict[str, tuple[str, ...]] = {
+    "transport_assessment": (
+        *("trip generation", "trip rates", "junction capacity", "transport assessment"),
+        *("travel plan", "modal split", "highway network", "trics", "visibility splay"),
+    ),
+    "design_access_statement": (
+        *("design and access statement", "design principles", "character and appearance"),
+        *("design evolution", "access and movement", "design concept", "materials palette"),
+    ),
+    "planning_statement": (
+        *("planning statement", "planning policy context", "planning balance", "section 38(6)"),
+        *("material considerations", "principle of development", "planning history"),
+    ),
+    "environmental_statement": (
+        *(
+            "environmental statement",
+            "environmental impact assessment",
+            "likely significant effects",
+        ),
+        *("cumulative effects", "eia regulations", "residual effects", "scoping opinion"),
+    ),
+    "noise_assessment": (
+        *("noise assessment", "noise levels", "laeq", "bs 4142", "bs 8233", "sound insulation"),
+        *("noise sensitive receptors", "acoustic"),
+    ),
+    "flood_risk_assessment": (
+        *("flood risk assessment", "flood zone", "surface water drainage", "sequential test"),
+        *("attenuation", "greenfield runoff", "suds", "lead local flood authority"),
+    ),
+    "ecology_report": (
+        *("protected species", "phase 1 habitat", "bat roost", "ecological appraisal"),
+        *(
+            "biodiversity net gain",
+            "great crested newt",
+            "habitat survey",
+            "ecological enhancement",
+        ),
+    ),
+    "heritage_statement": (
+        *(
+            "heritage statement",
+            "listed building",
+            "conservation area",
+            "significance of the heritage",
+        ),
+        *("heritage asset", "archaeological", "historic environment record", "scheduled monument"),
+    ),
+    "arboricultural_report": (
+        *(
+            "arboricultural",
+            "root protection area",
+            "bs 5837",
+            "tree survey",
+            "tree protection plan",
+        ),
+        *("category b", "tree preservation order", "crown spread"),
+    ),
+}
+_ENOUGH_SAYINGS = 3
+_LOOKED_AT = 60_000
+"""Characters: a document says what it is on its first pages."""
+
+DOCUMENT_TYPES = (*sorted(name for name, _ in _NAMES), OTHER)
+
+_RENDERING = re.compile(
+    r"\b(?:bird ?s ?eyes?(?: view)?s?|perspectives?|cgis?|3 ?d ?(?:visual|view|render|model)\w*"
+    r"|(?:artists?|artist s) impressions?|photo ?montages?|street ?scenes?"
+    r"|render(?:s|ed|ing|ings)?|visuali[sz]ations?)\b"
+)
+_DRAWN = {"site_plan", "floor_plan", "elevation"}
+
+_TYPES = tuple((name, re.compile(rf"\b(?:{'|'.join(patterns)})\b")) for name, patterns in _NAMES)
+_SAID = {
+    name: tuple(re.compile(rf"\b{re.escape(saying)}(?!\w)") for saying in sayings)
+    for name, sayings in _SAYINGS.items()
+}
+
+
+def classify(name: str, text: str) -> Classification:
+    """The type of a file by its name and, where that says nothing, by its text."""
+    words = _words(name)
+    for document_type, pattern in _TYPES:
+        if pattern.search(words):
+            return Classification(document_type, "filename", "high")
+    if said := _by_content(text):
+        return Classification(said, "content", "medium")
+    return Classification(OTHER, "fallback", "low")
+
+
+def is_rendering(name: str) -> bool:
+    """Whether a file is named like a picture of how it will look: nothing to read in it."""
+    return _RENDERING.search(_words(name)) is not None
+
+
+def is_drawing(name: str, document_type: str) -> bool:
+    """Whether a file is a plan, an elevation or a rendering."""
+    return document_type in _DRAWN or is_rendering(name)
+
+
+def _words(name: str) -> str:
+    """A name as words: `ProposedSite_Plan-RevB.pdf` is `proposed site plan rev b`."""
+    stem = PurePath(name).stem
+    parted = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", stem)
+    return re.sub(r"[^a-z0-9]+", " ", parted.lower().replace("&", " and ")).strip()
+
+
+def _by_content(text: str) -> str | None:
+    opening = " ".join(text[:_LOOKED_AT].lower().split())
+    scores = {
+        name: sum(1 for saying in sayings if saying.search(opening))
+        for name, sayings in _SAID.items()
+    }
+    best = max(scores, key=lambda name: scores[name])
+    runner_up = max(score for name, score in scores.items() if name != best)
+    return best if scores[best] >= _ENOUGH_SAYINGS and scores[best] > runner_up else None

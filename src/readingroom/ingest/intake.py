@@ -1,0 +1,120 @@
+"""Takes a file in: from an allowed folder or as bytes, copied once, hashed as it is copied.
+
+What was hashed is what is parsed: both come from one private, unlinked copy, so nobody can
+exchange the file in between.
+"""
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from readingroom.core.errors import ExtractionFailed, FileNotFound
+
+_BLOCK = 1 << 20
+
+# A folder may be passable without being readable, so a bare handle is enough where there is one.
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+# Without O_NONBLOCK, opening a named pipe would wait for a writer that may never come.
+_FILE = os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """A file's bytes, held privately, and their identity."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+    file: IO[bytes]
+
+    def head(self, count: int) -> bytes:
+        """The first bytes."""
+        self.file.seek(0)
+        return self.file.read(count)
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """The folders that files may come from, and how large a file may be."""
+
+    setting: str
+    """What an operator sets to allow more: it is named in the refusal."""
+    folders: tuple[Path, ...]
+    largest: int
+
+    @contextmanager
+    def open(self, path: str) -> Iterator[Intake]:
+        """The file at this path, if it lies inside a root; links may not lead out."""
+        folder, real = self._inside(path)
+        try:
+            descriptor = _open_below(folder, real.relative_to(folder).parts)
+        except OSError as error:
+            raise FileNotFound(f"The file {path!r} cannot be opened: {error.strerror}") from error
+        with os.fdopen(descriptor, "rb") as source:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise FileNotFound(f"{path!r} is not a regular file")
+            with _copied(_blocks(source), real.name, self.largest) as intake:
+                yield intake
+
+    def _inside(self, path: str) -> tuple[Path, Path]:
+        """The root and the real path below it; outside, nothing is said of what exists."""
+        try:
+            real = Path(path).resolve()
+            for folder in (root.resolve() for root in self.folders):
+                if Path(path).is_absolute() and real.is_relative_to(folder) and real != folder:
+                    return folder, real
+        except (OSError, ValueError, RuntimeError) as error:
+            raise FileNotFound(f"{path!r} is not a path to a file") from error
+        raise FileNotFound(f"{path!r} is outside {self.setting}")
+
+
+@contextmanager
+def take(data: bytes, name: str, largest: int) -> Iterator[Intake]:
+    """Bytes that were handed over, as if they had come from a file of that name."""
+    with _copied([data], Path(name).name, largest) as intake:
+        yield intake
+
+
+def _open_below(folder: Path, parts: Sequence[str]) -> int:
+    """Open step by step without following links: a folder swapped for a link leads nowhere."""
+    if os.open not in os.supports_dir_fd:  # Windows
+        return os.open(folder.joinpath(*parts), _FILE)
+    here = os.open(folder, _FOLDER)
+    try:
+        for part in parts[:-1]:
+            below = os.open(part, _FOLDER | _NO_LINK, dir_fd=here)
+            os.close(here)
+            here = below
+        return os.open(parts[-1], _FILE, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def _blocks(source: IO[bytes]) -> Iterator[bytes]:
+    while block := source.read(_BLOCK):
+        yield block
+
+
+@contextmanager
+def _copied(blocks: Iterable[bytes], name: str, largest: int) -> Iterator[Intake]:
+    digest = hashlib.sha256()
+    size = 0
+    with tempfile.TemporaryFile() as copy:
+        for block in blocks:
+            size += len(block)
+            if size > largest:
+                raise ExtractionFailed(
+                    f"The file {name!r} is larger than {largest // 2**20} MB",
+                    largest_bytes=largest,
+                )
+            digest.update(block)
+            copy.write(block)
+        copy.flush()
+        yield Intake(name, size, digest.hexdigest(), copy)

@@ -1,0 +1,207 @@
+"""Runs each document's reading in a process of its own, within limits, so that the server survives.
+
+The process has its own group and is killed as a group, whatever happened; what it says comes back
+as data and is checked; an abort, a hang or running out of memory becomes an error of ours.
+"""
+
+import logging
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NoReturn
+
+import anyio
+import anyio.to_thread
+from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+from pydantic import TypeAdapter, ValidationError
+
+from readingroom.core import errors
+from readingroom.core.errors import ExtractionFailed
+from readingroom.core.settings import bare_environment
+from readingroom.ingest.document import Document, Options, RefusalCode, Skipped
+from readingroom.ingest.job import Job
+
+Report = Callable[[float, float | None, str | None], Awaitable[None]]
+
+WORKER = (sys.executable, "-P", "-m", "readingroom.ingest.worker")
+
+_REFUSALS: dict[RefusalCode, type[errors.KnowledgeError]] = {
+    "unsupported_file_type": errors.UnsupportedFileType,
+    "extraction_failed": errors.ExtractionFailed,
+    "no_content": errors.NoContent,
+    "no_chunks": errors.NoChunks,
+}
+_MOST_TOLD = 8_000
+"""Characters of an unforeseen failure that reach the log."""
+
+_log = logging.getLogger("readingroom.ingest")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one document may cost."""
+
+    memory_bytes: int = 1536 * 2**20
+    cpu_seconds: int = 900
+    wall_seconds: float = 1800.0
+    silent_seconds: float = 120.0
+    """Without a page finished. A hang is seen long before a thousand scans could be read."""
+    answer_bytes: int = 256 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One line from the process."""
+
+    progress: tuple[int, int, str] | None = None
+    refusal: tuple[RefusalCode, str] | None = None
+    document: Document | None = None
+    skipped: Skipped | None = None
+
+
+_MESSAGE = TypeAdapter(Message)
+
+
+class Sandbox:
+    """Starts confined processes, at most as many at once as there are cores."""
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        at_once: int | None = None,
+        command: tuple[str, ...] = WORKER,
+    ) -> None:
+        self._limits = limits or Limits()
+        self._seats = anyio.CapacityLimiter(at_once or _cores())
+        self._command = command
+
+    async def read(
+        self, file: IO[bytes], name: str, options: Options, report: Report
+    ) -> Document | Skipped:
+        """What the file holds, or an error that says why it cannot be told."""
+        async with self._seats:
+            with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch:
+                async with self._started(file, name, options, scratch) as process:
+                    try:
+                        with anyio.fail_after(self._limits.wall_seconds):
+                            said = await self._last_word(process, report)
+                    except TimeoutError as error:
+                        raise self._too_slow() from error
+                    if said is None:
+                        await self._explain(process, scratch)
+        return _result(said)
+
+    @asynccontextmanager
+    async def _started(
+        self, file: IO[bytes], name: str, options: Options, scratch: str
+    ) -> AsyncIterator[Process]:
+        limits = self._limits
+        job = Job(name, options, os.getpid(), limits.memory_bytes, limits.cpu_seconds)
+        os.lseek(file.fileno(), 0, os.SEEK_SET)  # file.seek would move its buffer only
+        with _errors(scratch) as stderr:
+            process = await anyio.open_process(
+                [*self._command, job.to_json()],
+                stdin=file,
+                stderr=stderr,
+                cwd=scratch,
+                # One thread for tesseract, which is ten times slower with more than there are.
+                env=bare_environment(TMPDIR=scratch, OMP_THREAD_LIMIT="1"),
+                start_new_session=True,
+            )
+        try:
+            yield process
+        finally:
+            _end(process)
+            with anyio.CancelScope(shield=True):
+                await process.aclose()
+
+    async def _last_word(self, process: Process, report: Report) -> Message | None:
+        """Pass the progress on until the outcome comes; None when the process ends without one."""
+        assert process.stdout is not None
+        stream = BufferedByteReceiveStream(process.stdout)
+        while True:
+            try:
+                with anyio.fail_after(self._limits.silent_seconds):
+                    line = await stream.receive_until(b"\n", self._limits.answer_bytes)
+            except anyio.IncompleteRead:
+                return None
+            except anyio.DelimiterNotFound as error:
+                raise ExtractionFailed("The file holds more text than is accepted") from error
+            message = await anyio.to_thread.run_sync(_parsed, line)
+            if message.progress is None:
+                return message
+            await report(*message.progress)
+
+    def _too_slow(self) -> ExtractionFailed:
+        return ExtractionFailed(
+            f"Reading the file took more than {self._limits.wall_seconds:g} seconds in all, "
+            f"or more than {self._limits.silent_seconds:g} for one step"
+        )
+
+    async def _explain(self, process: Process, scratch: str) -> NoReturn:
+        """Say why the process ended without a word."""
+        code = await process.wait()
+        if code < 0:
+            told = signal.Signals(-code).name
+            limits = f"{self._limits.cpu_seconds} seconds of processor time"
+            if -code in (signal.SIGKILL, signal.SIGXCPU):
+                raise ExtractionFailed(f"Reading the file took more than {limits} ({told})")
+            raise ExtractionFailed(
+                f"The file stopped the program that reads it ({told}): "
+                "it is damaged, or needs too much memory"
+            )
+        with _errors(scratch) as complaint:
+            written = complaint.read().decode("utf-8", "replace")[-_MOST_TOLD:]
+        _log.error("a file could not be read, for a reason nobody foresaw:\n%s", written)
+        raise ExtractionFailed("The file cannot be read; the server's log has the reason")
+
+
+def _errors(scratch: str) -> IO[bytes]:
+    """What the process says on standard error: nothing, or a traceback for our log."""
+    return Path(scratch, "errors").open("a+b")
+
+
+def refused(code: RefusalCode, message: str) -> errors.KnowledgeError:
+    """A refusal, as the error that callers are told."""
+    return _REFUSALS[code](message)
+
+
+def _cores() -> int:
+    """Those this process may use, which in a container are fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _end(process: Process) -> None:
+    """Kill the process and all it has started; most often they are gone already."""
+    if not hasattr(os, "killpg"):  # Windows
+        with suppress(ProcessLookupError):
+            process.kill()
+        return
+    # macOS forbids to signal a group of which only the dead leader is left.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _parsed(line: bytes) -> Message:
+    try:
+        return _MESSAGE.validate_json(line)
+    except ValidationError as error:
+        raise ExtractionFailed("The program that reads files gave no sensible answer") from error
+
+
+def _result(said: Message) -> Document | Skipped:
+    if said.refusal is not None:
+        code, message = said.refusal
+        raise refused(code, message)
+    result = said.document or said.skipped
+    if result is None:
+        raise ExtractionFailed("The program that reads files gave no answer")
+    return result
