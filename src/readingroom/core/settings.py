@@ -147,6 +147,7 @@ class Settings(BaseModel):
         "READINGROOM_MODEL_URL",
         "Where `readingroom model install` fetches the embedding model; its files are pinned.",
         pattern=r"^https?://\S+$",
+    )
     document_roots: Paths | None = _setting(
         None,
         "DOCUMENT_ROOTS",
