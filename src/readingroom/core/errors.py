@@ -138,6 +138,8 @@ class SearchTimeout(KnowledgeError):
 
     code = "search_timeout"
     http_status = 503
+
+
 class FileNotFound(KnowledgeError):
     """There is no such file, it is not a regular one, or it lies outside the allowed folders."""
 
