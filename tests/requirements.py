@@ -926,6 +926,30 @@ ENGINE = (
     ),
     Requirement("engine:vectors:concurrent", "Readers see a write whole or not at all."),
     Requirement(
+        "engine:lexical:find",
+        "Words are found in any form, titles weigh most, hits are marked, ties come by id.",
+    ),
+    Requirement("engine:lexical:words", "Empty words are dropped unless a question has no other."),
+    Requirement("engine:lexical:safe", "Any text is a question and never query syntax."),
+    Requirement(
+        "engine:lexical:exact",
+        "Within its budget of postings a search ranks exactly as FTS5 does.",
+    ),
+    Requirement("engine:lexical:filters", "Filters are applied before ranking."),
+    Requirement(
+        "engine:lexical:budget",
+        "Beyond the budget the rarest words choose and all the words rank.",
+    ),
+    Requirement(
+        "engine:lexical:writes",
+        "After any writes the index is as if filled anew; a write that fails changes nothing.",
+    ),
+    Requirement("engine:lexical:bad-input", "Bad questions are refused or find nothing."),
+    Requirement("engine:lexical:deadline", "A search has a deadline and says when it is over it."),
+    Requirement("engine:lexical:file", "The file is kept, and made anew when it is damaged."),
+    Requirement("engine:lexical:concurrent", "Threads search while one writes."),
+    Requirement("engine:fusion", "Rankings fuse to one deterministic order, ties by id."),
+    Requirement(
         "engine:embedding:weights",
         "Weights come from the named folder, the package, the cache or a checked download; "
         "a missing model is told with the ways to get one.",
