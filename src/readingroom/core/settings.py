@@ -153,6 +153,13 @@ class Settings(BaseModel):
         "DOCUMENT_ROOTS",
         "Folders that documents may be ingested from; by default the documents inbox and uploads.",
     )
+    redis_url: str | None = _setting(
+        None,
+        "REDIS_URL",
+        "A Redis or Valkey server for the policy registry, such as redis://host:6379/0; by default "
+        "one of our own that is started with the policy base.",
+        pattern=r"^(redis|rediss|valkey|valkeys|unix)://",
+    )
     policy_roots: Paths | None = _setting(
         None,
         "POLICY_ROOTS",

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from readingroom.core.settings import Settings
 from readingroom.protocol.dialects import Dialect
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.tool import Tool
+
+if TYPE_CHECKING:
+    from readingroom.engine.embedding import Embedder
 
 ALL_NAME = "reading-room"
 ALL_PORT = 8000
@@ -30,7 +34,49 @@ def _text(settings: Settings) -> KnowledgeBase:
     return open_text(settings.kb_file, settings.kb_description)
 
 
-OFFERS = {"text": Offer(3001, _text)}
+def _policy(settings: Settings) -> KnowledgeBase:
+    from readingroom.bases.policy.tools import open_policy
+    from readingroom.ingest.document import Options
+    from readingroom.ingest.intake import Roots
+    from readingroom.ingest.pipeline import Pipeline
+    from readingroom.ingest.sandbox import Limits, Sandbox
+
+    folder = settings.data / "policy"
+    options = Options(
+        enable_ocr=settings.enable_ocr,
+        image_ratio_threshold=settings.image_ratio_threshold,
+        image_skip=settings.image_skip,
+    )
+    limits = Limits(wall_seconds=settings.ingest_seconds)
+    inbox = (folder / "inbox", folder / "uploads")
+    return open_policy(
+        folder,
+        settings.redis_url,
+        _embedder(settings),
+        Pipeline(Sandbox(limits), options),
+        Roots("POLICY_ROOTS", settings.policy_roots or inbox, settings.max_document_bytes),
+        settings.read_only,
+    )
+
+
+def _embedder(settings: Settings) -> "Embedder":
+    """One model for all bases of a process."""
+    from readingroom.engine.embedding import Embedder
+
+    key = (
+        settings.data / "models",
+        settings.embedding_model_dir,
+        settings.embedding_precision,
+        settings.embedding_threads,
+    )
+    if key not in _EMBEDDERS:
+        _EMBEDDERS[key] = Embedder(*key)
+    return _EMBEDDERS[key]
+
+
+_EMBEDDERS: dict[Any, "Embedder"] = {}
+
+OFFERS = {"policy": Offer(3003, _policy, folder_locked=True), "text": Offer(3001, _text)}
 
 
 def open_bases(

@@ -2,8 +2,8 @@
 
 Every change writes down what it is about to do, then does it in an order in which each moment in
 between is a right answer: a search resolves revisions from the registry, so chunks are there before
-the registry says so, and go after it has forgotten them. At the start unfinished intents are brought
-to the end or taken back by looking at what the registry says.
+the registry says so, and go after it has forgotten them. At the start unfinished intents are
+brought to the end or taken back by looking at what the registry says.
 """
 
 import logging
@@ -22,7 +22,7 @@ import numpy as np
 
 from readingroom.bases.policy import timeline
 from readingroom.bases.policy.models import Ingested, Progress
-from readingroom.bases.policy.records import Policy, Revision, RevisionStatus
+from readingroom.bases.policy.records import Revision, RevisionStatus
 from readingroom.bases.policy.registry import PolicyRegistry
 from readingroom.bases.policy.store import PolicyStore, Vectors, chunks_from
 from readingroom.core.errors import KnowledgeError, NoContent, RegistryUnavailable, RevisionBusy
@@ -172,6 +172,10 @@ class Ingestion:
         await self._put(
             revision.source, revision.revision_id, status=RevisionStatus.FAILED, error=why
         )
+
+    async def recount(self, revision: Revision, held: int) -> None:
+        """The registry learns how many chunks there really are."""
+        await self._put(revision.source, revision.revision_id, chunk_count=held)
 
     def progress(self, revision_id: str) -> Progress | None:
         return self._busy.get(revision_id)
@@ -323,10 +327,6 @@ class Ingestion:
         revisions = await self._registry.revisions(source)
         for one in revisions:
             await self._store.describe(policy, one, timeline.closing(one, revisions))
-
-    async def describe(self, policy: Policy, revision: Revision, end: date | None) -> int:
-        """The same for one revision; returns how many chunks had said something else."""
-        return await self._store.describe(policy, revision, end)
 
     async def _put(self, source: str, revision_id: str, **values: Any) -> None:
         await self._registry.change(

@@ -1,9 +1,9 @@
 """What the policy base is asked and what it answers."""
 
 from datetime import date, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from readingroom.bases.policy.records import PolicyCategory, RevisionStatus, SourceSlug
 from readingroom.protocol.tool import Answer, Question
@@ -68,7 +68,7 @@ class SearchPolicy(Question):
     n_results: Results = 10
     mode: HowToSearch = "semantic"
     cursor: str | None = Field(
-        None, max_length=200, description="`next_cursor` of the page before, same query."
+        default=None, max_length=200, description="`next_cursor` of the page before, same query."
     )
 
 
@@ -373,6 +373,49 @@ class Snapshot(Answer):
 # --- REST and commands ---
 
 
+class NewPolicy(Question):
+    """A policy to register."""
+
+    source: SourceSlug
+    title: Annotated[Said, Field(max_length=300)]
+    description: str | None = Field(default=None, max_length=4000)
+    category: PolicyCategory
+
+
+class PolicyPatch(Question):
+    """What to change of a policy; what is left out stays."""
+
+    title: Annotated[Said, Field(max_length=300)] | None = None
+    description: str | None = Field(default=None, max_length=4000)
+    category: PolicyCategory | None = None
+
+
+class NewRevision(Question):
+    """A revision to register, beside its file."""
+
+    version_label: Annotated[Said, Field(max_length=120)]
+    effective_from: date
+    effective_to: date | None = None
+    notes: str | None = Field(default=None, max_length=4000)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.effective_to is not None and self.effective_to < self.effective_from:
+            raise ValueError("effective_to lies before effective_from")
+        return self
+
+
+class RevisionPatch(Question):
+    """What to change of a revision; neighbours do not follow."""
+
+    version_label: Annotated[Said, Field(max_length=120)] | None = None
+    effective_from: date | None = None
+    effective_to: date | None = Field(
+        default=None, description="null: in force until further notice"
+    )
+    notes: str | None = Field(default=None, max_length=4000)
+
+
 class RevisionSummary(Answer):
     """A revision as it stands in lists."""
 
@@ -473,6 +516,16 @@ class RevisionAccepted(Answer):
     ingestion_job_id: str
     links: Links
     side_effects: SideEffects
+
+
+class ReindexAccepted(Answer):
+    """A revision that is being ingested anew; until that is done its old chunks answer."""
+
+    source: str
+    revision_id: str
+    status: RevisionStatus
+    ingestion_job_id: str
+    links: Links
 
 
 class Progress(Answer):

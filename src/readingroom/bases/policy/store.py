@@ -147,9 +147,21 @@ class PolicyStore:
             found.setdefault(key, []).append(metadata)
         return found
 
+    def chunk_count(self) -> int:
+        return self._collection.count()
+
     def index_sizes(self) -> tuple[int, int]:
         """How many chunks the vector index and the word index hold."""
         return len(self._vectors), len(self._words)
+
+    async def rebuild(self) -> None:
+        """Make both indexes anew from the chunks."""
+
+        def rebuild() -> None:
+            held = self._fill_vectors()
+            self._words.fill(_words(held), self._collection.generation)
+
+        await self._write(rebuild)
 
     async def nearest(self, vector: Vectors, k: int, revisions: Sequence[Revision]) -> list[Found]:
         """The chunks nearest in meaning, among those of these revisions."""
@@ -180,12 +192,17 @@ class PolicyStore:
         self._chroma = ChunkStore(self._folder / "chroma")
         self._collection = self._chroma.collection(COLLECTION)
         self._words = LexicalIndex(self._folder / "words.db", _COLUMNS, _FIELDS)
-        held = self._collection.get(vectors=True)
-        self._vectors = VectorIndex(_FIELDS, reserve=len(held))
-        if held.ids:
-            self._vectors.upsert(held.ids, held.vectors, held.metadatas)
+        held = self._fill_vectors()
         if self._words.generation != self._collection.generation:
             self._words.fill(_words(held), self._collection.generation)
+
+    def _fill_vectors(self) -> Chunks:
+        held = self._collection.get(vectors=True)
+        vectors = VectorIndex(_FIELDS, reserve=len(held))
+        if held.ids:
+            vectors.upsert(held.ids, held.vectors, held.metadatas)
+        self._vectors = vectors
+        return held
 
     def _close(self) -> None:
         if self._chroma:
