@@ -3,7 +3,9 @@
 import click
 
 from readingroom import __version__
+from readingroom.commands.doctor import doctor
 from readingroom.commands.keys import keys
+from readingroom.commands.policy import policy
 from readingroom.commands.serve import serve
 from readingroom.commands.stdio import stdio
 
@@ -16,6 +18,8 @@ def main() -> None:
     \b
       readingroom serve                         every base on http://127.0.0.1:8000
       readingroom stdio text --file notes.txt   one base for a client that starts us
+      readingroom policy add NPPF …             a policy; `policy revise` adds its text
+      readingroom doctor                        what is wrong in the data directory, if anything
       readingroom keys add NAME                 a key for one caller
 
     Every setting is also an environment variable and a line of readingroom.toml in the data
@@ -23,5 +27,5 @@ def main() -> None:
     """
 
 
-for _verb in (serve, stdio, keys):
+for _verb in (serve, stdio, policy, keys, doctor):
     main.add_command(_verb)
