@@ -1,0 +1,173 @@
+"""Policies for tests: PDFs in the shape of the real ones, and a base on a folder of its own."""
+
+import contextlib
+import io
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from reportlab.lib.pagesizes import A4
+from reportlab.lib.utils import simpleSplit
+from reportlab.pdfgen.canvas import Canvas
+
+from readingroom.bases.policy.models import NewPolicy, NewRevision
+from readingroom.bases.policy.records import PolicyCategory
+from readingroom.bases.policy.registrar import Registrar
+from readingroom.bases.policy.service import PolicyService
+from readingroom.engine.embedding import Embedder
+from readingroom.ingest.intake import Roots
+from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.sandbox import Sandbox
+
+TODAY = datetime(2025, 6, 1, 12, tzinfo=UTC)
+MODELS = Path(__file__).parent.parent / "build" / "models"
+EMBEDDER = Embedder(MODELS)
+
+
+def pdf(chapters: Sequence[tuple[str, Sequence[str]]], first: int = 1) -> bytes:
+    """A policy of chapters, each with a title and paragraphs numbered through the document."""
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    top, left, right = A4[1] - 80, 72.0, A4[0] - 72
+    at = top
+    number = first
+
+    def line(text: str, font: str, size: float, indent: float) -> None:
+        nonlocal at
+        if at < 90:
+            canvas.showPage()
+            at = top
+        canvas.setFont(font, size)
+        canvas.drawString(indent, at, text)
+        at -= 1.25 * size
+
+    for index, (title, paragraphs) in enumerate(chapters, 1):
+        at -= 12
+        line(f"Chapter {index}: {title}", "Helvetica-Bold", 18, left)
+        for text in paragraphs:
+            at -= 6
+            parts = simpleSplit(text, "Helvetica", 11, right - left - 36)
+            for row, part in enumerate(parts):
+                if row == 0:
+                    if at < 90:
+                        canvas.showPage()
+                        at = top
+                    canvas.setFont("Helvetica", 11)
+                    canvas.drawString(left, at, f"{number}.")
+                line(part, "Helvetica", 11, left + 36)
+            number += 1
+    canvas.save()
+    return file.getvalue()
+
+
+async def unheard(done: float, total: float | None, message: str | None) -> None:
+    """Nobody listens."""
+
+
+@dataclass
+class Shelf:
+    """An open policy base and the ways a test fills it."""
+
+    service: PolicyService
+    folder: Path
+    registrar: Registrar = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.registrar = Registrar(self.service)
+
+    async def add(self, source: str, title: str | None = None) -> None:
+        await self.registrar.create_policy(
+            NewPolicy(
+                source=source,
+                title=title or f"The {source}",
+                category=PolicyCategory.NATIONAL_POLICY,
+            )
+        )
+
+    async def revise(
+        self, source: str, label: str, start: str, end: str | None = None, content: bytes = b""
+    ) -> str:
+        """A revision, ingested; its id."""
+        answer = await self.registrar.revise(
+            source, revision(label, start, end), self.spool(content or brief(label)), unheard
+        )
+        return answer.revision_id
+
+    async def register(
+        self, source: str, label: str, start: str, end: str | None = None, content: bytes = b""
+    ) -> str:
+        """A revision that stays in `processing`; its id."""
+        new = revision(label, start, end)
+        made, _ = await self.service.ingestion.create(
+            source,
+            self.spool(content or brief(label)),
+            new.version_label,
+            new.effective_from,
+            new.effective_to,
+            None,
+        )
+        return made.revision_id
+
+    def spool(self, content: bytes) -> Path:
+        uploads = self.service.ingestion.uploads
+        uploads.mkdir(parents=True, exist_ok=True)
+        path = uploads / f"{len(list(uploads.iterdir()))}-{id(content)}.pdf"
+        path.write_bytes(content)
+        return path
+
+    def inbox(self, name: str, content: bytes) -> str:
+        path = self.folder / "inbox" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return str(path)
+
+
+def revision(label: str, start: str, end: str | None = None) -> NewRevision:
+    return NewRevision(
+        version_label=label,
+        effective_from=date.fromisoformat(start),
+        effective_to=date.fromisoformat(end) if end else None,
+    )
+
+
+def brief(label: str) -> bytes:
+    """A small policy whose text names its revision."""
+    return pdf(
+        [
+            ("Sustainable transport", [f"Cycle parking follows the {label} standard.", *FILLER]),
+            ("Housing", [f"Homes are built to the {label} rules.", *FILLER]),
+        ]
+    )
+
+
+FILLER = (
+    "Planning decisions should take account of the needs of people who walk and cycle, and of "
+    "the safety of junctions and crossings along the way.",
+    "Development should only be refused on highways grounds if there would be an unacceptable "
+    "impact on highway safety, following mitigation.",
+)
+
+
+def service_on(
+    folder: Path,
+    redis_url: str | None = None,
+    now: Callable[[], datetime] = lambda: TODAY,
+    at: Callable[[str], None] = lambda name: None,
+    embedder: Any = EMBEDDER,
+) -> PolicyService:
+    roots = Roots("POLICY_ROOTS", (folder / "inbox",), 256 * 2**20)
+    return PolicyService(folder, redis_url, embedder, Pipeline(Sandbox()), roots, now, at)
+
+
+@contextlib.asynccontextmanager
+async def shelf(folder: Path, **options: Any) -> AsyncIterator[Shelf]:
+    """A policy base on this folder, open."""
+    service = service_on(folder, **options)
+    async with service.running():
+        yield Shelf(service, folder)
+
+
+def texts(hits: Iterable[Any]) -> str:
+    return "\n".join(hit.text for hit in hits)
