@@ -153,6 +153,7 @@ def test_keys_are_compared_in_constant_time(
         "path": "/",
         "method": "GET",
         "headers": [(b"authorization", b"Bearer s")],
+        "state": {"request_id": "r-1"},
     }
     with pytest.raises(Unauthorized):
         gate.user(scope)
@@ -250,6 +251,14 @@ def test_a_public_address_without_a_key_is_refused(host: str, tmp_path: Path) ->
     assert result.returncode == 1
     assert "--insecure" in result.stderr
     assert "MCP_API_KEY" in result.stderr
+
+
+@requirement("room:auth:bind")
+def test_a_public_url_without_a_key_is_refused_too(tmp_path: Path) -> None:
+    env = {"READINGROOM_PUBLIC_URL": "https://room.example.org"}
+    result = run("serve", "--port", "0", "--data", str(tmp_path), env=env)
+    assert result.returncode == 1
+    assert "https://room.example.org can be reached" in result.stderr
 
 
 @requirement("room:auth:bind")

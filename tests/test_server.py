@@ -270,7 +270,7 @@ async def test_names_the_operator_adds_are_answered(tmp_path: Path) -> None:
         "READINGROOM_ALLOWED_HOSTS": "room.example.org, other.example:8443",
         "READINGROOM_PUBLIC_URL": "https://public.example",
     }
-    with serving(data=tmp_path / "data", env=env) as served:
+    with serving("--insecure", data=tmp_path / "data", env=env) as served:
         hosts = ["room.example.org", "room.example.org:80", "other.example:8443", "public.example"]
         assert [served.get("/", Host=host).status_code for host in hosts] == [200] * 4
         assert served.get("/", Host="other.example:1").status_code == 421

@@ -1,6 +1,7 @@
 """Spans reach a collector when one is configured, and only then."""
 
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -52,3 +53,16 @@ async def test_a_tool_call_becomes_a_span_at_the_collector(
     assert paths == {"/v1/traces"}
     assert b"tools/call get_kb_info" in spans
     assert b"readingroom" in spans
+
+
+@requirement("room:otel", "room:shutdown")
+@pytest.mark.anyio
+async def test_a_collector_that_does_not_answer_delays_nothing(tmp_path: Path) -> None:
+    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+    with serving(data=tmp_path / "data", env=env) as served:
+        async with http(served.url + "/mcp") as client:
+            await client.call_tool("get_kb_info")
+        started = time.monotonic()
+        served.process.terminate()
+        served.process.wait(timeout=20)
+    assert time.monotonic() - started < 3

@@ -6,6 +6,7 @@ import os
 import secrets
 from contextlib import ExitStack
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -53,18 +54,18 @@ def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
     from readingroom.commands.dispatch import COMMANDS
     from readingroom.server.app import Ownership, build_app
     from readingroom.server.auth import Gate
-    from readingroom.server.door import is_loopback
     from readingroom.server.run import address_of, bind, run
     from readingroom.storage.keys import KeyRing
 
     gate = Gate(_secret(settings), KeyRing(settings.data))
-    if not (gate.closed or settings.insecure or is_loopback(settings.host)):
-        raise UnsafeBind(
-            f"{settings.host} can be reached by other machines and no key is set. Set MCP_API_KEY, "
-            "add a key with `readingroom keys add NAME`, or pass --insecure."
-        )
-    if not gate.closed and not is_loopback(settings.host):
-        logger.warning("Serving everybody who can reach %s: no key is set", settings.host)
+    exposed = _exposed(settings)
+    if exposed and not gate.closed:
+        if not settings.insecure:
+            raise UnsafeBind(
+                f"{exposed} can be reached by other machines and no key is set. Set MCP_API_KEY, "
+                "add a key with `readingroom keys add NAME`, or pass --insecure."
+            )
+        logger.warning("Serving everybody who can reach %s: no key is set", exposed)
     names = [base] if base else sorted(OFFERS)
     port = OFFERS[base].port if base else ALL_PORT
     listener = bind(settings.host, port if settings.port is None else settings.port)
@@ -77,6 +78,16 @@ def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
         app = build_app(faces, settings, gate, Ownership(key, COMMANDS) if owning else None)
         announcement = _announcement(faces, address, settings, gate.closed, as_json)
         run(app, listener, settings.trusted_proxies, lambda: click.echo(announcement))
+
+
+def _exposed(settings: Settings) -> str | None:
+    """The address by which other machines reach us, directly or through a proxy; None if none."""
+    from readingroom.server.door import is_loopback
+
+    if not is_loopback(settings.host):
+        return settings.host
+    public = urlsplit(settings.public_url or "").hostname
+    return settings.public_url if public and not is_loopback(public) else None
 
 
 def _secret(settings: Settings) -> str | None:
@@ -120,10 +131,8 @@ def _also(face: Face) -> str:
 
 
 def _posture(settings: Settings, locked: bool) -> str:
-    from readingroom.server.door import is_loopback
-
     if locked:
         return "every request but /health needs a key (Authorization: Bearer)"
-    if is_loopback(settings.host):
+    if _exposed(settings) is None:
         return "open, to this machine only (no key is set)"
     return "OPEN TO EVERYBODY who can reach this address: no key is set (--insecure)"

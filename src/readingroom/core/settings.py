@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+)
 from pydantic.fields import FieldInfo
 
 from readingroom.core.errors import InvalidSetting
@@ -115,7 +123,7 @@ class Settings(BaseModel):
         "OTEL_EXPORTER_OTLP_ENDPOINT",
         "Where OpenTelemetry spans are sent (OTLP over HTTP); needs the `otel` extra.",
     )
-    kb_file: Path | None = _setting(
+    kb_file: Annotated[Path, AfterValidator(Path.expanduser)] | None = _setting(
         None, "KB_FILE", "The text base's file; by default the packaged sample."
     )
     kb_description: str | None = _setting(

@@ -25,7 +25,12 @@ class Question(BaseModel):
 class Answer(BaseModel):
     """What a tool answers: this model is its output schema, its documentation and its JSON."""
 
-    model_config = ConfigDict(frozen=True, serialize_by_alias=True, validate_by_name=True)
+    model_config = ConfigDict(
+        frozen=True,
+        serialize_by_alias=True,
+        validate_by_name=True,
+        json_schema_serialization_defaults_required=True,  # a default is always sent, too
+    )
 
 
 @dataclass(frozen=True, slots=True)

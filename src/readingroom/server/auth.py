@@ -5,7 +5,6 @@ import logging
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from readingroom.core.errors import Unauthorized
@@ -43,6 +42,7 @@ class Gate:
             return self._known(self._holder(_bearer(scope)))
         except Unauthorized as refusal:
             fields = {
+                "request_id": scope["state"]["request_id"],
                 "client_ip": client_ip(scope),
                 "endpoint": scope["path"],
                 "method": scope["method"],
@@ -72,11 +72,11 @@ def client_ip(scope: Scope) -> str:
 
 
 def _bearer(scope: Scope) -> str:
-    given = Headers(scope=scope).getlist("authorization")
+    given = [value for name, value in scope["headers"] if name == b"authorization"]
     if not given:
         raise Unauthorized(MISSING)
-    scheme, _, token = given[0].partition(" ")
-    token = token.strip()
-    if len(given) > 1 or scheme.lower() != "bearer" or not token:
+    header: str = given[0].decode("latin-1")
+    scheme, _, token = header.partition(" ")
+    if len(given) > 1 or scheme.lower() != "bearer" or not token.strip():
         raise Unauthorized(MALFORMED)
-    return token
+    return token.strip()

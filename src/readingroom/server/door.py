@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom.core.errors import ForbiddenOrigin, Misdirected, Unauthorized
@@ -57,19 +56,21 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not _is_health(scope):
-            self._check_names(Headers(scope=scope))
+            self._check_names(dict(scope["headers"]))
             self._check_caller(scope)
         await self._app(scope, receive, send)
 
-    def _check_names(self, headers: Headers) -> None:
-        host = headers.get("host", "")
+    def _check_names(self, headers: dict[bytes, bytes]) -> None:
+        host = headers.get(b"host", b"").decode("latin-1")
         if not _matches(host.lower(), self._names.hosts):
             raise Misdirected(
                 f"This server does not answer to the host {host[:100]!r}; "
                 "the operator can add it with READINGROOM_ALLOWED_HOSTS"
             )
-        origin = headers.get("origin")
-        if origin is not None and not _matches(origin.lower(), self._names.origins):
+        if b"origin" not in headers:
+            return
+        origin = headers[b"origin"].decode("latin-1")
+        if not _matches(origin.lower(), self._names.origins):
             raise ForbiddenOrigin(
                 f"Pages of {origin[:100]!r} may not call this server; "
                 "the operator can add them with READINGROOM_ALLOWED_ORIGINS"

@@ -1,10 +1,11 @@
 """The log: one JSON object a line, on standard error, with no payloads and no secrets."""
 
-import json
 import logging
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
+
+from pydantic_core import to_json
 
 from readingroom.core import clock
 from readingroom.core.settings import LogLevel
@@ -27,9 +28,19 @@ class CallRecord:
     error_code: str | None = None
     answer_chars: int = 0
 
+    def fields(self) -> dict[str, object]:
+        """The record as a log line carries it."""
+        told: dict[str, object] = {name: getattr(self, name) for name in self.__slots__}
+        if self.error_code is None:
+            del told["error_code"]
+        return told
+
 
 def configure(level: LogLevel) -> None:
     """Send every logger of the process to standard error as JSON lines."""
+    # No line of ours tells these, and finding them out costs as much as writing the line.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None  # the way that the logging documentation gives
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
@@ -40,8 +51,9 @@ def configure(level: LogLevel) -> None:
 def log_call(record: CallRecord) -> None:
     """The one line a call leaves behind."""
     if _calls.isEnabledFor(logging.INFO):
-        fields = {key: value for key, value in asdict(record).items() if value is not None}
-        _calls.info("tool call", extra={"fields": fields})
+        line = logging.LogRecord(_calls.name, logging.INFO, "", 0, "tool call", None, None)
+        line.fields = record.fields()
+        _calls.handle(line)
 
 
 class JsonLines(logging.Formatter):
@@ -57,7 +69,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["error"] = self._failure(record)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return to_json(line, fallback=str).decode()
 
     def _failure(self, record: logging.LogRecord) -> str:
         """Our own tracebacks whole; of a library only the kind, whose text may quote a payload."""

@@ -2,8 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mcp_types as wire
@@ -51,11 +50,16 @@ class _Desk:
 
     def __init__(self, face: Face, recorders: Sequence[Recorder]) -> None:
         self._shelf = face.shelf
+        self._with_headers = {
+            name: tool.input_schema
+            for name, (tool, _) in self._shelf.items()
+            if "x-mcp-header" in str(tool.input_schema)
+        }
         self._recorders = recorders
 
     def input_schema(self, name: str) -> dict[str, Any] | None:
-        shelved = self._shelf.get(name)
-        return shelved[0].input_schema if shelved else None
+        """The schema of a tool some of whose arguments travel as headers, which the SDK checks."""
+        return self._with_headers.get(name)
 
     async def list_tools(
         self, context: Context, params: wire.PaginatedRequestParams | None
@@ -67,7 +71,11 @@ class _Desk:
     ) -> wire.CallToolResult:
         call = _call(context)
         known = self._shelf.get(params.name)
-        with self._recorded(params.name if known else "unknown", call) as record:
+        tool_name = params.name if known else "unknown"
+        # What never comes to an answer or an error was cancelled by its caller.
+        record = CallRecord(tool_name, call.request_id, call.caller, error_code="cancelled")
+        started = time.perf_counter()
+        try:
             if known is None:
                 record.error_code = "unknown_tool"
                 raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
@@ -77,14 +85,6 @@ class _Desk:
             result = await _answer(*known, params.arguments or {}, call, record)
             record.answer_chars = _length(result)
             return result
-
-    @contextmanager
-    def _recorded(self, tool_name: str, call: Call) -> Iterator[CallRecord]:
-        # What never comes to an answer or an error was cancelled by its caller.
-        record = CallRecord(tool_name, call.request_id, call.caller, error_code="cancelled")
-        started = time.perf_counter()
-        try:
-            yield record
         finally:
             record.duration_ms = round((time.perf_counter() - started) * 1000, 3)
             record.result_status = "error" if record.error_code else "ok"

@@ -3,7 +3,6 @@
 import logging
 from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -29,7 +28,7 @@ class Problems:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        request_id = ids.request_id(Headers(scope=scope).get("x-request-id"))
+        request_id = ids.request_id(_offered_id(scope))
         scope.setdefault("state", {})["request_id"] = request_id
         started = finished = False
 
@@ -37,7 +36,7 @@ class Problems:
             nonlocal started, finished
             if message["type"] == "http.response.start":
                 started = True
-                MutableHeaders(scope=message)["X-Request-ID"] = request_id
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
             elif message["type"] == "http.response.body":
                 finished = not message.get("more_body", False)
             await send(message)
@@ -51,6 +50,14 @@ class Problems:
         else:
             if started and not finished:  # an event stream that the shutdown cut off
                 await send_with_id({"type": "http.response.body", "body": b""})
+
+
+def _offered_id(scope: Scope) -> str | None:
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            offered: str = value.decode("latin-1")
+            return offered
+    return None
 
 
 def problem_response(error: KnowledgeError, request_id: str) -> Response:

@@ -23,7 +23,8 @@ def start_tracing(endpoint: str | None) -> Callable[[], None]:
         return _nothing
     resource = Resource({"service.name": "readingroom", "service.version": __version__})
     provider = TracerProvider(resource=resource)
-    exporter = OTLPSpanExporter(endpoint=endpoint.rstrip("/") + "/v1/traces")
+    # A collector that does not answer may not keep us from ending: one second, retries included.
+    exporter = OTLPSpanExporter(endpoint=endpoint.rstrip("/") + "/v1/traces", timeout=1)
     provider.add_span_processor(BatchSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     return provider.shutdown

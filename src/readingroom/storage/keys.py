@@ -82,16 +82,18 @@ class KeyRing:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction on the file, which is made when it is not there."""
-        with self._storage():
+        try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch(mode=0o600)
             with closing(sqlite3.connect(self.path, timeout=10)) as db, db:
                 db.execute("PRAGMA journal_mode=WAL")
                 db.execute(_SCHEMA)
                 yield db
+        except (OSError, sqlite3.Error) as error:
+            raise self._failed(error) from error
 
     def _read(self, sql: str, *values: object) -> list[tuple[str, ...]]:
-        with self._storage():
+        try:
             if self._reader is None:
                 if not self.path.exists():
                     return []
@@ -99,13 +101,11 @@ class KeyRing:
                 # The first writer may be between making the file and making the table.
                 self._reader.execute(_SCHEMA)
             return self._reader.execute(sql, values).fetchall()
-
-    @contextmanager
-    def _storage(self) -> Iterator[None]:
-        try:
-            yield
         except (OSError, sqlite3.Error) as error:
-            raise StorageFailed(f"The keys in {self.path} cannot be used: {error}") from error
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> StorageFailed:
+        return StorageFailed(f"The keys in {self.path} cannot be used: {error}")
 
 
 def _digest(secret: str) -> bytes:

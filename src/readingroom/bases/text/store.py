@@ -61,7 +61,7 @@ def _read(path: Path) -> Text:
     except UnicodeDecodeError as error:
         raise TextUnreadable(
             f"The file {path.name!r} is not UTF-8 text: byte 0x{raw[error.start]:02x} at position "
-            f"{error.start}. Save it as UTF-8 and start again."
+            f"{error.start}. Save it as UTF-8."
         ) from error
     return Text(content, len(raw), clock.moment(status.st_mtime))
 
@@ -69,10 +69,13 @@ def _read(path: Path) -> Text:
 def _bytes(path: Path) -> tuple[bytes, os.stat_result]:
     # Without O_NONBLOCK, opening a named pipe would wait for a writer that may never come.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         status = os.fstat(descriptor)
         _check(path, status)
-        raw = file.read(LARGEST + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            raw = file.read(LARGEST + 1)
+    finally:
+        os.close(descriptor)
     if len(raw) > LARGEST:
         raise _too_large(path)
     return raw, status
@@ -80,7 +83,7 @@ def _bytes(path: Path) -> tuple[bytes, os.stat_result]:
 
 def _check(path: Path, status: os.stat_result) -> None:
     if stat.S_ISDIR(status.st_mode):
-        raise TextUnreadable(f"{path.name!r} is a directory; name the text file in it.")
+        raise TextUnreadable(f"{path.name!r} is a directory. Name the text file in it.")
     if not stat.S_ISREG(status.st_mode):
         raise TextUnreadable(f"{path.name!r} is not a regular file.")
     if status.st_size > LARGEST:
