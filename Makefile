@@ -22,7 +22,7 @@ PART = @$(BIN)/python .ci/part $@ $($@.minutes)
 # The parts share one machine and one screen, and the first failure should be the last thing on it.
 .NOTPARALLEL:
 .PHONY: help serve test check bench docs lock clean setup \
-        format lint types imports docs-check licences sbom pytest conformance
+        format lint types imports docs-check licences sbom pytest conformance tesseract
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ test: setup check pytest conformance ## everything CI checks
 
 check: format lint types imports docs-check licences sbom ## what needs no test run: style, types, layers, docs, licences, SBOM
 
-bench: .venv/dev.stamp ## measure
+bench: .venv/dev.stamp tesseract ## measure
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 docs: .venv/dev.stamp ## write the generated pages of docs/ anew
@@ -48,7 +48,7 @@ clean: ## remove everything that make made
 # --- the parts of `make test` ---
 
 setup: .venv/bin/python
-	$(PART) $(MAKE) -s .venv/dev.stamp tests/node/node_modules/.stamp
+	$(PART) $(MAKE) -s .venv/dev.stamp tests/node/node_modules/.stamp tesseract
 
 format: .venv/dev.stamp
 	$(PART) $(BIN)/ruff format --check .
@@ -73,7 +73,7 @@ sbom: .venv/dev.stamp
 	$(PART) $(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
 	    --validate --of JSON -o build/sbom.json $(BIN)/python
 
-pytest: .venv/dev.stamp tests/node/node_modules/.stamp
+pytest: .venv/dev.stamp tests/node/node_modules/.stamp tesseract
 	$(PART) $(BIN)/pytest --cov
 
 conformance: .venv/dev.stamp tests/node/node_modules/.stamp ## the official MCP conformance suite
@@ -111,6 +111,10 @@ endef
 	@echo "Installing what requirements-dev.lock names into .venv"
 	@$(PIP) install -qq --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
+
+# The server reads scans with it and does well without; the tests prove both.
+tesseract:
+	$(call need,command -v tesseract,tesseract-ocr,tesseract)
 
 tests/node/node_modules/.stamp: tests/node/package.json tests/node/package-lock.json
 	$(call need,command -v node && command -v npm,nodejs npm,Node.js with npm)

@@ -228,7 +228,7 @@ def is_drawing(name: str, document_type: str) -> bool:
 def _words(name: str) -> str:
     """A name as words: `ProposedSite_Plan-RevB.pdf` is `proposed site plan rev b`."""
     stem = PurePath(name).stem
-    parted = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", stem)
+    parted = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})", " ", stem)
     return re.sub(r"[^a-z0-9]+", " ", parted.lower().replace("&", " and ")).strip()
 
 

@@ -57,11 +57,13 @@ class Roots:
             descriptor = _open_below(folder, real.relative_to(folder).parts)
         except OSError as error:
             raise FileNotFound(f"The file {path!r} cannot be opened: {error.strerror}") from error
-        with os.fdopen(descriptor, "rb") as source:
+        try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise FileNotFound(f"{path!r} is not a regular file")
-            with _copied(_blocks(source), real.name, self.largest) as intake:
+            with _copied(_blocks(descriptor), real.name, self.largest) as intake:
                 yield intake
+        finally:
+            os.close(descriptor)
 
     def _inside(self, path: str) -> tuple[Path, Path]:
         """The root and the real path below it; outside, nothing is said of what exists."""
@@ -97,8 +99,8 @@ def _open_below(folder: Path, parts: Sequence[str]) -> int:
         os.close(here)
 
 
-def _blocks(source: IO[bytes]) -> Iterator[bytes]:
-    while block := source.read(_BLOCK):
+def _blocks(descriptor: int) -> Iterator[bytes]:
+    while block := os.read(descriptor, _BLOCK):
         yield block
 
 

@@ -2,10 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
 
 from readingroom.ingest.sheet import BROKEN_WORD, Line, Sheet
 
@@ -18,8 +17,9 @@ _PAGE_NUMBER = re.compile(
     r"(?:page\s*)?[-–]?\s*(?:\d{1,4}|[ivxl]{1,7})\s*[-–]?(?:\s*(?:of|/)\s*\d{1,4})?"
 )
 _ENDS = (".", "!", "?", ":", ";", "”", '"')
-_BROKEN = re.compile(rf"([^\W\d_]+){BROKEN_WORD}([^\W\d_]+)")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_BROKEN = re.compile(rf"({_WORD.pattern}){BROKEN_WORD}({_WORD.pattern})")
+_ENDS_BROKEN = re.compile(r"[^\W\d_]-$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,8 @@ def rejoin_words(sheets: Sequence[Sheet]) -> None:
 
     `infra-structure` is one word and `plan-making` is two: which, only other places can tell.
     """
+    for sheet in sheets:
+        sheet.lines = [*_pulled_together(sheet.lines)]
     broken = [line for sheet in sheets for line in sheet.lines if BROKEN_WORD in line.text]
     if not broken:
         return
@@ -95,21 +97,37 @@ def rejoin_words(sheets: Sequence[Sheet]) -> None:
 
 def _mended(head: str, tail: str, known: Counter[str]) -> str:
     joined, hyphened = head + tail, f"{head}-{tail}"
-    if known[hyphened.lower()] > known[joined.lower()] or not tail.islower():
+    if known[hyphened.lower()] > known[joined.lower()] or not tail.islower() or "-" in tail:
         return hyphened
     return joined
 
 
+def _pulled_together(lines: Sequence[Line]) -> Iterator[Line]:
+    """Put the second half of a broken word behind the first, where the reader has not."""
+    above: Line | None = None
+    for line in lines:
+        if above and _ENDS_BROKEN.search(above.text) and line.text[0].islower():
+            half, _, rest = line.text.partition(" ")
+            above.text = above.text[:-1] + BROKEN_WORD + half
+            above.low = line.low
+            if not rest:
+                continue
+            line.text = rest.lstrip()
+        yield line
+        above = line
+
+
 def _leading(sheets: Sequence[Sheet]) -> float:
-    """The usual distance between two lines, in letter heights."""
+    """The usual distance between two lines of a paragraph, in letter heights."""
     distances = [
         (above.low - below.bottom) / below.size
         for sheet in sheets
         for above, below in pairwise(sheet.lines)
         if below.size > 0 and abs(above.size - below.size) < 0.5
     ]
-    usual = [distance for distance in distances if 0.8 < distance < 3]
-    return median(usual) if usual else _USUAL_LEADING
+    usual = sorted(distance for distance in distances if 0.8 < distance < 3)
+    # The lower quarter: where paragraphs are short, half of all distances are gaps between them.
+    return usual[len(usual) // 4] if usual else _USUAL_LEADING
 
 
 def _gaps(lines: Sequence[Line], leading: float) -> list[bool]:

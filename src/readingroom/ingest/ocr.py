@@ -48,11 +48,13 @@ class Reading:
 def read(picture: Image.Image, most_pixels: int) -> Reading:
     """The lines of a picture."""
     picture = _prepared(picture, most_pixels)
-    reading = _tesseract(picture, upright=True)
+    reading = _words_in(picture)
     if reading.confidence is not None and reading.confidence >= _SURE:
         return reading
-    # Unsure: it may lie on its side. Finding that out takes longer, so it is the second attempt.
-    turned = _tesseract(picture, upright=False)
+    turn = _turn(picture)
+    if not turn:
+        return reading
+    turned = _words_in(picture.rotate(-turn, expand=True))
     return max(reading, turned, key=lambda one: (one.confidence or 0.0) * one.words)
 
 
@@ -116,15 +118,15 @@ def _prepared(picture: Image.Image, most_pixels: int) -> Image.Image:
     pixels = grey.width * grey.height
     if pixels > most_pixels:
         grey = grey.reduce(int((pixels / most_pixels) ** 0.5) + 1)
-    grey.format = "PPM"  # pytesseract saves in this format; PNG would spend time on compression
     return grey
 
 
-def _tesseract(picture: Image.Image, upright: bool) -> Reading:
+def _words_in(picture: Image.Image) -> Reading:
+    picture.format = "PPM"  # how it is handed over; PNG would spend time on compression
     try:
         found = pytesseract.image_to_data(
             picture,
-            config=f"--psm {3 if upright else 1} --dpi {DPI}",
+            config=f"--psm 3 --dpi {DPI}",
             timeout=_SECONDS_A_PAGE,
             output_type=pytesseract.Output.DICT,
         )
@@ -133,6 +135,20 @@ def _tesseract(picture: Image.Image, upright: bool) -> Reading:
     except (pytesseract.TesseractError, RuntimeError, OSError) as error:
         raise OcrFailed("tesseract could not read it") from error
     return _reading(found, picture.height)
+
+
+def _turn(picture: Image.Image) -> int:
+    """How many degrees a page must be turned clockwise; 0 where nobody can tell."""
+    try:
+        found = pytesseract.image_to_osd(
+            picture,
+            config=f"--dpi {DPI}",
+            timeout=_SECONDS_A_PAGE,
+            output_type=pytesseract.Output.DICT,
+        )
+    except (pytesseract.TesseractError, RuntimeError, OSError):
+        return 0  # too few letters to judge by, most often
+    return int(found["rotate"])
 
 
 def _reading(found: dict[str, list[Any]], page_height: int) -> Reading:

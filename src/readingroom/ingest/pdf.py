@@ -122,7 +122,7 @@ def _first_letter(text: str) -> int:
 
 def _continues(line: Line, more: Line) -> bool:
     """Whether two stretches stand on one row: a raised footnote mark or a wide gap parted them."""
-    near = abs(line.low - more.bottom) < 0.3 * max(line.size, more.size)
+    near = abs(line.low - more.bottom) < 0.5 * max(line.size, more.size)
     return near and more.left > line.left
 
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, Literal, NoReturn
 
 import anyio
 import anyio.to_thread
@@ -37,6 +37,8 @@ _REFUSALS: dict[RefusalCode, type[errors.KnowledgeError]] = {
     "no_content": errors.NoContent,
     "no_chunks": errors.NoChunks,
 }
+_TRACEBACK = 1
+"""How Python exits after an exception; the C library, out of memory, exits in other ways."""
 _MOST_TOLD = 8_000
 """Characters of an unforeseen failure that reach the log."""
 
@@ -104,7 +106,7 @@ class Sandbox:
         limits = self._limits
         job = Job(name, options, os.getpid(), limits.memory_bytes, limits.cpu_seconds)
         os.lseek(file.fileno(), 0, os.SEEK_SET)  # file.seek would move its buffer only
-        with _errors(scratch) as stderr:
+        with _errors(scratch, "wb") as stderr:
             process = await anyio.open_process(
                 [*self._command, job.to_json()],
                 stdin=file,
@@ -147,24 +149,24 @@ class Sandbox:
     async def _explain(self, process: Process, scratch: str) -> NoReturn:
         """Say why the process ended without a word."""
         code = await process.wait()
-        if code < 0:
-            told = signal.Signals(-code).name
-            limits = f"{self._limits.cpu_seconds} seconds of processor time"
-            if -code in (signal.SIGKILL, signal.SIGXCPU):
-                raise ExtractionFailed(f"Reading the file took more than {limits} ({told})")
+        if code in (-signal.SIGKILL, -signal.SIGXCPU):
+            seconds = self._limits.cpu_seconds
+            raise ExtractionFailed(f"Reading the file took more than {seconds} processor seconds")
+        if code != _TRACEBACK:
+            how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
             raise ExtractionFailed(
-                f"The file stopped the program that reads it ({told}): "
+                f"The file stopped the program that reads it ({how}): "
                 "it is damaged, or needs too much memory"
             )
-        with _errors(scratch) as complaint:
+        with _errors(scratch, "rb") as complaint:
             written = complaint.read().decode("utf-8", "replace")[-_MOST_TOLD:]
         _log.error("a file could not be read, for a reason nobody foresaw:\n%s", written)
         raise ExtractionFailed("The file cannot be read; the server's log has the reason")
 
 
-def _errors(scratch: str) -> IO[bytes]:
+def _errors(scratch: str, mode: Literal["rb", "wb"]) -> IO[bytes]:
     """What the process says on standard error: nothing, or a traceback for our log."""
-    return Path(scratch, "errors").open("a+b")
+    return Path(scratch, "errors").open(mode)
 
 
 def refused(code: RefusalCode, message: str) -> errors.KnowledgeError:

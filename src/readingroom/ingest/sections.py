@@ -8,8 +8,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby, pairwise
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from readingroom.ingest.document import Section
@@ -22,7 +21,12 @@ _LARGER = 1.12
 _LONGEST_HEADING = 120
 _MARGIN = 6.0
 """Points within which two lines begin at the same margin."""
+_COMMON = 0.2
+"""A margin that this share of a document's characters keep to is one of its text."""
 _ENOUGH_DECIMALS = 8
+_SHORTEST_CONTENTS = 5
+_CONTENTS_GAP = 3
+"""A line in a table of contents may be a group's name, or a title too long for one line."""
 
 # A title begins with a capital: what goes on in small letters is a sentence that mentions it.
 _TITLE = r"(?:\s*[:.–—-]\s*|\s+)?(?P<title>[A-Z0-9“‘\"'].*)?"
@@ -42,7 +46,9 @@ _POLICY = re.compile(
 )
 _CODE = re.compile(r"(?P<number>[A-Z]{1,5}\s?\d{1,3}[A-Za-z]?)\s*[:–—-]\s+(?P<title>[A-Z“‘].*)")
 _NUMBERED_TITLE = re.compile(r"(?P<number>\d{1,2})\.?\s*(?P<title>[A-Z][^.]{2,})")
-_DECIMAL = re.compile(r"(?P<number>(?:\d{1,2}|[A-Z])(?:\.\d{1,3}){1,3})\.?(?:\s+(?P<title>\S.*))?")
+_DECIMAL = re.compile(
+    r"(?P<number>(?:\d{1,2}|[A-Z])(?:\.\d{1,3}){1,3})\.?(?:\s*(?P<title>[^\d\s].*)|\s+\d.*)?"
+)
 _PLAIN = re.compile(r"(?P<number>\d{1,3})\.\s*(?P<title>[^\d\s].*)?")
 _MEASURE = re.compile(r"(?:m|km|mm|ha|metres?|miles?|hectares?|million|billion|per ?cent|%)\b|%")
 _ENDS_IN_NUMBER = re.compile(r"(?:\.{2,}|\s)\s*(\d{1,3})$")
@@ -76,7 +82,8 @@ def find(flow: Flow) -> tuple[Section, ...]:
     page = _Look(flow)
     headings = _without_repeats([*_headings(page)], len(flow.lines))
     starts = sorted([*headings, *_paragraphs(page, headings)], key=lambda start: start.at)
-    return tuple(_sections(flow, [*_with_ends_of_exhibits(page, starts)]))
+    titled = [replace(start, title=page.whole_title(start.at, start.title)) for start in starts]
+    return tuple(_sections(flow, [*_with_ends_of_exhibits(page, titled)]))
 
 
 def candidates(asked: str) -> tuple[str, ...]:
@@ -107,14 +114,16 @@ class _Look:
             margins[round(placed.line.left)] += len(placed.line.text)
         self.size = weights.most_common(1)[0][0] if weights else 0.0
         self.margin = margins.most_common(1)[0][0] if margins else 0
+        enough = _COMMON * margins.total()
+        self._margins = [margin for margin, weight in margins.items() if weight >= enough]
         lengths = sorted(len(p.line.text) for p in flow.lines if self._is_usual(p))
         self.full_line = lengths[len(lengths) * 3 // 4] if lengths else 0
-        self._contents = _contents_pages(flow.lines)
+        self._contents = _contents(flow.lines)
 
     def candidates(self, pattern: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
-        """Lines that the pattern fits, contents pages left out."""
+        """Lines that the pattern fits, tables of contents left out."""
         for at, placed in enumerate(self.lines):
-            if placed.page in self._contents or _LEADERS.search(placed.line.text):
+            if at in self._contents or _LEADERS.search(placed.line.text):
                 continue
             if match := pattern.fullmatch(placed.line.text):
                 yield at, match
@@ -135,12 +144,28 @@ class _Look:
     def is_heading(self, at: int) -> bool:
         """By its look, or by standing alone and short, which is all that a scan can show."""
         text = self.lines[at].line.text
-        if len(text) > _LONGEST_HEADING or text.endswith((",", ";")):
+        if len(text) > _LONGEST_HEADING:
+            return False
+        if self.is_large(at):
+            return True
+        if text.endswith((",", ";")):
             return False
         if self.stands_out(at):
             return True
         alone = self.begins_block(at) and not text.endswith(".")
         return alone and (at + 1 == len(self.lines) or self.begins_block(at + 1))
+
+    def whole_title(self, at: int, title: str) -> str:
+        """A title with the lines that it goes on over."""
+        if not title or not self.stands_out(at):
+            return title
+        first = self.lines[at].line
+        for placed in self.lines[at + 1 :]:
+            same = placed.line.bold == first.bold and abs(placed.line.size - first.size) < 0.5
+            if placed.gap or not same:
+                break
+            title = f"{title} {placed.line.text}"
+        return title
 
     def hangs(self, at: int) -> bool:
         """Whether a line begins left of the text, as the number of a paragraph does."""
@@ -148,28 +173,35 @@ class _Look:
 
     def is_prose(self, at: int) -> bool:
         placed = self.lines[at]
-        full = len(placed.line.text) >= 0.7 * self.full_line
-        return placed.gap and full and self._is_usual(placed) and not placed.line.bold
+        text = placed.line.text
+        sentence = text[0].isupper() and len(text) >= 0.7 * self.full_line
+        return placed.gap and sentence and self._is_usual(placed) and not placed.line.bold
 
     def _is_usual(self, placed: Placed) -> bool:
-        same_margin = abs(placed.line.left - self.margin) < _MARGIN
-        return same_margin and abs(placed.line.size - self.size) < 0.75
+        at_margin = any(abs(placed.line.left - margin) < _MARGIN for margin in self._margins)
+        return at_margin and abs(placed.line.size - self.size) < 0.75
 
 
-def _contents_pages(lines: Sequence[Placed]) -> set[int]:
-    """Pages on which many lines end in a page number, and those numbers rise."""
-    found = set()
-    for page, on_page in groupby(lines, key=lambda placed: placed.page):
-        texts = [placed.line.text for placed in on_page]
-        numbers = [int(match[1]) for text in texts if (match := _ENDS_IN_NUMBER.search(text))]
-        rising = sum(a <= b for a, b in pairwise(numbers))
-        if (
-            len(numbers) >= 5
-            and len(numbers) > 0.4 * len(texts)
-            and rising >= 0.8 * len(numbers) - 1
-        ):
-            found.add(page)
-    return found
+def _contents(lines: Sequence[Placed]) -> set[int]:
+    """Lines of tables of contents: stretches where most end in a page number, and those rise."""
+    found: set[int] = set()
+    stretch: list[tuple[int, int]] = []
+    for at, placed in enumerate(lines):
+        match = _ENDS_IN_NUMBER.search(placed.line.text)
+        if match is None:
+            continue
+        number = int(match[1])
+        if stretch and (at - stretch[-1][0] > _CONTENTS_GAP or number < stretch[-1][1]):
+            found |= _long_enough(stretch)
+            stretch = []
+        stretch.append((at, number))
+    return found | _long_enough(stretch)
+
+
+def _long_enough(stretch: Sequence[tuple[int, int]]) -> set[int]:
+    if len(stretch) < _SHORTEST_CONTENTS:
+        return set()
+    return set(range(stretch[0][0], stretch[-1][0] + 1))
 
 
 def _headings(page: _Look) -> Iterator[_Start]:
@@ -229,7 +261,7 @@ def _numbered_chapters(page: _Look) -> Iterator[_Start]:
 def _without_repeats(headings: Sequence[_Start], count: int) -> list[_Start]:
     """Of headings with one reference, the one with most below it: others are lists of them."""
     ordered = sorted(headings, key=lambda start: start.at)
-    ends = [start.at for start in ordered[1:]] + [count]
+    ends = [*(start.at for start in ordered), count][1:]
     best: dict[str, tuple[int, _Start]] = {}
     for start, end in zip(ordered, ends, strict=True):
         below = end - start.at
@@ -346,12 +378,12 @@ def rising(
 def _with_ends_of_exhibits(page: _Look, starts: Sequence[_Start]) -> Iterator[_Start]:
     """A table ends where prose goes on; what goes on is the section around it."""
     around: _Start | None = None
-    for start, following in zip(starts, [*starts[1:], None], strict=True):
+    ends = [*(start.at for start in starts), len(page.lines)][1:]
+    for start, end in zip(starts, ends, strict=True):
         yield start
         if start.kind != "exhibit":
             around = start
         elif around is not None:
-            end = following.at if following else len(page.lines)
             back = next((at for at in range(start.at + 1, end) if page.is_prose(at)), None)
             if back is not None:
                 yield _Start(back, around.kind, around.ref, around.title, around.level)

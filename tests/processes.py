@@ -1,0 +1,43 @@
+"""Which processes a test has started, directly or not."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def descendants(process: int | None = None) -> set[int]:
+    """Every process below this one, the dead that nobody buried included."""
+    parents = dict(_parents())
+    found: set[int] = set()
+    below = {process or os.getpid()}
+    while below:
+        below = {child for child, parent in parents.items() if parent in below}
+        found |= below
+    return found
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _parents() -> list[tuple[int, int]]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            status = (entry / "stat").read_text()
+        except OSError:  # gone meanwhile
+            continue
+        found.append((int(entry.name), int(status.rpartition(")")[2].split()[1])))
+    return found
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    """Look again and again: nobody tells us when a process that is not our child has ended."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come to pass"
+        time.sleep(0.01)
