@@ -101,3 +101,33 @@ def _running(text: str) -> str:
 def _tell(done: int, of: int) -> None:
     if done % 1024 == 0 or done == of:
         print(f"  embedding {done} of {of}", flush=True)
+
+
+def natural(count: int, seed: int = 1) -> Iterator[str]:
+    """As many chunks as wanted, made of real sentences: their words are as common as in text."""
+    sentences = [
+        part.strip()
+        for chunk in chunks(24_000)
+        for part in re.split(r"(?<=[.;:])\s", chunk)
+        if 30 < len(part) < 400
+    ]
+    made = np.random.default_rng(seed)
+    for _ in range(count):
+        first = made.integers(0, len(sentences) - 3)
+        others = made.integers(0, len(sentences), 2)
+        # Two neighbours and two strangers: about 600 characters on more than one matter.
+        yield " ".join([*sentences[first : first + 2], *(sentences[one] for one in others)])
+
+
+def natural_questions(count: int, seed: int = 2) -> list[str]:
+    """Questions of 5 to 12 words, as people ask: the questions of the test sets, cut to length."""
+    asked = [
+        question for name in ("govuk", "cranfield") for question in judged(name).questions.values()
+    ]
+    made = np.random.default_rng(seed)
+    questions = []
+    for question in asked:
+        words = question.split()
+        length = int(made.integers(5, 13))
+        questions.append(" ".join(words[-length:]))
+    return questions[:: max(1, len(questions) // count)][:count]

@@ -917,6 +917,34 @@ ENGINE = (
     Requirement("engine:lexical:deadline", "A search has a deadline and says when it is over it."),
     Requirement("engine:lexical:file", "The file is kept, and made anew when it is damaged."),
     Requirement("engine:lexical:concurrent", "Threads search while one writes."),
+    Requirement(
+        "engine:chunks:verbs",
+        "The five verbs put, change, give and count chunks as they are, in batches of any size.",
+    ),
+    Requirement("engine:chunks:bad-input", "A bad batch is refused and changes nothing."),
+    Requirement(
+        "engine:chunks:owner",
+        "A store directory has one process; a second is refused until the first has gone.",
+    ),
+    Requirement("engine:chunks:damaged", "A damaged store is told and its folder let go."),
+    Requirement(
+        "engine:chunks:crash",
+        "kill -9 during an upsert loses no acknowledged chunk; the index equals the store.",
+    ),
+    Requirement(
+        "engine:shelf:search",
+        "A shelf finds by words, by meaning and by both; without a model by words, saying so.",
+    ),
+    Requirement(
+        "engine:shelf:identity",
+        "Vectors of different models or precisions never meet in one collection.",
+    ),
+    Requirement(
+        "engine:shelf:in-step",
+        "After any writes, failures and restarts both indexes agree with the store.",
+    ),
+    Requirement("engine:shelf:concurrent", "Readers and a writer share a shelf."),
+    Requirement("engine:hybrid", "Words and meaning rank together under one filter."),
     Requirement("engine:fusion", "Rankings fuse to one deterministic order, ties by id."),
     Requirement(
         "engine:embedding:weights",

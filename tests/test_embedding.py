@@ -100,7 +100,7 @@ def test_a_long_text_is_embedded_by_its_beginning_with_a_warning(
 
     assert len(beginning) > LONGEST
     assert np.array_equal(cut, embedder.embed(beginning[:LONGEST]))
-    assert "first 1024" in caplog.text
+    assert "1 of 1 texts are embedded by their first 1024" in caplog.text
 
 
 @requirement("engine:embedding:lazy")

@@ -75,7 +75,7 @@ class Embedder:
 
     def embed(self, text: str) -> Vector:
         """The vector of a text, kept for the next time it is asked; not to be written to."""
-        return self._remembered(_checked(text))
+        return self._remembered(*_checked([text]))
 
     def embed_batch(
         self, texts: Sequence[str], batch_size: int = 32, progress: Progress | None = None
@@ -83,7 +83,7 @@ class Embedder:
         """The vectors of many texts, one row each, in their order."""
         if batch_size < 1:
             raise ValueError(f"a batch has at least one text, not {batch_size}")
-        checked = [_checked(text) for text in texts]
+        checked = _checked(texts)
         model = self._loaded()
         vectors = np.empty((len(checked), model.dimensions), np.float32)
         # Texts of one length side by side waste no work on padding.
@@ -115,12 +115,15 @@ class Embedder:
         return self._model
 
 
-def _checked(text: str) -> str:
-    if not text.strip():
+def _checked(texts: Sequence[str]) -> list[str]:
+    if not all(text.strip() for text in texts):
         raise ValueError("a blank text has no meaning to embed")
-    if len(text) > LONGEST:
-        log.warning("a text of %d characters is embedded by its first %d", len(text), LONGEST)
-    return text[:LONGEST]
+    cut = sum(len(text) > LONGEST for text in texts)
+    if cut:
+        log.warning(
+            "%d of %d texts are embedded by their first %d characters", cut, len(texts), LONGEST
+        )
+    return [text[:LONGEST] for text in texts]
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,12 @@ class VectorIndex:
         view = self._view
         return _nearest(view, query, k, view.passing(wanted)) if k else []
 
+    def vectors_of(self, ids: Sequence[str]) -> Floats:
+        """The vectors of rows that are there, in the order of the ids; others are left out."""
+        with self._writing:
+            rows = [self._row_of[id] for id in ids if id in self._row_of]
+            return self._rows.vectors[rows]
+
     def matching(self, where: Filter | None = None) -> list[str]:
         """The ids of all rows that pass the filter, in the order of ids."""
         view = self._view

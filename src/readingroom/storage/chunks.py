@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readingroom.core.errors import EmbeddingMismatch, StoreUnusable
-from readingroom.core.filters import Condition, Filter, In, Metadata, Range, conditions, same_kind
+from readingroom.core.filters import Condition, Filter, In, Metadata, Range, conditions
 from readingroom.storage.lock import FolderLock
 
 if TYPE_CHECKING:
@@ -187,11 +187,18 @@ def _client(directory: Path | None) -> Any:
     from chromadb.config import Settings
 
     settings = Settings(anonymized_telemetry=False)
-    with _translated():
-        if directory is None:
-            return chromadb.EphemeralClient(settings)
-        directory.mkdir(parents=True, exist_ok=True)
+    if directory is None:
+        return chromadb.EphemeralClient(settings)
+    try:
         return chromadb.PersistentClient(directory, settings)
+    except Exception as error:  # a damaged file comes up as an error of its clean-up, of any kind
+        raise StoreUnusable(
+            f"The chunk store in {directory} cannot be opened: {_first(error)}"
+        ) from error
+
+
+def _first(error: BaseException) -> BaseException:
+    return _first(error.__context__) if error.__context__ else error
 
 
 @contextlib.contextmanager
@@ -231,9 +238,9 @@ def _where(wanted: Sequence[Condition]) -> Any:
 def _clauses(part: Condition) -> Iterator[Any]:
     match part:
         case In(field, values):
-            kinds: dict[str, list[Any]] = {}
+            kinds: dict[object, list[Any]] = {}
             for value in values:
-                kinds.setdefault(same_kind(value)[0], []).append(value)
+                kinds.setdefault(type(value), []).append(value)
             yield _one_of("$or", [{field: {"$in": of_kind}} for of_kind in kinds.values()])
         case Range(field, low, high):
             if low is not None:

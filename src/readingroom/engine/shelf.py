@@ -1,0 +1,165 @@
+"""A collection of chunks with the indexes derived from it: filled on need, kept in step by writes.
+
+The store is the truth. What is derived carries the generation it was made from and is made anew
+when the store has moved on without it, so a crash at any moment loses nothing and repairs nothing.
+"""
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from readingroom.core.errors import EmbeddingMismatch, ModelUnavailable
+from readingroom.core.filters import Fields, Filter, Metadata
+from readingroom.engine.embedding import Embedder, Progress, Vector
+from readingroom.engine.hybrid import DEPTH, search_both
+from readingroom.engine.lexical import Document, LexicalHit, LexicalIndex
+from readingroom.engine.vectors import Hit, VectorIndex
+from readingroom.storage.chunks import ChunkCollection, Chunks
+
+TEXT = "text"
+"""The one column of a shelf's lexical index."""
+_PAGE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The best chunks by words and meaning together; `degraded` says why meaning was left out."""
+
+    ids: list[str]
+    degraded: str | None = None
+
+
+class Shelf:
+    """Chunks that can be put, found and taken away; safe for any readers and writers."""
+
+    def __init__(
+        self, chunks: ChunkCollection, fields: Fields, embedder: Embedder, words: LexicalIndex
+    ) -> None:
+        self.chunks = chunks
+        self.fields = fields
+        self._embedder = embedder
+        self._words = words
+        self._vectors: VectorIndex | None = None
+        self._writing = threading.RLock()
+
+    # --- writing: the store first, then what is derived from it ---
+
+    def put(self, chunks: Chunks, progress: Progress | None = None) -> None:
+        """Embed chunks and put them in place of those with the same ids."""
+        vectors = self._embedder.embed_batch(chunks.texts, progress=progress)
+        self.put_embedded(Chunks(chunks.ids, chunks.texts, chunks.metadatas, vectors))
+
+    def put_embedded(self, chunks: Chunks) -> None:
+        """The same with vectors that this shelf's model has made before."""
+        if not len(chunks):
+            return
+        with self._writing:
+            self.chunks.claim(self._embedder.identity)
+            in_step = self._words_are_in_step()
+            with self._or_forget():
+                self.chunks.upsert(chunks)
+                if self._vectors is not None:
+                    self._vectors.upsert(chunks.ids, chunks.vectors, chunks.metadatas)
+                if in_step:
+                    self._words.upsert(_documents(chunks), self.chunks.generation)
+
+    def change(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+        """Lay new values over the metadata of chunks that are there."""
+        with self._writing:
+            in_step = self._words_are_in_step()
+            with self._or_forget():
+                self.chunks.update_metadata(ids, metadatas)
+                if self._vectors is not None:
+                    self._vectors.update_metadata(ids, metadatas)
+                if in_step:
+                    self._words.update_metadata(ids, metadatas, self.chunks.generation)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Take chunks away; ids that are not there are ignored."""
+        with self._writing:
+            in_step = self._words_are_in_step()
+            with self._or_forget():
+                self.chunks.delete(ids)
+                if self._vectors is not None:
+                    self._vectors.delete(ids)
+                if in_step:
+                    self._words.delete(ids, self.chunks.generation)
+
+    # --- searching ---
+
+    def near(self, question: str, k: int, where: Filter | None = None) -> list[Hit]:
+        """The chunks nearest in meaning; raises `ModelUnavailable` where there is no model."""
+        return self.vectors().search(self._vector(question), k, where)
+
+    def worded(self, question: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
+        """The chunks that share most words with the question."""
+        return self.words().search(question, k, where)
+
+    def search(self, question: str, k: int, where: Filter | None = None) -> Found:
+        """The best by words and meaning together; by words alone where there is no model."""
+        depth = max(DEPTH, k)
+        worded = [hit.id for hit in self.worded(question, depth, where)]
+        try:
+            vector = self._vector(question)
+        except (ModelUnavailable, EmbeddingMismatch) as error:
+            return Found(worded[:k], error.message)
+        return Found([id for id, _ in search_both(worded, vector, self.vectors(), k, where)])
+
+    # --- what is derived ---
+
+    def vectors(self, progress: Progress | None = None) -> VectorIndex:
+        """The vector index, filled from the store when it is first needed."""
+        if self._vectors is None:
+            with self._writing:
+                if self._vectors is None:
+                    self._vectors = self._filled(progress)
+        return self._vectors
+
+    def words(self, progress: Progress | None = None) -> LexicalIndex:
+        """The lexical index, filled anew when the store has moved on without it."""
+        if not self._words_are_in_step():
+            with self._writing:
+                if not self._words_are_in_step():
+                    pages = self._pages(vectors=False, progress=progress)
+                    documents = (document for page in pages for document in _documents(page))
+                    self._words.fill(documents, self.chunks.generation)
+        return self._words
+
+    def _filled(self, progress: Progress | None) -> VectorIndex:
+        index: VectorIndex | None = None
+        for page in self._pages(vectors=True, progress=progress):
+            if index is None:
+                index = VectorIndex(self.fields, page.vectors.shape[1], self.chunks.count())
+            index.upsert(page.ids, page.vectors, page.metadatas)
+        return index or VectorIndex(self.fields)
+
+    def _pages(self, vectors: bool, progress: Progress | None) -> Iterator[Chunks]:
+        count = self.chunks.count()
+        for offset in range(0, count, _PAGE):
+            yield self.chunks.get(vectors=vectors, limit=_PAGE, offset=offset)
+            if progress is not None:
+                progress(min(offset + _PAGE, count), count)
+
+    def _words_are_in_step(self) -> bool:
+        return self._words.generation == self.chunks.generation
+
+    def _vector(self, question: str) -> Vector:
+        vector = self._embedder.embed(question)
+        if self.chunks.embedding is not None:
+            self.chunks.claim(self._embedder.identity)
+        return vector
+
+    @contextlib.contextmanager
+    def _or_forget(self) -> Iterator[None]:
+        """A write that fails half-way leaves the index in doubt: it is filled anew on next need."""
+        try:
+            yield
+        except BaseException:
+            self._vectors = None
+            raise
+
+
+def _documents(chunks: Chunks) -> Iterator[Document]:
+    for id, text, metadata in zip(chunks.ids, chunks.texts, chunks.metadatas, strict=True):
+        yield Document(id, {TEXT: text}, metadata)
