@@ -7,7 +7,7 @@ from readingroom.bases.policy import timeline
 from readingroom.bases.policy.models import Complaint, Diagnosis
 from readingroom.bases.policy.records import Policy, Revision, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
-from readingroom.core.dates import number
+from readingroom.bases.policy.store import differs, of_registry
 from readingroom.core.filters import Metadata
 
 
@@ -86,7 +86,8 @@ class Checkup:
                 "mark it as failed, so that it can be deleted or uploaded again",
             )
         end = timeline.closing(revision, case.revisions)
-        wrong = _misdescribed(case, number(end))
+        wanted = of_registry(case.policy, revision, end)
+        wrong = sum(differs(metadata, wanted) for metadata in case.metadatas)
         if wrong:
             if self._repair:
                 await self._service.store.describe(case.policy, revision, end)
@@ -97,8 +98,8 @@ class Checkup:
             )
 
     async def _indexes(self) -> AsyncIterator[Complaint]:
-        held = self._service.store.chunk_count()
-        sizes = self._service.store.index_sizes()
+        held = sum(map(len, (await self._service.store.census()).values()))
+        sizes = await self._service.store.index_sizes()
         if sizes != (held, held):
             if self._repair:
                 await self._service.store.rebuild()
@@ -108,16 +109,3 @@ class Checkup:
 
     def _complaint(self, subject: str, problem: str, fix: str) -> Complaint:
         return Complaint(subject=subject, problem=problem, fix=fix, repaired=self._repair)
-
-
-def _misdescribed(case: _Case, end: int) -> int:
-    wanted = {
-        "effective_from": number(case.revision.effective_from),
-        "effective_to": end,
-        "source_title": case.policy.title,
-        "version_label": case.revision.version_label,
-    }
-    return sum(
-        any(metadata.get(name) != value for name, value in wanted.items())
-        for metadata in case.metadatas
-    )

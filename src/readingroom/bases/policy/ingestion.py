@@ -285,7 +285,7 @@ class Ingestion:
         self._note(revision, "storing", 95, len(chunks))
         async with self._intent("ingest", source=source, revision_id=revision_id, file=str(spool)):
             self._at("ingest:intent")
-            await self._store.put(chunks, self._embedder.identity)
+            await self._store.put(chunks)
             self._at("ingest:chunks")
             kept = set(chunks.ids)
             held = await self._store.ids_of(source, revision_id)

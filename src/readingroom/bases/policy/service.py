@@ -58,7 +58,6 @@ from readingroom.core.errors import (
     SectionNotFound,
 )
 from readingroom.engine.embedding import Embedder
-from readingroom.engine.fusion import K, fuse
 from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.protocol.tool import Report
@@ -101,7 +100,7 @@ class PolicyService:
         self._roots = roots
         self.now = now
         self._at = at
-        self.store = PolicyStore(folder)
+        self.store = PolicyStore(folder, embedder)
         self.registry: PolicyRegistry
         self.resolver: EffectiveDateResolver
         self.ingestion: Ingestion
@@ -368,19 +367,13 @@ class PolicyService:
         if not revisions:
             return [], None
         if question.mode == "lexical":
-            return _bounded(await self.store.worded(question.query, k, revisions)), None
+            return await self.store.worded(question.query, k, revisions), None
+        if question.mode == "hybrid":
+            return await self.store.either(question.query, k, revisions)
         try:
-            vector = await anyio.to_thread.run_sync(self._embedder.embed, question.query)
+            return await self.store.nearest(question.query, k, revisions), None
         except ModelUnavailable as error:
-            words = await self.store.worded(question.query, k, revisions)
-            return _bounded(words), f"searched by words only: {error.message}"
-        nearest = await self.store.nearest(vector, k, revisions)
-        if question.mode == "semantic":
-            return nearest, None
-        worded = await self.store.worded(question.query, k, revisions)
-        fused = fuse([[one.chunk_id for one in nearest], [one.chunk_id for one in worded]])
-        best = 2 / (K + 1)
-        return [Found(id, score / best) for id, score in fused[:k]], None
+            return await self.store.worded(question.query, k, revisions), error.message
 
     def _hit(self, chunk: StoredChunk, score: float, timelines: Timelines) -> PolicyHit:
         revisions = timelines[chunk.source]
@@ -547,11 +540,6 @@ def _as_written(ref: str, chunk: StoredChunk) -> str:
     wanted = passages.fold_ref(ref)
     named = (*chunk.section_path, chunk.section_ref)
     return next(part for part in named if passages.fold_ref(part) == wanted)
-
-
-def _bounded(found: list[Found]) -> list[Found]:
-    """BM25 has no upper end; these scores lie between 0 and 1 in the same order."""
-    return [Found(one.chunk_id, one.score / (1 + one.score)) for one in found]
 
 
 def _offset(question: SearchPolicy) -> int:

@@ -1,14 +1,14 @@
 """The chunks of policies: kept in ChromaDB, found in memory and by words, always in step.
 
-ChromaDB is what lasts. The vector index and the word index are made from it: at the start when they
-are out of date, and then with every write.
+ChromaDB is what lasts; the engine's shelf keeps both indexes in step with it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from readingroom.bases.policy.records import Policy, Revision
 from readingroom.core.dates import number
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
-from readingroom.engine.lexical import Document as Words
+from readingroom.engine.embedding import Embedder
+from readingroom.engine.fusion import K
 from readingroom.engine.lexical import LexicalIndex
-from readingroom.engine.vectors import VectorIndex
+from readingroom.engine.shelf import TEXT, Shelf
 from readingroom.ingest.document import Document
-from readingroom.storage.chunks import ChunkCollection, Chunks, ChunkStore
+from readingroom.storage.chunks import Chunks, ChunkStore
 
 COLLECTION = "policy_docs"
 
 _FIELDS = Fields(equality=("source", "revision_id"))
-_COLUMNS = {"section": 2.0, "text": 1.0}
 _PATH = " > "
 
 Vectors = NDArray[np.float32]
@@ -69,13 +69,12 @@ class Found:
 class PolicyStore:
     """The collection `policy_docs` and the two indexes made from it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, embedder: Embedder) -> None:
         self._folder = folder
+        self._embedder = embedder
         self._chroma: ChunkStore | None = None
-        self._collection: ChunkCollection
         self._words: LexicalIndex
-        self._vectors = VectorIndex(_FIELDS)
-        self._writing = anyio.Lock()
+        self._shelf: Shelf
 
     async def open(self) -> None:
         await anyio.to_thread.run_sync(self._open)
@@ -83,126 +82,94 @@ class PolicyStore:
     async def close(self) -> None:
         await anyio.to_thread.run_sync(self._close)
 
-    async def put(self, chunks: Chunks, embedding: str) -> None:
+    # A write is shielded: its thread goes on to the end even when nobody waits for it any more.
+
+    async def put(self, chunks: Chunks) -> None:
         """Add chunks, in place of those with the same ids."""
-
-        def put() -> None:
-            self._collection.claim(embedding)
-            self._collection.upsert(chunks)
-            self._vectors.upsert(chunks.ids, chunks.vectors, chunks.metadatas)
-            self._words.upsert(_words(chunks), self._collection.generation)
-
-        await self._write(put)
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._shelf.put_embedded, chunks)
 
     async def delete(self, ids: Sequence[str]) -> None:
-        def delete() -> None:
-            self._collection.delete(ids)
-            self._vectors.delete(ids)
-            self._words.delete(ids, self._collection.generation)
-
         if ids:
-            await self._write(delete)
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._shelf.remove, ids)
 
     async def describe(self, policy: Policy, revision: Revision, end: date | None) -> int:
         """Make the metadata of a revision's chunks say what the registry says; returns how many
         chunks had said something else.
         """
-        wanted = _of_registry(policy, revision, end)
-        held = await self._read(self._of(revision.source, revision.revision_id))
+        wanted = of_registry(policy, revision, end)
+        held = await self._get(_of(revision.source, revision.revision_id))
         wrong = [
             id
             for id, metadata in zip(held.ids, held.metadatas, strict=True)
-            if any(metadata.get(name) != value for name, value in wanted.items())
+            if differs(metadata, wanted)
         ]
-
-        def describe() -> None:
-            laid = [wanted] * len(wrong)
-            self._collection.update_metadata(wrong, laid)
-            self._vectors.update_metadata(wrong, laid)
-            self._words.update_metadata(wrong, laid, self._collection.generation)
-
         if wrong:
-            await self._write(describe)
+            laid = [wanted] * len(wrong)
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._shelf.change, wrong, laid)
         return len(wrong)
 
+    async def rebuild(self) -> None:
+        """Make both indexes anew from the chunks."""
+        await anyio.to_thread.run_sync(self._rebuild)
+
     async def ids_of(self, source: str, revision_id: str) -> list[str]:
-        return (await self._read(self._of(source, revision_id))).ids
+        return (await self._get(_of(source, revision_id))).ids
 
     async def chunks_of(self, source: str, revision_id: str) -> list[StoredChunk]:
         """A revision's chunks in reading order."""
-        held = await self._read(self._of(source, revision_id))
+        held = await self._get(_of(source, revision_id))
         return sorted(_stored(held), key=lambda chunk: chunk.chunk_index)
 
     async def named(self, ids: Sequence[str]) -> dict[str, StoredChunk]:
         """Chunks by id; those that are not there are left out."""
-        held = await anyio.to_thread.run_sync(lambda: self._collection.get(ids=list(ids)))
+        if not ids:
+            return {}
+        held = await anyio.to_thread.run_sync(self._shelf.chunks.get, list(ids))
         return {chunk.chunk_id: chunk for chunk in _stored(held)}
 
     async def census(self) -> dict[tuple[str, str], list[Metadata]]:
         """The metadata of every chunk, by source and revision: what a check compares."""
-        held = await self._read(None)
+        held = await self._get(None)
         found: dict[tuple[str, str], list[Metadata]] = {}
         for metadata in held.metadatas:
             key = (str(metadata["source"]), str(metadata["revision_id"]))
             found.setdefault(key, []).append(metadata)
         return found
 
-    def chunk_count(self) -> int:
-        return self._collection.count()
-
-    def index_sizes(self) -> tuple[int, int]:
+    async def index_sizes(self) -> tuple[int, int]:
         """How many chunks the vector index and the word index hold."""
-        return len(self._vectors), len(self._words)
+        return await anyio.to_thread.run_sync(
+            lambda: (len(self._shelf.vectors()), len(self._shelf.words()))
+        )
 
-    async def rebuild(self) -> None:
-        """Make both indexes anew from the chunks."""
-
-        def rebuild() -> None:
-            held = self._fill_vectors()
-            self._words.fill(_words(held), self._collection.generation)
-
-        await self._write(rebuild)
-
-    async def nearest(self, vector: Vectors, k: int, revisions: Sequence[Revision]) -> list[Found]:
+    async def nearest(self, query: str, k: int, revisions: Sequence[Revision]) -> list[Found]:
         """The chunks nearest in meaning, among those of these revisions."""
-        where = _within(revisions)
-        hits = await anyio.to_thread.run_sync(lambda: self._vectors.search(vector, k, where))
+        hits = await anyio.to_thread.run_sync(self._shelf.near, query, k, _within(revisions))
         return [Found(hit.id, hit.score) for hit in hits]
 
     async def worded(self, query: str, k: int, revisions: Sequence[Revision]) -> list[Found]:
         """The chunks that best hold the words, among those of these revisions."""
-        where = _within(revisions)
-        hits = await anyio.to_thread.run_sync(lambda: self._words.search(query, k, where))
-        return [Found(hit.id, hit.score) for hit in hits]
+        hits = await anyio.to_thread.run_sync(self._shelf.worded, query, k, _within(revisions))
+        return _placed([hit.id for hit in hits])
 
-    async def _read(self, where: Filter | None) -> Chunks:
-        return await anyio.to_thread.run_sync(lambda: self._collection.get(where=where))
+    async def either(
+        self, query: str, k: int, revisions: Sequence[Revision]
+    ) -> tuple[list[Found], str | None]:
+        """The best by meaning and words together, and why meaning was left out, if it was."""
+        found = await anyio.to_thread.run_sync(self._shelf.search, query, k, _within(revisions))
+        return _placed(found.ids), found.degraded
 
-    async def _write(self, write: Callable[[], None]) -> None:
-        """One write at a time, and never half of one: it is finished even when nobody waits."""
-        async with self._writing:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(write)
-
-    @staticmethod
-    def _of(source: str, revision_id: str) -> Filter:
-        return And((Equals("source", source), Equals("revision_id", revision_id)))
+    async def _get(self, where: Filter | None) -> Chunks:
+        return await anyio.to_thread.run_sync(lambda: self._shelf.chunks.get(where=where))
 
     def _open(self) -> None:
         self._chroma = ChunkStore(self._folder / "chroma")
-        self._collection = self._chroma.collection(COLLECTION)
-        self._words = LexicalIndex(self._folder / "words.db", _COLUMNS, _FIELDS)
-        held = self._fill_vectors()
-        if self._words.generation != self._collection.generation:
-            self._words.fill(_words(held), self._collection.generation)
-
-    def _fill_vectors(self) -> Chunks:
-        held = self._collection.get(vectors=True)
-        vectors = VectorIndex(_FIELDS, reserve=len(held))
-        if held.ids:
-            vectors.upsert(held.ids, held.vectors, held.metadatas)
-        self._vectors = vectors
-        return held
+        collection = self._chroma.collection(COLLECTION)
+        self._words = LexicalIndex(self._folder / "words.db", {TEXT: 1.0}, _FIELDS)
+        self._shelf = Shelf(collection, _FIELDS, self._embedder, self._words)
 
     def _close(self) -> None:
         if self._chroma:
@@ -210,12 +177,21 @@ class PolicyStore:
             self._chroma.close()
             self._chroma = None
 
+    def _rebuild(self) -> None:
+        """Without its file the word index has no generation, so it is filled anew on next need."""
+        self._words.close()
+        (self._folder / "words.db").unlink(missing_ok=True)
+        assert self._chroma is not None
+        collection = self._chroma.collection(COLLECTION)
+        self._words = LexicalIndex(self._folder / "words.db", {TEXT: 1.0}, _FIELDS)
+        self._shelf = Shelf(collection, _FIELDS, self._embedder, self._words)
+
 
 def chunks_from(
     document: Document, vectors: Vectors, policy: Policy, revision: Revision, end: date | None
 ) -> Chunks:
     """What is stored of a document that was read."""
-    ours = _of_registry(policy, revision, end)
+    ours = of_registry(policy, revision, end)
     return Chunks(
         ids=[chunk_id(revision, chunk.section_ref, chunk.index) for chunk in document.chunks],
         texts=[document.text_of(chunk) for chunk in document.chunks],
@@ -249,7 +225,7 @@ def chunk_id(revision: Revision, section_ref: str | None, index: int) -> str:
     return f"{revision.source}__{revision.revision_id}__{section}__{index:03d}"
 
 
-def _of_registry(policy: Policy, revision: Revision, end: date | None) -> dict[str, str | int]:
+def of_registry(policy: Policy, revision: Revision, end: date | None) -> dict[str, str | int]:
     """The part of a chunk's metadata that repeats the registry, and changes with it."""
     return {
         "source_title": policy.title,
@@ -259,21 +235,26 @@ def _of_registry(policy: Policy, revision: Revision, end: date | None) -> dict[s
     }
 
 
-def _within(revisions: Iterable[Revision]) -> Filter:
-    chosen = list(revisions)
+def differs(metadata: Metadata, wanted: Metadata) -> bool:
+    return any(metadata.get(name) != value for name, value in wanted.items())
+
+
+def _of(source: str, revision_id: str) -> Filter:
+    return And((Equals("source", source), Equals("revision_id", revision_id)))
+
+
+def _within(revisions: Sequence[Revision]) -> Filter:
     return And(
         (
-            In("source", tuple({one.source for one in chosen})),
-            In("revision_id", tuple(one.revision_id for one in chosen)),
+            In("source", tuple({one.source for one in revisions})),
+            In("revision_id", tuple(one.revision_id for one in revisions)),
         )
     )
 
 
-def _words(chunks: Chunks) -> list[Words]:
-    return [
-        Words(id, {"section": str(metadata.get("section_path", "")), "text": text}, metadata)
-        for id, text, metadata in zip(chunks.ids, chunks.texts, chunks.metadatas, strict=True)
-    ]
+def _placed(ids: Sequence[str]) -> list[Found]:
+    """A ranking by words has no score of its own between 0 and 1, so the place stands for it."""
+    return [Found(id, K / (K + place)) for place, id in enumerate(ids)]
 
 
 def _numbers(written: object) -> tuple[int, ...]:
