@@ -1,0 +1,117 @@
+"""The embedded registry server: it lives and dies with us, and forgets nothing."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from readingroom.core.errors import InvalidSetting, RegistryUnavailable, WrongRoom
+from readingroom.storage.keyvalue import (
+    EmbeddedServer,
+    check_durable,
+    check_room,
+    open_key_values,
+)
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+WRITER = """
+import anyio, sys
+from pathlib import Path
+from readingroom.storage.keyvalue import open_key_values
+
+async def main():
+    async with open_key_values(None, Path(sys.argv[1])) as client:
+        for number in range(200):
+            await client.set(f"key:{number}", number)
+        print("written", flush=True)
+        await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+def servers_in(folder: Path) -> list[int]:
+    """The processes that hold the folder's lock file open."""
+    held = str(folder / "running")
+    found = []
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            files = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        except OSError:
+            continue
+        if held in files:
+            found.append(int(pid))
+    return found
+
+
+@requirement("policy:FR-008:keys")
+@pytest.mark.parametrize("name", ["plain", 'with space "quoted" \\ and é', "x" * 150])
+async def test_data_lasts_in_any_folder(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name / "registry"
+    async with open_key_values(None, folder) as client:
+        await client.set("kept", "yes")
+    async with open_key_values(None, folder) as client:
+        assert await client.get("kept") == "yes"
+
+
+@requirement("policy:NFR-003")
+async def test_a_killed_owner_takes_the_server_along_and_loses_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "registry"
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True
+    )
+    assert writer.stdout and writer.stdout.readline() == "written\n"
+    assert servers_in(folder)
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    writer.stdout.close()
+    async with open_key_values(None, folder) as client:  # waits until the old one is gone
+        kept = [await client.get(f"key:{number}") for number in range(200)]
+    assert kept == [str(number) for number in range(200)]
+    deadline = time.monotonic() + 5
+    while servers_in(folder) and time.monotonic() < deadline:
+        time.sleep(0.05)  # the kernel reaps a process when it pleases
+    assert servers_in(folder) == []
+
+
+@requirement("policy:FR-003:unavailable")
+async def test_a_server_that_cannot_start_is_told(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    with pytest.raises(RegistryUnavailable):
+        await EmbeddedServer(blocked / "registry").start()
+
+
+@requirement("policy:NFR-003")
+async def test_a_registry_of_another_room_is_refused(tmp_path: Path) -> None:
+    async with open_key_values(None, tmp_path / "registry") as client:
+        await check_room(client, tmp_path / "one" / "room")
+        await check_room(client, tmp_path / "one" / "room")
+        await client.set("readingroom:room", "somebody else")
+        with pytest.raises(WrongRoom, match="another data directory"):
+            await check_room(client, tmp_path / "one" / "room")
+        await client.flushall()
+        with pytest.raises(WrongRoom, match="it is empty"):
+            await check_room(client, tmp_path / "one" / "room")
+
+
+@requirement("policy:NFR-003")
+async def test_a_registry_that_evicts_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_key_values(None, tmp_path / "registry") as client:
+        await check_durable(client)
+        assert caplog.records == []
+        await client.config_set("appendonly", "no")
+        await check_durable(client)
+        assert "append-only" in caplog.text
+        await client.config_set("maxmemory", "100mb")
+        await client.config_set("maxmemory-policy", "allkeys-lru")
+        with pytest.raises(InvalidSetting, match="noeviction"):
+            await check_durable(client)
