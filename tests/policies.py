@@ -26,7 +26,9 @@ MODELS = Path(__file__).parent.parent / "build" / "models"
 EMBEDDER = Embedder(MODELS)
 
 
-def pdf(chapters: Sequence[tuple[str, Sequence[str]]], first: int = 1) -> bytes:
+def pdf(
+    chapters: Sequence[tuple[str, Sequence[str]]], first: int = 1, headed: bool = True
+) -> bytes:
     """A policy of chapters, each with a title and paragraphs numbered through the document."""
     file = io.BytesIO()
     canvas = Canvas(file, pagesize=A4)
@@ -45,7 +47,7 @@ def pdf(chapters: Sequence[tuple[str, Sequence[str]]], first: int = 1) -> bytes:
 
     for index, (title, paragraphs) in enumerate(chapters, 1):
         at -= 12
-        line(f"Chapter {index}: {title}", "Helvetica-Bold", 18, left)
+        line(f"Chapter {index}: {title}" if headed else "", "Helvetica-Bold", 18, left)
         for text in paragraphs:
             at -= 6
             parts = simpleSplit(text, "Helvetica", 11, right - left - 36)

@@ -1,12 +1,11 @@
 """The embedded registry server: it lives and dies with us, and forgets nothing."""
 
-import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+import anyio
 import pytest
 
 from readingroom.core.errors import InvalidSetting, RegistryUnavailable, WrongRoom
@@ -36,18 +35,31 @@ anyio.run(main)
 """
 
 
-def servers_in(folder: Path) -> list[int]:
+def servers_in(folder: Path) -> list[str]:
     """The processes that hold the folder's lock file open."""
-    held = str(folder / "running")
-    found = []
-    for pid in filter(str.isdecimal, os.listdir("/proc")):
-        try:
-            files = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-        except OSError:
-            continue
-        if held in files:
-            found.append(int(pid))
-    return found
+    held = folder / "running"
+    return [
+        one.name for one in Path("/proc").iterdir() if one.name.isdecimal() and held in files(one)
+    ]
+
+
+def files(process: Path) -> list[Path]:
+    try:
+        return [one.readlink() for one in (process / "fd").iterdir()]
+    except OSError:  # it has ended, or it is not ours
+        return []
+
+
+def killed_writer(folder: Path) -> None:
+    """A process that writes 200 keys through a server of its own and is then killed."""
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True
+    )
+    assert writer.stdout and writer.stdout.readline() == "written\n"
+    assert servers_in(folder)
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    writer.stdout.close()
 
 
 @requirement("policy:FR-008:keys")
@@ -63,20 +75,13 @@ async def test_data_lasts_in_any_folder(tmp_path: Path, name: str) -> None:
 @requirement("policy:NFR-003")
 async def test_a_killed_owner_takes_the_server_along_and_loses_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "registry"
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True
-    )
-    assert writer.stdout and writer.stdout.readline() == "written\n"
-    assert servers_in(folder)
-    writer.send_signal(signal.SIGKILL)
-    writer.wait()
-    writer.stdout.close()
+    killed_writer(folder)
     async with open_key_values(None, folder) as client:  # waits until the old one is gone
         kept = [await client.get(f"key:{number}") for number in range(200)]
     assert kept == [str(number) for number in range(200)]
-    deadline = time.monotonic() + 5
-    while servers_in(folder) and time.monotonic() < deadline:
-        time.sleep(0.05)  # the kernel reaps a process when it pleases
+    with anyio.move_on_after(5):
+        while servers_in(folder):  # noqa: ASYNC110 - the kernel reaps a process when it pleases
+            await anyio.sleep(0.05)
     assert servers_in(folder) == []
 
 

@@ -1,5 +1,6 @@
 """What is in force on a day: the registry, the rules of time and the resolver."""
 
+import itertools
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -98,13 +99,14 @@ async def test_the_keys_are_the_contracts(registry: PolicyRegistry, client: KeyV
         "policy_revisions:NPPF": "zset",
         "policy_revision:NPPF:rev_NPPF_2024_12": "hash",
     }
-    assert set(await client.hkeys("policy:NPPF")) == set(
-        "source title description category created_at updated_at".split()
-    )
-    assert set(await client.hkeys("policy_revision:NPPF:rev_NPPF_2024_12")) >= set(
-        "revision_id source version_label effective_from effective_to status file_path "
-        "file_size_bytes page_count chunk_count notes created_at ingested_at error".split()
-    )
+    assert set(await client.hkeys("policy:NPPF")) == {
+        *("source", "title", "description", "category", "created_at", "updated_at")
+    }
+    assert set(await client.hkeys("policy_revision:NPPF:rev_NPPF_2024_12")) >= {
+        *("revision_id", "source", "version_label", "effective_from", "effective_to", "status"),
+        *("file_path", "file_size_bytes", "page_count", "chunk_count", "notes", "created_at"),
+        *("ingested_at", "error"),
+    }
     days = (date(2024, 12, 12) - date(1970, 1, 1)).days
     assert await client.zscore("policy_revisions:NPPF", "rev_NPPF_2024_12") == days
 
@@ -271,9 +273,11 @@ async def test_two_writers_at_once_never_overlap(tmp_path: Path) -> None:
         async with anyio.create_task_group() as tasks:
             for number in range(20):
                 tasks.start_soon(write, number)
-        revisions = sorted(await registries[0].revisions("NPPF"), key=lambda one: one.effective_from)
+        revisions = sorted(
+            await registries[0].revisions("NPPF"), key=lambda one: one.effective_from
+        )
     assert len(revisions) + refused == 20
-    for one, following in zip(revisions, revisions[1:], strict=False):
+    for one, following in itertools.pairwise(revisions):
         assert one.effective_to == following.effective_from - timedelta(days=1)
     assert [one.status == "active" for one in revisions] == [False] * (len(revisions) - 1) + [True]
 

@@ -24,6 +24,7 @@ class Jobs:
         self._registry = registry
         self._ingestion = ingestion
         self._queued: set[str] = set()
+        self._idle = anyio.Event()
         self._sending: MemoryObjectSendStream[Revision]
 
     @asynccontextmanager
@@ -43,9 +44,16 @@ class Jobs:
     def add(self, revision: Revision) -> str:
         """Queue a revision whose file is in place; returns the job's id."""
         if revision.revision_id not in self._queued:
+            if not self._queued:
+                self._idle = anyio.Event()
             self._queued.add(revision.revision_id)
             self._sending.send_nowait(revision)
         return f"ingest:{revision.revision_id}"
+
+    async def idle(self) -> None:
+        """Return when no job is left."""
+        while self._queued:
+            await self._idle.wait()
 
     async def _pick_up(self) -> None:
         await self._ingestion.recover(_unheard)
@@ -66,17 +74,22 @@ class Jobs:
 
     async def _work(self, receiving: MemoryObjectReceiveStream[Revision]) -> None:
         async for revision in receiving:
-            self._queued.discard(revision.revision_id)
             try:
-                file = self._ingestion.file_of(revision.source, revision.revision_id)
-                with self._ingestion.own_files().open(str(file)) as intake:
-                    await self._ingestion.ingest(revision, intake, _unheard)
+                await self._ingest(revision)
             except KnowledgeError as error:
                 logger.error("%s could not be ingested: %s", revision.revision_id, error.message)
                 await self._abandoned(revision, error)
             except Exception as error:
                 logger.error("ingesting %s failed", revision.revision_id, exc_info=error)
                 await self._abandoned(revision, error)
+            self._queued.discard(revision.revision_id)
+            if not self._queued:
+                self._idle.set()
+
+    async def _ingest(self, revision: Revision) -> None:
+        file = self._ingestion.file_of(revision.source, revision.revision_id)
+        with self._ingestion.own_files().open(str(file)) as intake:
+            await self._ingestion.ingest(revision, intake, _unheard)
 
     async def _abandoned(self, revision: Revision, error: Exception) -> None:
         """No revision stays in `processing` for good, whatever went wrong."""
