@@ -2,12 +2,14 @@
 
 import contextlib
 import io
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.utils import simpleSplit
 from reportlab.pdfgen.canvas import Canvas
@@ -17,7 +19,8 @@ from readingroom.bases.policy.records import PolicyCategory
 from readingroom.bases.policy.registrar import Registrar
 from readingroom.bases.policy.service import PolicyService
 from readingroom.engine.embedding import Embedder
-from readingroom.ingest.intake import Roots
+from readingroom.ingest.document import Chunk, Classification, Document, Page
+from readingroom.ingest.intake import Intake, Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Sandbox
 
@@ -62,6 +65,45 @@ def pdf(
             number += 1
     canvas.save()
     return file.getvalue()
+
+
+class PlainPipeline:
+    """Reads what `plain` writes: every paragraph is a section and a chunk. No process, no PDF."""
+
+    async def read(self, intake: Intake, report: Any, *, find_sections: bool) -> Document:
+        text = intake.head(1 << 20).decode().partition("\n")[2]
+        chunks, at = [], 0
+        for index, paragraph in enumerate(text.split("\n\n")):
+            path = ("Chapter 1", f"Para {index + 1}")
+            chunks.append(Chunk(index, at, at + len(paragraph), (1,), path[1], path))
+            at += len(paragraph) + 2
+        await report(1, 1, "page 1 of 1")
+        page = Page(1, "1", 0, len(text), text, "text_layer", 0.0, None, None)
+        kind = Classification("policy", "fallback", "low")
+        return Document(text, (page,), (), tuple(chunks), "text_layer", 0.0, False, kind)
+
+
+class WordEmbedder:
+    """Vectors from the words of a text: alike texts are near each other. No model."""
+
+    identity = "words"
+
+    def embed(self, text: str) -> Any:
+        vector = np.zeros(384, np.float32)
+        for word in text.lower().split():
+            vector[zlib.crc32(word.encode()) % 384] += 1
+        return vector / np.linalg.norm(vector)
+
+    def embed_batch(self, texts: Sequence[str], **options: Any) -> Any:
+        return np.stack([self.embed(text) for text in texts])
+
+
+PLAIN: dict[str, Any] = {"pipeline": PlainPipeline(), "embedder": WordEmbedder()}
+"""For tests of consistency, which make hundreds of changes: without the edges that take long."""
+
+
+def plain(*paragraphs: str) -> bytes:
+    return b"%PDF-plain\n" + "\n\n".join(paragraphs).encode()
 
 
 async def unheard(done: float, total: float | None, message: str | None) -> None:
@@ -158,9 +200,11 @@ def service_on(
     now: Callable[[], datetime] = lambda: TODAY,
     at: Callable[[str], None] = lambda name: None,
     embedder: Any = EMBEDDER,
+    pipeline: Any = None,
 ) -> PolicyService:
     roots = Roots("POLICY_ROOTS", (folder / "inbox",), 256 * 2**20)
-    return PolicyService(folder, redis_url, embedder, Pipeline(Sandbox()), roots, now, at)
+    reading = pipeline or Pipeline(Sandbox())
+    return PolicyService(folder, redis_url, embedder, reading, roots, now, at)
 
 
 @contextlib.asynccontextmanager

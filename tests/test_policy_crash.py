@@ -1,16 +1,15 @@
 """Killed at any step of any change, the base comes back whole."""
 
+import multiprocessing
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from readingroom.bases.policy.checkup import Checkup
 from readingroom.bases.policy.models import SearchPolicy
-from tests.policies import Shelf, shelf
-from tests.policy_victim import CHANGES, STEPS
+from tests.policies import PLAIN, Shelf, shelf
+from tests.policy_victim import CHANGES, STEPS, main
 from tests.requirements import requirement
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -18,15 +17,17 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 CASES = [(change, step) for change, steps in STEPS.items() for step in steps]
 
 
+# Processes are forked from one that has imported everything and started nothing.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["tests.policy_victim", "chromadb"])
+
+
 def kill_at(folder: Path, change: str, step: str) -> None:
     """Prepare the base and make the change in a process that kills itself at the step."""
-    victim = subprocess.run(
-        [sys.executable, "-m", "tests.policy_victim", str(folder), change, step],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert victim.returncode == -signal.SIGKILL, victim.stderr[-2000:]
+    victim = FORKS.Process(target=main, args=(folder, change, step))
+    victim.start()
+    victim.join(60)
+    assert victim.exitcode == -signal.SIGKILL, f"{change} never came to {step}"
 
 
 @requirement("policy:NFR-003", "policy:NFR-001", "policy:doctor")
@@ -35,7 +36,7 @@ async def test_a_kill_at_any_step_leaves_nothing_to_repair(
     tmp_path: Path, change: str, step: str
 ) -> None:
     kill_at(tmp_path / "policy", change, step)
-    async with shelf(tmp_path / "policy") as library:
+    async with shelf(tmp_path / "policy", **PLAIN) as library:
         await library.service.jobs.idle()
         diagnosis = await Checkup(library.service, repair=False).diagnose()
         found = await in_force(library)

@@ -3,9 +3,11 @@
 from datetime import date, datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from readingroom.bases.policy.records import PolicyCategory, RevisionStatus, SourceSlug
+from readingroom.core.dates import parse_day
+from readingroom.core.errors import InvalidDate
 from readingroom.protocol.tool import Answer, Question
 
 Mode = Literal["semantic", "hybrid", "lexical"]
@@ -25,6 +27,19 @@ def _said(text: str) -> str:
 
 
 Said = Annotated[str, AfterValidator(_said)]
+
+
+def _day(value: object) -> object:
+    """A number is no day, though Pydantic would take it for seconds."""
+    if isinstance(value, date):
+        return value
+    try:
+        return parse_day(str(value))
+    except InvalidDate as error:
+        raise ValueError(error.message) from error
+
+
+Day = Annotated[date, BeforeValidator(_day)]
 
 # A date stays text until the service reads it, so that a bad one is told as `invalid_date`.
 DayText = Annotated[
@@ -375,7 +390,13 @@ class Snapshot(Answer):
 # --- REST and commands ---
 
 
-class NewPolicy(Question):
+class _Body(Question):
+    """What REST is sent. FastAPI has parsed the JSON before us, so strictness is per field."""
+
+    model_config = ConfigDict(strict=False)
+
+
+class NewPolicy(_Body):
     """A policy to register."""
 
     source: SourceSlug
@@ -384,7 +405,7 @@ class NewPolicy(Question):
     category: PolicyCategory
 
 
-class PolicyPatch(Question):
+class PolicyPatch(_Body):
     """What to change of a policy; what is left out stays."""
 
     title: Annotated[Said, Field(max_length=300)] | None = None
@@ -392,12 +413,12 @@ class PolicyPatch(Question):
     category: PolicyCategory | None = None
 
 
-class NewRevision(Question):
+class NewRevision(_Body):
     """A revision to register, beside its file."""
 
     version_label: Annotated[Said, Field(max_length=120)]
-    effective_from: date
-    effective_to: date | None = None
+    effective_from: Day
+    effective_to: Day | None = None
     notes: str | None = Field(default=None, max_length=4000)
 
     @model_validator(mode="after")
@@ -407,12 +428,12 @@ class NewRevision(Question):
         return self
 
 
-class RevisionPatch(Question):
+class RevisionPatch(_Body):
     """What to change of a revision; neighbours do not follow."""
 
     version_label: Annotated[Said, Field(max_length=120)] | None = None
-    effective_from: date | None = None
-    effective_to: date | None = Field(
+    effective_from: Day | None = None
+    effective_to: Day | None = Field(
         default=None, description="null: in force until further notice"
     )
     notes: str | None = Field(default=None, max_length=4000)
