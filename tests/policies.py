@@ -217,3 +217,62 @@ async def shelf(folder: Path, **options: Any) -> AsyncIterator[Shelf]:
 
 def texts(hits: Iterable[Any]) -> str:
     return "\n".join(hit.text for hit in hits)
+
+
+SEEDS: tuple[tuple[str, str, str, tuple[tuple[str, str], ...]], ...] = (
+    (
+        "LTN_1_20",
+        "Cycle Infrastructure Design (LTN 1/20)",
+        "national_guidance",
+        (("July 2020", "2020-07-27"),),
+    ),
+    (
+        "NPPF",
+        "National Planning Policy Framework",
+        "national_policy",
+        (("September 2023", "2023-09-05"), ("December 2024", "2024-12-12")),
+    ),
+    (
+        "MANUAL_FOR_STREETS",
+        "Manual for Streets",
+        "national_guidance",
+        (("March 2007", "2007-03-29"),),
+    ),
+    (
+        "CHERWELL_LOCAL_PLAN",
+        "Cherwell Local Plan 2011-2031",
+        "local_plan",
+        (("July 2015", "2015-07-20"),),
+    ),
+    (
+        "OCC_LTCP",
+        "Oxfordshire Local Transport and Connectivity Plan",
+        "county_strategy",
+        (("July 2022", "2022-07-12"),),
+    ),
+    (
+        "BICESTER_LCWIP",
+        "Bicester Local Cycling and Walking Infrastructure Plan",
+        "local_guidance",
+        (("March 2020", "2020-03-01"),),
+    ),
+)
+"""The contract's seed policies: slug, title, category, and the label and first day of each."""
+
+_SUBJECTS = ("cycle tracks", "junctions", "parking", "crossings", "buses", "homes", "trees")
+_RULES = (
+    "should be designed for everybody who uses them",
+    "must keep to the widths given in the table",
+    "are assessed with the authority before an application is made",
+)
+
+
+def seed_pdf(source: str, label: str, paragraphs: int) -> bytes:
+    """A text in the shape of a seed policy: chapters of numbered paragraphs, none of it real."""
+    said = [
+        f"In {source} of {label} rule {number} holds: {_SUBJECTS[number % 7]} "
+        f"{_RULES[number % 3]}, {FILLER[number % 2]}"
+        for number in range(paragraphs)
+    ]
+    chapters = [(f"Part {at // 20 + 1}", said[at : at + 20]) for at in range(0, paragraphs, 20)]
+    return pdf(chapters)

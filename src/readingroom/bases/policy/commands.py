@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import anyio
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from readingroom.bases.policy.models import (
     Diagnosis,
@@ -118,12 +118,16 @@ class ReadSection(_PolicyCommand):
 class ImportedRevision(BaseModel):
     """A revision of a bulk import, its file handed over."""
 
+    model_config = ConfigDict(defer_build=True)
+
     revision: NewRevision
     file: HandedOver
 
 
 class ImportedPolicy(BaseModel):
     """A policy of a bulk import."""
+
+    model_config = ConfigDict(defer_build=True)
 
     policy: NewPolicy
     revisions: list[ImportedRevision]

@@ -49,7 +49,7 @@ COUNTING = (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
 class Policy(BaseModel):
     """A policy document, whatever its revisions."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     source: str
     title: str
@@ -62,7 +62,7 @@ class Policy(BaseModel):
 class Revision(BaseModel):
     """One version of a policy and the days it is for, both ends included."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     revision_id: str
     source: str
