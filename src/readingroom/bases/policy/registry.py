@@ -6,6 +6,7 @@ Every change is one WATCH/MULTI transaction: the revisions of a policy are read,
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import date
 from typing import Any, TypeVar
 
@@ -19,10 +20,21 @@ from readingroom.core.errors import PolicyExists, PolicyNotFound, RegistryUnavai
 from readingroom.storage.keyvalue import KeyValues
 
 ALL = "policies_all"
+# Counted up in every transaction, so that a reader knows in one round trip that nothing changed.
+_GENERATION = "readingroom:policy_generation"
 
 Timeline = tuple[Revision, ...]
 Plan = Callable[[Timeline], Sequence[Revision]]
 _Record = TypeVar("_Record", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Everything at one moment: policies by slug, and the revisions of each, newest first."""
+
+    generation: str | None
+    policies: dict[str, Policy]
+    timelines: dict[str, Timeline]
 
 
 class PolicyRegistry:
@@ -30,6 +42,17 @@ class PolicyRegistry:
 
     def __init__(self, client: KeyValues) -> None:
         self._client = client
+        self._read_last: Catalogue | None = None
+
+    async def catalogue(self) -> Catalogue:
+        """All of it, read anew only when somebody has written."""
+        async with self._storage():
+            generation = await self._client.get(_GENERATION)
+        # Read before the rest: what is written in between is read again the next time.
+        if self._read_last is None or self._read_last.generation != generation:
+            policies = {one.source: one for one in await self.list_policies()}
+            self._read_last = Catalogue(generation, policies, await self.timelines(policies))
+        return self._read_last
 
     async def create_policy(self, policy: Policy) -> None:
         """Register a policy; its slug must be free."""
@@ -42,14 +65,17 @@ class PolicyRegistry:
                     pipe.multi()
                     pipe.hset(_policy(policy.source), mapping=_written(policy))
                     pipe.sadd(ALL, policy.source)
+                    pipe.incr(_GENERATION)
                     await pipe.execute()
                     return
                 except WatchError:
                     continue
 
     async def update_policy(self, policy: Policy) -> None:
-        async with self._storage():
-            await self._client.hset(_policy(policy.source), mapping=_written(policy))
+        async with self._storage(), self._client.pipeline() as pipe:
+            pipe.hset(_policy(policy.source), mapping=_written(policy))
+            pipe.incr(_GENERATION)
+            await pipe.execute()
 
     async def list_policies(self) -> list[Policy]:
         """Every policy, by slug."""
@@ -134,6 +160,7 @@ class PolicyRegistry:
                     for revision_id in gone:
                         pipe.delete(_revision(source, revision_id))
                         pipe.zrem(_revisions(source), revision_id)
+                    pipe.incr(_GENERATION)
                     await pipe.execute()
                     return list(written), list(gone)
                 except WatchError:

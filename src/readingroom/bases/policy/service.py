@@ -214,11 +214,10 @@ class PolicyService:
     async def snapshot(self, question: PolicySnapshot) -> Snapshot:
         """Every policy on one day."""
         day = parse_day(question.date)
-        policies = await self.registry.list_policies()
-        timelines = await self.registry.timelines([policy.source for policy in policies])
+        catalogue = await self.registry.catalogue()
         entries = []
-        for policy in policies:
-            revisions = timelines[policy.source]
+        for policy in catalogue.policies.values():
+            revisions = catalogue.timelines[policy.source]
             found = timeline.in_force(revisions, day)
             entries.append(
                 SnapshotEntry(
@@ -321,9 +320,12 @@ class PolicyService:
 
     async def _scope(self, sources: Sequence[str] | None, effective_date: str | None) -> _Scope:
         day = parse_day(effective_date) if effective_date is not None else None
-        known = [policy.source for policy in await self.registry.list_policies()]
-        wanted = known if sources is None else [one for one in known if one in sources]
-        timelines = await self.registry.timelines(wanted)
+        known = (await self.registry.catalogue()).timelines
+        timelines = {
+            source: revisions
+            for source, revisions in known.items()
+            if sources is None or source in sources
+        }
         chosen: list[Revision] = []
         excluded = [
             Excluded(source=source, reason="unknown_source", nearest=None)
