@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import calls, startup
+from benchmarks import calls, policy_ingest, policy_search, startup
 from benchmarks.table import Table
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -17,7 +17,7 @@ def main() -> None:
     """Measure what the arguments ask for."""
     asked = _arguments()
     tables = []
-    for measure in (_startup, _calls):
+    for measure in (_startup, _calls, _policy_few, _policy_many, _policy_ingest):
         table = measure(asked.quick)
         print(table, end="\n\n", flush=True)
         tables.append(table)
@@ -35,6 +35,18 @@ def _arguments() -> argparse.Namespace:
 
 def _startup(quick: bool) -> Table:
     return startup.measure(rounds=2 if quick else 9)
+
+
+def _policy_few(quick: bool) -> Table:
+    return policy_search.measure(chunks=1_000, rounds=3 if quick else 41)
+
+
+def _policy_many(quick: bool) -> Table:
+    return policy_search.measure(chunks=2_000 if quick else 50_000, rounds=3 if quick else 21)
+
+
+def _policy_ingest(quick: bool) -> Table:
+    return policy_ingest.measure(paragraphs=60 if quick else 1400)
 
 
 def _calls(quick: bool) -> Table:
