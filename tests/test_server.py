@@ -40,7 +40,7 @@ async def test_the_index_is_a_page_for_people_and_json_for_machines(room: Served
     names = [server["name"] for server in listed["servers"]]
     assert names[0] == "reading-room"
     assert {"kb-mcp", "policy-kb-mcp"} <= set(names)
-    assert listed["servers"][1]["sse"] == f"{room.url}/text/sse"
+    assert listed["servers"][names.index("kb-mcp")]["sse"] == f"{room.url}/text/sse"
 
 
 async def test_a_stateless_face_has_no_event_stream_to_get(room: Served) -> None:
@@ -161,7 +161,6 @@ async def test_a_crash_outside_a_tool_is_told_as_internal_with_the_request_id(
         ("GET", "/health/", 404, "path_not_found"),
         ("POST", "/health", 405, "method_not_allowed"),
         ("GET", "/text/messages/", 405, "method_not_allowed"),
-        ("POST", "/admin/anything", 404, "path_not_found"),
     ],
 )
 async def test_what_the_router_refuses_comes_in_the_same_envelope(

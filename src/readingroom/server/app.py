@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom.core.settings import Settings
@@ -62,8 +62,6 @@ def build_app(
     bases = tuple({base.name: base for face in faces for base in face.bases}.values())
     if ownership:
         routes.append(_admin_route(bases, ownership, settings.max_body_bytes))
-    if any(base.routers for base in bases):
-        routes.append(_rest_mount(bases))
     app = Starlette(
         routes=routes,
         middleware=[
@@ -82,6 +80,9 @@ def build_app(
         lifespan=partial(_lifespan, bases, rooms),
     )
     app.router.redirect_slashes = False  # a path is what it is, also to the door
+    if any(base.routers for base in bases):
+        # Not a route: one for every path would hide that another allows other methods (405).
+        app.router.default = _rest(bases)
     return app
 
 
@@ -157,11 +158,11 @@ def _pages_allowed(names: Names) -> dict[str, Any]:
     }
 
 
-def _rest_mount(bases: Sequence[KnowledgeBase]) -> Mount:
+def _rest(bases: Sequence[KnowledgeBase]) -> ASGIApp:
     """What no other route takes; FastAPI is imported only for bases that have REST."""
     from readingroom.server.rest import rest_app
 
-    return Mount("", rest_app(bases))
+    return rest_app(bases)
 
 
 def _admin_route(
