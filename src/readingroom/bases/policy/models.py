@@ -393,7 +393,8 @@ class Snapshot(Answer):
 class _Body(Question):
     """What REST is sent. FastAPI has parsed the JSON before us, so strictness is per field."""
 
-    model_config = ConfigDict(strict=False)
+    # FastAPI looks into a body's model early, and warns of one that is not built.
+    model_config = ConfigDict(strict=False, defer_build=False)
 
 
 class NewPolicy(_Body):
