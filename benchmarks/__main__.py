@@ -74,10 +74,19 @@ def _federal(quick: bool) -> Iterator[Table]:
     yield federal.loads(quick)
 
 
+def _policy(quick: bool) -> Iterator[Table]:
+    from benchmarks import policy_ingest, policy_search
+
+    yield policy_search.measure(chunks=1_000, rounds=3 if quick else 41)
+    yield policy_search.measure(chunks=2_000 if quick else 50_000, rounds=3 if quick else 21)
+    yield policy_ingest.measure(paragraphs=60 if quick else 1400)
+
+
 PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "server": _server,
     "engine": _engine,
     "ingest": _ingest,
+    "policy": _policy,
     "guidance": _guidance,
     "federal": _federal,
 }

@@ -59,10 +59,12 @@ def command(*args: str) -> list[str]:
     return [sys.executable, "-m", "readingroom", *args]
 
 
-def run(*args: str, env: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+def run(
+    *args: str, env: Mapping[str, str] = {}, timeout: float = 30
+) -> subprocess.CompletedProcess[str]:
     """One finished `readingroom` command."""
     return subprocess.run(
-        command(*args), env=clean_environment(env), capture_output=True, text=True, timeout=30
+        command(*args), env=clean_environment(env), capture_output=True, text=True, timeout=timeout
     )
 
 

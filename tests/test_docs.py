@@ -102,10 +102,10 @@ def test_what_leads_nowhere_or_does_not_parse_is_told(copy: Path, written: str, 
 @requirement("room:docs")
 def test_a_module_that_the_tree_leaves_out_or_makes_up_is_told(copy: Path) -> None:
     page = copy / "ARCHITECTURE.md"
-    page.write_text(page.read_text("utf-8").replace("limits.py", "bounds.py"), "utf-8")
+    page.write_text(page.read_text("utf-8").replace("telemetry.py", "bounds.py"), "utf-8")
 
     assert docs.check(copy) == [
-        "ARCHITECTURE.md: the tree does not name server/limits.py",
+        "ARCHITECTURE.md: the tree does not name server/telemetry.py",
         "ARCHITECTURE.md: the tree names bounds.py, which is not there",
     ]
 

@@ -3,10 +3,12 @@
 import click
 
 from readingroom import __version__
+from readingroom.commands.doctor import doctor
 from readingroom.commands.federal import federal
 from readingroom.commands.guidance import guidance
 from readingroom.commands.keys import keys
 from readingroom.commands.model import model
+from readingroom.commands.policy import policy
 from readingroom.commands.serve import serve
 from readingroom.commands.stdio import stdio
 
@@ -21,6 +23,8 @@ def main() -> None:
       readingroom stdio text --file notes.txt   one base for a client that starts us
       readingroom federal load PATH…            official bulk files into the federal base
       readingroom guidance search "reserves"    Charity Commission guidance, from the shell
+      readingroom policy add NPPF …             a policy; `policy revise` adds its text
+      readingroom doctor                        what is wrong in the data directory, if anything
       readingroom keys add NAME                 a key for one caller
 
     Every setting is also an environment variable and a line of readingroom.toml in the data
@@ -28,5 +32,5 @@ def main() -> None:
     """
 
 
-for _verb in (serve, stdio, federal, guidance, keys, model):
+for _verb in (serve, stdio, policy, federal, guidance, keys, model, doctor):
     main.add_command(_verb)

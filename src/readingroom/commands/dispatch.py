@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx2
 
+from readingroom.bases.policy.commands import POLICY_COMMANDS
 from readingroom.core.errors import FolderInUse, OwnerRefused, OwnerUnreachable
 from readingroom.core.settings import Settings
 from readingroom.protocol.command import Command
@@ -15,7 +16,7 @@ from readingroom.server.catalogue import OFFERS, Offer
 from readingroom.storage.lock import FolderLock, Owner, owner_of
 
 # The commands an owner runs for others, by name. The text base writes nothing, so it has none.
-COMMANDS: dict[str, type[Command]] = {}
+COMMANDS: dict[str, type[Command]] = {command.name: command for command in POLICY_COMMANDS}
 
 
 async def dispatch(

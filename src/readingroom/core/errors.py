@@ -16,7 +16,7 @@ KnowledgeError                 code                  http
 ├── StoreUnusable              store_unusable        503   the chunk store cannot be read or written
 ├── SearchTimeout              search_timeout        503   a search took longer than it may
 ├── FileNotFound               file_not_found        404   no such file, or outside the roots
-├── UnsupportedFileType        unsupported_file_type 415   neither a PDF nor an image we read
+├── UnsupportedFileType        unsupported_file_type 422   neither a PDF nor an image we read
 ├── ExtractionFailed           extraction_failed     422   a file cannot be parsed within limits
 ├── NoContent                  no_content            422   a file was read and holds no text
 ├── NoChunks                   no_chunks             422   there is text, but nothing to search in
@@ -39,6 +39,18 @@ KnowledgeError                 code                  http
 ├── InvalidCursor              invalid_cursor        422   a cursor that no list gave out
 ├── LoadFailed                 load_failed           422   nothing of what was named can be loaded
 ├── StorageFailed              storage_failed        503   the data directory cannot be used
+├── RegistryUnavailable        registry_unavailable  503   the policy registry does not answer
+├── WrongRoom                  wrong_room            500   registry and folder are not of one room
+├── InvalidDate                invalid_date          422   a date is not YYYY-MM-DD
+├── InvalidEffectiveDate       invalid_effective_date 400  the same, asked of REST
+├── PolicyNotFound             policy_not_found      404   no policy has this slug
+├── PolicyExists               policy_already_exists 409   a policy has this slug already
+├── RevisionNotFound           revision_not_found    404   the policy has no such revision
+├── RevisionOverlap            revision_overlap      409   two revisions would be in force at once
+├── SoleRevision               cannot_delete_sole_revision 409  nothing else would be in force
+├── RevisionBusy               revision_busy         409   the revision is being ingested now
+├── SectionNotFound            section_not_found     404   the revision has no such section
+├── FileTooLarge               file_too_large        422   the file is over the limit
 ├── InvalidSetting             invalid_setting       500   a setting's value does not fit
 ├── UnsafeBind                 unsafe_bind           500   an open server on a public address
 ├── PortInUse                  port_in_use           500   another program listens there
@@ -228,7 +240,7 @@ class UnsupportedFileType(KnowledgeError):
     """The file is neither a PDF nor a PNG, JPEG, TIFF or BMP image."""
 
     code = "unsupported_file_type"
-    http_status = 415
+    http_status = 422
 
 
 class ExtractionFailed(KnowledgeError):
@@ -383,6 +395,90 @@ class StorageFailed(KnowledgeError):
 
     code = "storage_failed"
     http_status = 503
+
+
+class RegistryUnavailable(KnowledgeError):
+    """The policy registry cannot be reached or started; nothing is known without it."""
+
+    code = "registry_unavailable"
+    http_status = 503
+
+
+class WrongRoom(KnowledgeError):
+    """The registry at REDIS_URL and the data directory do not belong together."""
+
+    code = "wrong_room"
+    http_status = 500
+
+
+class InvalidDate(KnowledgeError):
+    """A date is written YYYY-MM-DD and nothing else."""
+
+    code = "invalid_date"
+    http_status = 422
+
+
+class InvalidEffectiveDate(KnowledgeError):
+    """The date in a REST query is not YYYY-MM-DD."""
+
+    code = "invalid_effective_date"
+    http_status = 400
+
+
+class PolicyNotFound(KnowledgeError):
+    """No policy has this slug; `valid_sources` names those there are."""
+
+    code = "policy_not_found"
+    http_status = 404
+
+
+class PolicyExists(KnowledgeError):
+    """A policy has this slug already; add a revision to it instead."""
+
+    code = "policy_already_exists"
+    http_status = 409
+
+
+class RevisionNotFound(KnowledgeError):
+    """The policy has no revision of this id; `valid_revisions` names those there are."""
+
+    code = "revision_not_found"
+    http_status = 404
+
+
+class RevisionOverlap(KnowledgeError):
+    """Two revisions of one policy would be in force on the same day; shorten one first."""
+
+    code = "revision_overlap"
+    http_status = 409
+
+
+class SoleRevision(KnowledgeError):
+    """The only active revision of a policy cannot be deleted."""
+
+    code = "cannot_delete_sole_revision"
+    http_status = 409
+
+
+class RevisionBusy(KnowledgeError):
+    """The revision is being ingested; its status says how far it has come."""
+
+    code = "revision_busy"
+    http_status = 409
+
+
+class SectionNotFound(KnowledgeError):
+    """The revision has no section of this reference; `nearest` names some it has."""
+
+    code = "section_not_found"
+    http_status = 404
+
+
+class FileTooLarge(KnowledgeError):
+    """The file is larger than is accepted."""
+
+    code = "file_too_large"
+    http_status = 422
 
 
 class InvalidSetting(KnowledgeError):

@@ -11,7 +11,7 @@ from readingroom.protocol.tool import Report
 class Command(BaseModel):
     """Arguments as fields, the work in `run`. It travels to a live owner as JSON."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     name: ClassVar[str]
     """Its name on the admin route: `policy.revise`."""

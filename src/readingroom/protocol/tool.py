@@ -19,7 +19,8 @@ Report = Callable[[float, float | None, str | None], Awaitable[None]]
 class Question(BaseModel):
     """What a tool may be asked: unknown arguments are refused, nothing is coerced."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    # Built when first used: every start of the program imports the models of every base's commands.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class Answer(BaseModel):

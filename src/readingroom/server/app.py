@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Match, Mount, Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom.core.settings import Settings
@@ -62,8 +62,6 @@ def build_app(
     ]
     if ownership:
         routes.append(_admin_route(bases, ownership, settings.max_body_bytes))
-    if any(base.routers for base in bases):
-        routes.append(_rest_mount(bases))
     app = Starlette(
         routes=routes,
         middleware=[
@@ -82,6 +80,9 @@ def build_app(
         lifespan=partial(_lifespan, bases, rooms),
     )
     app.router.redirect_slashes = False  # a path is what it is, also to the door
+    if any(base.routers for base in bases):
+        # Not a route: one for every path would hide that another allows other methods (405).
+        app.router.default = _rest(bases)
     return app
 
 
@@ -157,25 +158,11 @@ def _pages_allowed(names: Names) -> dict[str, Any]:
     }
 
 
-def _rest_mount(bases: Sequence[KnowledgeBase]) -> Mount:
-    """The REST surface; FastAPI is imported only for bases that have one."""
+def _rest(bases: Sequence[KnowledgeBase]) -> ASGIApp:
+    """What no other route takes; FastAPI is imported only for bases that have REST."""
     from readingroom.server.rest import rest_app
 
-    app = rest_app(bases)
-    prefixes = [router.prefix for base in bases for router in base.routers]
-    return _RestMount(app, ("/docs", "/redoc", "/openapi.json", *prefixes))
-
-
-class _RestMount(Mount):
-    """Takes the paths of its own prefixes, and leaves the rest to be refused as usual."""
-
-    def __init__(self, app: ASGIApp, prefixes: tuple[str, ...]) -> None:
-        super().__init__("", app)
-        self._prefixes = prefixes
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        known = scope["path"].startswith(self._prefixes)
-        return super().matches(scope) if known else (Match.NONE, {})
+    return rest_app(bases)
 
 
 def _admin_route(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from readingroom.core.settings import Settings
 from readingroom.protocol.dialects import Dialect
@@ -34,22 +34,35 @@ def _text(settings: Settings) -> KnowledgeBase:
     return open_text(settings.kb_file, settings.kb_description)
 
 
+def _policy(settings: Settings) -> KnowledgeBase:
+    from readingroom.bases.policy.tools import open_policy
+    from readingroom.ingest.document import Options
+    from readingroom.ingest.intake import Roots
+    from readingroom.ingest.pipeline import Pipeline
+    from readingroom.ingest.sandbox import Limits, Sandbox
+
+    folder = settings.data / "policy"
+    options = Options(
+        enable_ocr=settings.enable_ocr,
+        image_ratio_threshold=settings.image_ratio_threshold,
+        image_skip=settings.image_skip,
+    )
+    limits = Limits(wall_seconds=settings.ingest_seconds)
+    inbox = (folder / "inbox", folder / "uploads")
+    return open_policy(
+        folder,
+        _redis_url(settings),
+        embedder_of(settings),
+        Pipeline(Sandbox(limits), options),
+        Roots("POLICY_ROOTS", settings.policy_roots or inbox, settings.max_document_bytes),
+        settings.read_only,
+    )
+
+
 def _federal(settings: Settings) -> KnowledgeBase:
     from readingroom.bases.federal.tools import open_federal
 
     return open_federal(settings.data / "federal", embedder_of(settings))
-
-
-def embedder_of(settings: Settings) -> "Embedder":
-    """Nothing is loaded before the first text."""
-    from readingroom.engine.embedding import Embedder
-
-    return Embedder(
-        settings.data / "models",
-        settings.embedding_model_dir,
-        settings.embedding_precision,
-        settings.embedding_threads,
-    )
 
 
 def _guidance(settings: Settings) -> KnowledgeBase:
@@ -62,13 +75,35 @@ def _guidance(settings: Settings) -> KnowledgeBase:
         fresh=Lifetimes(settings.cache_ttl_content_seconds, settings.cache_ttl_search_seconds),
         stale_seconds=settings.cache_stale_seconds,
         per_second=settings.rate_limit_per_second,
-        redis_url=settings.redis_url.get_secret_value() if settings.redis_url else None,
+        redis_url=_redis_url(settings),
     )
 
+
+def _redis_url(settings: Settings) -> str | None:
+    return settings.redis_url.get_secret_value() if settings.redis_url else None
+
+
+def embedder_of(settings: Settings) -> "Embedder":
+    """One model for all bases of a process; nothing is loaded before the first text."""
+    from readingroom.engine.embedding import Embedder
+
+    key = (
+        settings.data / "models",
+        settings.embedding_model_dir,
+        settings.embedding_precision,
+        settings.embedding_threads,
+    )
+    if key not in _EMBEDDERS:
+        _EMBEDDERS[key] = Embedder(*key)
+    return _EMBEDDERS[key]
+
+
+_EMBEDDERS: dict[Any, "Embedder"] = {}
 
 OFFERS = {
     "federal": Offer(8000, _federal),
     "guidance": Offer(3004, _guidance),
+    "policy": Offer(3003, _policy, folder_locked=True),
     "text": Offer(3001, _text),
 }
 

@@ -1,0 +1,111 @@
+"""Compares the registry with the chunks, the indexes and the files, and mends what disagrees."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from readingroom.bases.policy import timeline
+from readingroom.bases.policy.models import Complaint, Diagnosis
+from readingroom.bases.policy.records import Policy, Revision, RevisionStatus
+from readingroom.bases.policy.service import PolicyService
+from readingroom.bases.policy.store import differs, of_registry
+from readingroom.core.filters import Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One revision with all that is held of it."""
+
+    policy: Policy
+    revision: Revision
+    revisions: Sequence[Revision]
+    metadatas: Sequence[Metadata]
+
+
+class Checkup:
+    """One look at the whole base; `repair` mends what it finds."""
+
+    def __init__(self, service: PolicyService, repair: bool) -> None:
+        self._service = service
+        self._repair = repair
+
+    async def diagnose(self) -> Diagnosis:
+        service = self._service
+        policies = {one.source: one for one in await service.registry.list_policies()}
+        timelines = await service.registry.timelines(policies)
+        census = await service.store.census()
+        known = {(source, one.revision_id): one for source, of in timelines.items() for one in of}
+        orphans = {key: len(held) for key, held in census.items() if key not in known}
+        complaints = [one async for one in self._interrupted()]
+        complaints += [one async for one in self._orphans(orphans)]
+        for (source, revision_id), revision in known.items():
+            if not service.ingestion.progress(revision_id):  # else it changes while we look
+                held = census.get((source, revision_id), [])
+                case = _Case(policies[source], revision, timelines[source], held)
+                complaints += [one async for one in self._revision(case)]
+        total = sum(map(len, census.values()))
+        complaints += [one async for one in self._indexes()]
+        return Diagnosis(
+            policies=len(policies), revisions=len(known), chunks=total, complaints=complaints
+        )
+
+    async def _interrupted(self) -> AsyncIterator[Complaint]:
+        for intent in await self._service.ingestion.unfinished():
+            yield Complaint(
+                subject=str(intent.body.get("revision_id", intent.body["source"])),
+                problem=f"an interrupted {intent.kind} could not be finished",
+                fix="restart the server; its log says why it fails",
+            )
+
+    async def _orphans(self, orphans: dict[tuple[str, str], int]) -> AsyncIterator[Complaint]:
+        store = self._service.store
+        for (source, revision_id), count in orphans.items():
+            if self._repair:
+                await store.delete(await store.ids_of(source, revision_id))
+            yield self._complaint(
+                revision_id, f"{count} chunks belong to no registered revision", "delete them"
+            )
+
+    async def _revision(self, case: _Case) -> AsyncIterator[Complaint]:
+        ingestion = self._service.ingestion
+        revision, held = case.revision, len(case.metadatas)
+        if held != revision.chunk_count:
+            if self._repair:
+                await ingestion.recount(revision, held)
+            yield self._complaint(
+                revision.revision_id,
+                f"the registry says {revision.chunk_count} chunks, there are {held}",
+                "write the true number down; reindex the revision if chunks are missing",
+            )
+        file = ingestion.file_of(revision.source, revision.revision_id)
+        if revision.status == RevisionStatus.PROCESSING and not file.exists():
+            if self._repair:
+                await ingestion.abandon(revision, "its file is missing")
+            yield self._complaint(
+                revision.revision_id,
+                "it is processing, but its file is missing",
+                "mark it as failed, so that it can be deleted or uploaded again",
+            )
+        end = timeline.closing(revision, case.revisions)
+        wanted = of_registry(case.policy, revision, end)
+        wrong = sum(differs(metadata, wanted) for metadata in case.metadatas)
+        if wrong:
+            if self._repair:
+                await self._service.store.describe(case.policy, revision, end)
+            yield self._complaint(
+                revision.revision_id,
+                f"{wrong} chunks carry other dates or names than the registry",
+                "write the registry's on them",
+            )
+
+    async def _indexes(self) -> AsyncIterator[Complaint]:
+        held = sum(map(len, (await self._service.store.census()).values()))
+        sizes = await self._service.store.index_sizes()
+        if sizes != (held, held):
+            if self._repair:
+                await self._service.store.rebuild()
+            yield self._complaint(
+                "index", f"the indexes hold {sizes} of {held} chunks", "make them anew"
+            )
+
+    def _complaint(self, subject: str, problem: str, fix: str) -> Complaint:
+        return Complaint(subject=subject, problem=problem, fix=fix, repaired=self._repair)

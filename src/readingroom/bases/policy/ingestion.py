@@ -1,0 +1,399 @@
+"""Changes that touch the registry, the chunks and the files together, each under an intent.
+
+Every change writes down what it is about to do, then does it in an order in which each moment in
+between is a right answer: a search resolves revisions from the registry, so chunks are there before
+the registry says so, and go after it has forgotten them. At the start unfinished intents are
+brought to the end or taken back by looking at what the registry says.
+"""
+
+import logging
+import shutil
+import uuid
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import numpy as np
+
+from readingroom.bases.policy import timeline
+from readingroom.bases.policy.models import Ingested, Progress
+from readingroom.bases.policy.records import Revision, RevisionStatus
+from readingroom.bases.policy.registry import PolicyRegistry
+from readingroom.bases.policy.store import PolicyStore, Vectors, chunks_from
+from readingroom.core.errors import KnowledgeError, NoContent, RegistryUnavailable, RevisionBusy
+from readingroom.engine.embedding import Embedder
+from readingroom.ingest.document import Document
+from readingroom.ingest.intake import Intake, Roots
+from readingroom.ingest.pipeline import Pipeline
+from readingroom.protocol.tool import Report
+from readingroom.storage.intents import Intent, IntentLog
+
+logger = logging.getLogger(__name__)
+
+LARGEST = 50 * 1024 * 1024
+_SLICE = 64  # chunks embedded between two reports, and between two chances to be cancelled
+
+Step = Callable[[str], None]
+
+
+class Ingestion:
+    """Brings revisions in and out, and changes them, so that the stores always agree."""
+
+    def __init__(
+        self,
+        folder: Path,
+        registry: PolicyRegistry,
+        store: PolicyStore,
+        pipeline: Pipeline,
+        embedder: Embedder,
+        now: Callable[[], datetime],
+        at: Step = lambda name: None,
+    ) -> None:
+        self._folder = folder
+        self._registry = registry
+        self._store = store
+        self._pipeline = pipeline
+        self._embedder = embedder
+        self._now = now
+        self._at = at  # told of every step that is done; tests end the process there
+        self._intents = IntentLog(folder / "intents.db")
+        self._locks: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
+        self._busy: dict[str, Progress] = {}
+
+    # --- what can be done ---
+
+    async def create(
+        self, source: str, spool: Path, label: str, start: date, end: date | None, notes: str | None
+    ) -> tuple[Revision, list[Revision]]:
+        """Register a revision with its file; returns it, and the revision it will supersede."""
+        async with self._alone(source):
+            before = await self._registry.revisions(source)
+            revision_id = timeline.new_id(source, start, [one.revision_id for one in before])
+            new = Revision(
+                revision_id=revision_id,
+                source=source,
+                version_label=label,
+                effective_from=start,
+                effective_to=end,
+                file_path=str(self.file_of(source, revision_id)),
+                file_size_bytes=(await anyio.Path(spool).stat()).st_size,
+                notes=notes,
+                created_at=self._now(),
+            )
+            async with self._intent("create", source=source, revision_id=revision_id) as intent:
+                await anyio.to_thread.run_sync(self._keep_file, spool, source, revision_id)
+                self._at("create:file")
+                try:
+                    changed = await self._registry.change(
+                        source, lambda at: timeline.create(at, new)
+                    )
+                except KnowledgeError:
+                    await self._take_back(intent)
+                    raise
+                self._at("create:registry")
+        return new, [one for one in changed if one.revision_id != revision_id]
+
+    async def ingest(self, revision: Revision, intake: Intake, report: Report) -> Ingested:
+        """Read, embed and store a file; the revision counts from the moment all of it is there."""
+        with self._working(revision.revision_id):
+            try:
+                document, vectors = await self._prepared(revision, intake, report)
+            except KnowledgeError as error:
+                await self._failed(revision, error)
+                raise
+            spool = await anyio.to_thread.run_sync(self._spooled, intake)
+            async with self._alone(revision.source):
+                return await self._committed(revision, document, vectors, spool)
+
+    async def remove_chunks(self, source: str, revision_id: str) -> int:
+        """Delete a revision's chunks; the registry only learns that there are none."""
+        async with self._alone(source):
+            timeline.find(await self._registry.revisions(source), revision_id)
+            ids = await self._store.ids_of(source, revision_id)
+            async with self._intent("remove", source=source, revision_id=revision_id):
+                await self._store.delete(ids)
+                self._at("remove:chunks")
+                await self._put(source, revision_id, chunk_count=0)
+                self._at("remove:registry")
+        return len(ids)
+
+    async def delete(self, source: str, revision_id: str) -> int:
+        """Forget a revision, then its chunks, then its file."""
+        if revision_id in self._busy:
+            raise RevisionBusy(f"{revision_id} is being ingested; delete it when that has ended")
+        async with self._alone(source):
+            ids = await self._store.ids_of(source, revision_id)
+            async with self._intent("delete", source=source, revision_id=revision_id):
+                await self._registry.delete_revision(source, revision_id)
+                self._at("delete:registry")
+                await self._store.delete(ids)
+                self._at("delete:chunks")
+                await self._drop_file(source, revision_id)
+                self._at("delete:file")
+                await self._describe_all(source)
+                self._at("delete:dates")
+        return len(ids)
+
+    async def amend(self, source: str, revision_id: str, values: dict[str, Any]) -> None:
+        """Change a revision's dates or label, in the registry and on its chunks."""
+        async with self._alone(source), self._intent("amend", source=source):
+            await self._registry.change(
+                source, lambda before: timeline.amend(before, revision_id, values)
+            )
+            self._at("amend:registry")
+            await self._describe_all(source)
+            self._at("amend:dates")
+
+    async def amend_policy(self, source: str, values: dict[str, Any]) -> None:
+        """Change a policy's title, description or category; chunks carry the title too."""
+        async with self._alone(source):
+            policy = await self._registry.policy(source)
+            async with self._intent("amend", source=source):
+                changed = policy.model_copy(update={**values, "updated_at": self._now()})
+                await self._registry.update_policy(changed)
+                self._at("amend:policy")
+                await self._describe_all(source)
+                self._at("amend:titles")
+
+    async def reopen(self, revision: Revision) -> None:
+        """A failed revision is tried again."""
+        if revision.status == RevisionStatus.FAILED:
+            await self._put(
+                revision.source, revision.revision_id, status=RevisionStatus.PROCESSING, error=None
+            )
+
+    async def abandon(self, revision: Revision, why: str) -> None:
+        """A revision that cannot be ingested says so."""
+        await self._put(
+            revision.source, revision.revision_id, status=RevisionStatus.FAILED, error=why
+        )
+
+    async def recount(self, revision: Revision, held: int) -> None:
+        """The registry learns how many chunks there really are."""
+        await self._put(revision.source, revision.revision_id, chunk_count=held)
+
+    def progress(self, revision_id: str) -> Progress | None:
+        return self._busy.get(revision_id)
+
+    def file_of(self, source: str, revision_id: str) -> Path:
+        return self._folder / source / revision_id / "document.pdf"
+
+    @property
+    def uploads(self) -> Path:
+        return self._folder / "uploads"
+
+    def own_files(self) -> Roots:
+        return Roots("the policy folder", (self._folder,), LARGEST)
+
+    # --- what is done at the start ---
+
+    async def recover(self, report: Report) -> int:
+        """Bring every unfinished change to an end; returns how many there were."""
+        unfinished = await anyio.to_thread.run_sync(self._intents.unfinished)
+        for intent in unfinished:
+            logger.warning("finishing an interrupted %s of %s", intent.kind, intent.body["source"])
+            try:
+                await self._finish(intent, report)
+            except RegistryUnavailable:
+                raise
+            except KnowledgeError as error:  # tried again at the next start; doctor names it
+                logger.error("it cannot be finished: %s", error.message)
+            else:
+                await anyio.to_thread.run_sync(self._intents.finish, intent)
+        await anyio.to_thread.run_sync(self._sweep_uploads)
+        return len(unfinished)
+
+    async def unfinished(self) -> list[Intent]:
+        return await anyio.to_thread.run_sync(self._intents.unfinished)
+
+    async def _finish(self, intent: Intent, report: Report) -> None:
+        source, revision_id = intent.body["source"], intent.body.get("revision_id", "")
+        known = {one.revision_id: one for one in await self._registry.revisions(source)}
+        match intent.kind:
+            case "create":
+                await self._take_back(intent)
+            case "remove" if revision_id in known:
+                await self._store.delete(await self._store.ids_of(source, revision_id))
+                await self._put(source, revision_id, chunk_count=0)
+            case "delete" if revision_id not in known:
+                await self._store.delete(await self._store.ids_of(source, revision_id))
+                await self._drop_file(source, revision_id)
+                await self._describe_all(source)
+            case "ingest" if revision_id in known:
+                await self._ingest_again(known[revision_id], Path(intent.body["file"]), report)
+            case "amend":
+                await self._describe_all(source)
+
+    async def _take_back(self, intent: Intent) -> None:
+        """A file that was put in place for a revision that was never registered goes."""
+        source, revision_id = intent.body["source"], intent.body["revision_id"]
+        known = [one.revision_id for one in await self._registry.revisions(source)]
+        if revision_id not in known:
+            await self._drop_file(source, revision_id)
+
+    async def _ingest_again(self, revision: Revision, spool: Path, report: Report) -> None:
+        """From the file that was being ingested, wherever the interruption left it."""
+        kept = self.file_of(revision.source, revision.revision_id)
+        file = spool if await anyio.Path(spool).exists() else kept
+        with self.own_files().open(str(file)) as intake:
+            await self.ingest(revision, intake, report)
+
+    # --- the steps of an ingest ---
+
+    async def _prepared(
+        self, revision: Revision, intake: Intake, report: Report
+    ) -> tuple[Document, Vectors]:
+        async def reading(done: float, total: float | None, message: str | None) -> None:
+            self._note(revision, "extracting", 40 * done / total if total else 0, 0)
+            await report(done, total, message)
+
+        self._note(revision, "extracting", 0, 0)
+        document = await self._pipeline.read(intake, reading, find_sections=True)
+        if not isinstance(document, Document):
+            raise NoContent("The file holds nothing but pictures; no text was found in it")
+        return document, await self._embedded(revision, document, report)
+
+    async def _embedded(self, revision: Revision, document: Document, report: Report) -> Vectors:
+        texts = [document.text_of(chunk) for chunk in document.chunks]
+        # Texts of one length side by side waste no work on padding.
+        order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
+        vectors = np.empty((len(texts), 384), np.float32)
+        for first in range(0, len(order), _SLICE):
+            rows = order[first : first + _SLICE]
+            vectors[rows] = await anyio.to_thread.run_sync(
+                self._embedder.embed_batch, [texts[row] for row in rows], abandon_on_cancel=True
+            )
+            done = first + len(rows)
+            self._note(revision, "embedding", 40 + 55 * done / len(order), done)
+            await report(done, len(order), f"embedded {done} of {len(order)} chunks")
+        return vectors
+
+    async def _committed(
+        self, revision: Revision, document: Document, vectors: Vectors, spool: Path
+    ) -> Ingested:
+        source, revision_id = revision.source, revision.revision_id
+        policy = await self._registry.policy(source)
+        revisions = await self._registry.revisions(source)
+        current = timeline.find(revisions, revision_id)  # it may have been deleted meanwhile
+        end = timeline.closing(current, revisions)
+        chunks = chunks_from(document, vectors, policy, current, end)
+        self._note(revision, "storing", 95, len(chunks))
+        async with self._intent("ingest", source=source, revision_id=revision_id, file=str(spool)):
+            self._at("ingest:intent")
+            await self._store.put(chunks)
+            self._at("ingest:chunks")
+            kept = set(chunks.ids)
+            held = await self._store.ids_of(source, revision_id)
+            await self._store.delete([id for id in held if id not in kept])
+            self._at("ingest:surplus")
+            await anyio.to_thread.run_sync(self._keep_file, spool, source, revision_id)
+            self._at("ingest:file")
+            values = {
+                "chunk_count": len(chunks),
+                "page_count": len(document.pages),
+                "file_path": str(self.file_of(source, revision_id)),
+                "ingested_at": self._now(),
+                "error": None,
+            }
+            await self._registry.change(
+                source, lambda before: timeline.finish(before, revision_id, values)
+            )
+            self._at("ingest:registry")
+            await self._describe_all(source)
+            self._at("ingest:dates")
+        return Ingested(
+            source=source,
+            revision_id=revision_id,
+            chunks_created=len(chunks),
+            page_count=len(document.pages),
+            extraction_method=document.method,
+        )
+
+    async def _failed(self, revision: Revision, error: KnowledgeError) -> None:
+        """The revision says what went wrong; one that counted goes on with the chunks it has."""
+        status = revision.status if revision.counts else RevisionStatus.FAILED
+        await self._put(
+            revision.source, revision.revision_id, status=status, error=error.message[:500]
+        )
+
+    async def _describe_all(self, source: str) -> None:
+        """The chunks of every revision say the dates, label and title that the registry says."""
+        policy = await self._registry.policy(source)
+        revisions = await self._registry.revisions(source)
+        for one in revisions:
+            await self._store.describe(policy, one, timeline.closing(one, revisions))
+
+    async def _put(self, source: str, revision_id: str, **values: Any) -> None:
+        await self._registry.change(
+            source, lambda before: [timeline.find(before, revision_id).model_copy(update=values)]
+        )
+
+    # --- around every change ---
+
+    @asynccontextmanager
+    async def _alone(self, source: str) -> AsyncIterator[None]:
+        """One change of a policy at a time; once begun it is not cancelled."""
+        async with self._locks[source]:
+            with anyio.CancelScope(shield=True):
+                yield
+
+    @asynccontextmanager
+    async def _intent(self, kind: str, **body: str) -> AsyncIterator[Intent]:
+        """On disk until the change is complete; an error that undid itself completes it too."""
+        intent = await anyio.to_thread.run_sync(lambda: self._intents.begin(kind, **body))
+        self._at(f"{kind}:begin")
+        try:
+            yield intent
+        except KnowledgeError as error:
+            if error.http_status < 500:  # a refusal: nothing was changed
+                await anyio.to_thread.run_sync(self._intents.finish, intent)
+            raise
+        await anyio.to_thread.run_sync(self._intents.finish, intent)
+        self._at(f"{kind}:end")
+
+    @contextmanager
+    def _working(self, revision_id: str) -> Iterator[None]:
+        if revision_id in self._busy:
+            raise RevisionBusy(f"{revision_id} is being ingested already")
+        self._busy[revision_id] = Progress(phase="queued", percent_complete=0, chunks_processed=0)
+        try:
+            yield
+        finally:
+            del self._busy[revision_id]
+
+    def _note(self, revision: Revision, phase: str, percent: float, chunks: int) -> None:
+        self._busy[revision.revision_id] = Progress(
+            phase=phase, percent_complete=int(percent), chunks_processed=chunks
+        )
+
+    # --- files ---
+
+    def _spooled(self, intake: Intake) -> Path:
+        """A copy of our own of what is being ingested: the start after a crash needs it."""
+        self.uploads.mkdir(parents=True, exist_ok=True)
+        spool = self.uploads / f"{uuid.uuid4().hex}.pdf"
+        intake.file.seek(0)
+        with spool.open("wb") as copy:
+            shutil.copyfileobj(intake.file, copy)
+        return spool
+
+    def _keep_file(self, spool: Path, source: str, revision_id: str) -> None:
+        final = self.file_of(source, revision_id)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        spool.replace(final)
+
+    async def _drop_file(self, source: str, revision_id: str) -> None:
+        folder = self.file_of(source, revision_id).parent
+        await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+    def _sweep_uploads(self) -> None:
+        """What no intent names any more was left by an upload that never ended."""
+        needed = {intent.body.get("file") for intent in self._intents.unfinished()}
+        for path in self.uploads.glob("*.pdf"):
+            if str(path) not in needed:
+                path.unlink(missing_ok=True)

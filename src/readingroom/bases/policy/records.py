@@ -1,0 +1,86 @@
+"""What the registry keeps: policies and their revisions, and the rules of their names."""
+
+import re
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+_SLUG = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*", re.ASCII)
+
+
+def _slug(text: str) -> str:
+    if not _SLUG.fullmatch(text):
+        raise ValueError("must be UPPER_SNAKE_CASE, such as LTN_1_20")
+    return text
+
+
+SourceSlug = Annotated[
+    str,
+    Field(max_length=80, description="Policy source slug, such as `NPPF` or `LTN_1_20`."),
+    AfterValidator(_slug),
+]
+
+
+class PolicyCategory(StrEnum):
+    """What kind of authority a policy has."""
+
+    NATIONAL_POLICY = "national_policy"
+    NATIONAL_GUIDANCE = "national_guidance"
+    LOCAL_PLAN = "local_plan"
+    LOCAL_GUIDANCE = "local_guidance"
+    COUNTY_STRATEGY = "county_strategy"
+    SUPPLEMENTARY = "supplementary"
+
+
+class RevisionStatus(StrEnum):
+    """How far a revision has come. Only the two that count can be in force."""
+
+    PROCESSING = "processing"
+    ACTIVE = "active"
+    SUPERSEDED = "superseded"
+    FAILED = "failed"
+
+
+COUNTING = (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
+
+
+class Policy(BaseModel):
+    """A policy document, whatever its revisions."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    source: str
+    title: str
+    description: str | None = None
+    category: PolicyCategory
+    created_at: datetime
+    updated_at: datetime
+
+
+class Revision(BaseModel):
+    """One version of a policy and the days it is for, both ends included."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    revision_id: str
+    source: str
+    version_label: str
+    effective_from: date
+    effective_to: date | None = None
+    status: RevisionStatus = RevisionStatus.PROCESSING
+    file_path: str | None = None
+    file_size_bytes: int | None = None
+    page_count: int | None = None
+    chunk_count: int = 0
+    notes: str | None = None
+    created_at: datetime
+    ingested_at: datetime | None = None
+    error: str | None = None
+    closed_by: str | None = None
+    """The successor whose creation set `effective_to`; it takes effect when that one counts."""
+
+    @property
+    def counts(self) -> bool:
+        return self.status in COUNTING

@@ -1,0 +1,214 @@
+"""The policy base over REST: what creates and changes what the tools read."""
+
+import uuid
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException
+from starlette.types import Message
+
+from readingroom.bases.policy.ingestion import LARGEST
+from readingroom.bases.policy.models import (
+    EffectivePolicies,
+    NewPolicy,
+    NewRevision,
+    PolicyDetail,
+    PolicyIndex,
+    PolicyPatch,
+    ReindexAccepted,
+    RevisionAccepted,
+    RevisionDeleted,
+    RevisionDetail,
+    RevisionPatch,
+    RevisionProgress,
+)
+from readingroom.bases.policy.records import PolicyCategory
+from readingroom.bases.policy.registrar import API, Registrar
+from readingroom.bases.policy.service import PolicyService
+from readingroom.core.dates import parse_day
+from readingroom.core.errors import (
+    FileTooLarge,
+    InvalidArguments,
+    InvalidDate,
+    InvalidEffectiveDate,
+    UnsupportedFileType,
+)
+
+_FORM_ROOM = 64 * 1024  # what the other fields and the boundaries may add to a file
+_BLOCK = 1 << 20
+
+
+class Told(BaseModel):
+    """What went wrong."""
+
+    type: str | None = None
+    code: str
+    message: str
+    request_id: str | None = None
+    hint: dict[str, Any] | None = None
+
+
+class ErrorBody(BaseModel):
+    """Every error has this shape."""
+
+    error: Told
+
+
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorBody},
+    "5XX": {"model": ErrorBody},
+}
+
+_UPLOAD = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file", "version_label", "effective_from"],
+                    "properties": {
+                        "file": {"type": "string", "format": "binary", "description": "The PDF."},
+                        "version_label": {"type": "string", "maxLength": 120},
+                        "effective_from": {"type": "string", "format": "date"},
+                        "effective_to": {"type": "string", "format": "date"},
+                        "notes": {"type": "string", "maxLength": 4000},
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+def policy_router(service: PolicyService, read_only: bool) -> APIRouter:
+    """The routes under /api/v1; without those that write, where nothing may be written."""
+    router = APIRouter(prefix=API, tags=["policy"], responses=_ERRORS)
+    registrar = Registrar(service)
+    _add_reading(router, registrar)
+    if not read_only:
+        _add_policy_writing(router, registrar)
+        _add_revision_writing(router, registrar, service)
+    return router
+
+
+def _add_reading(router: APIRouter, registrar: Registrar) -> None:
+    @router.get("/policies")
+    async def list_policies(
+        category: PolicyCategory | None = None,
+        source: Annotated[str | None, Query(max_length=80)] = None,
+    ) -> PolicyIndex:
+        """Every policy, or those of a category, or with this in their slug."""
+        return await registrar.policies(category, source)
+
+    @router.get("/policies/effective")
+    async def effective_policies(date: Annotated[str, Query(max_length=40)]) -> EffectivePolicies:
+        """What was in force on a day."""
+        try:
+            day = parse_day(date)
+        except InvalidDate as error:
+            raise InvalidEffectiveDate(error.message) from error
+        return await registrar.effective(day)
+
+    @router.get("/policies/{source}")
+    async def get_policy(source: str) -> PolicyDetail:
+        """A policy with its revisions, newest first."""
+        return await registrar.policy(source)
+
+    @router.get("/policies/{source}/revisions/{revision_id}")
+    async def get_revision(source: str, revision_id: str) -> RevisionDetail:
+        """All that is known of a revision."""
+        return await registrar.revision(source, revision_id)
+
+    @router.get("/policies/{source}/revisions/{revision_id}/status")
+    async def get_revision_status(source: str, revision_id: str) -> RevisionProgress:
+        """How far a revision's ingestion has come."""
+        return await registrar.status(source, revision_id)
+
+
+def _add_policy_writing(router: APIRouter, registrar: Registrar) -> None:
+    @router.post("/policies", status_code=201)
+    async def create_policy(new: NewPolicy) -> PolicyDetail:
+        """Register a policy; revisions are added to it afterwards."""
+        return await registrar.create_policy(new)
+
+    @router.patch("/policies/{source}")
+    async def change_policy(source: str, patch: PolicyPatch) -> PolicyDetail:
+        """Change a policy's title, description or category."""
+        return await registrar.amend_policy(source, patch)
+
+
+def _add_revision_writing(router: APIRouter, registrar: Registrar, service: PolicyService) -> None:
+    @router.post("/policies/{source}/revisions", status_code=202, openapi_extra=_UPLOAD)
+    async def add_revision(source: str, request: Request) -> RevisionAccepted:
+        """Add a revision with its PDF; it is ingested in the background."""
+        await service.registry.policy(source)  # before a large file is read for nothing
+        spool = service.ingestion.uploads / f"{uuid.uuid4().hex}.pdf"
+        try:
+            fields = await _received(request, spool)
+            return await registrar.add_revision(source, _new_revision(fields), spool)
+        finally:
+            await anyio.Path(spool).unlink(missing_ok=True)
+
+    @router.patch("/policies/{source}/revisions/{revision_id}")
+    async def change_revision(
+        source: str, revision_id: str, patch: RevisionPatch
+    ) -> RevisionDetail:
+        """Change a revision's dates, label or notes; its neighbours stay as they are."""
+        return await registrar.amend_revision(source, revision_id, patch)
+
+    @router.delete("/policies/{source}/revisions/{revision_id}")
+    async def delete_revision(source: str, revision_id: str) -> RevisionDeleted:
+        """Delete a revision, its chunks and its file."""
+        return await registrar.delete_revision(source, revision_id)
+
+    @router.post("/policies/{source}/revisions/{revision_id}/reindex", status_code=202)
+    async def reindex_revision(source: str, revision_id: str) -> ReindexAccepted:
+        """Ingest a revision's file anew; a failed or stuck one gets another chance."""
+        return await registrar.reindex(source, revision_id)
+
+
+async def _received(request: Request, spool: Path) -> dict[str, str]:
+    """The form's fields; its file goes to disk as it comes, and no further than the limit."""
+    limited = Request(request.scope, _counted(request))
+    try:
+        async with limited.form(max_files=1, max_fields=10) as form:
+            file = form.get("file")
+            if not isinstance(file, UploadFile):
+                raise InvalidArguments([{"field": "file", "message": "a PDF file is wanted"}])
+            if not (file.filename or "").lower().endswith(".pdf"):
+                raise UnsupportedFileType("The file's name does not end in .pdf")
+            await anyio.Path(spool.parent).mkdir(parents=True, exist_ok=True)
+            async with await anyio.open_file(spool, "wb") as copy:
+                while block := await file.read(_BLOCK):
+                    await copy.write(block)
+            return {name: value for name, value in form.items() if isinstance(value, str)}
+    except MultiPartException as error:
+        raise InvalidArguments([{"field": "body", "message": error.message}]) from error
+
+
+def _counted(request: Request) -> Any:
+    received = 0
+
+    async def receive() -> Message:
+        nonlocal received
+        message = await request.receive()
+        received += len(message.get("body", b""))
+        if received > LARGEST + _FORM_ROOM:
+            raise FileTooLarge(f"The file is larger than {LARGEST // 2**20} MB")
+        return message
+
+    return receive
+
+
+def _new_revision(fields: dict[str, str]) -> NewRevision:
+    """Form fields are text: an empty one was left out, and a day is what JSON would hold."""
+    try:
+        given = {name: value for name, value in fields.items() if value}
+        return NewRevision.model_validate_strings(given)
+    except ValidationError as error:
+        raise InvalidArguments.of(error) from error

@@ -1,0 +1,180 @@
+"""The policy base's tools, and the base itself as the server sees it."""
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from readingroom.bases.policy.models import (
+    ComparePolicyRevisions,
+    GetPolicySection,
+    Ingested,
+    IngestPolicyRevision,
+    ListPolicyDocuments,
+    ListPolicyRevisions,
+    PolicyHits,
+    PolicyHitsBatch,
+    PolicyList,
+    PolicySnapshot,
+    QuoteCheck,
+    Removed,
+    RemovePolicyRevision,
+    RevisionDiff,
+    RevisionList,
+    SearchPolicy,
+    SearchPolicyBatch,
+    SectionText,
+    Snapshot,
+    VerifyPolicyQuote,
+)
+from readingroom.bases.policy.routes import policy_router
+from readingroom.bases.policy.service import PolicyService
+from readingroom.engine.embedding import Embedder
+from readingroom.ingest.intake import Roots
+from readingroom.ingest.pipeline import Pipeline
+from readingroom.protocol.dialects import StatusDialect
+from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.protocol.tool import Call, Hints, Tool, tool
+
+_audit = logging.getLogger("readingroom.policy.audit")
+
+
+def open_policy(
+    folder: Path,
+    redis_url: str | None,
+    embedder: Embedder,
+    pipeline: Pipeline,
+    roots: Roots,
+    read_only: bool = False,
+) -> KnowledgeBase:
+    """Open the policy base on a folder; its stores are opened when it is served."""
+    service = PolicyService(folder, redis_url, embedder, pipeline, roots)
+    return KnowledgeBase(
+        name="policy",
+        server_name="policy-kb-mcp",
+        title="Planning policy",
+        instructions=(
+            "Policies and every revision of them, with the days each was in force. Give the day a "
+            "question is about as effective_date (YYYY-MM-DD): the answer then comes from the "
+            "revision in force on it. Cite with the `citation` of a result, and check a quotation "
+            "with verify_policy_quote before you print it."
+        ),
+        dialect=StatusDialect(),
+        tools=_tools(service),
+        service=service,
+        stateful=True,
+        sse=True,
+        routers=(policy_router(service, read_only),),
+        running=service.running,
+    )
+
+
+def _tools(service: PolicyService) -> tuple[Tool, ...]:
+    return (
+        *_searching(service),
+        *_reading(service),
+        *_checking(service),
+        *_writing(service),
+    )
+
+
+def _searching(service: PolicyService) -> Iterable[Tool]:
+    async def search_policy(question: SearchPolicy, call: Call) -> PolicyHits:
+        """Find passages of planning policy that answer a question, in the revisions in force on a
+        day when effective_date is given (else in all revisions, each marked). Returns passages, not
+        whole sections: use get_policy_section for those. `excluded` says which policies could not
+        answer and why.
+        """
+        hits = await service.search(question)
+        _log_revisions(call, [hit.revision_id for hit in hits.results])
+        return hits
+
+    async def search_policy_batch(question: SearchPolicyBatch, call: Call) -> PolicyHitsBatch:
+        """Ask several questions of the same policies on the same day in one call, as search_policy
+        does for one. Results are not merged: there is one answer for each query, in order.
+        """
+        answers = await service.search_batch(question)
+        _log_revisions(call, [hit.revision_id for one in answers.searches for hit in one.results])
+        return answers
+
+    yield tool(search_policy, title="Search policies")
+    yield tool(search_policy_batch, title="Search policies, several queries")
+
+
+def _reading(service: PolicyService) -> Iterable[Tool]:
+    async def get_policy_section(question: GetPolicySection, call: Call) -> SectionText:
+        """Read one section of a policy whole (`Chapter 9`, `Para 116`, `Policy TR4`, `Table 5-2`),
+        with the sections in it, from the revision in force today or the one named. It does not
+        search: the reference must be the document's own.
+        """
+        section = await service.section(question)
+        _log_revisions(call, [section.revision_id])
+        return section
+
+    async def list_policy_documents(question: ListPolicyDocuments, call: Call) -> PolicyList:
+        """List every policy with its source slug, title and category. It does not tell revisions or
+        dates: use list_policy_revisions or policy_snapshot for those.
+        """
+        return await service.policies()
+
+    async def list_policy_revisions(question: ListPolicyRevisions, call: Call) -> RevisionList:
+        """List the revisions of one policy, newest first, with the days each was in force. It
+        returns no text.
+        """
+        return await service.revisions(question)
+
+    async def policy_snapshot(question: PolicySnapshot, call: Call) -> Snapshot:
+        """Tell for every policy which revision was in force on one day, or why none was. It returns
+        no text.
+        """
+        return await service.snapshot(question)
+
+    yield tool(get_policy_section, title="Read a section")
+    yield tool(list_policy_documents, title="List policies")
+    yield tool(list_policy_revisions, title="List revisions")
+    yield tool(policy_snapshot, title="Everything in force on a day")
+
+
+def _checking(service: PolicyService) -> Iterable[Tool]:
+    async def compare_policy_revisions(
+        question: ComparePolicyRevisions, call: Call
+    ) -> RevisionDiff:
+        """Show what changed in a policy between two days: sections added, removed and changed, each
+        with a word-level diff. The diff is exact text comparison, not a summary of meaning.
+        """
+        found = await service.compare(question)
+        _log_revisions(call, [found.from_revision.revision_id, found.to_revision.revision_id])
+        return found
+
+    async def verify_policy_quote(question: VerifyPolicyQuote, call: Call) -> QuoteCheck:
+        """Check that a quotation stands, word for word, in the revision of a policy in force on a
+        day, and on which page; tells where it stands if it is from another revision. It does not
+        judge what the words mean.
+        """
+        return await service.verify(question)
+
+    yield tool(compare_policy_revisions, title="Compare two revisions")
+    yield tool(verify_policy_quote, title="Check a quotation")
+
+
+def _writing(service: PolicyService) -> Iterable[Tool]:
+    async def ingest_policy_revision(question: IngestPolicyRevision, call: Call) -> Ingested:
+        """Read a PDF into a revision that is registered already, so that it can be searched. It
+        does not register revisions: the REST API and the command line do.
+        """
+        return await service.ingest(question, call.report)
+
+    async def remove_policy_revision(question: RemovePolicyRevision, call: Call) -> Removed:
+        """Delete all chunks of a revision, so that it is no longer found. The revision itself stays
+        registered with its dates.
+        """
+        return await service.remove(question)
+
+    deletes = Hints(read_only=False, destructive=True)
+    yield tool(ingest_policy_revision, title="Ingest a revision", hints=Hints(read_only=False))
+    yield tool(remove_policy_revision, title="Remove a revision's chunks", hints=deletes)
+
+
+def _log_revisions(call: Call, revision_ids: Iterable[str]) -> None:
+    """An auditor asks later which revisions a review was answered from."""
+    fields = {"request_id": call.request_id, "revisions": sorted(set(revision_ids))}
+    _audit.info("answered from", extra={"fields": fields})

@@ -1,0 +1,249 @@
+"""`readingroom policy`: register policies and revisions, and look at what is in force."""
+
+import json
+import shutil
+import uuid
+from datetime import date
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import click
+from pydantic import BaseModel, ValidationError
+
+from readingroom.bases.policy.commands import (
+    HANDOVER,
+    AddPolicy,
+    EffectiveOn,
+    ImportedPolicy,
+    ImportedRevision,
+    ImportPolicies,
+    ListPolicies,
+    ReadSection,
+    RevisePolicy,
+    SearchPolicies,
+    ShowPolicy,
+)
+from readingroom.bases.policy.models import GetPolicySection, NewPolicy, NewRevision, SearchPolicy
+from readingroom.bases.policy.records import PolicyCategory
+from readingroom.commands.options import common, say
+from readingroom.core.dates import parse_day
+from readingroom.core.errors import FileNotFound, InvalidArguments
+from readingroom.core.settings import Settings, load
+from readingroom.protocol.command import Command
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+@click.group()
+def policy() -> None:
+    """Policies and their revisions: what was in force on a day.
+
+    A command runs here, or in the server that owns the data directory while one runs.
+    """
+
+
+@policy.command()
+@click.argument("source")
+@click.option("--title", required=True)
+@click.option("--category", type=click.Choice([str(one) for one in PolicyCategory]), required=True)
+@click.option("--description")
+@common
+def add(source: str, data: str | None, as_json: bool, **values: Any) -> None:
+    """Register a policy under the slug SOURCE, such as NPPF."""
+    category = PolicyCategory(values.pop("category"))
+    new = _model(NewPolicy, source=source, category=category, **values)
+    answer = _run(AddPolicy(policy=new), load({"data": data}))
+    say(as_json, answer, f"Added {source}. Add its text: readingroom policy revise {source} FILE")
+
+
+@policy.command()
+@click.argument("source")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--label", required=True, help='How the revision is called: "December 2024".')
+@click.option("--from", "start", required=True, help="First day in force, YYYY-MM-DD.")
+@click.option("--to", "end", help="Last day in force; left out while it is.")
+@click.option("--notes")
+@common
+def revise(source: str, file: Path, data: str | None, as_json: bool, **values: Any) -> None:
+    """Add a revision of SOURCE from a PDF and wait until it can be searched."""
+    settings = load({"data": data})
+    new = _new_revision(values["label"], values["start"], values["end"], values["notes"])
+    handed = _hand_over(settings, file)
+    command = _model(RevisePolicy, source=source, revision=new, file=handed)
+    answer = _run(command, settings)
+    told = (
+        f"{answer['revision_id']}: {answer['chunks_created']} chunks, {answer['page_count']} pages"
+    )
+    say(as_json, answer, told)
+
+
+@policy.command("list")
+@common
+def list_policies(data: str | None, as_json: bool) -> None:
+    """List every policy with the revision in force today."""
+    answer = _run(ListPolicies(), load({"data": data}))
+    lines = [
+        f"{one['source']:<24} {_label(one['current_revision']):<20} {one['title']}"
+        for one in answer["policies"]
+    ]
+    say(as_json, answer, "\n".join(lines) or "There are no policies.")
+
+
+@policy.command()
+@click.argument("source")
+@common
+def show(source: str, data: str | None, as_json: bool) -> None:
+    """Show a policy and its revisions, newest first."""
+    answer = _run(_model(ShowPolicy, source=source), load({"data": data}))
+    lines = [f"{answer['source']}: {answer['title']} ({answer['category']})"]
+    lines += [
+        f"  {one['revision_id']:<28} {one['effective_from']} – {one['effective_to'] or '':<10} "
+        f"{one['status']:<10} {one['chunk_count']} chunks  {one['version_label']}"
+        for one in answer["revisions"]
+    ]
+    say(as_json, answer, "\n".join(lines))
+
+
+@policy.command()
+@click.argument("day")
+@common
+def effective(day: str, data: str | None, as_json: bool) -> None:
+    """Tell which revision of every policy was in force on DAY (YYYY-MM-DD)."""
+    answer = _run(EffectiveOn(day=day), load({"data": data}))
+    lines = [
+        f"{one['source']:<24} {_label(one['effective_revision'])}" for one in answer["policies"]
+    ]
+    missing = [*answer["policies_not_yet_effective"], *answer["policies_with_no_revision_for_date"]]
+    lines += [f"{source:<24} –" for source in missing]
+    say(as_json, answer, "\n".join(lines) or "There are no policies.")
+
+
+@policy.command()
+@click.argument("query")
+@click.option("--on", "day", help="Only revisions in force on this day.")
+@click.option("--source", "sources", multiple=True, help="Only this policy; may be repeated.")
+@click.option("--mode", type=click.Choice(["semantic", "hybrid", "lexical"]), default="hybrid")
+@click.option("-n", "n_results", type=int, default=5)
+@common
+def search(query: str, data: str | None, as_json: bool, **values: Any) -> None:
+    """Search the policies."""
+    sources = list(values.pop("sources")) or None
+    question = _model(
+        SearchPolicy, query=query, sources=sources, effective_date=values.pop("day"), **values
+    )
+    answer = _run(SearchPolicies(question=question), load({"data": data}))
+    lines = [f"{one['citation']}\n  {' '.join(one['text'].split())}" for one in answer["results"]]
+    lines += [f"({one['source']}: {one['reason']})" for one in answer["excluded"]]
+    say(as_json, answer, "\n\n".join(lines) or "Nothing was found.")
+
+
+@policy.command()
+@click.argument("source")
+@click.argument("section_ref")
+@click.option("--revision", "revision_id", help="A revision; by default the one in force today.")
+@common
+def section(
+    source: str, section_ref: str, revision_id: str | None, data: str | None, as_json: bool
+) -> None:
+    """Read one section of SOURCE, such as "Para 116"."""
+    question = _model(
+        GetPolicySection, source=source, section_ref=section_ref, revision_id=revision_id
+    )
+    answer = _run(ReadSection(question=question), load({"data": data}))
+    say(as_json, answer, f"{answer['citation']}\n\n{answer['text']}")
+
+
+@policy.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@common
+def import_policies(file: Path, data: str | None, as_json: bool) -> None:
+    """Add policies and revisions in bulk from a JSON FILE; what is there already is left alone.
+
+    \b
+      {"policies": [{"source": "NPPF", "title": "…", "category": "national_policy",
+        "revisions": [{"file": "nppf.pdf", "version_label": "December 2024",
+                       "effective_from": "2024-12-12"}]}]}
+
+    Paths are relative to FILE.
+    """
+    settings = load({"data": data})
+    command = ImportPolicies(policies=[_imported(one, file, settings) for one in _listed(file)])
+    answer = _run(command, settings)
+    told = (
+        f"Added {len(answer['policies_added'])} policies and {len(answer['revisions_added'])} "
+        f"revisions; {len(answer['already_there'])} were there already."
+    )
+    say(as_json, answer, told)
+
+
+def _run(command: Command, settings: Settings) -> dict[str, Any]:
+    # It brings the whole server, which `--help` and the other verbs need not wait for.
+    from readingroom.commands.dispatch import dispatch
+
+    return anyio.run(dispatch, command, settings, _tell)
+
+
+async def _tell(done: float, total: float | None, message: str | None) -> None:
+    if message:
+        click.echo(message, err=True)
+
+
+def _model(kind: type[_Model], **values: Any) -> _Model:
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise InvalidArguments.of(error) from error
+
+
+def _new_revision(label: str, start: str, end: str | None, notes: str | None) -> NewRevision:
+    last: date | None = parse_day(end) if end else None
+    return _model(
+        NewRevision,
+        version_label=label,
+        effective_from=parse_day(start),
+        effective_to=last,
+        notes=notes,
+    )
+
+
+def _hand_over(settings: Settings, file: Path) -> str:
+    """Put a copy where the owner of the folder finds it, under a name nobody else has."""
+    folder = settings.data / "policy" / HANDOVER
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{uuid.uuid4().hex}.pdf"
+    shutil.copyfile(file, folder / name)
+    return name
+
+
+def _listed(file: Path) -> list[dict[str, Any]]:
+    try:
+        listed: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))["policies"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidArguments([{"field": file.name, "message": f"not a list: {error}"}]) from error
+    return listed
+
+
+def _imported(entry: dict[str, Any], file: Path, settings: Settings) -> ImportedPolicy:
+    entry = dict(entry)
+    revisions = []
+    for one in entry.pop("revisions", []):
+        path = file.parent / str(one.get("file", ""))
+        if not path.is_file():
+            raise FileNotFound(f"{path} is not there")
+        new = _new_revision(
+            one.get("version_label", ""),
+            one.get("effective_from", ""),
+            one.get("effective_to"),
+            one.get("notes"),
+        )
+        revisions.append(ImportedRevision(revision=new, file=_hand_over(settings, path)))
+    try:
+        described = NewPolicy.model_validate_json(json.dumps(entry))
+    except ValidationError as error:
+        raise InvalidArguments.of(error) from error
+    return ImportedPolicy(policy=described, revisions=revisions)
+
+
+def _label(revision: dict[str, Any] | None) -> str:
+    return revision["version_label"] if revision else "–"

@@ -1,0 +1,122 @@
+"""The embedded registry server: it lives and dies with us, and forgets nothing."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from readingroom.core.errors import InvalidSetting, RegistryUnavailable, WrongRoom
+from readingroom.storage.keyvalue import (
+    EmbeddedServer,
+    check_durable,
+    check_room,
+    open_key_values,
+)
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+WRITER = """
+import anyio, sys
+from pathlib import Path
+from readingroom.storage.keyvalue import open_key_values
+
+async def main():
+    async with open_key_values(None, Path(sys.argv[1])) as client:
+        for number in range(200):
+            await client.set(f"key:{number}", number)
+        print("written", flush=True)
+        await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+def servers_in(folder: Path) -> list[str]:
+    """The processes that hold the folder's lock file open."""
+    held = folder / "running"
+    return [
+        one.name for one in Path("/proc").iterdir() if one.name.isdecimal() and held in files(one)
+    ]
+
+
+def files(process: Path) -> list[Path]:
+    try:
+        return [one.readlink() for one in (process / "fd").iterdir()]
+    except OSError:  # it has ended, or it is not ours
+        return []
+
+
+def killed_writer(folder: Path) -> None:
+    """A process that writes 200 keys through a server of its own and is then killed."""
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True
+    )
+    assert writer.stdout and writer.stdout.readline() == "written\n"
+    assert servers_in(folder)
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    writer.stdout.close()
+
+
+@requirement("policy:FR-008:keys")
+@pytest.mark.parametrize("name", ["plain", 'with space "quoted" \\ and é', "x" * 150])
+async def test_data_lasts_in_any_folder(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name / "registry"
+    async with open_key_values(None, folder) as client:
+        await client.set("kept", "yes")
+    async with open_key_values(None, folder) as client:
+        assert await client.get("kept") == "yes"
+
+
+@requirement("policy:NFR-003")
+async def test_a_killed_owner_takes_the_server_along_and_loses_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "registry"
+    killed_writer(folder)
+    async with open_key_values(None, folder) as client:  # waits until the old one is gone
+        kept = [await client.get(f"key:{number}") for number in range(200)]
+    assert kept == [str(number) for number in range(200)]
+    with anyio.move_on_after(5):
+        while servers_in(folder):  # noqa: ASYNC110 - the kernel reaps a process when it pleases
+            await anyio.sleep(0.05)
+    assert servers_in(folder) == []
+
+
+@requirement("policy:FR-003:unavailable")
+async def test_a_server_that_cannot_start_is_told(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    with pytest.raises(RegistryUnavailable):
+        await EmbeddedServer(blocked / "registry").start()
+
+
+@requirement("policy:NFR-003")
+async def test_a_registry_of_another_room_is_refused(tmp_path: Path) -> None:
+    async with open_key_values(None, tmp_path / "registry") as client:
+        await check_room(client, tmp_path / "one" / "room")
+        await check_room(client, tmp_path / "one" / "room")
+        await client.set("readingroom:room", "somebody else")
+        with pytest.raises(WrongRoom, match="another data directory"):
+            await check_room(client, tmp_path / "one" / "room")
+        await client.flushall()
+        with pytest.raises(WrongRoom, match="it is empty"):
+            await check_room(client, tmp_path / "one" / "room")
+
+
+@requirement("policy:NFR-003")
+async def test_a_registry_that_evicts_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_key_values(None, tmp_path / "registry") as client:
+        await check_durable(client)
+        assert caplog.records == []
+        await client.config_set("appendonly", "no")
+        await check_durable(client)
+        assert "append-only" in caplog.text
+        await client.config_set("maxmemory", "100mb")
+        await client.config_set("maxmemory-policy", "allkeys-lru")
+        with pytest.raises(InvalidSetting, match="noeviction"):
+            await check_durable(client)

@@ -1,0 +1,102 @@
+"""The policy base from the command line: the seed policies in bulk, and the same with a server."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readingroom.bases.policy.models import SearchPolicy
+from tests.kit import run, serving
+from tests.policies import MODELS, SEEDS, brief, seed_pdf, shelf
+from tests.requirements import requirement
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The six seed policies with their seven revisions, imported."""
+    data = tmp_path_factory.mktemp("data") / "room"
+    data.mkdir()
+    MODELS.mkdir(parents=True, exist_ok=True)
+    (data / "models").symlink_to(MODELS)
+    listed = []
+    for source, title, category, revisions in SEEDS:
+        entries = []
+        for label, start in revisions:
+            name = f"{source}-{start}.pdf"
+            (data.parent / name).write_bytes(seed_pdf(source, label, paragraphs=40))
+            entries.append({"file": name, "version_label": label, "effective_from": start})
+        listed.append(
+            {"source": source, "title": title, "category": category, "revisions": entries}
+        )
+    (data.parent / "seeds.json").write_text(json.dumps({"policies": listed}))
+    answer = told(data, "policy", "import", str(data.parent / "seeds.json"))
+    assert (len(answer["policies_added"]), len(answer["revisions_added"])) == (6, 7)
+    yield data
+
+
+def told(data: Path, *args: str) -> Any:
+    ended = run(*args, "--data", str(data), "--json", timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+@requirement("policy:seed", "policy:NFR-001")
+@pytest.mark.anyio
+async def test_every_seed_policy_answers_on_its_days(data: Path) -> None:
+    async with shelf(data / "policy") as library:
+        listed = await library.service.policies()
+        assert {one.source for one in listed.policies} == {seed[0] for seed in SEEDS}
+        for source, _, _, revisions in SEEDS:
+            for label, start in revisions:
+                asked = SearchPolicy(query=label, effective_date=start, sources=[source])
+                hits = await library.service.search(asked)
+                assert {hit.version_label for hit in hits.results} == {label}
+
+
+@requirement("policy:rest")
+def test_the_shell_reads_what_is_there(data: Path) -> None:
+    section = told(data, "policy", "section", "NPPF", "Para 2")
+    assert section["version_label"] == "December 2024"
+    effective = told(data, "policy", "effective", "2021-01-01")
+    assert effective["policies_not_yet_effective"] == ["NPPF", "OCC_LTCP"]
+
+
+@requirement("policy:seed")
+def test_an_import_run_again_does_nothing_again(data: Path) -> None:
+    again = told(data, "policy", "import", str(data.parent / "seeds.json"))
+    assert (again["policies_added"], again["revisions_added"]) == ([], [])
+    assert len(again["already_there"]) == 13
+    assert list((data / "policy" / "handover").iterdir()) == []
+
+
+@requirement("policy:NFR-002", "policy:doctor")
+def test_commands_reach_the_server_that_owns_the_folder_and_it_stays_small(data: Path) -> None:
+    with serving("policy", data=data) as served:
+        pdf = data.parent / "new.pdf"
+        pdf.write_bytes(brief("August 2026"))
+        added = told(
+            data,
+            *("policy", "revise", "NPPF", str(pdf), "--label", "August 2026"),
+            *("--from", "2026-08-01"),
+        )
+        shown = told(data, "policy", "show", "NPPF")
+        doctor = run("doctor", "--data", str(data), "--json", timeout=60)
+        status = Path(f"/proc/{served.process.pid}/status").read_text()
+    (resident,) = [line for line in status.splitlines() if line.startswith("VmRSS")]
+    assert added["revision_id"] == "rev_NPPF_2026_08"
+    assert [one["status"] for one in shown["revisions"]] == ["active", "superseded", "superseded"]
+    assert "rev_" not in doctor.stdout
+    assert int(resident.split()[1]) < 500 * 1024
+
+
+@requirement("policy:rest")
+def test_mistakes_are_told_in_a_sentence(data: Path, tmp_path: Path) -> None:
+    for args, message in [
+        (("policy", "show", "NOBODY"), "no policy 'NOBODY'"),
+        (("policy", "show", "nobody"), "UPPER_SNAKE_CASE"),
+    ]:
+        ended = run(*args, "--data", str(data), timeout=60)
+        assert ended.returncode == 1
+        assert message in ended.stderr
