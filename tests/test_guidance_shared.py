@@ -12,7 +12,7 @@ from signal import SIGCONT, SIGSTOP
 import anyio
 import httpx2
 import pytest
-import redis
+from valkey import Valkey
 
 from readingroom.upstream.breaker import CircuitBreaker
 from readingroom.upstream.cache import Entry, Reply
@@ -35,7 +35,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def empty(url: str) -> None:
-    with redis.Redis.from_url(url) as client:
+    with Valkey.from_url(url) as client:
         client.flushall()
 
 
@@ -55,7 +55,7 @@ async def test_what_somebody_else_wrote_is_no_entry(url: str) -> None:
     shared = SharedRedis(url)
     shelf = SharedShelf(shared)
     await shelf.put("key", ENTRY, 60)
-    with redis.Redis.from_url(url) as client:
+    with Valkey.from_url(url) as client:
         (name,) = client.keys()
         for junk in (b"", b"junk", b"[]\n{}", b'[1, 2, "x", null, null, null]\n', b"\xff"):
             client.set(name, junk)
@@ -71,7 +71,7 @@ async def test_no_word_of_a_caller_is_stored(url: str, upstream: Upstream) -> No
     async with asking(upstream.url, redis_url=url) as client:
         await client.call_tool("search_guidance", {"query": "my neighbour Ann Smith"})
         await client.call_tool("get_content_by_path", {"path": RETURN})
-    with redis.Redis.from_url(url) as store:
+    with Valkey.from_url(url) as store:
         names = list(store.scan_iter())
         entries = [store.get(name) for name in names if store.type(name) == b"string"]
         assert all(store.pttl(name) > 0 for name in names)
@@ -185,7 +185,7 @@ async def test_the_turns_that_valkey_gives_are_exactly_a_window_apart(url: str) 
     shared = SharedRedis(url)
     window = SharedWindow(shared, 3, window=0.2)
     given: list[int] = []
-    with redis.Redis.from_url(url) as client:
+    with Valkey.from_url(url) as client:
         async with anyio.create_task_group() as burst:
             for _ in range(30):
                 burst.start_soon(window.take, "ann", 0.5)
@@ -195,7 +195,7 @@ async def test_the_turns_that_valkey_gives_are_exactly_a_window_apart(url: str) 
     assert given == sorted(given)
     for _ in range(20):
         await window.take("ann", 5)
-        with redis.Redis.from_url(url) as client:
+        with Valkey.from_url(url) as client:
             turns = [int(at) for at in client.lrange(name, 0, -1)]
         given += turns[-1:]
     assert all(b - a >= 200_000 for a, b in zip(given, given[3:], strict=False))

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from importlib.metadata import files
 from pathlib import Path
 
-import redis
+from valkey import ConnectionError as NotThere
+from valkey import Valkey
 
 
 def binary() -> Path:
@@ -36,7 +37,7 @@ def valkey(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
 
 def _await(url: str) -> None:
     for _ in range(200):
-        with contextlib.suppress(redis.ConnectionError), redis.Redis.from_url(url) as client:
+        with contextlib.suppress(NotThere), Valkey.from_url(url) as client:
             client.ping()
             return
         time.sleep(0.02)

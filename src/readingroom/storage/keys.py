@@ -1,6 +1,7 @@
 """Named API keys: hashed, in one SQLite table, added and revoked beside a running server."""
 
 import hashlib
+import os
 import re
 import secrets
 import sqlite3
@@ -14,6 +15,10 @@ from readingroom.core.errors import InvalidKeyName, KeyExists, KeyNotFound, Stor
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _RESERVED = "env"  # the id under which MCP_API_KEY appears in logs and sessions
+
+_CHANGE_COUNTER = 24  # where a database that keeps no WAL counts its transactions
+
+Generation = tuple[int, int, bytes]
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS api_keys (
@@ -46,8 +51,11 @@ class KeyRing:
     def __init__(self, data: Path) -> None:
         self.path = data / "keys.db"
         self._reader: sqlite3.Connection | None = None
+        self._header = -1  # a descriptor on the same file
         self._reading: tuple[int, int] | None = None
-        """Which file the reader has open: it may be replaced under us, by a restore say."""
+        """Which file they have open: it may be replaced under us, by a restore say."""
+        self._known: dict[bytes, Holder] = {}
+        self._known_since: Generation | None = None
 
     def add(self, name: str) -> str:
         """Make a key and return its secret, this once."""
@@ -85,8 +93,16 @@ class KeyRing:
         about the secret.
         """
         digest = _digest(secret)
-        rows = self._read("SELECT name FROM api_keys WHERE hash = ?", digest)
-        return Holder(rows[0][0], digest.hex()) if rows else None
+        generation = self._generation()
+        if generation != self._known_since:
+            self._known.clear()
+            self._known_since = generation
+        if digest not in self._known:
+            rows = self._read("SELECT name FROM api_keys WHERE hash = ?", digest)
+            if not rows:
+                return None
+            self._known[digest] = Holder(rows[0][0], digest.hex())
+        return self._known[digest]
 
     def any(self) -> bool:
         """Whether there is a key at all."""
@@ -118,11 +134,24 @@ class KeyRing:
         except FileNotFoundError:
             return None
         if self._reading != (status.st_dev, status.st_ino):
+            if self._header >= 0:
+                os.close(self._header)
+            self._header = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             self._reader = sqlite3.connect(self.path, timeout=10, isolation_level=None)
             # The first writer may be between making the file and making the table.
             self._reader.execute(_SCHEMA)
             self._reading = (status.st_dev, status.st_ino)
         return self._reader
+
+    def _generation(self) -> Generation | None:
+        """Another one after every write, by whatever process: SQLite counts them in the header."""
+        try:
+            if self._open() is None:
+                return None
+            assert self._reading is not None
+            return (*self._reading, os.pread(self._header, 4, _CHANGE_COUNTER))
+        except (OSError, sqlite3.Error) as error:
+            raise self._failed(error) from error
 
     def _failed(self, error: Exception) -> StorageFailed:
         reason = getattr(error, "strerror", None) or error

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import anyio
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from valkey.asyncio import Valkey
+from valkey.exceptions import ValkeyError
 
 from readingroom.core.errors import InvalidSetting
 from readingroom.upstream.breaker import CircuitBreaker, State
@@ -50,7 +50,7 @@ class SharedRedis:
 
     def __init__(self, url: str, breaker: CircuitBreaker | None = None) -> None:
         try:
-            self.client: Any = Redis.from_url(
+            self.client: Any = Valkey.from_url(
                 url, socket_timeout=_TIMEOUT, socket_connect_timeout=_TIMEOUT
             )
         except ValueError as error:  # told without the address, which may hold a password
@@ -67,7 +67,7 @@ class SharedRedis:
     async def _answer(self, question: Callable[[], Awaitable[T]]) -> T | None:
         try:
             answer = await question()
-        except (RedisError, OSError) as error:
+        except (ValkeyError, OSError) as error:
             self._fail(error)
             return None
         except BaseException:
