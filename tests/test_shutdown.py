@@ -38,10 +38,8 @@ def test_it_ends_within_two_seconds_with_open_streams(tmp_path: Path, wish: int)
     assert not [line for line in served.lines() if line["level"] in ("ERROR", "CRITICAL")]
 
 
-@requirement("room:shutdown")
-@pytest.mark.parametrize("how", ["signal", "closed input"])
-def test_a_stdio_server_ends_when_asked_or_when_its_client_is_gone(how: str) -> None:
-    process = subprocess.Popen(
+def stdio_process() -> subprocess.Popen[str]:
+    return subprocess.Popen(
         command("stdio", "text"),
         env=clean_environment(),
         stdin=subprocess.PIPE,
@@ -49,6 +47,12 @@ def test_a_stdio_server_ends_when_asked_or_when_its_client_is_gone(how: str) -> 
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+@requirement("room:shutdown")
+@pytest.mark.parametrize("how", ["signal", "closed input"])
+def test_a_stdio_server_ends_when_asked_or_when_its_client_is_gone(how: str) -> None:
+    process = stdio_process()
     assert process.stdin is not None
     assert process.stderr is not None
     assert "Knowledge base ready" in process.stderr.readline()
@@ -88,14 +92,7 @@ def test_what_was_asked_before_the_input_ended_is_answered(calls: int) -> None:
 
 @requirement("room:clients")
 def test_a_client_that_never_reads_the_log_is_still_answered() -> None:
-    process = subprocess.Popen(
-        command("stdio", "text"),
-        env=clean_environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = stdio_process()
     assert process.stdin is not None
     assert process.stdout is not None
     for message in [

@@ -36,25 +36,15 @@ def _text(settings: Settings) -> KnowledgeBase:
 
 def _policy(settings: Settings) -> KnowledgeBase:
     from readingroom.bases.policy.tools import open_policy
-    from readingroom.ingest.document import Options
-    from readingroom.ingest.intake import Roots
-    from readingroom.ingest.pipeline import Pipeline
-    from readingroom.ingest.sandbox import Limits, Sandbox
+    from readingroom.ingest.intake import roots_of
+    from readingroom.ingest.pipeline import pipeline_of
 
-    folder = settings.data / "policy"
-    options = Options(
-        enable_ocr=settings.enable_ocr,
-        image_ratio_threshold=settings.image_ratio_threshold,
-        image_skip=settings.image_skip,
-    )
-    limits = Limits(wall_seconds=settings.ingest_seconds)
-    inbox = (folder / "inbox", folder / "uploads")
     return open_policy(
-        folder,
+        settings.data / "policy",
         _redis_url(settings),
         embedder_of(settings),
-        Pipeline(Sandbox(limits), options),
-        Roots("POLICY_ROOTS", settings.policy_roots or inbox, settings.max_document_bytes),
+        pipeline_of(settings),
+        roots_of("policy", settings),
         settings.read_only,
     )
 
