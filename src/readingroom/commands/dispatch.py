@@ -15,7 +15,7 @@ from readingroom.server.admin import PREFIX
 from readingroom.server.catalogue import OFFERS, Offer
 from readingroom.storage.lock import FolderLock, Owner, owner_of
 
-# The commands an owner runs for others, by name. The text base writes nothing, so it has none.
+# The commands an owner runs for others, by name: those of bases whose folder has one owner.
 COMMANDS: dict[str, type[Command]] = {command.name: command for command in POLICY_COMMANDS}
 
 
