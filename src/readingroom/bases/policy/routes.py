@@ -32,9 +32,9 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import (
     FileTooLarge,
-    InvalidArguments,
     InvalidDate,
     InvalidEffectiveDate,
+    InvalidRequest,
     UnsupportedFileType,
 )
 
@@ -179,7 +179,7 @@ async def _received(request: Request, spool: Path) -> dict[str, str]:
         async with limited.form(max_files=1, max_fields=10) as form:
             file = form.get("file")
             if not isinstance(file, UploadFile):
-                raise InvalidArguments([{"field": "file", "message": "a PDF file is wanted"}])
+                raise InvalidRequest([{"field": "file", "message": "a PDF file is wanted"}])
             if not (file.filename or "").lower().endswith(".pdf"):
                 raise UnsupportedFileType("The file's name does not end in .pdf")
             await anyio.Path(spool.parent).mkdir(parents=True, exist_ok=True)
@@ -188,7 +188,7 @@ async def _received(request: Request, spool: Path) -> dict[str, str]:
                     await copy.write(block)
             return {name: value for name, value in form.items() if isinstance(value, str)}
     except MultiPartException as error:
-        raise InvalidArguments([{"field": "body", "message": error.message}]) from error
+        raise InvalidRequest([{"field": "body", "message": error.message}]) from error
 
 
 def _counted(request: Request) -> Any:
@@ -211,4 +211,4 @@ def _new_revision(fields: dict[str, str]) -> NewRevision:
         given = {name: value for name, value in fields.items() if value}
         return NewRevision.model_validate_strings(given)
     except ValidationError as error:
-        raise InvalidArguments.of(error) from error
+        raise InvalidRequest.of(error) from error
