@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import anyio
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException
 from starlette.types import Message
@@ -37,31 +37,13 @@ from readingroom.core.errors import (
     InvalidRequest,
     UnsupportedFileType,
 )
+from readingroom.protocol.rest import problems
 
 _FORM_ROOM = 64 * 1024  # what the other fields and the boundaries may add to a file
 _BLOCK = 1 << 20
 
 
-class Told(BaseModel):
-    """What went wrong."""
-
-    type: str | None = None
-    code: str
-    message: str
-    request_id: str | None = None
-    hint: dict[str, Any] | None = None
-
-
-class ErrorBody(BaseModel):
-    """Every error has this shape."""
-
-    error: Told
-
-
-_ERRORS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": ErrorBody},
-    "5XX": {"model": ErrorBody},
-}
+_ERRORS = problems({"4XX": "It was refused; the error says why", "5XX": "It failed on our side"})
 
 _UPLOAD = {
     "requestBody": {
