@@ -1187,10 +1187,10 @@ ROOM = (
         "documents",
         (Requirement("room:roots", "No file outside the configured roots is read."),),
     ),
+    Requirement("room:backup", "A backup taken under load restores to equal answers."),
     *_later(
         "newcomer",
         (
-            Requirement("room:backup", "A backup taken under load restores to equal answers."),
             Requirement(
                 "room:sample",
                 "Answers from the sample corpus are marked as sample everywhere.",

@@ -14,13 +14,20 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from click.testing import CliRunner
 
+from readingroom.bases.federal.loading import load
+from readingroom.bases.federal.service import FILE
+from readingroom.bases.federal.store import connect, prepare
+from readingroom.cli import main
 from readingroom.demo.federal import World
 from readingroom.storage.archive import copy_database
 from readingroom.storage.gate import Gate
+from readingroom.storage.keys import KeyRing
+from readingroom.storage.lock import FolderLock
 from tests.federal import write_world
 from tests.kit import Served, body, http, run, serving
-from tests.policies import MODELS, brief
+from tests.policies import MODELS, brief, shelf
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -39,17 +46,31 @@ QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two policies, some federal records and a key."""
     data = new_room(tmp_path_factory.mktemp("from") / "room")
-    for source in ("NPPF", "LTN_1_20"):
-        done("policy", "add", source, "--title", source, "--category", "national_policy", at=data)
-        for label, day in (("September 2023", "2023-09-05"), ("December 2024", "2024-12-12")):
-            revise(data, source, label, day)
+    async with shelf(data / "policy") as library:
+        for source in ("NPPF", "LTN_1_20"):
+            await library.add(source)
+            for label, day in (("September 2023", "2023-09-05"), ("December 2024", "2024-12-12")):
+                await library.revise(source, label, day)
     write_world(data.parent / "world", bills=40, votes=4)
-    done("federal", "load", str(data.parent / "world"), at=data)
-    done("keys", "add", "reader", at=data)
+    load(data / "federal" / FILE, [data.parent / "world"], None)
+    KeyRing(data).add("reader")
     return data
+
+
+@pytest.fixture(scope="module")
+def packed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A backup that nobody disturbed."""
+    file = tmp_path_factory.mktemp("backup") / "room.backup"
+    done("backup", str(file), at=data)
+    return file
 
 
 def new_room(data: Path) -> Path:
@@ -57,12 +78,6 @@ def new_room(data: Path) -> Path:
     data.mkdir(parents=True)
     (data / "models").symlink_to(MODELS)
     return data
-
-
-def revise(data: Path, source: str, label: str, day: str) -> None:
-    pdf = data.parent / f"{source}-{day}.pdf"
-    pdf.write_bytes(brief(label))
-    done("policy", "revise", source, str(pdf), "--label", label, "--from", day, at=data)
 
 
 def done(*args: str, at: Path) -> Any:
@@ -84,7 +99,7 @@ async def answers(served: Served, key: str) -> list[Any]:
             for of, tool, arguments in QUESTIONS:
                 if of == base:
                     found.append(body(await client.call_tool(tool, arguments)))
-    return found
+    return [{name: value for name, value in one.items() if name != "took_ms"} for one in found]
 
 
 @contextmanager
@@ -128,13 +143,13 @@ def busy(served: Served, key: str, world: Path) -> Iterator[list[str]]:
                 headers={"Accept": "application/json, text/event-stream"},
             ).raise_for_status()
 
-        def load(turn: int) -> None:
+        def vote(turn: int) -> None:
             # Votes of another Congress: they change no answer about bills.
             for name, text in World(turn).votes(5, congress=117):
                 (world / f"{turn}-{name}").write_text(text, "utf-8")
-            done("federal", "load", str(world), at=served.data)
+            load(served.data / "federal" / FILE, [world], None)
 
-        threads = [threading.Thread(target=repeat, args=(work,)) for work in (upload, ask, load)]
+        threads = [threading.Thread(target=repeat, args=(work,)) for work in (upload, ask, vote)]
         for thread in threads:
             thread.start()
         try:
@@ -147,10 +162,11 @@ def busy(served: Served, key: str, world: Path) -> Iterator[list[str]]:
 
 
 @requirement("room:backup")
+@pytest.mark.slow
 async def test_a_backup_under_load_restores_elsewhere_to_equal_answers(
     data: Path, tmp_path: Path
 ) -> None:
-    key = done("keys", "add", "visitor", at=data)["key"]
+    key = KeyRing(data).add("visitor")
     file = tmp_path / "room.backup"
     with serving(data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as served:
         with busy(served, key, tmp_path / "worlds") as uploaded:
@@ -173,40 +189,53 @@ async def test_a_backup_under_load_restores_elsewhere_to_equal_answers(
 
 @requirement("room:backup")
 def test_a_restore_covers_nothing_unless_forced_and_then_keeps_it(
-    data: Path, tmp_path: Path
+    packed: Path, tmp_path: Path
 ) -> None:
-    file = tmp_path / "room.backup"
-    done("backup", str(file), at=data)
     there = new_room(tmp_path / "there")
-    done("keys", "add", "stays", at=there)
-    assert refused("restore", str(file), at=there) == "data_not_empty"
-    done("restore", str(file), "--force", at=there)
-    names = {one["name"] for one in done("keys", "list", at=there)["keys"]}
+    KeyRing(there).add("stays")
+    assert refused("restore", str(packed), at=there) == "data_not_empty"
+    done("restore", str(packed), "--force", at=there)
     (kept,) = (there / ".replaced").iterdir()
-    assert "reader" in names and "stays" not in names
-    assert (kept / "keys.db").exists()
+    restored, replaced = (
+        [key.name for key in ring.keys()]  # noqa: SIM118 - a ring is no dictionary
+        for ring in (KeyRing(there), KeyRing(kept))
+    )
+    assert "reader" in restored and "stays" not in restored
+    assert replaced == ["stays"]
     assert (there / "models").is_symlink()
     assert not (there / ".restoring").exists()
 
 
 @requirement("room:backup")
-def test_nothing_is_restored_under_a_running_server(data: Path, tmp_path: Path) -> None:
-    file = tmp_path / "room.backup"
-    done("backup", str(file), at=data)
-    for base in ("policy", "federal"):
-        with serving(base, data=data):
-            assert refused("restore", str(file), "--force", at=data) == "folder_in_use"
+@pytest.mark.parametrize("base", ["policy", "federal"])
+def test_nothing_is_restored_under_a_running_server(
+    packed: Path, tmp_path: Path, base: str
+) -> None:
+    lock, path = FolderLock(tmp_path / "policy"), tmp_path / "federal" / FILE
+    if base == "policy":
+        lock.acquire()
+    prepare(path)
+    with closing(connect(path)) as reader:
+        if base == "federal":
+            reader.execute("SELECT count(*) FROM bills").fetchone()
+        else:
+            reader.close()
+        outcome = CliRunner().invoke(
+            main, ["restore", str(packed), "--force", f"--data={tmp_path}"]
+        )
+    lock.release()
+    assert (outcome.exit_code, "in use" in outcome.output) == (1, True)
 
 
 @requirement("room:backup")
 @pytest.mark.parametrize("harm", ["cut", "flipped", "swapped", "newer", "outside", "other"])
 def test_a_backup_that_is_not_whole_or_not_ours_restores_nothing(
-    data: Path, tmp_path: Path, harm: str
+    packed: Path, tmp_path: Path, harm: str
 ) -> None:
     file, target = tmp_path / "room.backup", tmp_path / "room"
-    done("backup", str(file), at=data)
-    file.write_bytes(HARMS[harm](file.read_bytes()))
-    assert refused("restore", str(file), at=target) == "backup_unusable"
+    file.write_bytes(HARMS[harm](packed.read_bytes()))
+    outcome = CliRunner().invoke(main, ["restore", str(file), f"--data={target}", "--json"])
+    assert json.loads(outcome.stderr.splitlines()[-1])["error"]["code"] == "backup_unusable"
     assert list(target.iterdir()) == []
 
 
