@@ -222,6 +222,21 @@ CREATE TRIGGER names_removed AFTER DELETE ON names BEGIN
 END""",
 )
 
+# From the record whose file says so. Neither end is a foreign key: a file may speak of what is not
+# loaded yet. A link without the words it stands on cannot be stored.
+_LINKS = (
+    """
+CREATE TABLE links (
+    from_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    to_id TEXT NOT NULL,
+    loader TEXT NOT NULL,
+    evidence TEXT NOT NULL CHECK (trim(evidence) <> ''),
+    PRIMARY KEY (from_id, kind, to_id, loader)
+) WITHOUT ROWID""",
+    "CREATE INDEX links_back ON links (to_id, kind, from_id)",
+)
+
 _LOADING = (
     """
 CREATE TABLE ingestion_logs (
@@ -255,4 +270,5 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         *_SEARCH,
         *_LOADING,
     ),
+    _LINKS,
 )
