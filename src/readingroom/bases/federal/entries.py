@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from readingroom.bases.federal.links import LinkKind
-from readingroom.bases.federal.models import Citation, Record
+from readingroom.bases.federal.records import Citation, LinkKind, Record
 
 Rows = Sequence[tuple[Any, ...]]
 

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from readingroom.bases.federal.links import LinkKind
 from readingroom.bases.federal.models import (
     ActionPage,
     BillText,
@@ -24,6 +23,7 @@ from readingroom.bases.federal.models import (
     SearchAnswer,
     Word,
 )
+from readingroom.bases.federal.records import LinkKind
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.sources import SOURCES, Column, Source
 

@@ -11,29 +11,31 @@ from pydantic_core import from_json
 
 from readingroom.bases.federal import cursors, links, store
 from readingroom.bases.federal import search as searching
-from readingroom.bases.federal.links import LinkKind
 from readingroom.bases.federal.models import (
     LONGEST_TEXT,
     ActionPage,
-    Bill,
-    BillAction,
     BillText,
-    Citation,
-    Committee,
-    Cosponsor,
     CosponsorPage,
     Fetched,
-    Legislator,
     LinkedRecord,
     LinkPage,
-    Membership,
     MembershipPage,
-    MemberVote,
     MemberVotePage,
     Mode,
     RecordPage,
     Search,
     SearchAnswer,
+)
+from readingroom.bases.federal.records import (
+    Bill,
+    BillAction,
+    Citation,
+    Committee,
+    Cosponsor,
+    Legislator,
+    LinkKind,
+    Membership,
+    MemberVote,
 )
 from readingroom.bases.federal.sources import BY_NAME, Source
 from readingroom.bases.federal.store import FederalStore, Progress, StoredText

@@ -8,7 +8,7 @@ from typing import Any
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.entries import Entry, Head, Text
-from readingroom.bases.federal.models import Record
+from readingroom.bases.federal.records import Record
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source
 from readingroom.engine.chunking import Span, split
 
@@ -180,7 +180,7 @@ class Writer:
         who = f"{family}#{entry.text.part}" if entry.partial and entry.text else family
         self._db.execute("DELETE FROM links WHERE from_id = ? AND loader = ?", (id, who))
         self._db.executemany(
-            "INSERT OR IGNORE INTO links VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO links VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             ((id, link.kind, link.id, who, link.evidence) for link in entry.links),
         )
 
