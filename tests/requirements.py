@@ -617,6 +617,10 @@ FEDERAL = (
         "federal:votes",
         "How members voted can be read for a roll call and for a member.",
     ),
+    Requirement(
+        "federal:links",
+        "Records name the records they refer to, by ids that fetch takes.",
+    ),
     *_later(
         "federal",
         (
@@ -708,10 +712,6 @@ FEDERAL = (
             Requirement(
                 "federal:tls",
                 "TLS is had by flags or behind a proxy, and the public URL is a setting.",
-            ),
-            Requirement(
-                "federal:links",
-                "Records name the records they refer to, by ids that fetch takes.",
             ),
             Requirement("federal:changes", "What changed since a date can be listed."),
             Requirement(
