@@ -40,6 +40,8 @@ KnowledgeError                 code                  http
 ├── InvalidCursor              invalid_cursor        422   a cursor that no list gave out
 ├── LoadFailed                 load_failed           422   nothing of what was named can be loaded
 ├── StorageFailed              storage_failed        503   the data directory cannot be used
+├── BackupUnusable             backup_unusable       422   a backup is damaged, newer, or not one
+├── DataNotEmpty               data_not_empty        409   a restore would cover what is there
 ├── RegistryUnavailable        registry_unavailable  503   the policy registry does not answer
 ├── WrongRoom                  wrong_room            500   registry and folder are not of one room
 ├── InvalidDate                invalid_date          422   a date is not YYYY-MM-DD
@@ -402,6 +404,20 @@ class StorageFailed(KnowledgeError):
 
     code = "storage_failed"
     http_status = 503
+
+
+class BackupUnusable(KnowledgeError):
+    """A file is not a backup, is damaged, or was made by a newer version than this one."""
+
+    code = "backup_unusable"
+    http_status = 422
+
+
+class DataNotEmpty(KnowledgeError):
+    """A restore would cover data that is there; --force moves that aside first."""
+
+    code = "data_not_empty"
+    http_status = 409
 
 
 class RegistryUnavailable(KnowledgeError):

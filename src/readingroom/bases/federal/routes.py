@@ -14,6 +14,7 @@ from readingroom.bases.federal.models import (
     Fetched,
     Filters,
     Limit,
+    LinkPage,
     MembershipPage,
     MemberVotePage,
     Mode,
@@ -22,6 +23,7 @@ from readingroom.bases.federal.models import (
     SearchAnswer,
     Word,
 )
+from readingroom.bases.federal.records import LinkKind
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.sources import SOURCES, Column, Source
 from readingroom.protocol.rest import problems
@@ -102,6 +104,7 @@ def router(service: FederalService) -> APIRouter:
     for source in SOURCES:
         _list(routes, service, source)
         _record(routes, service, source)
+        _links(routes, service, source)
     return routes
 
 
@@ -154,6 +157,23 @@ def _record(routes: APIRouter, service: FederalService, source: Source) -> None:
         summary=f"One record of {source.path}, whole",
         response_model=None,
         responses={200: {"model": source.record}, **_GONE},
+    )
+
+
+def _links(routes: APIRouter, service: FederalService, source: Source) -> None:
+    async def read(
+        id: RecordId, kind: LinkKind | None = None, limit: Limit = 50, cursor: Cursor = None
+    ) -> LinkPage:
+        return await service.links(source, id, kind, limit, cursor)
+
+    routes.add_api_route(
+        f"/{source.path}/{{id}}/links",
+        read,
+        methods=["GET"],
+        tags=[source.path],
+        operation_id=f"links_of_{source.name}",
+        summary="What a record is linked to, in either direction, and why",
+        responses=_GONE,
     )
 
 
