@@ -138,7 +138,7 @@ class PolicyStore:
         """Chunks by id; those that are not there are left out."""
         if not ids:
             return {}
-        held = await anyio.to_thread.run_sync(self._shelf.chunks.get, list(ids))
+        held = await anyio.to_thread.run_sync(self._shelf.named, ids)
         return {chunk.chunk_id: chunk for chunk in _stored(held)}
 
     async def census(self) -> dict[tuple[str, str], list[Metadata]]:
