@@ -6,12 +6,13 @@ from pathlib import Path
 import anyio
 
 from benchmarks.table import Table
-from tests.policy_victim import CHANGES, STEPS, Aftermath, aftermath, kill_at
+from tests.policy_victim import CHANGES, STEPS, Aftermath, aftermath, kill_at, must_last
 
 _NOTE = (
     "A process makes the change on a base with one or two revisions and kills itself at the step; "
     "then the base is started again and counted. Answers: searches for a day in 2025 that found "
-    "no revision of the policy, or more than one. {kills} kills; `tests/test_policy_crash.py` "
+    "no revision of the policy, or more than one. Lost: changes of which the caller could have "
+    "been told that they are made, and that were not there. {kills} kills; `tests/test_policy_crash.py` "
     "makes them at every test run."
 )
 
@@ -24,7 +25,7 @@ def measure(quick: bool) -> Table:
         "Killed in the middle of a change of the policy base",
         (
             *("change", "named steps", "orphan chunks", "wrong counts"),
-            *("complaints of `doctor`", "files left over", "wrong answers"),
+            *("complaints of `doctor`", "files left over", "wrong answers", "lost"),
         ),
         tuple(rows),
         _NOTE.format(kills=kills),
@@ -32,19 +33,21 @@ def measure(quick: bool) -> Table:
 
 
 def _row(change: str, steps: tuple[str, ...]) -> tuple[str, ...]:
-    found = [_killed(change, step) for step in steps]
+    found = {step: _killed(change, step) for step in steps}
+    each = found.values()
     return (
         CHANGES[change].says,
         str(len(steps)),
-        str(sum(one.orphans for one in found)),
-        str(sum(one.wrong_counts for one in found)),
-        str(sum(len(one.complaints) for one in found)),
-        str(sum(len(one.leftovers) for one in found)),
-        str(sum(one.in_force not in CHANGES[change].outcomes for one in found)),
+        str(sum(one.orphans for one in each)),
+        str(sum(one.wrong_counts for one in each)),
+        str(sum(len(one.complaints) for one in each)),
+        str(sum(len(one.leftovers) for one in each)),
+        str(sum(one.in_force not in CHANGES[change].outcomes for one in each)),
+        str(sum(must_last(change, step) and not one.is_kept for step, one in found.items())),
     )
 
 
 def _killed(change: str, step: str) -> Aftermath:
     with tempfile.TemporaryDirectory() as folder:
         kill_at(Path(folder) / "policy", change, step)
-        return anyio.run(aftermath, Path(folder) / "policy")
+        return anyio.run(aftermath, Path(folder) / "policy", change)

@@ -37,6 +37,9 @@ class Change:
     prepare: Callable[[Shelf], Awaitable[object]]
     make: Callable[[Shelf], Awaitable[object]]
     outcomes: tuple[tuple[str, ...], ...]
+    lasts_from: str
+    """The step from which on a caller may have been told that it is done, so it must be kept."""
+    is_kept: Callable[[Shelf], Awaitable[bool]]
 
 
 def _text(label: str) -> bytes:
@@ -85,16 +88,55 @@ async def insert(library: Shelf) -> None:
     await library.revise("NPPF", "July 2021", "2021-07-20", "2023-09-04", _text("July 2021"))
 
 
+async def _has(library: Shelf, revision_id: str) -> bool:
+    revisions = await library.service.registry.revisions("NPPF")
+    return revision_id in [one.revision_id for one in revisions if one.counts]
+
+
+async def _superseded(library: Shelf) -> bool:
+    return await _has(library, NEW)
+
+
+async def _inserted(library: Shelf) -> bool:
+    return await _has(library, "rev_NPPF_2021_07")
+
+
+async def _reindexed(library: Shelf) -> bool:
+    chunks = await library.service.store.chunks_of("NPPF", NEW)
+    return [chunk.text for chunk in chunks] == ["Cycle parking is free."]
+
+
+async def _removed(library: Shelf) -> bool:
+    return (await library.registrar.revision("NPPF", OLD)).chunk_count == 0
+
+
+async def _deleted(library: Shelf) -> bool:
+    return not await _has(library, OLD)
+
+
+async def _redated(library: Shelf) -> bool:
+    return str((await library.registrar.revision("NPPF", OLD)).effective_to) == "2024-06-30"
+
+
+async def _retitled(library: Shelf) -> bool:
+    return (await library.registrar.policy("NPPF")).title == "The Framework"
+
+
 _SEP, _DEC = ("September 2023",), ("December 2024",)
 
 CHANGES = {
-    "supersede": Change("a successor created and ingested", one, supersede, (_SEP, _DEC)),
-    "insert": Change("history inserted", two, insert, (_DEC,)),
-    "reindex": Change("a reindex with another file", two, reindex, (_DEC,)),
-    "remove": Change("chunks removed", two, remove, (_DEC,)),
-    "delete": Change("a revision deleted", two, delete, (_DEC,)),
-    "redate": Change("dates changed", two, redate, (_DEC,)),
-    "retitle": Change("a title changed", two, retitle, (_DEC,)),
+    "supersede": Change(
+        "a successor created and ingested",
+        *(one, supersede, (_SEP, _DEC), "create:registry", _superseded),
+    ),
+    "insert": Change("history inserted", two, insert, (_DEC,), "create:registry", _inserted),
+    "reindex": Change(
+        "a reindex with another file", two, reindex, (_DEC,), "ingest:begin", _reindexed
+    ),
+    "remove": Change("chunks removed", two, remove, (_DEC,), "remove:begin", _removed),
+    "delete": Change("a revision deleted", two, delete, (_DEC,), "delete:registry", _deleted),
+    "redate": Change("dates changed", two, redate, (_DEC,), "amend:registry", _redated),
+    "retitle": Change("a title changed", two, retitle, (_DEC,), "amend:policy", _retitled),
 }
 
 _CREATE = ("create:begin", "create:file", "create:registry", "create:end")
@@ -114,6 +156,11 @@ STEPS = {
     "redate": ("amend:begin", "amend:registry", "amend:dates", "amend:end"),
     "retitle": ("amend:begin", "amend:policy", "amend:titles", "amend:end"),
 }
+
+
+def must_last(change: str, step: str) -> bool:
+    """Whether a kill at this step may come after the answer that says it is done."""
+    return STEPS[change].index(step) >= STEPS[change].index(CHANGES[change].lasts_from)
 
 
 async def steps_of(folder: Path, change: str) -> tuple[str, ...]:
@@ -175,6 +222,7 @@ class Aftermath:
     wrong_counts: int
     complaints: list[Complaint]
     in_force: tuple[str, ...]
+    is_kept: bool
     leftovers: list[str]
 
     @property
@@ -182,7 +230,7 @@ class Aftermath:
         return not (self.orphans or self.wrong_counts or self.complaints or self.leftovers)
 
 
-async def aftermath(folder: Path) -> Aftermath:
+async def aftermath(folder: Path, change: str) -> Aftermath:
     """Start the base, let it finish what it finds, and count."""
     async with shelf(folder, **PLAIN) as library:
         await library.service.jobs.idle()
@@ -195,6 +243,7 @@ async def aftermath(folder: Path) -> Aftermath:
             wrong_counts=sum(held.get(key, 0) != count for key, count in counts.items()),
             complaints=diagnosis.complaints,
             in_force=await _in_force(library),
+            is_kept=await CHANGES[change].is_kept(library),
             leftovers=[path.name for path in library.service.ingestion.uploads.glob("*")],
         )
 

@@ -1183,10 +1183,7 @@ ROOM = (
         "and the TypeScript inspector all work.",
     ),
     Requirement("room:dialects", "The error body of each base is the one its dialect prescribes."),
-    *_later(
-        "policy",
-        (Requirement("room:crash", "kill -9 at any moment loses nothing that was acknowledged."),),
-    ),
+    Requirement("room:crash", "kill -9 at any moment loses nothing that was acknowledged."),
     *_later(
         "documents",
         (Requirement("room:roots", "No file outside the configured roots is read."),),

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.policy_victim import CHANGES, STEPS, aftermath, kill_at, kill_recovery_at, steps_of
+from tests.policy_victim import (
+    CHANGES,
+    STEPS,
+    aftermath,
+    kill_at,
+    kill_recovery_at,
+    must_last,
+    steps_of,
+)
 from tests.requirements import requirement
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -18,10 +26,11 @@ async def test_a_kill_at_any_step_leaves_nothing_to_repair(
     tmp_path: Path, change: str, step: str
 ) -> None:
     kill_at(tmp_path / "policy", change, step)
-    found = await aftermath(tmp_path / "policy")
+    found = await aftermath(tmp_path / "policy", change)
     assert found.is_whole, found
     # One policy, one answer: never both revisions, and never none.
     assert found.in_force in CHANGES[change].outcomes
+    assert found.is_kept or not must_last(change, step)
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -36,6 +45,7 @@ async def test_a_kill_while_an_earlier_kill_is_mended_leaves_nothing_to_repair(
 ) -> None:
     kill_at(tmp_path / "policy", "supersede", "ingest:chunks")
     kill_recovery_at(tmp_path / "policy", again)
-    found = await aftermath(tmp_path / "policy")
+    found = await aftermath(tmp_path / "policy", "supersede")
     assert found.is_whole, found
+    assert found.is_kept
     assert found.in_force == ("December 2024",)
