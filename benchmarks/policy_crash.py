@@ -12,8 +12,8 @@ _NOTE = (
     "A process makes the change on a base with one or two revisions and kills itself at the step; "
     "then the base is started again and counted. Answers: searches for a day in 2025 that found "
     "no revision of the policy, or more than one. Lost: changes of which the caller could have "
-    "been told that they are made, and that were not there. {kills} kills; `tests/test_policy_crash.py` "
-    "makes them at every test run."
+    "been told that they are made, and that were not there. {kills} kills; "
+    "`tests/test_policy_crash.py` makes them at every test run."
 )
 
 

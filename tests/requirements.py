@@ -75,7 +75,6 @@ POLICY = (
     Requirement(
         "policy:FR-001:model",
         "The embedding model is a setting and is all-MiniLM-L6-v2 by default.",
-        deferred="policy",
     ),
     Requirement(
         "policy:FR-001:unknown-source",
@@ -142,9 +141,7 @@ POLICY = (
         "Chunk ids are {source}__{revision_id}__{section_ref}__{chunk_index:03d}, "
         "the same on every run.",
     ),
-    Requirement(
-        "policy:FR-005:ocr", "The text of scanned pages is read by OCR.", deferred="policy"
-    ),
+    Requirement("policy:FR-005:ocr", "The text of scanned pages is read by OCR."),
     Requirement(
         "policy:FR-005:reindex",
         "A reindex leaves exactly the new chunks, and the old ones answer until it is done.",
