@@ -109,12 +109,14 @@ class SearchQuestion(BaseModel):
 def router(service: FederalService) -> APIRouter:
     """Every endpoint of the base, each a thin call into the service."""
     routes = APIRouter(prefix="/v1", responses=_PROBLEMS)
+    # Routes are tried in order: what is asked most, and is quickest to answer, comes first.
+    for source in SOURCES:
+        _record(routes, service, source)
+    _search(routes, service)
     _of_bills(routes, service)
     _of_people(routes, service)
-    _search(routes, service)
     for source in SOURCES:
         _list(routes, service, source)
-        _record(routes, service, source)
     return routes
 
 

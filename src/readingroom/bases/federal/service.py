@@ -23,6 +23,7 @@ from readingroom.bases.federal.models import (
     Search,
     SearchAnswer,
 )
+from readingroom.bases.federal.passages import Passages
 from readingroom.bases.federal.records import (
     Bill,
     BillAction,
@@ -53,6 +54,7 @@ class FederalService:
         self.path = path
         self.store = FederalStore(path)
         self.vectors = FederalVectors(embedder)
+        self.passages = Passages()
 
     # --- records ---
 
@@ -223,7 +225,7 @@ class FederalService:
             # One snapshot: what was found is still there when its title is read.
             with store.snapshot(db):
                 made, vector = searching.with_meaning(db, plan, self.vectors)
-                return made, searching.run(db, made, vector, self.vectors)
+                return made, searching.run(db, made, vector, self.vectors, self.passages)
 
         made, found = await self.store.ask(look)
         end = question.offset + len(found.hits)

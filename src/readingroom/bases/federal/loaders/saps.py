@@ -13,6 +13,7 @@ from readingroom.bases.federal.records import Sap
 from readingroom.core.ids import bill_id, sap_id
 
 _BILL = re.compile(r"([a-z]+)(\d+)", re.ASCII)
+_FILE = re.compile(rb"^\s+file: (\S.*?)\s*$", re.M)
 _AT_ONCE = 64
 _PRESIDENT = re.compile(r"\d+-(\w+)\.yaml")
 
@@ -29,6 +30,11 @@ class Saps:
 
     def recognises(self, file: RawFile) -> bool:
         return file.head.startswith(b"- bills:") and b"document_title:" in file.head
+
+    def companions(self, file: RawFile) -> Iterator[str]:
+        """The PDFs that the file names; in YAML, so plain a name needs no parser to be found."""
+        for name in _FILE.findall(file.data):
+            yield name.decode().strip("'\"")
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
         named = _PRESIDENT.fullmatch(PurePosixPath(file.name).name)
