@@ -37,6 +37,8 @@ KnowledgeError                 code                  http
 ├── UnknownSource              unknown_source        422   no source of that name
 ├── SourceNotSearchable        source_not_searchable 422   a registry: names, not texts
 ├── NotSearchableSemantically  source_not_searchable_semantically 422   a source without vectors
+├── AggregateTooBroad          aggregate_too_broad   422   more rows or buckets than one may cost
+├── AggregateTimeout           aggregate_timeout     503   an aggregate took longer than it may
 ├── InvalidCursor              invalid_cursor        422   a cursor that no list gave out
 ├── LoadFailed                 load_failed           422   nothing of what was named can be loaded
 ├── StorageFailed              storage_failed        503   the data directory cannot be used
@@ -383,6 +385,22 @@ class NotSearchableSemantically(KnowledgeError):
 
     code = "source_not_searchable_semantically"
     http_status = 422
+
+
+class AggregateTooBroad(KnowledgeError):
+    """The aggregate would read more rows, or give more buckets, than one may;
+    `hint.suggest_narrowing` lists filters that would fit.
+    """
+
+    code = "aggregate_too_broad"
+    http_status = 422
+
+
+class AggregateTimeout(KnowledgeError):
+    """The aggregate was stopped at its time limit; `hint.suggest_narrowing` lists narrower ones."""
+
+    code = "aggregate_timeout"
+    http_status = 503
 
 
 class InvalidCursor(KnowledgeError):
