@@ -1192,13 +1192,13 @@ ROOM = (
         (Requirement("room:roots", "No file outside the configured roots is read."),),
     ),
     Requirement("room:backup", "A backup taken under load restores to equal answers."),
+    Requirement(
+        "room:sample",
+        "Answers from the sample corpus are marked as sample everywhere.",
+    ),
     *_later(
         "newcomer",
         (
-            Requirement(
-                "room:sample",
-                "Answers from the sample corpus are marked as sample everywhere.",
-            ),
             Requirement(
                 "room:desk",
                 "search and fetch reach over all bases, "

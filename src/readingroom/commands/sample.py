@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -116,11 +116,40 @@ def _import_policy(settings: Settings, policy: dict[str, Any], folder: Path) -> 
     anyio.run(dispatch, imported(listed, settings), settings, _unheard)
 
 
+def _records(settings: Settings, made: str) -> Iterator[Step]:
+    yield "federal records", partial(_load_records, settings, Path(made))
+    yield "federal records by meaning", partial(_embed_records, settings)
+
+
+def _load_records(settings: Settings, folder: Path) -> None:
+    from readingroom.bases.federal.loading import load
+    from readingroom.demo.corpus import write_records
+
+    load(_federal_file(settings), [write_records(folder)], None)
+
+
+def _embed_records(settings: Settings) -> None:
+    from readingroom.bases.federal import store, vectors
+    from readingroom.server.catalogue import embedder_of
+
+    with closing(store.connect(_federal_file(settings), writing=True)) as db:
+        vectors.embed(db, embedder_of(settings), lambda done, of: None)
+
+
+def _federal_file(settings: Settings) -> Path:
+    from readingroom.bases.federal.service import FILE
+
+    return settings.data / "federal" / FILE
+
+
 async def _unheard(done: float, total: float | None, message: str | None) -> None:
     """Pages and chunks of a sample are too small to tell."""
 
 
-_STEPS: dict[str, Callable[[Settings, str], Iterator[Step]]] = {"policy": _policies}
+_STEPS: dict[str, Callable[[Settings, str], Iterator[Step]]] = {
+    "policy": _policies,
+    "federal": _records,
+}
 
 
 def _refuse_in_use(data: Path) -> None:

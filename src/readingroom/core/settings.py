@@ -264,6 +264,7 @@ class Settings(BaseModel):
 SAMPLE_MARK = "sample.json"
 """The file that makes a data directory the sample's."""
 
+_FLAGS = {"kb_file": "file"}
 # What would mix the sample with something of the user's own.
 _NOT_FOR_SAMPLE = (
     *("redis_url", "kb_file", "kb_description", "policy_roots", "document_roots"),
@@ -288,6 +289,8 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     data = _data_directory(chosen.get("data"))
     written = _from_file(data / "readingroom.toml")
     if is_sample(data):
+        if mixed := [name for name in _NOT_FOR_SAMPLE if name in given]:
+            raise InvalidSetting(f"--{_FLAGS.get(mixed[0], mixed[0])} does not go with the sample")
         chosen = {name: value for name, value in chosen.items() if name not in _NOT_FOR_SAMPLE}
     try:
         return Settings.model_validate(written | chosen | {"data": data})

@@ -42,6 +42,21 @@ def write_policy(policy: dict[str, Any], folder: Path) -> Path:
     return listed
 
 
+def write_records(folder: Path) -> Path:
+    """The federal records in their native formats; what is a PDF there is set as one here."""
+    made = folder / "records"
+    made.mkdir()
+    for file in (_HERE / "records").iterdir():
+        if file.name == "README.md":
+            continue
+        if file.suffix == ".md":
+            pdf = pdf_of(file.read_text("utf-8"), _FOOTER)
+            (made / file.with_suffix(".pdf").name).write_bytes(pdf)
+        else:
+            (made / file.name).write_bytes(file.read_bytes())
+    return made
+
+
 def _set(revisions: list[dict[str, Any]], folder: Path) -> Iterator[dict[str, Any]]:
     for revision in revisions:
         text = (_HERE / "policies" / revision["file"]).read_text("utf-8")
