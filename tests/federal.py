@@ -15,6 +15,7 @@ from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.tools import open_federal
 from readingroom.core.errors import ModelUnavailable
 from readingroom.demo.federal import World, register_document
+from readingroom.demo.federal_texts import every_text
 from readingroom.engine.embedding import Matrix, Vector
 from readingroom.protocol.knowledge import KnowledgeBase
 from tests.kit import LEGACY, POST, app_of, in_process, rpc
@@ -51,7 +52,7 @@ def write_world(folder: Path, bills: int = 30, votes: int = 3, seed: int = 1) ->
     world = World(seed, people=40)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "legislators-current.yaml").write_text(world.legislators(), "utf-8")
-    for name, text in (*world.bills(bills), *world.votes(votes)):
+    for name, text in (*world.bills(bills), *world.votes(votes), *every_text(world)):
         (folder / name).write_text(text, "utf-8")
     rule = register_document("2025-00001", "2025-02-03", "Airport noise near schools")
     order = register_document(

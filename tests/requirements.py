@@ -612,6 +612,11 @@ FEDERAL = (
         "federal:rate-pool",
         "REST and MCP calls of one caller draw on one rate limit.",
     ),
+    Requirement(
+        "federal:bodies",
+        "Eleven sources have a body: each loads from its native format, and answers by search, "
+        "fetch and REST.",
+    ),
     Requirement("federal:loaded-up-to", "Answers say up to which date their source is loaded."),
     Requirement(
         "federal:votes",

@@ -317,7 +317,7 @@ async def test_rest_search_and_the_tool_give_the_same_answer(
 async def test_what_search_finds_fetch_gives(world: Path) -> None:
     async with asked(world) as ask:
         found = await ask.answer("search", query="passenger rail statement order noise broadband")
-        assert {one["source"] for one in found["results"]} == {
+        assert {one["source"] for one in found["results"]} >= {
             "bills",
             "federal_register",
             "presidential_documents",

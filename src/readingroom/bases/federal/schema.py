@@ -34,6 +34,28 @@ def migrate(db: sqlite3.Connection) -> None:
         except BaseException:
             db.execute("ROLLBACK")
             raise
+    _add_sources(db)
+
+
+def _add_sources(db: sqlite3.Connection) -> None:
+    """Give a file of any version the tables of sources that came after it was made."""
+    if all(_has(db, source) for source in SOURCES):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        for source in SOURCES:
+            if not _has(db, source):
+                for statement in _source_table(source):
+                    db.execute(statement)
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+
+
+def _has(db: sqlite3.Connection, source: Source) -> bool:
+    named = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+    return db.execute(named, (source.name,)).fetchone() is not None
 
 
 def _source_table(source: Source) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from xml.etree.ElementTree import Element, tostring
 
 from readingroom.bases.federal.entries import Entry, Head, Origin, cited
+from readingroom.bases.federal.loaders import cbo, reports
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.people import (
@@ -36,7 +37,15 @@ from readingroom.bases.federal.records import (
     TextVersion,
     Topic,
 )
-from readingroom.core.ids import amendment_id, bill_id, committee_id, law_id, topic_id, vote_id
+from readingroom.core.ids import (
+    amendment_id,
+    bill_id,
+    cited_report,
+    committee_id,
+    law_id,
+    topic_id,
+    vote_id,
+)
 
 ORG = "U.S. Government Publishing Office"
 SPOKEN = {
@@ -66,8 +75,14 @@ _BREAK = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
 class BillStatus:
     """`BILLSTATUS-117hr1.xml`: a bill's status, and its amendments, topics and people."""
 
-    name: ClassVar[str] = "billstatus/1"
-    sources: ClassVar[tuple[str, ...]] = ("bills", "amendments", "topic_taxonomy")
+    name: ClassVar[str] = "billstatus/2"
+    sources: ClassVar[tuple[str, ...]] = (
+        "bills",
+        "amendments",
+        "cbo_cost_estimates",
+        "committee_reports",
+        "topic_taxonomy",
+    )
     whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
@@ -81,6 +96,8 @@ class BillStatus:
         yield from reading.named()
         yield reading.bill()
         yield from reading.amendments()
+        yield from reading.estimates()
+        yield from reading.reports()
 
 
 def page_of(congress: int, kind: str, number: int) -> str:
@@ -115,6 +132,8 @@ class _Reading:
         self.actions = [_action(item) for item in told.findall("actions/item")]
         self.committees = list(_committees(told))
         self.subjects = list(dict.fromkeys(_subjects(told)))
+        self.costs = [_estimate(item) for item in told.findall("cboCostEstimates/item")]
+        self.reported = _all(told.iterfind("committeeReports/committeeReport/citation"))
         self.policy_area = said(told, "policyArea/name") or said(
             told, "subjects/billSubjects/policyArea/name"
         ) or said(told, "primarySubject/name")  # fmt: skip
@@ -161,8 +180,9 @@ class _Reading:
             short_titles=_short_titles(told),
             text_versions=_versions(told),
             related_bills=list(_related(told)),
-            cost_estimates=[_estimate(item) for item in told.findall("cboCostEstimates/item")],
-            committee_reports=_all(told.iterfind("committeeReports/committeeReport/citation")),
+            cost_estimates=self.costs,
+            committee_reports=self.reported,
+            report_ids=list(dict.fromkeys(filter(None, map(cited_report, self.reported)))),
             votes=list(dict.fromkeys(self._votes())),
             cosponsor_count=sum(one.withdrawn_at is None for one in self.cosponsors),
             action_count=len(self.actions),
@@ -184,6 +204,19 @@ class _Reading:
     def amendments(self) -> Iterator[Entry]:
         for item in self._told.findall("amendments/amendment"):
             yield from self._amendment(item)
+
+    def estimates(self) -> Iterator[Entry]:
+        """What CBO said it would cost: a record of its own wherever CBO gave it a number."""
+        for one in self.costs:
+            if one.id and one.url:
+                yield cbo.estimate(
+                    one.url, one.title, one.date, [self.id], self._origin, partial=True
+                )
+
+    def reports(self) -> Iterator[Entry]:
+        for citation in dict.fromkeys(self.reported):
+            if cited_report(citation):
+                yield reports.named(citation, [self.id], self._origin)
 
     def _topics(self) -> list[str]:
         names = (self.policy_area, *self.subjects)
@@ -254,6 +287,7 @@ class _Reading:
             sponsors=sponsors,
             cosponsor_count=len(item.findall("cosponsors/item")),
             latest_action=latest,
+            votes=_votes_of(item),
             **cited(
                 self._origin,
                 url=f"https://www.congress.gov/amendment/{ordinal(congress)}-congress/{slug}/{number}",
@@ -334,6 +368,12 @@ def _vote(vote: Element) -> Iterator[str]:
     parts = [said(vote, name) for name in ("chamber", "congress", "sessionNumber", "rollNumber")]
     if all(parts):
         yield vote_id(*[part or "" for part in parts])
+
+
+def _votes_of(item: Element) -> list[str]:
+    """The roll calls among the actions of an amendment, which wrap their lists once or twice."""
+    found = (id for vote in item.iterfind("actions//recordedVote") for id in _vote(vote))
+    return list(dict.fromkeys(found))
 
 
 def _latest(item: Element | None) -> LatestAction | None:
@@ -417,10 +457,12 @@ def _related(told: Element) -> Iterator[RelatedBill]:
 
 
 def _estimate(item: Element) -> CostEstimate:
+    url = said(item, "url") or said(item, "rptUrl")
     return CostEstimate(
+        id=cbo.publication(url),
         title=said(item, "title") or said(item, "rptTitle") or "Cost estimate",
         date=day(said(item, "pubDate") or said(item, "rptPubDate")),
-        url=said(item, "url") or said(item, "rptUrl"),
+        url=url,
     )
 
 
