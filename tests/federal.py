@@ -20,6 +20,9 @@ from readingroom.engine.embedding import Matrix, Vector
 from readingroom.protocol.knowledge import KnowledgeBase
 from tests.kit import LEGACY, POST, app_of, in_process, rpc
 
+MADE_UP = {"crs_reports"}
+"""The sources of which no official file is at hand: only the made-up world has them."""
+
 
 class HashedWords:
     """Stands in for the model: texts that share words are near each other. Nothing to install."""

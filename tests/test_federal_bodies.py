@@ -13,7 +13,7 @@ from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME, Shape, names_of, of_shape
 from readingroom.core.ids import federal_id
-from tests.federal import asked, loaded, write_world
+from tests.federal import MADE_UP, asked, loaded, write_world
 from tests.requirements import requirement
 
 ORIGIN = Origin("2026-01-01T00:00:00+00:00", "0" * 64)
@@ -82,7 +82,7 @@ async def test_a_body_source_answers_by_search_fetch_and_rest(world: Path, sourc
 @pytest.mark.anyio
 @pytest.mark.data
 @requirement("federal:bodies")
-@pytest.mark.parametrize("source", [name for name in BODIES if name != "crs_reports"])
+@pytest.mark.parametrize("source", sorted(set(BODIES) - MADE_UP))
 async def test_official_bodies_are_found_by_words_of_theirs(official: Path, source: str) -> None:
     async with asked(official) as ask:
         (listed, *_) = (await ask.record(f"/{BY_NAME[source].path}", limit=1))["results"]
