@@ -94,7 +94,7 @@ def report_id(congress: int | str, kind: str, number: int | str, part: str | Non
 
 def cited_report(citation: str) -> str | None:
     """The id of a report as others cite it: `H. Rept. 117-118,Part 2`."""
-    match = _CITED_REPORT.fullmatch(fold_dashes(citation).strip())
+    match = _CITED_REPORT.match(fold_dashes(citation).strip())
     if match is None:
         return None
     kind = "erpt" if match[1][0] in "Ee" else f"{match[1][0]}rpt"
@@ -106,10 +106,6 @@ def _part_of_report(written: str | None) -> str | None:
     word, _, running = (written or "").lower().partition(" ")
     short = {"part": "pt", "pt.": "pt", "book": "bk"}.get(word, word)
     return None if (short, running) in (("", ""), ("pt", "1")) else f"{short}{running}"
-
-
-def cbo_id(number: int | str) -> str:
-    return f"cbo:{int(number)}"
 
 
 def cfr_id(title: int | str, section: str) -> str:
@@ -133,6 +129,15 @@ def proceeding_id(granule: str) -> str:
 def topic_id(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return "topic:" + "-".join(re.findall("[a-z0-9]+", plain))
+
+
+_ESTIMATE = re.compile(r"cbo\.gov/publication/(\d+)", re.I)
+
+
+def estimate_id(url: str) -> str | None:
+    """`https://www.cbo.gov/publication/57561` as `cbo:57561`."""
+    match = _ESTIMATE.search(url)
+    return f"cbo:{int(match[1])}" if match else None
 
 
 def membership_id(congress: int | str, committee: str, bioguide: str) -> str:
@@ -172,7 +177,7 @@ _NUMBER = r"0*([1-9]\d{0,5})"
 _BARE_BILL = re.compile(_SPOKEN + r"\s*" + _NUMBER, re.ASCII | re.I)
 _GRANULE = re.compile(r"CREC-(\d{4}-\d\d-\d\d)-pt(\d+)-Pg(null|[A-Z]?)(.*)", re.ASCII | re.I)
 _CITED_REPORT = re.compile(
-    r"(H|S|Ex|Exec)\.?\s?Rept\.?\s?0*(\d{1,3})-0*(\d{1,5})"
+    r"(H|S|Ex|Exec)\.?\s*Re?pt\.?\s*0*(\d{1,3})-0*(\d{1,5})"
     r"(?:[, ]+((?:Part|Pt\.|Book) \d+|Errata))?",
     re.ASCII | re.I,
 )
@@ -265,7 +270,7 @@ _FORMS = (
         lambda m: membership_id(m[1], m[2].upper(), m[3].upper()),
     ),
     _form("topic_taxonomy", "topic: (topic:taxation)", r"topic:[a-z0-9]+(?:-[a-z0-9]+)*", _lower),
-    _form("cbo_cost_estimates", "cbo: (cbo:62589)", rf"cbo:{_NUMBER}", lambda m: cbo_id(m[1])),
+    _form("cbo_cost_estimates", "cbo: (cbo:62589)", rf"cbo:{_NUMBER}", lambda m: f"cbo:{m[1]}"),
     _form(
         "committee_reports",
         "crpt: (crpt:119hrpt105)",

@@ -10,16 +10,15 @@ from datetime import datetime
 from typing import ClassVar
 from xml.etree.ElementTree import Element, tostring
 
-from readingroom.bases.federal.entries import Entry, Head, Origin, cited
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, cited
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import congress_on, digest
 from readingroom.bases.federal.loaders.xml import parse, said
-from readingroom.bases.federal.records import CboEstimate
+from readingroom.bases.federal.records import CboEstimate, LinkKind
 from readingroom.core.errors import UnrecognizedId
-from readingroom.core.ids import cbo_id, federal_id
+from readingroom.core.ids import estimate_id, federal_id
 
 ORG = "Congressional Budget Office"
-_PUBLICATION = re.compile(r"https?://(?:www\.)?cbo\.gov/publication/(\d+)", re.ASCII)
 _NAMED = re.compile(r"\b(?:H|S)\.\s?(?:(?:R|J|Con)\.?\s?)?(?:Res\.\s?)?\d+", re.ASCII)
 
 
@@ -38,12 +37,6 @@ class Estimates:
             yield _listed(item, origin)
 
 
-def publication(url: str | None) -> str | None:
-    """The id of the estimate at an address; a bare file of CBO's has none."""
-    match = _PUBLICATION.match(url or "")
-    return cbo_id(match[1]) if match else None
-
-
 def estimate(
     url: str,
     title: str,
@@ -56,7 +49,7 @@ def estimate(
     partial: bool = False,
 ) -> Entry:
     """An estimate as anybody tells it; the address holds its number."""
-    id = publication(url)
+    id = estimate_id(url)
     if id is None:
         raise ValueError(f"{url!r} is no publication of CBO")
     congress = congress_on(published) if published else None
@@ -76,7 +69,16 @@ def estimate(
         ),
     )
     facets = {"congress": [str(congress)] if congress else [], "bill": bills}
-    return Entry(record, partial=partial, head=Head(title, description or ""), facets=facets)
+    return Entry(
+        record,
+        partial=partial,
+        head=Head(title, description or ""),
+        facets=facets,
+        # What a bill's file says of an estimate is a link of the bill.
+        links=()
+        if partial
+        else [Link(LinkKind.COST_ESTIMATE, bill, f"Title: {title}") for bill in bills],
+    )
 
 
 def _listed(item: Element, origin: Origin) -> Entry:

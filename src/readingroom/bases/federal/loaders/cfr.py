@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 from xml.etree.ElementTree import Element, tostring
 
-from readingroom.bases.federal.entries import Entry, Head, Origin, Text, cited
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
 from readingroom.bases.federal.loaders import references
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.register import ORG, in_title_case, slug
 from readingroom.bases.federal.loaders.uslm import is_uslm
 from readingroom.bases.federal.loaders.xml import day, parse, prose, said
-from readingroom.bases.federal.records import CfrSection
+from readingroom.bases.federal.records import CfrSection, LinkKind
 from readingroom.core.ids import cfr_id, fold_dashes
 
 # What the printed number is: the attribute beside it loses the letter of `§ 478.25a`.
@@ -122,8 +122,21 @@ def _entry(section: Element, place: _Place, origin: Origin) -> Entry:
         head=Head(title, place.part_heading or ""),
         facets={"type": ["section"], "agency": agencies},
         text=Text("text", body, title, record.url, record.raw_sha256, dated=place.revised),
+        links=list(_links(record, place)),
         revision=place.revised,
     )
+
+
+def _links(record: CfrSection, place: _Place) -> Iterator[Link]:
+    resting_on = references.laws(place.resting_on)
+    for law in record.laws:
+        if law in resting_on:
+            yield Link(LinkKind.AUTHORITY, law, f"authority of the part: {place.authority}")
+        else:
+            yield Link(LinkKind.MENTION, law, f"reference in {record.title}: {law}")
+    for other in record.cfr_references:
+        if other != record.id:
+            yield Link(LinkKind.MENTION, other, f"reference in {record.title}: {other}")
 
 
 def _number(section: Element) -> str:

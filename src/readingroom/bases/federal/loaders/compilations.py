@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.entries import Entry, Head, Origin, Text, cited
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
 from readingroom.bases.federal.loaders import references
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.register import in_title_case
 from readingroom.bases.federal.loaders.uslm import body_of, is_uslm
 from readingroom.bases.federal.loaders.xml import day, parse, said
-from readingroom.bases.federal.records import Compilation
+from readingroom.bases.federal.records import Compilation, LinkKind
 from readingroom.core.ids import compilation_id, fold_dashes, law_id
 
 ORG = "Office of the Legislative Counsel, U.S. House of Representatives"
@@ -75,6 +75,9 @@ def _entry(told: Element, meta: Element, origin: Origin) -> Entry:
         head=Head("\n".join(dict.fromkeys((title, *short))), cite),
         facets={"congress": congress, "type": ["compilation"]},
         text=Text("text", body, title, url, origin.sha256, "As amended", published),
+        links=[Link(LinkKind.COMPILATION, law, f"the law it is the text of: {cite}")]
+        if law
+        else (),
         revision=published,
     )
 

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from typing import ClassVar
 from xml.etree.ElementTree import Element, tostring
 
-from readingroom.bases.federal.entries import Entry, Head, Origin, Text, cited
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
 from readingroom.bases.federal.loaders.billstatus import ORG, SPOKEN, ordinal
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import congress_on, digest
 from readingroom.bases.federal.loaders.people import chamber_of, readable, stub
 from readingroom.bases.federal.loaders.uslm import spelt_day
 from readingroom.bases.federal.loaders.xml import day, parse, said
-from readingroom.bases.federal.records import Amendment, Person, Proceeding
+from readingroom.bases.federal.records import Amendment, LinkKind, Person, Proceeding
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.ids import (
     BILL_TYPES,
@@ -37,6 +37,7 @@ _HEADER = re.compile(
     r"\[([^\]]*)\]\s*\[Pages? ?([^\]]*)\]\s*From the Congressional Record Online[^\n]*\n"
 )
 _PRE = re.compile(r"<pre>(.*?)(?:</pre>|$)", re.S | re.I)
+_EVIDENCE = 300
 _TAG = re.compile(r"</?[A-Za-z][^>\n]*>")
 _TYPES = {"D": "digest", "E": "extensions", "H": "house", "S": "senate"}
 _PARTS = {"daily digest": "D", "extensions of remarks": "E", "house": "H", "senate": "S"}
@@ -160,7 +161,9 @@ class _Page:
         )
         facets = {"congress": [str(self.congress)], "type": ["samdt"], "chamber": ["senate"]}
         text = Text("text", body, cite, url, record.raw_sha256, "Submitted", self.published)
-        return Entry(record, partial=True, head=Head(cite), facets=facets, text=text)
+        said_so = f"printed as an amendment to it: {opening[:_EVIDENCE]}"
+        links = [Link(LinkKind.AMENDMENT, bill, said_so)] if bill else []
+        return Entry(record, partial=True, head=Head(cite), facets=facets, text=text, links=links)
 
 
 class _Issue:
@@ -209,7 +212,12 @@ class _Issue:
             usc_references=_once(_usc(extension)),
         )
         names = ", ".join(one.name for one in record.speakers)
-        return Entry(record, head=Head(title, action=names), facets=_facets(record))
+        return Entry(
+            record,
+            head=Head(title, action=names),
+            facets=_facets(record),
+            links=list(_links(extension, record)),
+        )
 
     def _votes(self, extension: Element) -> Iterator[str]:
         for vote, congress, number in _numbered(extension, "congVote"):
@@ -296,6 +304,25 @@ def _bill_named(opening: str, congress: int) -> str | None:
 
 
 # --- what an item names ---
+
+
+def _links(extension: Element, record: Proceeding) -> Iterator[Link]:
+    for told, speaker in zip(extension.findall("congMember"), record.speakers, strict=True):
+        if speaker.bioguide_id:
+            called = said(told, "name[@type='parsed']") or speaker.name
+            role = (told.get("role") or "named").lower()
+            yield Link(LinkKind.SPEECH, speaker.bioguide_id, f"congMember ({role}): {called}")
+    mentions = {
+        "bill": record.bills,
+        "amendment": record.amendments,
+        "law": record.laws,
+        "congReport": record.reports,
+        "congVote": record.votes,
+        "congCommittee": record.committees,
+    }
+    for tag, ids in mentions.items():
+        for id in ids:
+            yield Link(LinkKind.MENTION, id, f"{tag} in the MODS of the item: {id}")
 
 
 def _once(ids: Iterator[str]) -> list[str]:

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.entries import Entry, Head, Origin, Text, cited
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
 from readingroom.bases.federal.loaders.billstatus import plain_text
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.xml import day
-from readingroom.bases.federal.records import CrsReport
+from readingroom.bases.federal.records import CrsReport, LinkKind
 from readingroom.core.ids import BILL_TYPES, bill_id, federal_id, law_id
 
 ORG = "Congressional Research Service"
@@ -71,6 +71,10 @@ def _entry(told: dict[str, Any], origin: Origin, *, partial: bool) -> Entry:
         text=Text("text", body, title, record.url, record.raw_sha256, dated=published)
         if body
         else None,
+        links=[
+            Link(LinkKind.CRS_REPORT, other, f"relatedMaterials of CRS {id}: {other}")
+            for other in (*record.bills, *record.laws)
+        ],
         revision=updated,
     )
 

@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.entries import Entry, Head, Origin, Text, cited
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.people import chamber_of
 from readingroom.bases.federal.loaders.xml import day
-from readingroom.bases.federal.records import CommitteeReport
+from readingroom.bases.federal.records import CommitteeReport, LinkKind
 from readingroom.core.ids import BILL_TYPES, bill_id, cited_report, committee_id, report_id
 
 ORG = "U.S. Government Publishing Office"
@@ -104,6 +104,10 @@ def _described(told: dict[str, Any], origin: Origin) -> Entry:
         record,
         head=Head(record.title, action=record.citation_string),
         facets=_facets(record),
+        links=[
+            Link(LinkKind.COMMITTEE_REPORT, bill, f"associatedBill of {record.title}: {bill}")
+            for bill in record.bills
+        ],
         revision=record.updated_at,
     )
 
