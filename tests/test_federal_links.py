@@ -156,10 +156,11 @@ def test_what_is_withdrawn_speaks_of_nothing_any_more(tmp_path: Path) -> None:
 
 def test_a_file_made_before_a_source_or_a_column_gets_it(tmp_path: Path) -> None:
     path = tmp_path / FILE
-    store.prepare(path)
     with closing(sqlite3.connect(path)) as db:
+        for statement in MIGRATIONS[0]:
+            db.execute(statement)
         db.executescript(
-            """DROP TABLE saps; DROP INDEX public_laws_private; DROP TABLE links;
+            """DROP TABLE saps; DROP INDEX public_laws_private;
                ALTER TABLE public_laws DROP COLUMN private; PRAGMA user_version = 1"""
         )
     store.prepare(path)

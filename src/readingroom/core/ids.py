@@ -146,7 +146,8 @@ def membership_id(congress: int | str, committee: str, bioguide: str) -> str:
 
 def federal_id(text: str, congress: int | None = None) -> FederalId:
     """The record a text names; `congress` completes a bill that is named without one."""
-    folded = fold_dashes(unicodedata.normalize("NFKC", text)).strip()
+    plain = text if text.isascii() else fold_dashes(unicodedata.normalize("NFKC", text))
+    folded = plain.strip()
     for form in _FORMS:
         if match := form.pattern.fullmatch(folded):
             return FederalId(form.source, form.build(match))
