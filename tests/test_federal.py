@@ -287,7 +287,8 @@ async def test_lexical_search_reads_no_vectors(world: Path) -> None:
 
 def _with_a_text(world: Path) -> str:
     with closing(sqlite3.connect(world / "federal" / FILE)) as db:
-        return str(db.execute("SELECT record_id FROM texts ORDER BY record_id").fetchone()[0])
+        of_bills = "SELECT record_id FROM texts JOIN bills ON bills.id = record_id ORDER BY 1"
+        return str(db.execute(of_bills).fetchone()[0])
 
 
 def _traced(ask: Asked) -> list[str]:
