@@ -640,6 +640,25 @@ FEDERAL = (
         "federal:links",
         "Records name the records they refer to, by ids that fetch takes.",
     ),
+    Requirement(
+        "federal:AC-17",
+        "count, sum and time_series answer the REST aggregate unchanged: "
+        "value or buckets, total_buckets, and query_cost.",
+    ),
+    Requirement(
+        "federal:AC-18",
+        "The group_by and sum_field enums are the eligible fields "
+        "of each resource's AggregationPlan.",
+    ),
+    Requirement(
+        "federal:AC-19",
+        "An aggregate over its row budget or its time is told as "
+        "aggregate_too_broad or aggregate_timeout, with _meta.hint.suggest_narrowing.",
+    ),
+    Requirement(
+        "federal:E",
+        "count, sum and time_series take the enums of the plan and keep to budget and timeout.",
+    ),
     *_later(
         "federal",
         (
@@ -647,21 +666,6 @@ FEDERAL = (
                 "federal:AC-03",
                 "MCP and REST run in one process "
                 "with the same request ids and the same JOSH_AUTH posture.",
-            ),
-            Requirement(
-                "federal:AC-17",
-                "count, sum and time_series answer the REST aggregate unchanged: "
-                "value or buckets, total_buckets, and query_cost.",
-            ),
-            Requirement(
-                "federal:AC-18",
-                "The group_by and sum_field enums are the eligible fields "
-                "of each resource's AggregationPlan.",
-            ),
-            Requirement(
-                "federal:AC-19",
-                "An aggregate over its row budget or its time is told as "
-                "aggregate_too_broad or aggregate_timeout, with _meta.hint.suggest_narrowing.",
             ),
             Requirement(
                 "federal:AC-20",
@@ -683,11 +687,6 @@ FEDERAL = (
                 "federal:AC-27",
                 "The manifest gives the name io.github.<org>/josh, "
                 "a one-line description, the tools and a link to the install docs.",
-            ),
-            Requirement(
-                "federal:E",
-                "count, sum and time_series take the enums of the plan "
-                "and keep to budget and timeout.",
             ),
             Requirement(
                 "federal:F",
