@@ -19,6 +19,7 @@ from readingroom.bases.federal.models import (
     MembershipPage,
     MemberVotePage,
     Mode,
+    RecordOf,
     RecordPage,
     Resolved,
     Search,
@@ -85,6 +86,8 @@ class SearchQuestion(BaseModel):
     type: Word | None = None
     agency: Word | None = None
     topic: Word | None = None
+    member: RecordOf | None = None
+    bill: RecordOf | None = None
 
     def asked(self) -> Search:
         """The same as the tool is asked it."""
