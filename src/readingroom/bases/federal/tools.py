@@ -54,6 +54,7 @@ def open_federal(folder: Path, embedder: Embedder) -> KnowledgeBase:
         tools=(*_lookups(service), *_searches(service)),
         service=service,
         routers=(router(service),),
+        josh_auth=True,
     )
 
 
