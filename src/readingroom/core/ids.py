@@ -92,13 +92,30 @@ def topic_id(name: str) -> str:
     return "topic:" + "-".join(re.findall("[a-z0-9]+", plain))
 
 
+_REPORT = re.compile(r"(H|S|Ex|Exec)\.?\s*R(?:e)?pt\.?\s*(\d+)-(\d+)", re.I)
+_ESTIMATE = re.compile(r"cbo\.gov/publication/(\d+)", re.I)
+
+
+def report_id(citation: str) -> str | None:
+    """`H. Rept. 117-130,Book 2` as `crpt:117hrpt130`: the volumes of a report are one report."""
+    match = _REPORT.match(fold_dashes(citation).strip())
+    return f"crpt:{int(match[2])}{match[1][0].lower()}rpt{int(match[3])}" if match else None
+
+
+def estimate_id(url: str) -> str | None:
+    """`https://www.cbo.gov/publication/57561` as `cbo:57561`."""
+    match = _ESTIMATE.search(url)
+    return f"cbo:{int(match[1])}" if match else None
+
+
 def membership_id(congress: int | str, committee: str, bioguide: str) -> str:
     return f"membership:{int(congress)}:{committee}:{bioguide}"
 
 
 def federal_id(text: str, congress: int | None = None) -> FederalId:
     """The record a text names; `congress` completes a bill that is named without one."""
-    folded = fold_dashes(unicodedata.normalize("NFKC", text)).strip()
+    plain = text if text.isascii() else fold_dashes(unicodedata.normalize("NFKC", text))
+    folded = plain.strip()
     for form in _FORMS:
         if match := form.pattern.fullmatch(folded):
             return FederalId(form.source, form.build(match))

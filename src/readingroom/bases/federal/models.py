@@ -9,6 +9,7 @@ from readingroom.bases.federal.records import (
     BillAction,
     Citation,
     Cosponsor,
+    LinkKind,
     Membership,
     MemberVote,
 )
@@ -111,6 +112,21 @@ class Search(Question):
     offset: int = Field(0, ge=0, le=10_000)
 
 
+Filtered = Annotated[dict[Word, str | int | bool], Field(max_length=20)]
+
+
+class ResolveEntity(Question):
+    query: str = Field(
+        min_length=1, max_length=300, description="The name as it was said: Sen. Markey from Mass."
+    )
+    entity_type: Word = Field(description="The registry to look in.")
+    filters: Filtered | None = Field(
+        None, description='Fields of the registry, such as {"state": "MA", "current": true}.'
+    )
+    limit: Limit = 10
+    cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
+
+
 # --- answers ---
 
 
@@ -160,6 +176,50 @@ class RecordPage(Answer):
     loaded_up_to: str | None = None
 
 
+class Resolved(Answer):
+    """The records that a name may mean, whole, the likeliest first."""
+
+    results: list[dict[str, Any]] = Field(
+        description="Full records; each with `score`, from 0 to 1, and `why`."
+    )
+    total: int
+    next_cursor: str | None
+    has_more: bool
+    query: str
+    source: str
+    loaded_up_to: str | None = None
+
+
+class Evidence(Answer):
+    """Why two records are linked: which record's file says so, and in what words or field."""
+
+    said_by: str = Field(description="The id of the record whose file says it.")
+    loader: str
+    words: str
+
+
+class LinkedRecord(Answer):
+    """A record at the other end of a link."""
+
+    kind: LinkKind
+    id: str
+    source: str | None
+    title: str | None = Field(description="Null while that record is not loaded here.")
+    url: str | None
+    evidence: list[Evidence]
+
+
+class LinkPage(Answer):
+    """What a record is linked to, in either direction, by kind and id."""
+
+    results: list[LinkedRecord]
+    total: int
+    next_cursor: str | None
+    has_more: bool
+    id: str
+    loaded_up_to: str | None = None
+
+
 class BillText(Answer):
     """The text of a bill in one of its versions, in bounded pieces."""
 
@@ -194,6 +254,8 @@ class Fetched(Answer):
     total_chars: int
     next_offset: int | None = None
     more_url: str | None = None
+    links: dict[str, int] = Field(description="How many records it is linked to, by kind.")
+    links_url: str | None = Field(None, description="Where they are listed, with the evidence.")
 
 
 class Hit(Answer):

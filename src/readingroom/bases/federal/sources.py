@@ -21,7 +21,7 @@ from readingroom.bases.federal.records import (
     Sap,
     Topic,
 )
-from readingroom.core.errors import UnknownSource
+from readingroom.core.errors import InvalidArguments, UnknownSource
 
 
 class Shape(StrEnum):
@@ -169,6 +169,20 @@ def named(name: str) -> Source:
         raise UnknownSource(
             f"There is no source {name[:100]!r}", valid_sources=[one.name for one in SOURCES]
         )
+    return found
+
+
+def registry(name: str) -> Source:
+    """A registry by its name; what is no registry does not fit the argument."""
+    try:
+        found = named(name)
+        problem = f"{found.name} is searched with search, not by name"
+    except UnknownSource as error:
+        found, problem = None, error.message
+    if found is None or found.shape is not Shape.REGISTRY:
+        valid = ", ".join(one.path for one in of_shape(Shape.REGISTRY))
+        told = {"field": "entity_type", "message": f"{problem}; one of {valid}"}
+        raise InvalidArguments([told])
     return found
 
 

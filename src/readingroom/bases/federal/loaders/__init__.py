@@ -1,7 +1,7 @@
 """The loaders: one module per native format, each from bytes to entries."""
 
 from collections.abc import Iterator
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from readingroom.bases.federal.entries import Entry, Origin
 from readingroom.bases.federal.loaders import (
@@ -30,6 +30,13 @@ class Loader(Protocol):
     def recognises(self, file: RawFile) -> bool: ...
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]: ...
+
+
+@runtime_checkable
+class Accompanied(Protocol):
+    """A format whose files name others that lie beside them and are read with them."""
+
+    def companions(self, file: RawFile) -> Iterator[str]: ...
 
 
 # In the order they load when several are named: people before what they did.
