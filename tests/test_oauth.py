@@ -400,18 +400,25 @@ def clock() -> Clock:
     return Clock()
 
 
+@pytest.fixture(scope="module")
+def rotating() -> Iterator[Issuer]:
+    """One whose keys change: servers that know the other need not notice within the minute."""
+    with issuing() as running:
+        yield running
+
+
 @pytest.fixture
-def keys(issuer: Issuer, clock: Clock) -> SigningKeys:
-    issuer.asked()
-    return SigningKeys(issuer.url, clock=clock)
+def keys(rotating: Issuer, clock: Clock) -> SigningKeys:
+    rotating.asked()
+    return SigningKeys(rotating.url, clock=clock)
 
 
 @requirement("federal:auth:oauth")
 @pytest.mark.anyio
-async def test_keys_are_fetched_once_for_many_tokens(issuer: Issuer, keys: SigningKeys) -> None:
+async def test_keys_are_fetched_once_for_many_tokens(rotating: Issuer, keys: SigningKeys) -> None:
     for _ in range(20):
-        assert await keys.find(issuer.kid, "RS256")
-    assert issuer.asked()["/jwks"] == 1
+        assert await keys.find(rotating.kid, "RS256")
+    assert rotating.asked()["/jwks"] == 1
 
 
 @requirement("federal:auth:oauth")
@@ -431,19 +438,19 @@ async def test_a_new_key_of_any_listed_kind_is_found_at_once() -> None:
 @requirement("federal:auth:oauth")
 @pytest.mark.anyio
 async def test_a_flood_of_unknown_names_asks_the_issuer_once_a_minute(
-    issuer: Issuer, keys: SigningKeys, clock: Clock
+    rotating: Issuer, keys: SigningKeys, clock: Clock
 ) -> None:
     async def flood() -> int:
         async with anyio.create_task_group() as crowd:
             for number in range(200):
                 crowd.start_soon(keys.find, f"unheard-of-{number}", "RS256")
-        assert await keys.find(issuer.kid, "RS256")
-        return issuer.asked()["/jwks"]
+        assert await keys.find(rotating.kid, "RS256")
+        return rotating.asked()["/jwks"]
 
     assert await flood() == 2  # the keys themselves, and one look for a new one
     clock.now += UNKNOWN_KEY_SECONDS - 1
     assert await keys.find("unheard-of", "RS256") is None
-    assert issuer.asked() == {}
+    assert rotating.asked() == {}
     clock.now += 1
     assert await flood() == 1
 
@@ -451,15 +458,15 @@ async def test_a_flood_of_unknown_names_asks_the_issuer_once_a_minute(
 @requirement("federal:auth:oauth")
 @pytest.mark.anyio
 async def test_whoever_comes_while_a_new_key_is_fetched_waits_for_it(
-    issuer: Issuer, keys: SigningKeys
+    rotating: Issuer, keys: SigningKeys
 ) -> None:
     found = []
 
     async def find() -> None:
-        found.append(await keys.find(issuer.kid, "RS256"))
+        found.append(await keys.find(rotating.kid, "RS256"))
 
-    assert await keys.find(issuer.kid, "RS256")
-    issuer.rotate()
+    assert await keys.find(rotating.kid, "RS256")
+    rotating.rotate()
     async with anyio.create_task_group() as crowd:
         for _ in range(10):
             crowd.start_soon(find)
@@ -469,12 +476,12 @@ async def test_whoever_comes_while_a_new_key_is_fetched_waits_for_it(
 @requirement("federal:auth:oauth")
 @pytest.mark.anyio
 async def test_a_withdrawn_key_is_forgotten_when_the_keys_have_aged(
-    issuer: Issuer, keys: SigningKeys, clock: Clock
+    rotating: Issuer, keys: SigningKeys, clock: Clock
 ) -> None:
-    old = issuer.kid
+    old = rotating.kid
     assert await keys.find(old, "RS256")
-    issuer.rotate()
-    issuer.withdraw(old)
+    rotating.rotate()
+    rotating.withdraw(old)
     clock.now += FRESH_SECONDS + 1
     assert await keys.find(old, "RS256") is None
 
@@ -482,40 +489,43 @@ async def test_a_withdrawn_key_is_forgotten_when_the_keys_have_aged(
 @requirement("federal:auth:oauth")
 @pytest.mark.anyio
 async def test_with_the_issuer_down_known_keys_last_an_hour_and_no_longer(
-    issuer: Issuer, keys: SigningKeys, clock: Clock
+    rotating: Issuer, keys: SigningKeys, clock: Clock
 ) -> None:
-    assert await keys.find(issuer.kid, "RS256")
-    with issuer.down():
+    assert await keys.find(rotating.kid, "RS256")
+    with rotating.down():
         clock.now += FRESH_SECONDS + STALE_SECONDS
-        assert await keys.find(issuer.kid, "RS256")
+        assert await keys.find(rotating.kid, "RS256")
         clock.now += 1
         with pytest.raises(IssuerUnreachable) as told:
-            await keys.find(issuer.kid, "RS256")
+            await keys.find(rotating.kid, "RS256")
     assert told.value.hint["retry_after"] == RETRY_SECONDS
     clock.now += RETRY_SECONDS
-    assert await keys.find(issuer.kid, "RS256")
+    assert await keys.find(rotating.kid, "RS256")
 
 
 @requirement("federal:auth:oauth")
 @pytest.mark.anyio
 async def test_a_silent_issuer_is_asked_every_few_seconds_not_by_every_caller(
-    issuer: Issuer, keys: SigningKeys, clock: Clock
+    rotating: Issuer, keys: SigningKeys, clock: Clock
 ) -> None:
-    with issuer.down():
+    with rotating.down():
         for _ in range(20):
             with pytest.raises(IssuerUnreachable):
-                await keys.find(issuer.kid, "RS256")
-        assert max(issuer.asked().values()) == 1
+                await keys.find(rotating.kid, "RS256")
+        assert max(rotating.asked().values()) == 1
     clock.now += RETRY_SECONDS
-    assert await keys.find(issuer.kid, "RS256")
+    assert await keys.find(rotating.kid, "RS256")
 
 
 @requirement("federal:auth:oauth")
 def test_an_issuer_that_is_down_is_no_reason_to_throw_a_token_away(
-    tmp_path: Path, issuer: Issuer, ask: Ask
+    tmp_path: Path, rotating: Issuer, ask: Ask
 ) -> None:
-    token = issuer.token()
-    with issuer.down(), serving("federal", data=tmp_path / "data", env=issuer.settings()) as served:
+    token = rotating.token()
+    with (
+        rotating.down(),
+        serving("federal", data=tmp_path / "data", env=rotating.settings()) as served,
+    ):
         refused = ask(served, "/v1/bills", token)
         assert served.get("/health").status_code == 200
     assert refused.status_code == 503
@@ -533,17 +543,19 @@ async def test_keys_are_found_through_the_issuers_metadata(path: str) -> None:
 
 @requirement("federal:auth:oauth")
 @pytest.mark.anyio
-async def test_a_named_address_of_the_keys_needs_no_metadata(issuer: Issuer) -> None:
-    issuer.asked()
-    assert await SigningKeys(issuer.url, f"{issuer.url}/jwks").find(issuer.kid, "RS256")
-    assert issuer.asked() == {"/jwks": 1}
+async def test_a_named_address_of_the_keys_needs_no_metadata(rotating: Issuer) -> None:
+    rotating.asked()
+    assert await SigningKeys(rotating.url, f"{rotating.url}/jwks").find(rotating.kid, "RS256")
+    assert rotating.asked() == {"/jwks": 1}
 
 
 @requirement("federal:auth:oauth")
 @pytest.mark.anyio
-async def test_metadata_that_names_another_issuer_is_not_believed(issuer: Issuer) -> None:
+async def test_metadata_that_names_another_issuer_is_not_believed(rotating: Issuer) -> None:
     with pytest.raises(IssuerUnreachable):
-        await SigningKeys(issuer.url.replace("127.0.0.1", "localhost")).find(issuer.kid, "RS256")
+        await SigningKeys(rotating.url.replace("127.0.0.1", "localhost")).find(
+            rotating.kid, "RS256"
+        )
 
 
 @requirement("federal:auth:oauth")
