@@ -1194,6 +1194,9 @@ ROOM = (
         "documents",
         (Requirement("room:roots", "No file outside the configured roots is read."),),
     ),
+    Requirement(
+        "room:connect", "A client's configuration is printed or written, and keeps what it had."
+    ),
     Requirement("room:backup", "A backup taken under load restores to equal answers."),
     Requirement(
         "room:sample",
