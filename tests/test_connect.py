@@ -93,7 +93,7 @@ def test_a_key_is_written_only_when_it_is_given(tmp_path: Path) -> None:
     secret = KeyRing(tmp_path).add("reader")
     answer = told("cursor", "--folder", str(tmp_path), "--write", data=tmp_path)
     entry = answer["configuration"]["mcpServers"]["reading-room"]
-    assert entry["headers"] == {"Authorization": "Bearer ${env:READINGROOM_KEY}"}
+    assert entry["headers"] == {"Authorization": "Bearer ${env:READING_ROOM_KEY}"}
     told("cursor", "--folder", str(tmp_path), "--key", secret, "--write", data=tmp_path)
     file = tmp_path / ".cursor" / "mcp.json"
     assert secret in file.read_text()

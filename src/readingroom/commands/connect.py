@@ -20,7 +20,7 @@ from readingroom.core.settings import Settings, load
 from readingroom.server.catalogue import ALL_NAME, ALL_PORT, OFFERS
 
 _STDIO_BASES = ("text", "guidance")
-_KEY_VARIABLE = "READINGROOM_KEY"
+_KEY_VARIABLE = "READING_ROOM_KEY"
 
 
 @dataclass(frozen=True, slots=True)
