@@ -386,7 +386,7 @@ def test_a_former_member_takes_the_place_of_the_stub_that_a_bill_made(tmp_path: 
         "senate",
     )
     assert [term["chamber"] for term in person["terms"]] == ["house", "senate"]
-    names = rows(tmp_path, "SELECT name FROM names WHERE record_id = ?", former.bioguide)
+    names = rows(tmp_path, "SELECT form FROM name_forms WHERE record_id = ?", former.bioguide)
     assert ("Ada Q. Ashgrove",) in names
 
 
