@@ -16,9 +16,13 @@ from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.tools import open_federal
 from readingroom.core.errors import ModelUnavailable
 from readingroom.demo.federal import World, register_document
+from readingroom.demo.federal_texts import every_text
 from readingroom.engine.embedding import Matrix, Vector
 from readingroom.protocol.knowledge import KnowledgeBase
 from tests.kit import LEGACY, POST, app_of, in_process, rpc
+
+MADE_UP = {"crs_reports"}
+"""The sources of which no official file is at hand: only the made-up world has them."""
 
 
 class HashedWords:
@@ -54,7 +58,8 @@ def write_world(folder: Path, bills: int = 30, votes: int = 3, seed: int = 1) ->
     (folder / "legislators-current.yaml").write_text(world.legislators(), "utf-8")
     (folder / "committees-current.yaml").write_text(world.committees(), "utf-8")
     (folder / "committee-membership-current.yaml").write_text(world.rosters(), "utf-8")
-    for name, text in (*world.bills(bills), *world.votes(votes), *_texts(world, bills)):
+    texts = (*_texts(world, bills), *every_text(world))
+    for name, text in (*world.bills(bills), *world.votes(votes), *texts):
         (folder / name).write_text(text, "utf-8")
     rule = register_document("2025-00001", "2025-02-03", "Airport noise near schools")
     order = register_document(

@@ -616,6 +616,11 @@ FEDERAL = (
         "federal:rate-pool",
         "REST and MCP calls of one caller draw on one rate limit.",
     ),
+    Requirement(
+        "federal:bodies",
+        "Eleven sources have a body: each loads from its native format, and answers by search, "
+        "fetch and REST.",
+    ),
     Requirement("federal:loaded-up-to", "Answers say up to which date their source is loaded."),
     Requirement(
         "federal:votes",
@@ -1190,13 +1195,13 @@ ROOM = (
         (Requirement("room:roots", "No file outside the configured roots is read."),),
     ),
     Requirement("room:backup", "A backup taken under load restores to equal answers."),
+    Requirement(
+        "room:sample",
+        "Answers from the sample corpus are marked as sample everywhere.",
+    ),
     *_later(
         "newcomer",
         (
-            Requirement(
-                "room:sample",
-                "Answers from the sample corpus are marked as sample everywhere.",
-            ),
             Requirement(
                 "room:desk",
                 "search and fetch reach over all bases, "
