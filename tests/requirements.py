@@ -640,9 +640,13 @@ FEDERAL = (
         "federal:links",
         "Records name the records they refer to, by ids that fetch takes.",
     ),
+    Requirement("federal:changes", "What changed since a date can be listed."),
     *_later(
         "federal",
         (
+            Requirement(
+                "federal:sync", "A source can be brought up to date without loading it again."
+            ),
             Requirement(
                 "federal:AC-03",
                 "MCP and REST run in one process "
@@ -719,10 +723,6 @@ FEDERAL = (
             Requirement(
                 "federal:tls",
                 "TLS is had by flags or behind a proxy, and the public URL is a setting.",
-            ),
-            Requirement("federal:changes", "What changed since a date can be listed."),
-            Requirement(
-                "federal:sync", "A source can be brought up to date without loading it again."
             ),
         ),
     ),
