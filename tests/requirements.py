@@ -662,9 +662,13 @@ FEDERAL = (
         "federal:auth:oauth",
         "The oauth mode serves both well-known documents and refuses a call without a valid token.",
     ),
+    Requirement("federal:changes", "What changed since a date can be listed."),
     *_later(
         "federal",
         (
+            Requirement(
+                "federal:sync", "A source can be brought up to date without loading it again."
+            ),
             Requirement(
                 "federal:AC-17",
                 "count, sum and time_series answer the REST aggregate unchanged: "
@@ -717,10 +721,6 @@ FEDERAL = (
             Requirement(
                 "federal:tls",
                 "TLS is had by flags or behind a proxy, and the public URL is a setting.",
-            ),
-            Requirement("federal:changes", "What changed since a date can be listed."),
-            Requirement(
-                "federal:sync", "A source can be brought up to date without loading it again."
             ),
         ),
     ),
@@ -1191,6 +1191,9 @@ ROOM = (
     *_later(
         "documents",
         (Requirement("room:roots", "No file outside the configured roots is read."),),
+    ),
+    Requirement(
+        "room:connect", "A client's configuration is printed or written, and keeps what it had."
     ),
     Requirement("room:backup", "A backup taken under load restores to equal answers."),
     Requirement(
