@@ -122,6 +122,8 @@ class Source:
     aliases: tuple[str, ...] = ()
     as_of: str = "published_at"
     """The field whose newest value says up to when the source is loaded."""
+    holds: tuple[str, ...] = ()
+    """Sources that are parts of this one: a search of it looks through them too."""
     plan: AggregationPlan | None = None
     """What can be aggregated, where that is more than a count by each column."""
 
@@ -216,6 +218,8 @@ SOURCES = (
         Rule,
         (_TYPE, Column("subtype")),
         ("fr", "rules"),
+        # The President's documents are printed there; each is one record, under its own source.
+        holds=("presidential_documents",),
         plan=AggregationPlan(
             ("type", "subtype"),
             (
@@ -418,7 +422,9 @@ def several(names: str | Sequence[str] | None) -> tuple[Source, ...]:
     if names is None:
         return ()
     written = names.split(",") if isinstance(names, str) else names
-    return tuple(dict.fromkeys(named(name) for name in written if name.strip()))
+    meant = [named(name) for name in written if name.strip()]
+    parts = [BY_NAME[part] for source in meant for part in source.holds]
+    return tuple(dict.fromkeys((*meant, *parts)))
 
 
 def of_shape(*shapes: Shape) -> tuple[Source, ...]:

@@ -68,6 +68,7 @@ def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None)
         ),
         service=service,
         routers=(router(service),),
+        josh_auth=True,
     )
 
 
