@@ -1,15 +1,11 @@
 """The operator's commands on the policy base, run here or by the process that owns its folder.
 
-A file is handed over as a copy in `<data>/policy/handover`: bytes, not a path of the caller's.
+A file is handed over as a copy: bytes, not a path of the caller's.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import anyio
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from readingroom.bases.policy.models import (
     Diagnosis,
@@ -29,14 +25,11 @@ from readingroom.core.dates import parse_day
 from readingroom.core.errors import PolicyExists
 from readingroom.protocol.command import Command
 from readingroom.protocol.tool import Answer, Report
+from readingroom.storage.handover import HandedOver, handed_over
 
 if TYPE_CHECKING:
     from readingroom.bases.policy.registrar import Registrar
     from readingroom.bases.policy.service import PolicyService
-
-HANDOVER = "handover"
-
-HandedOver = Annotated[str, Field(pattern=r"^[0-9a-f]{32}\.pdf$")]
 
 
 class _PolicyCommand(Command):
@@ -62,7 +55,7 @@ class RevisePolicy(_PolicyCommand):
     file: HandedOver
 
     async def run(self, service: Any, report: Report) -> Ingested:
-        async with _handed_over(service, self.file) as spool:
+        async with handed_over(service.folder, self.file) as spool:
             return await _registrar(service).revise(self.source, self.revision, spool, report)
 
 
@@ -175,7 +168,7 @@ class ImportPolicies(_PolicyCommand):
     ) -> bool:
         known = (await registrar.policy(source)).revisions
         starts = [one.effective_from for one in known]
-        async with _handed_over(service, entry.file) as spool:
+        async with handed_over(service.folder, entry.file) as spool:
             if entry.revision.effective_from in starts:
                 return False
             await registrar.revise(source, entry.revision, spool, report)
@@ -212,12 +205,3 @@ def _registrar(service: Any) -> "Registrar":
     from readingroom.bases.policy.registrar import Registrar
 
     return Registrar(service)
-
-
-@asynccontextmanager
-async def _handed_over(service: Any, name: str) -> AsyncIterator[Path]:
-    path: Path = service.folder / HANDOVER / name
-    try:
-        yield path
-    finally:
-        await anyio.Path(path).unlink(missing_ok=True)

@@ -8,9 +8,10 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_v
 from readingroom.bases.policy.records import PolicyCategory, RevisionStatus, SourceSlug
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidDate
+from readingroom.core.searching import Mode
+from readingroom.protocol.checkup import Complaint
 from readingroom.protocol.tool import Answer, Question
 
-Mode = Literal["semantic", "hybrid", "lexical"]
 Why = Literal[
     "date_before_first_revision",
     "date_in_gap",
@@ -575,15 +576,6 @@ class RevisionDeleted(Answer):
     revision_id: str
     status: Literal["deleted"] = "deleted"
     chunks_removed: int
-
-
-class Complaint(Answer):
-    """A disagreement that a check found."""
-
-    subject: str
-    problem: str
-    fix: str
-    repaired: bool = False
 
 
 class Diagnosis(Answer):
