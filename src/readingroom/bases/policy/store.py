@@ -18,7 +18,7 @@ from readingroom.engine.embedding import Embedder
 from readingroom.engine.librarian import Librarian, Ranking
 from readingroom.ingest.document import Document
 from readingroom.ingest.embedded import Vectors
-from readingroom.storage.chunks import Chunks, ChunkStore
+from readingroom.storage.chunks import Chunks, ChunkStore, numbers_of, written
 
 COLLECTION = "policy_docs"
 
@@ -154,13 +154,11 @@ def chunks_from(
                 "source": revision.source,
                 "revision_id": revision.revision_id,
                 "section_ref": chunk.section_ref or "",
-                # Chroma has no list metadata, so paths and pages travel as text.
+                # Chroma has no list metadata, so the path travels as text.
                 "section_path": _PATH.join(chunk.section_path),
                 "page_number": chunk.pages[0] if chunk.pages else 1,
-                "pages": ",".join(map(str, chunk.pages)),
-                "page_starts": ",".join(
-                    str(document.pages[page - 1].start) for page in chunk.pages[1:]
-                ),
+                "pages": written(chunk.pages),
+                "page_starts": written(document.pages[page - 1].start for page in chunk.pages[1:]),
                 "chunk_index": chunk.index,
                 "extraction_method": document.method,
                 "start": chunk.start,
@@ -205,10 +203,6 @@ def _within(revisions: Sequence[Revision]) -> Filter:
     )
 
 
-def _numbers(written: object) -> tuple[int, ...]:
-    return tuple(int(number) for number in str(written).split(",") if number)
-
-
 def _stored(chunks: Chunks) -> list[StoredChunk]:
     return [
         StoredChunk(
@@ -218,8 +212,8 @@ def _stored(chunks: Chunks) -> list[StoredChunk]:
             revision_id=str(metadata["revision_id"]),
             section_ref=str(metadata["section_ref"]),
             section_path=tuple(filter(None, str(metadata["section_path"]).split(_PATH))),
-            pages=_numbers(metadata["pages"]) or (1,),
-            page_starts=_numbers(metadata["page_starts"]),
+            pages=numbers_of(metadata["pages"]) or (1,),
+            page_starts=numbers_of(metadata["page_starts"]),
             chunk_index=int(metadata["chunk_index"]),
             start=int(metadata["start"]),
             end=int(metadata["end"]),
