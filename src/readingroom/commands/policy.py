@@ -23,7 +23,7 @@ from readingroom.bases.policy.commands import (
 )
 from readingroom.bases.policy.models import GetPolicySection, NewPolicy, NewRevision, SearchPolicy
 from readingroom.bases.policy.records import PolicyCategory
-from readingroom.commands.options import common, say
+from readingroom.commands.options import common, say, tell
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import FileNotFound, InvalidArguments
 from readingroom.core.settings import Settings, load
@@ -166,8 +166,7 @@ def import_policies(file: Path, data: str | None, as_json: bool) -> None:
     Paths are relative to FILE.
     """
     settings = load({"data": data})
-    command = ImportPolicies(policies=[_imported(one, file, settings) for one in _listed(file)])
-    answer = _run(command, settings)
+    answer = _run(imported(file, settings), settings)
     told = (
         f"Added {len(answer['policies_added'])} policies and {len(answer['revisions_added'])} "
         f"revisions; {len(answer['already_there'])} were there already."
@@ -175,16 +174,16 @@ def import_policies(file: Path, data: str | None, as_json: bool) -> None:
     say(as_json, answer, told)
 
 
+def imported(file: Path, settings: Settings) -> ImportPolicies:
+    """A bulk import of what a file lists, every PDF handed over."""
+    return ImportPolicies(policies=[_imported(one, file, settings) for one in _listed(file)])
+
+
 def _run(command: Command, settings: Settings) -> dict[str, Any]:
     # It brings the whole server, which `--help` and the other verbs need not wait for.
     from readingroom.commands.dispatch import dispatch
 
-    return anyio.run(dispatch, command, settings, _tell)
-
-
-async def _tell(done: float, total: float | None, message: str | None) -> None:
-    if message:
-        click.echo(message, err=True)
+    return anyio.run(dispatch, command, settings, tell)
 
 
 def _model(kind: type[_Model], **values: Any) -> _Model:

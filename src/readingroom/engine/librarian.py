@@ -39,7 +39,7 @@ class Librarian:
     def __init__(
         self, chunks: ChunkCollection, fields: Fields, embedder: Embedder, words: Path
     ) -> None:
-        self._chunks = chunks
+        self.chunks = chunks
         self._fields = fields
         self._embedder = embedder
         self._path = words
@@ -67,7 +67,7 @@ class Librarian:
 
     async def get(self, ids: Sequence[str] | None = None, where: Filter | None = None) -> Chunks:
         """The chunks with these ids or that pass this filter, or all."""
-        return await anyio.to_thread.run_sync(lambda: self._chunks.get(ids, where))
+        return await anyio.to_thread.run_sync(lambda: self.chunks.get(ids, where))
 
     async def ranked(self, query: str, k: int, where: Filter | None, mode: Mode) -> Ranking:
         """The best chunks that pass; by words where meaning was asked for and there is no model."""
@@ -100,7 +100,7 @@ class Librarian:
 
     def _open(self) -> None:
         self._words = LexicalIndex(self._path, {TEXT: 1.0}, self._fields)
-        self._shelf = Shelf(self._chunks, self._fields, self._embedder, self._words)
+        self._shelf = Shelf(self.chunks, self._fields, self._embedder, self._words)
 
     def _rebuild(self) -> None:
         """Without its file the word index has no generation, so it is filled anew on next need."""

@@ -3,7 +3,7 @@
 import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 
 from readingroom.core.errors import KnowledgeError
+from readingroom.storage.gate import Gate
 from readingroom.storage.intents import Intent, IntentLog
 
 logger = logging.getLogger(__name__)
@@ -29,13 +30,18 @@ class Changes:
         self.at = at
         self._intents = IntentLog(path)
         self._locks: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
+        self._gate = Gate()
 
     @asynccontextmanager
     async def alone(self, what: str) -> AsyncIterator[None]:
         """One change of this at a time; once begun it is not cancelled."""
-        async with self._locks[what]:
+        async with self._locks[what], self._gate.passing():
             with anyio.CancelScope(shield=True):
                 yield
+
+    def standing_still(self) -> AbstractAsyncContextManager[None]:
+        """No change is half done in here, and none begins: for whoever copies all the stores."""
+        return self._gate.closed()
 
     @asynccontextmanager
     async def intent(self, kind: str, **body: Any) -> AsyncIterator[Intent]:

@@ -13,14 +13,15 @@ from typing import Annotated
 import anyio
 from pydantic import Field
 
-_FOLDER = "handover"
+HANDOVER = "handover"
 
+# The name of a file there, or of a folder.
 HandedOver = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
 def hand_over(base_folder: Path, file: Path) -> str:
     """Put a copy where the owner of the folder finds it; returns its name there."""
-    folder = base_folder / _FOLDER
+    folder = base_folder / HANDOVER
     folder.mkdir(parents=True, exist_ok=True)
     name = uuid.uuid4().hex
     shutil.copyfile(file, folder / name)
@@ -30,7 +31,7 @@ def hand_over(base_folder: Path, file: Path) -> str:
 @asynccontextmanager
 async def handed_over(base_folder: Path, name: str) -> AsyncIterator[Path]:
     """The copy, until this is left."""
-    path = base_folder / _FOLDER / name
+    path = base_folder / HANDOVER / name
     try:
         yield path
     finally:

@@ -1,10 +1,11 @@
 """The federal base over REST: `/v1`, a list and a record endpoint for every source."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from readingroom.bases.federal import narrowing
 from readingroom.bases.federal.models import (
     ActionPage,
     BillText,
@@ -14,61 +15,53 @@ from readingroom.bases.federal.models import (
     Fetched,
     Filters,
     Limit,
+    LinkPage,
     MembershipPage,
     MemberVotePage,
     Mode,
     RecordPage,
+    Resolved,
     Search,
     SearchAnswer,
     Word,
 )
+from readingroom.bases.federal.records import LinkKind
 from readingroom.bases.federal.service import FederalService
-from readingroom.bases.federal.sources import SOURCES, Column, Source
+from readingroom.bases.federal.sources import SOURCES, Shape, Source
+from readingroom.protocol.rest import problems
 
 RecordId = Annotated[str, Path(min_length=1, max_length=200, description="The record's id.")]
 Cursor = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the last page.")]
 
 
-class Problem(BaseModel):
-    """What went wrong, in the shape every error of this server has."""
-
-    type: str | None = None
-    code: str
-    message: str
-    request_id: str | None = None
-    hint: dict[str, Any] | None = None
-
-
-class Problems(BaseModel):
-    error: Problem
-
-
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    401: {"model": Problems, "description": "A key is asked for"},
-    404: {"model": Problems, "description": "No such record"},
-    422: {"model": Problems, "description": "An argument does not fit"},
-    429: {"model": Problems, "description": "Too many requests"},
-    503: {"model": Problems, "description": "The storage cannot be used"},
-}
-_GONE: dict[int | str, dict[str, Any]] = {
-    410: {"model": Problems, "description": "Withdrawn; the hint names its successor"}
-}
-_KINDS: dict[str, Any] = {
-    "INTEGER": Annotated[int, Field(ge=0, le=2**31)],
-    "BOOLEAN": bool,
-    "TEXT": Word,
-}
+_PROBLEMS = problems(
+    {
+        401: "A key is asked for",
+        404: "No such record",
+        422: "An argument does not fit",
+        429: "Too many requests",
+        503: "The storage cannot be used",
+    }
+)
+_GONE = problems({410: "Withdrawn; the hint names its successor"})
 
 
 class ListQuestion(BaseModel):
-    """What every list takes."""
+    """What every list takes besides its source's filters."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    since: Day | None = Field(None, description="Published on this day or later.")
-    until: Day | None = Field(None, description="Published on this day or earlier.")
     limit: Limit = 50
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
+
+
+class RegistryQuestion(ListQuestion):
+    """What the list of a registry takes."""
+
+    q: str | None = Field(
+        None,
+        min_length=1,
+        max_length=300,
+        description="A name, as it was said: the records it may mean, the likeliest first.",
+    )
 
 
 class SearchQuestion(BaseModel):
@@ -109,12 +102,15 @@ class SearchQuestion(BaseModel):
 def router(service: FederalService) -> APIRouter:
     """Every endpoint of the base, each a thin call into the service."""
     routes = APIRouter(prefix="/v1", responses=_PROBLEMS)
+    # Routes are tried in order: what is asked most, and is quickest to answer, comes first.
+    for source in SOURCES:
+        _record(routes, service, source)
+    _search(routes, service)
     _of_bills(routes, service)
     _of_people(routes, service)
-    _search(routes, service)
     for source in SOURCES:
         _list(routes, service, source)
-        _record(routes, service, source)
+        _links(routes, service, source)
     return routes
 
 
@@ -134,14 +130,22 @@ def _search(routes: APIRouter, service: FederalService) -> None:
 
 
 def _list(routes: APIRouter, service: FederalService, source: Source) -> None:
-    fields: dict[str, Any] = {column.name: _field(column) for column in source.columns}
-    question_model = create_model(f"List{source.record.__name__}", __base__=ListQuestion, **fields)
+    registry = source.shape is Shape.REGISTRY
+    asked = RegistryQuestion if registry else ListQuestion
+    question_model = create_model(
+        f"List{source.record.__name__}", __base__=(asked, narrowing.filters_of(source))
+    )
 
     # Made per source, so that each list documents its own filters.
-    async def list_records(question: Annotated[question_model, Query()]) -> RecordPage:  # type: ignore[valid-type]
-        asked = question.model_dump(exclude_none=True)  # type: ignore[attr-defined]
-        common = {name: asked.pop(name, None) for name in ("since", "until", "limit", "cursor")}
-        return await service.records(source, asked, **common)
+    async def list_records(
+        question: Annotated[question_model, Query()],  # type: ignore[valid-type]
+    ) -> RecordPage | Resolved:
+        told = question.model_dump(exclude_none=True)  # type: ignore[attr-defined]
+        paging = {name: told.pop(name, None) for name in ListQuestion.model_fields}
+        name = told.pop("q", None)
+        if name:
+            return await service.resolve(source, name, narrowing.narrowed(told), **paging)
+        return await service.records(source, told, **paging)
 
     routes.add_api_route(
         f"/{source.path}",
@@ -167,6 +171,23 @@ def _record(routes: APIRouter, service: FederalService, source: Source) -> None:
         summary=f"One record of {source.path}, whole",
         response_model=None,
         responses={200: {"model": source.record}, **_GONE},
+    )
+
+
+def _links(routes: APIRouter, service: FederalService, source: Source) -> None:
+    async def read(
+        id: RecordId, kind: LinkKind | None = None, limit: Limit = 50, cursor: Cursor = None
+    ) -> LinkPage:
+        return await service.links(source, id, kind, limit, cursor)
+
+    routes.add_api_route(
+        f"/{source.path}/{{id}}/links",
+        read,
+        methods=["GET"],
+        tags=[source.path],
+        operation_id=f"links_of_{source.name}",
+        summary="What a record is linked to, in either direction, and why",
+        responses=_GONE,
     )
 
 
@@ -215,7 +236,3 @@ def _of_people(routes: APIRouter, service: FederalService) -> None:
     async def voters(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> MemberVotePage:
         """How each member voted in a roll call."""
         return await service.vote_members(id, limit, cursor)
-
-
-def _field(column: Column) -> tuple[Any, Any]:
-    return (_KINDS[column.kind] | None, None)

@@ -3,33 +3,42 @@
 import sqlite3
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic_core import from_json
 
-from readingroom.bases.federal import cursors, store
+from readingroom.bases.federal import cursors, links, narrowing, resolving, store
 from readingroom.bases.federal import search as searching
 from readingroom.bases.federal.models import (
     LONGEST_TEXT,
     ActionPage,
-    Bill,
-    BillAction,
     BillText,
-    Citation,
-    Committee,
-    Cosponsor,
     CosponsorPage,
     Fetched,
-    Legislator,
-    Membership,
+    LinkedRecord,
+    LinkPage,
     MembershipPage,
-    MemberVote,
     MemberVotePage,
     Mode,
     RecordPage,
+    Resolved,
     Search,
     SearchAnswer,
+)
+from readingroom.bases.federal.narrowing import Narrowed
+from readingroom.bases.federal.passages import Passages
+from readingroom.bases.federal.records import (
+    Bill,
+    BillAction,
+    Citation,
+    Committee,
+    Cosponsor,
+    Legislator,
+    LinkKind,
+    Membership,
+    MemberVote,
 )
 from readingroom.bases.federal.sources import BY_NAME, Source
 from readingroom.bases.federal.store import FederalStore, Progress, StoredText
@@ -51,6 +60,7 @@ class FederalService:
         self.path = path
         self.store = FederalStore(path)
         self.vectors = FederalVectors(embedder)
+        self.passages = Passages()
 
     # --- records ---
 
@@ -63,15 +73,13 @@ class FederalService:
         self,
         source: Source,
         filters: dict[str, Any],
-        since: str | None = None,
-        until: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> RecordPage:
         after = cursors.decode(cursor, (str, type(None)), str)
 
         def read(db: sqlite3.Connection) -> RecordPage:
-            page = store.records(db, source, filters, since, until, limit, after)
+            page = store.records(db, source, narrowing.narrowed(filters), limit, after)
             up_to = store.progress_of(db, source).loaded_up_to
             return RecordPage(
                 results=page.rows, source=source.name, loaded_up_to=up_to, **_next(page)
@@ -173,6 +181,26 @@ class FederalService:
 
         return await self.store.ask(read)
 
+    async def links(
+        self, source: Source, id: str, kind: LinkKind | None, limit: int, cursor: str | None
+    ) -> LinkPage:
+        """What a record is linked to, whichever of the two says so, with the evidence."""
+        canonical = self._of(source, id)
+        after = cursors.decode(cursor, str, str)
+
+        def read(db: sqlite3.Connection) -> LinkPage:
+            told = from_json(_record_json(db, source, canonical))
+            rows, more, total = links.of(db, told["id"], kind, limit, after)
+            return LinkPage(
+                results=[LinkedRecord.model_validate(asdict(row)) for row in rows],
+                total=total,
+                id=told["id"],
+                loaded_up_to=told["loaded_up_to"],
+                **_next(store.Page([], more)),
+            )
+
+        return await self.store.ask(read)
+
     # --- texts ---
 
     async def bill_text(self, bill: str, version: str | None, offset: int) -> BillText:
@@ -206,9 +234,43 @@ class FederalService:
             told = from_json(_record_json(db, source, found.id))
             parts = store.texts(db, told["id"])
             text = store.text(db, told["id"], parts[0]) if parts else None
-            return _fetched(told, text.body if text else _said(told), offset)
+            linked = links.counts(db, told["id"])
+            return _fetched(told, text.body if text else _said(told), linked, offset)
 
         return await self.store.ask(read)
+
+    # --- names ---
+
+    async def resolve(
+        self,
+        source: Source,
+        query: str,
+        narrowed: Narrowed,
+        limit: int = 10,
+        cursor: str | None = None,
+    ) -> Resolved:
+        """The records of a registry that a name may mean, the likeliest first."""
+        (start,) = cursors.decode(cursor, int) or (0,)
+
+        def look(db: sqlite3.Connection) -> Resolved:
+            with store.snapshot(db):
+                found = resolving.resolve(db, source, query, narrowed)
+                up_to = store.progress_of(db, source).loaded_up_to
+            end = start + limit
+            page = store.Page(found[start:end], (end,) if end < len(found) else None)
+            return Resolved(
+                results=[
+                    match.record | {"loaded_up_to": up_to, "score": match.score, "why": match.why}
+                    for match in page.rows
+                ],
+                total=len(found),
+                query=query,
+                source=source.name,
+                loaded_up_to=up_to,
+                **_next(page),
+            )
+
+        return await self.store.ask(look)
 
     # --- search ---
 
@@ -221,7 +283,7 @@ class FederalService:
             # One snapshot: what was found is still there when its title is read.
             with store.snapshot(db):
                 made, vector = searching.with_meaning(db, plan, self.vectors)
-                return made, searching.run(db, made, vector, self.vectors)
+                return made, searching.run(db, made, vector, self.vectors, self.passages)
 
         made, found = await self.store.ask(look)
         end = question.offset + len(found.hits)
@@ -322,7 +384,7 @@ def _bill_text(
     )
 
 
-def _fetched(told: dict[str, Any], text: str, offset: int) -> Fetched:
+def _fetched(told: dict[str, Any], text: str, linked: dict[str, int], offset: int) -> Fetched:
     end = offset + LONGEST_TEXT
     more = end if end < len(text) else None
     shown = ("published_at", "source_org", "citation_string", "loaded_up_to", "retrieved_at")
@@ -339,6 +401,8 @@ def _fetched(told: dict[str, Any], text: str, offset: int) -> Fetched:
         total_chars=len(text),
         next_offset=more,
         more_url=f"/v1/fetch?id={told['id']}&offset={more}" if more else None,
+        links=linked,
+        links_url=f"/v1/{BY_NAME[told['source']].path}/{told['id']}/links" if linked else None,
     )
 
 

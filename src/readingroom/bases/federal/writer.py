@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from readingroom.bases.federal import store
+from readingroom.bases.federal import naming, store
 from readingroom.bases.federal.entries import Entry, Head, Text
-from readingroom.bases.federal.models import Record
+from readingroom.bases.federal.records import Record
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source
 from readingroom.engine.chunking import Span, split
 
@@ -79,6 +79,8 @@ class Writer:
     def put(self, entry: Entry, loader: str) -> bool:
         """Store an entry; False when everything it says was there already."""
         changed = self._put_record(entry, loader)
+        if entry.partial and entry.links:
+            self._put_links(entry, loader)
         if entry.text and self._put_text(entry.record, entry.text, loader):
             changed = True
         return changed
@@ -93,7 +95,8 @@ class Writer:
             (at, reason, successor, id),
         )
         self._db.execute("DELETE FROM documents WHERE id = ?", (id,))
-        self._db.execute("DELETE FROM names WHERE record_id = ?", (id,))
+        self._forget_names(id)
+        self._db.execute("DELETE FROM links WHERE from_id = ?", (id,))
 
     def withdraw_missing(self, source: Source, whole: str, kept: set[str], at: str) -> None:
         """A file that holds all records of one value of `whole` no longer has these."""
@@ -145,6 +148,8 @@ class Writer:
             self._put_names(record, entry.names)
         elif entry.head:
             self._put_head(record, entry.head, entry)
+        if not entry.partial:
+            self._put_links(entry, loader)
         return True
 
     def _known(self, record: Record) -> sqlite3.Row | None:
@@ -162,10 +167,53 @@ class Writer:
             )
 
     def _put_names(self, record: Record, names: Sequence[str]) -> None:
-        self._db.execute("DELETE FROM names WHERE record_id = ?", (record.id,))
+        self._forget_names(record.id)
+        for name in dict.fromkeys(names):
+            if folded := naming.words(name):
+                self._db.execute(
+                    "INSERT OR IGNORE INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)",
+                    (self._name_row(record.source, folded), record.id, name),
+                )
+
+    def _name_row(self, source: str, folded: Sequence[str]) -> int:
+        """The row of a name, made when there is none; those of one source lie together."""
+        known = self._db.execute(
+            "SELECT name_row FROM names WHERE source = ? AND folded = ?",
+            (source, naming.padded(folded)),
+        ).fetchone()
+        if known:
+            return int(known["name_row"])
+        first = naming.first_row(source)
+        added = self._db.execute(
+            """INSERT INTO names (name_row, source, folded, initials)
+               SELECT coalesce(max(name_row), ?) + 1, ?, ?, ? FROM names
+               WHERE name_row BETWEEN ? AND ?""",
+            (first, source, naming.padded(folded), naming.initials(folded), first,
+             first + naming.ROWS),
+        )  # fmt: skip
+        return int(added.lastrowid or 0)
+
+    def _forget_names(self, id: str) -> None:
+        """A record's names, and those that no other record goes by."""
+        rows = self._db.execute(
+            "SELECT name_row FROM name_forms WHERE record_id = ?", (id,)
+        ).fetchall()
+        self._db.execute("DELETE FROM name_forms WHERE record_id = ?", (id,))
         self._db.executemany(
-            "INSERT OR IGNORE INTO names (source, record_id, name) VALUES (?, ?, ?)",
-            ((record.source, record.id, name) for name in dict.fromkeys(names) if name),
+            """DELETE FROM names WHERE name_row = ?1
+               AND NOT EXISTS (SELECT 1 FROM name_forms WHERE name_row = ?1)""",
+            rows,
+        )
+
+    def _put_links(self, entry: Entry, loader: str) -> None:
+        """What this loader says of the record's links, in place of what it said before."""
+        id, family = entry.record.id, loader.partition("/")[0]
+        # Each version of a bill's text is a file of its own and speaks for itself alone.
+        who = f"{family}#{entry.text.part}" if entry.partial and entry.text else family
+        self._db.execute("DELETE FROM links WHERE from_id = ? AND loader = ?", (id, who))
+        self._db.executemany(
+            "INSERT INTO links VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            ((id, link.kind, link.id, who, link.evidence) for link in entry.links),
         )
 
     # --- what is searched ---

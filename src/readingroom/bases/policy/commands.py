@@ -3,11 +3,13 @@
 A file is handed over as a copy: bytes, not a path of the caller's.
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
 from readingroom.bases.policy.models import (
+    BackedUp,
     Diagnosis,
     EffectivePolicies,
     GetPolicySection,
@@ -25,7 +27,7 @@ from readingroom.core.dates import parse_day
 from readingroom.core.errors import PolicyExists
 from readingroom.protocol.command import Command
 from readingroom.protocol.tool import Answer, Report
-from readingroom.storage.handover import HandedOver, handed_over
+from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
 
 if TYPE_CHECKING:
     from readingroom.bases.policy.registrar import Registrar
@@ -187,6 +189,34 @@ class CheckPolicies(_PolicyCommand):
         return await Checkup(service, self.repair).diagnose()
 
 
+class BackUpPolicies(_PolicyCommand):
+    """Write a copy of the whole base for the one who asks."""
+
+    name: ClassVar[str] = "policy.backup"
+    folder: HandedOver
+
+    async def run(self, service: Any, report: Report) -> BackedUp:
+        from readingroom.bases.policy.copies import write_copy
+
+        return await write_copy(service, service.folder / HANDOVER / self.folder)
+
+
+class RestorePolicies(_PolicyCommand):
+    """Fill an empty base from such a copy."""
+
+    name: ClassVar[str] = "policy.restore"
+    folder: HandedOver
+    home: str
+    """Where the base's folder will lie when everything is in place."""
+    replace: bool = False
+
+    async def run(self, service: Any, report: Report) -> BackedUp:
+        from readingroom.bases.policy.copies import read_copy
+
+        copy = service.folder / HANDOVER / self.folder
+        return await read_copy(service, copy, Path(self.home), self.replace)
+
+
 POLICY_COMMANDS: tuple[type[Command], ...] = (
     AddPolicy,
     RevisePolicy,
@@ -197,6 +227,7 @@ POLICY_COMMANDS: tuple[type[Command], ...] = (
     ReadSection,
     ImportPolicies,
     CheckPolicies,
+    BackUpPolicies,
 )
 
 

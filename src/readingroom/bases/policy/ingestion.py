@@ -9,7 +9,7 @@ brought to the end or taken back by looking at what the registry says.
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -314,6 +314,10 @@ class Ingestion:
         await self._registry.change(
             source, lambda before: [timeline.find(before, revision_id).model_copy(update=values)]
         )
+
+    def standing_still(self) -> AbstractAsyncContextManager[None]:
+        """No change is half done in here, and none begins: for whoever copies all the stores."""
+        return self._changes.standing_still()
 
     # --- how far it has come ---
 

@@ -18,6 +18,7 @@ from readingroom.engine.embedding import Embedder
 from readingroom.engine.librarian import Librarian, Ranking
 from readingroom.ingest.document import Document
 from readingroom.ingest.embedded import Vectors
+from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import Chunks, ChunkStore, numbers_of, written
 
 COLLECTION = "policy_docs"
@@ -93,6 +94,16 @@ class PolicyStore:
     async def rebuild(self) -> None:
         """Make both indexes anew from the chunks."""
         await self._docs.rebuild()
+
+    async def dump(self, path: Path) -> int:
+        """Write every chunk to a file; returns how many."""
+        return await anyio.to_thread.run_sync(dump_chunks, self._docs.chunks, path)
+
+    async def fill(self, path: Path) -> int:
+        """Put back what `dump` wrote; the indexes follow on next need."""
+        held = await anyio.to_thread.run_sync(fill_chunks, path, self._docs.chunks)
+        await self.rebuild()
+        return held
 
     async def ids_of(self, source: str, revision_id: str) -> list[str]:
         return (await self._docs.get(where=_of(source, revision_id))).ids

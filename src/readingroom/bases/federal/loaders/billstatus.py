@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element, tostring
 
-from readingroom.bases.federal.entries import Entry, Head, Origin, cited
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, cited
+from readingroom.bases.federal.loaders import cbo, reports
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.people import (
@@ -22,7 +23,7 @@ from readingroom.bases.federal.loaders.people import (
     stub,
 )
 from readingroom.bases.federal.loaders.xml import day, parse, said
-from readingroom.bases.federal.models import (
+from readingroom.bases.federal.records import (
     Amendment,
     Bill,
     BillAction,
@@ -31,12 +32,22 @@ from readingroom.bases.federal.models import (
     Cosponsor,
     CostEstimate,
     LatestAction,
+    LinkKind,
     Person,
     RelatedBill,
     TextVersion,
     Topic,
 )
-from readingroom.core.ids import amendment_id, bill_id, committee_id, law_id, topic_id, vote_id
+from readingroom.core.ids import (
+    amendment_id,
+    bill_id,
+    cited_report,
+    committee_id,
+    estimate_id,
+    law_id,
+    topic_id,
+    vote_id,
+)
 
 ORG = "U.S. Government Publishing Office"
 SPOKEN = {
@@ -59,6 +70,7 @@ _PAGES = {
     "hconres": "house-concurrent-resolution",
     "sconres": "senate-concurrent-resolution",
 }
+_EVIDENCE = 300
 _TAG = re.compile(r"<[^>]+>")
 _BREAK = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
 
@@ -66,8 +78,14 @@ _BREAK = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
 class BillStatus:
     """`BILLSTATUS-117hr1.xml`: a bill's status, and its amendments, topics and people."""
 
-    name: ClassVar[str] = "billstatus/1"
-    sources: ClassVar[tuple[str, ...]] = ("bills", "amendments", "topic_taxonomy")
+    name: ClassVar[str] = "billstatus/3"
+    sources: ClassVar[tuple[str, ...]] = (
+        "bills",
+        "amendments",
+        "cbo_cost_estimates",
+        "committee_reports",
+        "topic_taxonomy",
+    )
     whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
@@ -81,6 +99,8 @@ class BillStatus:
         yield from reading.named()
         yield reading.bill()
         yield from reading.amendments()
+        yield from reading.estimates()
+        yield from reading.reports()
 
 
 def page_of(congress: int, kind: str, number: int) -> str:
@@ -115,6 +135,8 @@ class _Reading:
         self.actions = [_action(item) for item in told.findall("actions/item")]
         self.committees = list(_committees(told))
         self.subjects = list(dict.fromkeys(_subjects(told)))
+        self.costs = [_estimate(item) for item in told.findall("cboCostEstimates/item")]
+        self.reported = _all(told.iterfind("committeeReports/committeeReport/citation"))
         self.policy_area = said(told, "policyArea/name") or said(
             told, "subjects/billSubjects/policyArea/name"
         ) or said(told, "primarySubject/name")  # fmt: skip
@@ -161,8 +183,9 @@ class _Reading:
             short_titles=_short_titles(told),
             text_versions=_versions(told),
             related_bills=list(_related(told)),
-            cost_estimates=[_estimate(item) for item in told.findall("cboCostEstimates/item")],
-            committee_reports=_all(told.iterfind("committeeReports/committeeReport/citation")),
+            cost_estimates=self.costs,
+            committee_reports=self.reported,
+            report_ids=list(dict.fromkeys(filter(None, map(cited_report, self.reported)))),
             votes=list(dict.fromkeys(self._votes())),
             cosponsor_count=sum(one.withdrawn_at is None for one in self.cosponsors),
             action_count=len(self.actions),
@@ -178,12 +201,26 @@ class _Reading:
             ),
             facets=self._facets(record),
             children=self._children(),
+            links=list(self._links(record)),
             revision=updated,
         )
 
     def amendments(self) -> Iterator[Entry]:
         for item in self._told.findall("amendments/amendment"):
             yield from self._amendment(item)
+
+    def estimates(self) -> Iterator[Entry]:
+        """What CBO said it would cost: a record of its own wherever CBO gave it a number."""
+        for one in self.costs:
+            if one.id and one.url:
+                yield cbo.estimate(
+                    one.url, one.title, one.date, [self.id], self._origin, partial=True
+                )
+
+    def reports(self) -> Iterator[Entry]:
+        for citation in dict.fromkeys(self.reported):
+            if cited_report(citation):
+                yield reports.named(citation, [self.id], self._origin)
 
     def _topics(self) -> list[str]:
         names = (self.policy_area, *self.subjects)
@@ -223,6 +260,28 @@ class _Reading:
             "bill_committees": [(committee,) for committee in committees],
         }
 
+    def _links(self, record: Bill) -> Iterator[Link]:
+        """What the file names beside the bill, each with the field that names it."""
+        for law in record.laws:
+            yield Link(LinkKind.LAW, law, f"laws/item: {law}")
+        yield from _vote_links(self.actions)
+        for vote in record.votes:
+            yield Link(LinkKind.VOTE, vote, f"recordedVotes/recordedVote: {vote}")
+        for other in record.related_bills:
+            how = ", ".join(other.relationships) or "related"
+            yield Link(LinkKind.RELATED, other.id, f"relatedBills/item: {how}")
+        for estimate in record.cost_estimates:
+            if estimate.id:
+                said_so = f"cboCostEstimates/item: {estimate.title} {estimate.url}"
+                yield Link(LinkKind.COST_ESTIMATE, estimate.id, said_so)
+        for citation in record.committee_reports:
+            if id := cited_report(citation):
+                said_so = f"committeeReports/committeeReport: {citation}"
+                yield Link(LinkKind.COMMITTEE_REPORT, id, said_so)
+        for name in self._topics():
+            field = "policyArea" if name == self.policy_area else "subjects"
+            yield Link(LinkKind.TOPIC, topic_id(name), f"{field}: {name}")
+
     def _amendment(self, item: Element) -> Iterator[Entry]:
         # Number, congress and type stand twice in one amendment; the first of each is its own.
         congress, kind = int(_need(item, "congress")), _need(item, "type").lower()
@@ -254,6 +313,7 @@ class _Reading:
             sponsors=sponsors,
             cosponsor_count=len(item.findall("cosponsors/item")),
             latest_action=latest,
+            votes=_votes_of(item),
             **cited(
                 self._origin,
                 url=f"https://www.congress.gov/amendment/{ordinal(congress)}-congress/{slug}/{number}",
@@ -274,8 +334,24 @@ class _Reading:
             record,
             head=Head(record.title, description or "", latest.text if latest else ""),
             facets=_known(facets),
+            links=list(self._amendment_links(item, record)),
             revision=said(item, "updateDate"),
         )
+
+    def _amendment_links(self, item: Element, record: Amendment) -> Iterator[Link]:
+        bill = f"{SPOKEN[self.kind]} {self.number}"
+        yield Link(LinkKind.AMENDMENT, self.id, f"amendments/amendment in the file of {bill}")
+        if record.amends:
+            yield Link(LinkKind.AMENDMENT, record.amends, f"amendedAmendment: {record.amends}")
+        yield from _vote_links([_action(one) for one in item.iterfind("actions/actions/item")])
+
+
+def _vote_links(actions: Iterable[BillAction]) -> Iterator[Link]:
+    """The roll calls that actions record; the action's words say what was voted on."""
+    for action in actions:
+        for vote in action.votes:
+            words = f"{action.date} {action.text}"[:_EVIDENCE]
+            yield Link(LinkKind.VOTE, vote, f"actions/item/recordedVotes: {words}")
 
 
 def _need(told: Element, *names: str) -> str:
@@ -334,6 +410,12 @@ def _vote(vote: Element) -> Iterator[str]:
     parts = [said(vote, name) for name in ("chamber", "congress", "sessionNumber", "rollNumber")]
     if all(parts):
         yield vote_id(*[part or "" for part in parts])
+
+
+def _votes_of(item: Element) -> list[str]:
+    """The roll calls among the actions of an amendment, which wrap their lists once or twice."""
+    found = (id for vote in item.iterfind("actions//recordedVote") for id in _vote(vote))
+    return list(dict.fromkeys(found))
 
 
 def _latest(item: Element | None) -> LatestAction | None:
@@ -417,10 +499,12 @@ def _related(told: Element) -> Iterator[RelatedBill]:
 
 
 def _estimate(item: Element) -> CostEstimate:
+    url = said(item, "url") or said(item, "rptUrl")
     return CostEstimate(
+        id=estimate_id(url or ""),
         title=said(item, "title") or said(item, "rptTitle") or "Cost estimate",
         date=day(said(item, "pubDate") or said(item, "rptPubDate")),
-        url=said(item, "url") or said(item, "rptUrl"),
+        url=url,
     )
 
 

@@ -11,7 +11,7 @@ from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.uslm import NAMESPACE
 from readingroom.bases.federal.loaders.xml import day, parse, prose, said
-from readingroom.bases.federal.models import PresidentialDocument, Rule
+from readingroom.bases.federal.records import PresidentialDocument, Rule
 from readingroom.core.ids import federal_id, fold_dashes
 
 ORG = "Office of the Federal Register"
@@ -101,11 +101,12 @@ def _agencies(preface: Element | None) -> Iterator[str]:
     for name in preface.iterfind("organization") if preface is not None else ():
         style = (name.get("style") or "").rpartition(":")[2]
         if style in ("AGENCY", "SUBAGY") and (told := said(name)):
-            yield _in_title_case(told) if told.isupper() else told
+            yield in_title_case(told) if told.isupper() else told
 
 
-def _in_title_case(capitals: str) -> str:
-    words = capitals.title().split()
+def in_title_case(capitals: str) -> str:
+    """`BUREAU OF LAND MANAGEMENT` as `Bureau of Land Management`."""
+    words = [word.capitalize() for word in capitals.split()]
     return " ".join(word.lower() if word in ("Of", "And", "The", "For") else word for word in words)
 
 
