@@ -13,9 +13,13 @@ from readingroom.bases.federal.records import (
     Membership,
     MemberVote,
 )
+from readingroom.core.errors import UnrecognizedId
+from readingroom.core.ids import federal_id
 from readingroom.protocol.tool import Answer, Question
 
 Mode = Literal["hybrid", "lexical", "semantic"]
+
+ChangeKind = Literal["new", "changed", "withdrawn"]
 
 LONGEST_TEXT = 20_000
 """How many characters of a long text one answer holds; `next_offset` leads to the rest."""
@@ -41,6 +45,17 @@ Day = Annotated[
 Word = Annotated[str, Field(min_length=1, max_length=100)]
 
 
+def _canonical(text: str) -> str:
+    try:
+        return federal_id(text).id
+    except UnrecognizedId as error:
+        raise ValueError(error.message) from error
+
+
+RecordOf = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_canonical)]
+"""The id of another record, in whatever spelling."""
+
+
 class Filters(Question):
     """What narrows a search, before anything is scored."""
 
@@ -53,6 +68,10 @@ class Filters(Question):
         None, description="An agency's slug: environmental-protection-agency."
     )
     topic: Word | None = Field(None, description="A subject of bills: Taxation.")
+    member: RecordOf | None = Field(
+        None, description="Who sponsored it or speaks in it, by bioguide id: S000033."
+    )
+    bill: RecordOf | None = Field(None, description="The bill it is about: hr:119:1.")
 
 
 class GetBill(Question):
@@ -218,6 +237,31 @@ class LinkPage(Answer):
     has_more: bool
     id: str
     loaded_up_to: str | None = None
+
+
+class Change(Answer):
+    """The last thing that happened to a record here."""
+
+    id: str
+    source: str
+    kind: ChangeKind
+    changed_at: str = Field(description="When it was loaded here (ISO 8601, UTC).")
+    title: str
+    url: str
+    successor_id: str | None = Field(None, description="What took a withdrawn record's place.")
+    reason: str | None = Field(None, description="Why it was withdrawn.")
+
+
+class ChangePage(Answer):
+    """What came, changed or was withdrawn since a day, oldest first, each record once."""
+
+    results: list[Change]
+    next_cursor: str | None
+    has_more: bool
+    resume_cursor: str | None = Field(
+        description="For the next visit: from here on only what happens later is listed."
+    )
+    since: str
 
 
 class BillText(Answer):
