@@ -3,7 +3,7 @@
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from readingroom.core.errors import UnrecognizedId
@@ -87,19 +87,51 @@ def sap_id(congress: int | str, day: str, bills: Sequence[str], repeat: int = 1)
     return f"sap:{int(congress)}:{day}:{about}" + (f":{repeat}" if repeat > 1 else "")
 
 
+def report_id(congress: int | str, kind: str, number: int | str, part: str | None = None) -> str:
+    """`crpt:117hrpt118`, and `crpt:117hrpt118-pt2` for what was printed apart from the first."""
+    return f"crpt:{int(congress)}{kind.lower()}{int(number)}" + (f"-{part.lower()}" if part else "")
+
+
+def cited_report(citation: str) -> str | None:
+    """The id of a report as others cite it: `H. Rept. 117-118,Part 2`."""
+    match = _CITED_REPORT.match(fold_dashes(citation).strip())
+    if match is None:
+        return None
+    kind = "erpt" if match[1][0] in "Ee" else f"{match[1][0]}rpt"
+    return report_id(match[2], kind, match[3], _part_of_report(match[4]))
+
+
+def _part_of_report(written: str | None) -> str | None:
+    """`Part 2` as `pt2`, `Book 1` as `bk1`; the first part is the report itself."""
+    word, _, running = (written or "").lower().partition(" ")
+    short = {"part": "pt", "pt.": "pt", "book": "bk"}.get(word, word)
+    return None if (short, running) in (("", ""), ("pt", "1")) else f"{short}{running}"
+
+
+def cfr_id(title: int | str, section: str) -> str:
+    return f"cfr:{int(title)}:{fold_dashes(section).lower()}"
+
+
+def compilation_id(number: int | str) -> str:
+    return f"comps:{int(number)}"
+
+
+def proceeding_id(granule: str) -> str:
+    """`CREC-2005-07-20-pt1-PgE1551-2`, however its letters are written, with its prefix."""
+    match = _GRANULE.fullmatch(granule)
+    if match is None:
+        return f"crec:{granule}"
+    day, part, page, rest = match.groups()
+    page = page.lower() if page.lower() == "null" else page.upper()
+    return f"crec:CREC-{day}-pt{part}-Pg{page}{rest.lower().replace('frontm', 'FrontM')}"
+
+
 def topic_id(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return "topic:" + "-".join(re.findall("[a-z0-9]+", plain))
 
 
-_REPORT = re.compile(r"(H|S|Ex|Exec)\.?\s*R(?:e)?pt\.?\s*(\d+)-(\d+)", re.I)
 _ESTIMATE = re.compile(r"cbo\.gov/publication/(\d+)", re.I)
-
-
-def report_id(citation: str) -> str | None:
-    """`H. Rept. 117-130,Book 2` as `crpt:117hrpt130`: the volumes of a report are one report."""
-    match = _REPORT.match(fold_dashes(citation).strip())
-    return f"crpt:{int(match[2])}{match[1][0].lower()}rpt{int(match[3])}" if match else None
 
 
 def estimate_id(url: str) -> str | None:
@@ -114,7 +146,8 @@ def membership_id(congress: int | str, committee: str, bioguide: str) -> str:
 
 def federal_id(text: str, congress: int | None = None) -> FederalId:
     """The record a text names; `congress` completes a bill that is named without one."""
-    folded = fold_dashes(unicodedata.normalize("NFKC", text)).strip()
+    plain = text if text.isascii() else fold_dashes(unicodedata.normalize("NFKC", text))
+    folded = plain.strip()
     for form in _FORMS:
         if match := form.pattern.fullmatch(folded):
             return FederalId(form.source, form.build(match))
@@ -143,6 +176,12 @@ _SPOKEN = (
 _CONGRESS = r"0*([1-9]\d{0,2})"
 _NUMBER = r"0*([1-9]\d{0,5})"
 _BARE_BILL = re.compile(_SPOKEN + r"\s*" + _NUMBER, re.ASCII | re.I)
+_GRANULE = re.compile(r"CREC-(\d{4}-\d\d-\d\d)-pt(\d+)-Pg(null|[A-Z]?)(.*)", re.ASCII | re.I)
+_CITED_REPORT = re.compile(
+    r"(H|S|Ex|Exec)\.?\s*Re?pt\.?\s*0*(\d{1,3})-0*(\d{1,5})"
+    r"(?:[, ]+((?:Part|Pt\.|Book) \d+|Errata))?",
+    re.ASCII | re.I,
+)
 _FR = r"(\d{4}-\d{5}|\d{2}-\d{1,6}|[A-Z]\d{1,2}-\d{1,6}|[A-Z]\d{1,2}-\d{4}-\d{1,6})"
 _WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
@@ -178,8 +217,8 @@ _FORMS = (
     _form(
         "congressional_record",
         "crec: (crec:CREC-2005-07-20-pt1-PgE1551-2)",
-        rf"(?:crec:)?CREC-({_WORD})",
-        lambda m: f"crec:CREC-{m[1]}",
+        rf"(?:crec:)?(CREC-{_WORD})",
+        lambda m: proceeding_id(m[1]),
     ),
     _form(
         "public_laws",
@@ -233,18 +272,30 @@ _FORMS = (
     ),
     _form("topic_taxonomy", "topic: (topic:taxation)", r"topic:[a-z0-9]+(?:-[a-z0-9]+)*", _lower),
     _form("cbo_cost_estimates", "cbo: (cbo:62589)", rf"cbo:{_NUMBER}", lambda m: f"cbo:{m[1]}"),
-    _form("committee_reports", "crpt: (crpt:119hrpt105)", r"crpt:\d{1,3}[hsej]rpt\d{1,5}", _lower),
+    _form(
+        "committee_reports",
+        "crpt: (crpt:119hrpt105)",
+        r"crpt:\d{1,3}[hsej]rpt\d{1,5}(?:-(?:pt|bk)\d{1,3}|-errata)?",
+        _lower,
+    ),
     _form(
         "cfr_sections",
         "cfr: (cfr:27:447.21)",
         rf"cfr:([1-9]\d?):({_WORD})",
-        lambda m: f"cfr:{m[1]}:{m[2].lower()}",
+        lambda m: cfr_id(m[1], m[2]),
+    ),
+    _form("committee_reports", "", _CITED_REPORT.pattern, lambda m: cited_report(m[0]) or m[0]),
+    _form(
+        "cfr_sections",
+        "",
+        r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:\xa7\s?)?(\d{1,4}\.[\w.-]{1,60})",
+        lambda m: cfr_id(m[1], m[2]),
     ),
     _form(
         "statute_compilations",
         "comps: (comps:1565)",
         rf"comps:{_NUMBER}",
-        lambda m: f"comps:{m[1]}",
+        lambda m: compilation_id(m[1]),
     ),
     _form(
         "lda_filings",
@@ -277,3 +328,49 @@ def is_guidance_path(text: str) -> bool:
 def guidance_id(path: str) -> str:
     """A page's id across all bases, which the desk's `fetch` takes."""
     return f"guidance:{path}"
+
+
+# --- documents ---
+#
+# `doc:25_01178_REM_a1b2c3` is a document, `doc:25_01178_REM_a1b2c3#page=14` a page of it.
+
+_DOCUMENT_ID = r"[A-Za-z0-9_-]{1,200}_[0-9a-f]{6,64}"
+_DOC = re.compile(rf"doc:({_DOCUMENT_ID})(?:#page=([1-9][0-9]{{0,4}}))?", re.ASCII)
+_UNSAFE = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRef:
+    """A document, or one page of it."""
+
+    document_id: str
+    page: int | None
+
+
+def document_ids(application_ref: str, sha256: str) -> Iterator[str]:
+    """The ids a document may have, the contract's first: where another document has that one, the
+    next is one hash digit longer.
+    """
+    sanitised = _UNSAFE.sub("_", application_ref)
+    for digits in range(6, len(sha256) + 1):
+        yield f"{sanitised}_{sha256[:digits]}"
+
+
+def document_chunk_id(document_id: str, page: int, index: int) -> str:
+    """`25_01178_REM_a1b2c3_014_042`: the page it begins on, and its place in the document."""
+    return f"{document_id}_{page:03d}_{index:03d}"
+
+
+def doc_id(document_id: str, page: int | None = None) -> str:
+    """A document's id across all bases, or a page's, which the desk's `fetch` takes."""
+    return f"doc:{document_id}" + (f"#page={page}" if page else "")
+
+
+def document_ref(text: str) -> DocumentRef:
+    """The document, and the page, that an id across all bases names."""
+    match = _DOC.fullmatch(fold_dashes(text).strip())
+    if match is None:
+        raise UnrecognizedId(
+            f"{text[:100]!r} is not the id of a document", valid_prefixes=["doc:<document_id>"]
+        )
+    return DocumentRef(match[1], int(match[2]) if match[2] else None)

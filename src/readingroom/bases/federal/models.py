@@ -1,6 +1,7 @@
 """What the federal base is asked, and what it answers."""
 
 from datetime import date
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -13,9 +14,13 @@ from readingroom.bases.federal.records import (
     Membership,
     MemberVote,
 )
+from readingroom.core.errors import UnrecognizedId
+from readingroom.core.ids import federal_id
 from readingroom.protocol.tool import Answer, Question
 
 Mode = Literal["hybrid", "lexical", "semantic"]
+
+ChangeKind = Literal["new", "changed", "withdrawn"]
 
 LONGEST_TEXT = 20_000
 """How many characters of a long text one answer holds; `next_offset` leads to the rest."""
@@ -41,6 +46,17 @@ Day = Annotated[
 Word = Annotated[str, Field(min_length=1, max_length=100)]
 
 
+def _canonical(text: str) -> str:
+    try:
+        return federal_id(text).id
+    except UnrecognizedId as error:
+        raise ValueError(error.message) from error
+
+
+RecordOf = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_canonical)]
+"""The id of another record, in whatever spelling."""
+
+
 class Filters(Question):
     """What narrows a search, before anything is scored."""
 
@@ -53,6 +69,10 @@ class Filters(Question):
         None, description="An agency's slug: environmental-protection-agency."
     )
     topic: Word | None = Field(None, description="A subject of bills: Taxation.")
+    member: RecordOf | None = Field(
+        None, description="Who sponsored it or speaks in it, by bioguide id: S000033."
+    )
+    bill: RecordOf | None = Field(None, description="The bill it is about: hr:119:1.")
 
 
 class GetBill(Question):
@@ -112,6 +132,52 @@ class Search(Question):
     offset: int = Field(0, ge=0, le=10_000)
 
 
+Filtered = Annotated[dict[Word, str | int | bool], Field(max_length=20)]
+
+
+class ResolveEntity(Question):
+    query: str = Field(
+        min_length=1, max_length=300, description="The name as it was said: Sen. Markey from Mass."
+    )
+    entity_type: Word = Field(description="The registry to look in.")
+    filters: Filtered | None = Field(
+        None, description='Fields of the registry, such as {"state": "MA", "current": true}.'
+    )
+    limit: Limit = 10
+    cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
+
+
+Interval = Literal["day", "week", "month", "quarter", "year"]
+Top = Annotated[int, Field(ge=1, le=1000)]
+
+
+class Count(Question):
+    resource: Word = Field(description="What to count.")
+    group_by: Word | None = Field(None, description="A field: one count for each of its values.")
+    filters: Filtered | None = Field(
+        None, description='Such as {"congress": 119, "party": "D", "since": "2025-01-01"}.'
+    )
+    top: Top = Field(20, description="How many groups, the largest first.")
+
+
+class Sum(Question):
+    resource: Word = Field(description="What to sum over.")
+    sum_field: Word = Field(description="The number to add up.")
+    group_by: Word | None = Field(None, description="A field: one sum for each of its values.")
+    filters: Filtered | None = Field(None, description='Such as {"year": 2025}.')
+    top: Top = Field(20, description="How many groups, the largest first.")
+
+
+class TimeSeries(Question):
+    resource: Word = Field(description="What to count over time.")
+    time_field: Word = Field(description="The date that counts.")
+    interval: Interval
+    group_by: Word | None = Field(None, description="A field: one series for each of its values.")
+    filters: Filtered | None = Field(None, description='Such as {"since": "2018-01-01"}.')
+    sum_field: Word | None = Field(None, description="Add this number up, instead of counting.")
+    top: Top = Field(20, description="How many groups, the largest first.")
+
+
 # --- answers ---
 
 
@@ -161,6 +227,20 @@ class RecordPage(Answer):
     loaded_up_to: str | None = None
 
 
+class Resolved(Answer):
+    """The records that a name may mean, whole, the likeliest first."""
+
+    results: list[dict[str, Any]] = Field(
+        description="Full records; each with `score`, from 0 to 1, and `why`."
+    )
+    total: int
+    next_cursor: str | None
+    has_more: bool
+    query: str
+    source: str
+    loaded_up_to: str | None = None
+
+
 class Evidence(Answer):
     """Why two records are linked: which record's file says so, and in what words or field."""
 
@@ -189,6 +269,31 @@ class LinkPage(Answer):
     has_more: bool
     id: str
     loaded_up_to: str | None = None
+
+
+class Change(Answer):
+    """The last thing that happened to a record here."""
+
+    id: str
+    source: str
+    kind: ChangeKind
+    changed_at: str = Field(description="When it was loaded here (ISO 8601, UTC).")
+    title: str
+    url: str
+    successor_id: str | None = Field(None, description="What took a withdrawn record's place.")
+    reason: str | None = Field(None, description="Why it was withdrawn.")
+
+
+class ChangePage(Answer):
+    """What came, changed or was withdrawn since a day, oldest first, each record once."""
+
+    results: list[Change]
+    next_cursor: str | None
+    has_more: bool
+    resume_cursor: str | None = Field(
+        description="For the next visit: from here on only what happens later is listed."
+    )
+    since: str
 
 
 class BillText(Answer):
@@ -267,3 +372,59 @@ class SearchAnswer(Answer):
     searched: list[Searched]
     degraded: Degraded | None = None
     next_offset: int | None = None
+
+
+Key = str | int | bool | None
+Value = int | Decimal
+
+
+class QueryCost(Answer):
+    rows: int = Field(description="About how many rows were read.")
+    most_rows: int = Field(description="How many may be read by one query.")
+    took_ms: float
+
+
+class Aggregated(Answer):
+    """What every aggregate says besides its numbers."""
+
+    resource: str
+    unit: str | None = Field(None, description="Of the values: USD, or null for plain numbers.")
+    loaded_up_to: str | None = None
+    query_cost: QueryCost
+
+
+class Total(Aggregated):
+    """One number."""
+
+    value: Value = Field(description="Exact; money is a decimal string.")
+
+
+class Bucket(Answer):
+    key: Key = Field(description="Null for what has no value in this field.")
+    value: Value
+
+
+class Buckets(Aggregated):
+    """A number for each group, the largest first."""
+
+    buckets: list[Bucket]
+    total_buckets: int = Field(description="How many groups there are, shown or not.")
+    truncated: bool
+
+
+class TimeBucket(Answer):
+    key: str = Field(description="2025-01-31, 2025-W05, 2025-01, 2025-Q1 or 2025.")
+    start: str
+    end: str
+    group: Key = None
+    value: Value
+
+
+class Series(Aggregated):
+    """A number for each stretch of time, without gaps; with groups, one for each of them."""
+
+    interval: Interval
+    buckets: list[TimeBucket]
+    total_buckets: int
+    truncated: bool = Field(description="Whether there are more groups than are shown.")
+    undated: Value = Field(description="What has no date in this field, and so is in no bucket.")

@@ -1,31 +1,43 @@
 """The federal base over REST: `/v1`, a list and a record endpoint for every source."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, Self
 
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
+from readingroom.bases.federal import narrowing
+from readingroom.bases.federal.aggregates import Aggregation
 from readingroom.bases.federal.models import (
     ActionPage,
     BillText,
+    Buckets,
+    ChangeKind,
+    ChangePage,
     Congress,
     CosponsorPage,
     Day,
     Fetched,
     Filters,
+    Interval,
     Limit,
     LinkPage,
     MembershipPage,
     MemberVotePage,
     Mode,
+    RecordOf,
     RecordPage,
+    Resolved,
     Search,
     SearchAnswer,
+    Series,
+    Top,
+    Total,
     Word,
 )
+from readingroom.bases.federal.narrowing import Narrowed
 from readingroom.bases.federal.records import LinkKind
 from readingroom.bases.federal.service import FederalService
-from readingroom.bases.federal.sources import SOURCES, Column, Source
+from readingroom.bases.federal.sources import MEMBER_VOTES, SOURCES, Resource, Shape, Source
 from readingroom.protocol.rest import problems
 
 RecordId = Annotated[str, Path(min_length=1, max_length=200, description="The record's id.")]
@@ -42,22 +54,97 @@ _PROBLEMS = problems(
     }
 )
 _GONE = problems({410: "Withdrawn; the hint names its successor"})
-_KINDS: dict[str, Any] = {
-    "INTEGER": Annotated[int, Field(ge=0, le=2**31)],
-    "BOOLEAN": bool,
-    "TEXT": Word,
-}
 
 
-class ListQuestion(BaseModel):
-    """What every list takes."""
+class AggregateQuestion(BaseModel):
+    """Asks for numbers in place of records; what it is narrowed by comes from its resource."""
 
-    model_config = ConfigDict(extra="forbid")
+    aggregate: Literal["count", "sum"] | None = None
+    sum_field: Word | None = Field(None, description="What `aggregate=sum` adds up.")
+    group_by: Word | None = Field(None, description="One number for each value of this field.")
+    top: Top | None = Field(None, description="How many groups, the largest first; else 20.")
+    bucket_by_time: Word | None = Field(None, description="One number for each stretch of time.")
+    time_interval: Interval | None = Field(None, description="How long a stretch is; else a month.")
 
-    since: Day | None = Field(None, description="Published on this day or later.")
-    until: Day | None = Field(None, description="Published on this day or earlier.")
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.aggregate == "sum") != (self.sum_field is not None):
+            raise ValueError("sum_field: belongs to aggregate=sum, which needs it")
+        if self.time_interval and not self.bucket_by_time:
+            raise ValueError("bucket_by_time: say which date time_interval is about")
+        if (self.group_by or self.top) and not self.wants_numbers:
+            raise ValueError("aggregate: say count or sum")
+        return self
+
+    @property
+    def wants_numbers(self) -> bool:
+        return self.aggregate is not None or self.bucket_by_time is not None
+
+    def narrowed(self, resource: Resource) -> Narrowed:
+        names = narrowing.filters_of(resource).model_fields.keys()
+        return narrowing.narrowed(resource, self.model_dump(include=set(names), exclude_none=True))
+
+    async def numbers(
+        self, service: FederalService, resource: Resource
+    ) -> Total | Buckets | Series:
+        """What the tools answer to the same."""
+        asked = Aggregation(
+            resource,
+            self.narrowed(resource),
+            self.sum_field,
+            self.group_by,
+            self.top or 20,
+            self.bucket_by_time,
+            self.time_interval or "month",
+        )
+        if self.bucket_by_time:
+            return await service.time_series(asked)
+        return await service.aggregate(asked)
+
+
+class CountQuestion(AggregateQuestion):
+    """The same where there is no list behind it."""
+
+    @model_validator(mode="after")
+    def _wanted(self) -> Self:
+        if not self.wants_numbers:
+            raise ValueError("aggregate: these are counted here, not listed")
+        return self
+
+
+class ListQuestion(AggregateQuestion):
+    """What every list takes besides the filters of its source."""
+
     limit: Limit = 50
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
+
+    async def answered(
+        self, service: FederalService, source: Source
+    ) -> RecordPage | Resolved | Total | Buckets | Series:
+        if self.wants_numbers:
+            return await self.numbers(service, source.resource)
+        return await service.records(
+            source, self.narrowed(source.resource), self.limit, self.cursor
+        )
+
+
+class RegistryQuestion(ListQuestion):
+    """The list of a registry also takes a name."""
+
+    q: str | None = Field(
+        None,
+        min_length=1,
+        max_length=300,
+        description="A name, as it was said: the records it may mean, the likeliest first.",
+    )
+
+    async def answered(
+        self, service: FederalService, source: Source
+    ) -> RecordPage | Resolved | Total | Buckets | Series:
+        if self.q is None:
+            return await super().answered(service, source)
+        narrowed = self.narrowed(source.resource)
+        return await service.resolve(source, self.q, narrowed, self.limit, self.cursor)
 
 
 class SearchQuestion(BaseModel):
@@ -81,6 +168,8 @@ class SearchQuestion(BaseModel):
     type: Word | None = None
     agency: Word | None = None
     topic: Word | None = None
+    member: RecordOf | None = None
+    bill: RecordOf | None = None
 
     def asked(self) -> Search:
         """The same as the tool is asked it."""
@@ -98,12 +187,16 @@ class SearchQuestion(BaseModel):
 def router(service: FederalService) -> APIRouter:
     """Every endpoint of the base, each a thin call into the service."""
     routes = APIRouter(prefix="/v1", responses=_PROBLEMS)
+    # Routes are tried in order: what is asked most, and is quickest to answer, comes first.
+    for source in SOURCES:
+        _record(routes, service, source)
+    _search(routes, service)
+    _changes(routes, service)
     _of_bills(routes, service)
     _of_people(routes, service)
-    _search(routes, service)
+    _member_votes(routes, service)
     for source in SOURCES:
         _list(routes, service, source)
-        _record(routes, service, source)
         _links(routes, service, source)
     return routes
 
@@ -123,15 +216,35 @@ def _search(routes: APIRouter, service: FederalService) -> None:
         return await service.fetch(id, offset)
 
 
+def _changes(routes: APIRouter, service: FederalService) -> None:
+    @routes.get("/changes", tags=["changes"])
+    async def changes(
+        since: Annotated[Day, Query(description="Loaded here on this day (UTC) or later.")],
+        source: Annotated[Word | None, Query()] = None,
+        kind: ChangeKind | None = None,
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> ChangePage:
+        """What came, changed or was withdrawn since a day, each record once, oldest first."""
+        return await service.changes(since, source, kind, limit, cursor)
+
+
 def _list(routes: APIRouter, service: FederalService, source: Source) -> None:
-    fields: dict[str, Any] = {column.name: _field(column) for column in source.columns}
-    question_model = create_model(f"List{source.record.__name__}", __base__=ListQuestion, **fields)
+    registry = source.shape is Shape.REGISTRY
+    question_model = create_model(
+        f"List{source.record.__name__}",
+        __base__=(
+            RegistryQuestion if registry else ListQuestion,
+            narrowing.filters_of(source.resource),
+        ),
+    )
 
     # Made per source, so that each list documents its own filters.
-    async def list_records(question: Annotated[question_model, Query()]) -> RecordPage:  # type: ignore[valid-type]
-        asked = question.model_dump(exclude_none=True)  # type: ignore[attr-defined]
-        common = {name: asked.pop(name, None) for name in ("since", "until", "limit", "cursor")}
-        return await service.records(source, asked, **common)
+    async def list_records(
+        question: Annotated[question_model, Query()],  # type: ignore[valid-type]
+    ) -> RecordPage | Resolved | Total | Buckets | Series:
+        asked: ListQuestion = question
+        return await asked.answered(service, source)
 
     routes.add_api_route(
         f"/{source.path}",
@@ -141,6 +254,20 @@ def _list(routes: APIRouter, service: FederalService, source: Source) -> None:
         operation_id=f"list_{source.name}",
         summary=f"List {source.path}, newest first",
     )
+
+
+def _member_votes(routes: APIRouter, service: FederalService) -> None:
+    question_model = create_model(
+        "CountMemberVotes", __base__=(CountQuestion, narrowing.filters_of(MEMBER_VOTES))
+    )
+
+    @routes.get("/member-votes", tags=["roll-call-votes"])
+    async def member_votes(
+        question: Annotated[question_model, Query()],  # type: ignore[valid-type]
+    ) -> Total | Buckets | Series:
+        """How members voted, counted; listed they are by member or by roll call."""
+        asked: CountQuestion = question
+        return await asked.numbers(service, MEMBER_VOTES)
 
 
 def _record(routes: APIRouter, service: FederalService, source: Source) -> None:
@@ -222,7 +349,3 @@ def _of_people(routes: APIRouter, service: FederalService) -> None:
     async def voters(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> MemberVotePage:
         """How each member voted in a roll call."""
         return await service.vote_members(id, limit, cursor)
-
-
-def _field(column: Column) -> tuple[Any, Any]:
-    return (_KINDS[column.kind] | None, None)

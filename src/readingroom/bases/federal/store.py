@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 import anyio.to_thread
 from pydantic_core import from_json, to_json
 
+from readingroom.bases.federal.narrowing import Narrowed
 from readingroom.bases.federal.schema import migrate
-from readingroom.bases.federal.sources import SOURCES, Source
+from readingroom.bases.federal.sources import MEMBER_VOTES, SOURCES, Resource, Source
 from readingroom.core.errors import RecordGone, RecordNotFound, StorageFailed
 
 T = TypeVar("T")
@@ -160,24 +161,12 @@ def record_json(db: sqlite3.Connection, source: Source, id: str) -> str:
 def records(
     db: sqlite3.Connection,
     source: Source,
-    filters: dict[str, Any],
-    since: str | None,
-    until: str | None,
+    narrowed: Narrowed,
     limit: int,
     after: Sequence[Any] | None,
 ) -> Page:
     """A page of a source's active records, newest first; those without a date come last."""
-    where = ["status = 'active'"]
-    values: list[Any] = []
-    for name, value in filters.items():
-        where.append(f"{name} = ?")
-        values.append(value)
-    if since:
-        where.append("published_at >= ?")
-        values.append(since)
-    if until:
-        where.append("published_at <= ?")
-        values.append(until)
+    where, values = [narrowed.sql], [*narrowed.values]
     if after:
         day, id = after
         where.append(
@@ -291,6 +280,11 @@ def live_sources(db: sqlite3.Connection) -> tuple[Source, ...]:
     """The sources that this file has a table for."""
     tables = {row["name"] for row in db.execute("SELECT name FROM sqlite_master")}
     return tuple(source for source in SOURCES if source.name in tables)
+
+
+def live_resources(db: sqlite3.Connection) -> tuple[Resource, ...]:
+    """What of this file can be aggregated."""
+    return (*(source.resource for source in live_sources(db)), MEMBER_VOTES)
 
 
 def status(db: sqlite3.Connection) -> list[dict[str, Any]]:

@@ -1,14 +1,20 @@
 """The loaders: one module per native format, each from bytes to entries."""
 
 from collections.abc import Iterator
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from readingroom.bases.federal.entries import Entry, Origin
 from readingroom.bases.federal.loaders import (
     billstatus,
+    cbo,
+    cfr,
+    compilations,
+    crec,
+    crs,
     legislators,
     pdfs,
     register,
+    reports,
     saps,
     uslm,
     votes,
@@ -25,11 +31,19 @@ class Loader(Protocol):
     """Where its records go; `federal load SOURCE …` chooses by them."""
 
     whole: ClassVar[str | None]
-    """A field of which a file holds all records of one value (`congress`): others are gone."""
+    """A field, or several with commas between, of whose values a file holds all records
+    (`congress`): others of the same values are gone."""
 
     def recognises(self, file: RawFile) -> bool: ...
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]: ...
+
+
+@runtime_checkable
+class Accompanied(Protocol):
+    """A format whose files name others that lie beside them and are read with them."""
+
+    def companions(self, file: RawFile) -> Iterator[str]: ...
 
 
 # In the order they load when several are named: people before what they did.
@@ -37,9 +51,17 @@ LOADERS: tuple[Loader, ...] = (
     legislators.Legislators(),
     legislators.Committees(),
     legislators.Rosters(),
+    crs.CrsReports(),
+    cbo.Estimates(),
+    reports.Reports(),
+    reports.ReportTexts(),
+    crec.Issues(),
+    crec.Pages(),
     billstatus.BillStatus(),
     uslm.BillTexts(),
     uslm.Laws(),
+    compilations.Compilations(),
+    cfr.Regulations(),
     register.RegisterIssues(),
     register.RegisterJson(),
     votes.HouseVotes(),

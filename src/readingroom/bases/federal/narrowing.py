@@ -1,0 +1,79 @@
+"""What a list, a resolution or an aggregate is narrowed by: its filters, as SQL."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from readingroom.bases.federal.models import Day, Word
+from readingroom.bases.federal.sources import Resource
+from readingroom.core.errors import InvalidArguments
+
+_KINDS: dict[str, Any] = {
+    "INTEGER": Annotated[int, Field(ge=0, le=2**31)],
+    "BOOLEAN": bool,
+    "TEXT": Word,
+}
+
+
+class SourceFilters(BaseModel):
+    """What every resource can be narrowed by; each has fields of its own besides."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    since: Day | None = Field(None, description="Published on this day or later.")
+    until: Day | None = Field(None, description="Published on this day or earlier.")
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """Conditions on the rows of a source, and the values they speak of."""
+
+    sql: str
+    values: tuple[Any, ...]
+    filters: Mapping[str, Any]
+
+
+@cache
+def filters_of(resource: Resource) -> type[SourceFilters]:
+    """The filters of one resource, as a model that says which do not fit."""
+    fields: dict[str, Any] = {one.name: (Word | None, None) for one in resource.plan.facets}
+    fields |= {column.name: (_KINDS[column.kind] | None, None) for column in resource.filters}
+    title = resource.name.title().replace("_", "")
+    return create_model(f"{title}Filters", __base__=SourceFilters, **fields)
+
+
+def read(resource: Resource, filters: Mapping[str, Any] | None) -> Narrowed:
+    """Filters as a tool is given them; one that the resource does not have is named."""
+    try:
+        told = filters_of(resource).model_validate(dict(filters or {}))
+    except ValidationError as error:
+        problems = InvalidArguments.of(error).errors
+        valid = ", ".join(filters_of(resource).model_fields)
+        raise InvalidArguments(
+            [
+                {
+                    "field": f"filters.{one['field']}",
+                    "message": f"{one['message']} ({resource.path} takes {valid})",
+                }
+                for one in problems
+            ]
+        ) from error
+    return narrowed(resource, told.model_dump(exclude_none=True))
+
+
+def narrowed(resource: Resource, filters: Mapping[str, Any]) -> Narrowed:
+    """The same filters as conditions; withdrawn records never pass."""
+    where = [resource.where, *(_condition(resource, name) for name in filters)]
+    return Narrowed(" AND ".join(where), tuple(filters.values()), dict(filters))
+
+
+def _condition(resource: Resource, name: str) -> str:
+    if name == "since":
+        return f"{resource.dated} >= ?"
+    if name == "until":
+        return f"{resource.dated} <= ?"
+    facet = next((one for one in resource.plan.facets if one.name == name), None)
+    return f"id IN (SELECT id FROM ({facet.rows}) WHERE value = ?)" if facet else f"{name} = ?"
