@@ -663,6 +663,19 @@ FEDERAL = (
         "The oauth mode serves both well-known documents and refuses a call without a valid token.",
     ),
     Requirement("federal:changes", "What changed since a date can be listed."),
+    Requirement(
+        "federal:AC-27",
+        "The manifest gives the name io.github.<org>/josh, "
+        "a one-line description, the tools and a link to the install docs.",
+    ),
+    Requirement(
+        "federal:manifest",
+        "server.json holds name, description, tools and a link to the docs.",
+    ),
+    Requirement(
+        "federal:install",
+        "The landing page links the registry listing and names Cowork, ChatGPT, Claude and Cursor.",
+    ),
     *_later(
         "federal",
         (
@@ -691,11 +704,6 @@ FEDERAL = (
             ),
             Requirement("federal:AC-21", "A truncated section of a dossier keeps its more_url."),
             Requirement(
-                "federal:AC-27",
-                "The manifest gives the name io.github.<org>/josh, "
-                "a one-line description, the tools and a link to the install docs.",
-            ),
-            Requirement(
                 "federal:E",
                 "count, sum and time_series take the enums of the plan "
                 "and keep to budget and timeout.",
@@ -708,15 +716,6 @@ FEDERAL = (
                 "federal:routing",
                 "The routing evaluation covers every class of tool, "
                 "and its questions reach the right one.",
-            ),
-            Requirement(
-                "federal:manifest",
-                "server.json holds name, description, tools and a link to the docs.",
-            ),
-            Requirement(
-                "federal:install",
-                "The landing page links the registry listing and names Cowork, "
-                "ChatGPT, Claude and Cursor.",
             ),
             Requirement(
                 "federal:tls",

@@ -115,6 +115,12 @@ class Settings(BaseModel):
         "Where the issuer's signing keys are; by default found through its metadata.",
         pattern=TRUSTED_URL,
     )
+    registry_org: str = _setting(
+        "reading-room",
+        "READINGROOM_REGISTRY_ORG",
+        "The GitHub organisation under which the MCP Registry lists the federal server.",
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]{0,37}[A-Za-z0-9])?$",
+    )
     allowed_hosts: Names = _setting(
         (),
         "READINGROOM_ALLOWED_HOSTS",
