@@ -641,12 +641,10 @@ FEDERAL = (
         "Records name the records they refer to, by ids that fetch takes.",
     ),
     Requirement("federal:changes", "What changed since a date can be listed."),
+    Requirement("federal:sync", "A source can be brought up to date without loading it again."),
     *_later(
         "federal",
         (
-            Requirement(
-                "federal:sync", "A source can be brought up to date without loading it again."
-            ),
             Requirement(
                 "federal:AC-03",
                 "MCP and REST run in one process "
