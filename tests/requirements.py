@@ -1197,6 +1197,7 @@ ROOM = (
     Requirement(
         "room:connect", "A client's configuration is printed or written, and keeps what it had."
     ),
+    Requirement("room:doctor", "doctor checks data and machine; each line says what to do."),
     Requirement("room:backup", "A backup taken under load restores to equal answers."),
     Requirement(
         "room:sample",
