@@ -7,11 +7,11 @@ import anyio
 import click
 
 from readingroom.bases.policy.commands import CheckPolicies
-from readingroom.bases.policy.models import Complaint
 from readingroom.commands.checks import CHECKS, Finding
 from readingroom.commands.options import common, say
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.settings import Settings, load
+from readingroom.protocol.checkup import Complaint
 
 # The bases whose stores can disagree, and the command that compares them.
 _COMPARED = {"policy": CheckPolicies}
