@@ -21,7 +21,11 @@ KnowledgeError                 code                  http
 ├── ExtractionFailed           extraction_failed     422   a file cannot be parsed within limits
 ├── NoContent                  no_content            422   a file was read and holds no text
 ├── NoChunks                   no_chunks             422   there is text, but nothing to search in
+├── DocumentNotFound           document_not_found    404   no document of that id
+├── PageNotFound               page_not_found        404   the document has no such page
+├── ApplicationNotFound        application_not_found 404   nothing is known of the application
 ├── Unauthorized               unauthorized          401   no key, a wrong key, a wrong scheme
+├── IssuerUnreachable          issuer_unreachable    503   no token can be checked just now
 ├── Misdirected                misdirected           421   a Host this server does not answer to
 ├── ForbiddenOrigin            forbidden_origin      403   a web page we do not know is calling
 ├── TooManySessions            too_many_sessions     503   every session of this face is in use
@@ -29,6 +33,7 @@ KnowledgeError                 code                  http
 ├── UnknownCommand             unknown_command       404   no such operator's command here
 ├── FolderInUse                folder_in_use         409   another process owns a base's folder
 ├── InvalidKeyName             invalid_key_name      422   a key's name is malformed
+├── InvalidSubject             invalid_subject       422   no token's subject can be that
 ├── KeyExists                  key_exists            409   a key of that name is there already
 ├── KeyNotFound                key_not_found         404   no key of that name
 ├── UnrecognizedId             unrecognized_id_format 422  no id of ours has that form
@@ -37,12 +42,15 @@ KnowledgeError                 code                  http
 ├── UnknownSource              unknown_source        422   no source of that name
 ├── SourceNotSearchable        source_not_searchable 422   a registry: names, not texts
 ├── NotSearchableSemantically  source_not_searchable_semantically 422   a source without vectors
+├── AggregateTooBroad          aggregate_too_broad   422   more rows or buckets than one may cost
+├── AggregateTimeout           aggregate_timeout     503   an aggregate took longer than it may
 ├── InvalidCursor              invalid_cursor        422   a cursor that no list gave out
 ├── LoadFailed                 load_failed           422   nothing of what was named can be loaded
 ├── DownloadFailed             download_failed       502   an official file could not be fetched
 ├── StorageFailed              storage_failed        503   the data directory cannot be used
 ├── BackupUnusable             backup_unusable       422   a backup is damaged, newer, or not one
 ├── DataNotEmpty               data_not_empty        409   a restore would cover what is there
+├── ClientFileUnreadable       client_file_unreadable 422  a client's configuration is not JSON
 ├── RegistryUnavailable        registry_unavailable  503   the policy registry does not answer
 ├── WrongRoom                  wrong_room            500   registry and folder are not of one room
 ├── InvalidDate                invalid_date          422   a date is not YYYY-MM-DD
@@ -274,11 +282,39 @@ class NoChunks(KnowledgeError):
     http_status = 422
 
 
+class DocumentNotFound(KnowledgeError):
+    """No document has this id; `list_ingested_documents` names those of an application."""
+
+    code = "document_not_found"
+    http_status = 404
+
+
+class PageNotFound(KnowledgeError):
+    """The document has no such page; `page_count` says how many it has."""
+
+    code = "page_not_found"
+    http_status = 404
+
+
+class ApplicationNotFound(KnowledgeError):
+    """The application has neither a record nor a document; its reference is compared exactly."""
+
+    code = "application_not_found"
+    http_status = 404
+
+
 class Unauthorized(KnowledgeError):
     """The request carries no key, a wrong key, or another scheme than Bearer."""
 
     code = "unauthorized"
     http_status = 401
+
+
+class IssuerUnreachable(KnowledgeError):
+    """The authorization server gives us no keys to check tokens with; the token may be good."""
+
+    code = "issuer_unreachable"
+    http_status = 503
 
 
 class Misdirected(KnowledgeError):
@@ -327,6 +363,13 @@ class InvalidKeyName(KnowledgeError):
     """A key's name is 1 to 64 letters, digits, dots, dashes or underscores; `env` is taken."""
 
     code = "invalid_key_name"
+    http_status = 422
+
+
+class InvalidSubject(KnowledgeError):
+    """The subject of an OAuth token is 1 to 255 printable characters."""
+
+    code = "invalid_subject"
     http_status = 422
 
 
@@ -386,6 +429,22 @@ class NotSearchableSemantically(KnowledgeError):
     http_status = 422
 
 
+class AggregateTooBroad(KnowledgeError):
+    """The aggregate would read more rows, or give more buckets, than one may;
+    `hint.suggest_narrowing` lists filters that would fit.
+    """
+
+    code = "aggregate_too_broad"
+    http_status = 422
+
+
+class AggregateTimeout(KnowledgeError):
+    """The aggregate was stopped at its time limit; `hint.suggest_narrowing` lists narrower ones."""
+
+    code = "aggregate_timeout"
+    http_status = 503
+
+
 class InvalidCursor(KnowledgeError):
     """The cursor is not one that this list gave out; leave it away to start again."""
 
@@ -426,6 +485,13 @@ class DataNotEmpty(KnowledgeError):
 
     code = "data_not_empty"
     http_status = 409
+
+
+class ClientFileUnreadable(KnowledgeError):
+    """A client's configuration file is not plain JSON, so nothing is written into it."""
+
+    code = "client_file_unreadable"
+    http_status = 422
 
 
 class RegistryUnavailable(KnowledgeError):
