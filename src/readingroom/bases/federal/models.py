@@ -1,6 +1,7 @@
 """What the federal base is asked, and what it answers."""
 
 from datetime import date
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -13,6 +14,8 @@ from readingroom.bases.federal.records import (
     Membership,
     MemberVote,
 )
+from readingroom.core.errors import UnrecognizedId
+from readingroom.core.ids import federal_id
 from readingroom.protocol.tool import Answer, Question
 
 Mode = Literal["hybrid", "lexical", "semantic"]
@@ -43,6 +46,17 @@ Day = Annotated[
 Word = Annotated[str, Field(min_length=1, max_length=100)]
 
 
+def _canonical(text: str) -> str:
+    try:
+        return federal_id(text).id
+    except UnrecognizedId as error:
+        raise ValueError(error.message) from error
+
+
+RecordOf = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_canonical)]
+"""The id of another record, in whatever spelling."""
+
+
 class Filters(Question):
     """What narrows a search, before anything is scored."""
 
@@ -55,6 +69,10 @@ class Filters(Question):
         None, description="An agency's slug: environmental-protection-agency."
     )
     topic: Word | None = Field(None, description="A subject of bills: Taxation.")
+    member: RecordOf | None = Field(
+        None, description="Who sponsored it or speaks in it, by bioguide id: S000033."
+    )
+    bill: RecordOf | None = Field(None, description="The bill it is about: hr:119:1.")
 
 
 class GetBill(Question):
@@ -127,6 +145,37 @@ class ResolveEntity(Question):
     )
     limit: Limit = 10
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
+
+
+Interval = Literal["day", "week", "month", "quarter", "year"]
+Top = Annotated[int, Field(ge=1, le=1000)]
+
+
+class Count(Question):
+    resource: Word = Field(description="What to count.")
+    group_by: Word | None = Field(None, description="A field: one count for each of its values.")
+    filters: Filtered | None = Field(
+        None, description='Such as {"congress": 119, "party": "D", "since": "2025-01-01"}.'
+    )
+    top: Top = Field(20, description="How many groups, the largest first.")
+
+
+class Sum(Question):
+    resource: Word = Field(description="What to sum over.")
+    sum_field: Word = Field(description="The number to add up.")
+    group_by: Word | None = Field(None, description="A field: one sum for each of its values.")
+    filters: Filtered | None = Field(None, description='Such as {"year": 2025}.')
+    top: Top = Field(20, description="How many groups, the largest first.")
+
+
+class TimeSeries(Question):
+    resource: Word = Field(description="What to count over time.")
+    time_field: Word = Field(description="The date that counts.")
+    interval: Interval
+    group_by: Word | None = Field(None, description="A field: one series for each of its values.")
+    filters: Filtered | None = Field(None, description='Such as {"since": "2018-01-01"}.')
+    sum_field: Word | None = Field(None, description="Add this number up, instead of counting.")
+    top: Top = Field(20, description="How many groups, the largest first.")
 
 
 # --- answers ---
@@ -323,3 +372,59 @@ class SearchAnswer(Answer):
     searched: list[Searched]
     degraded: Degraded | None = None
     next_offset: int | None = None
+
+
+Key = str | int | bool | None
+Value = int | Decimal
+
+
+class QueryCost(Answer):
+    rows: int = Field(description="About how many rows were read.")
+    most_rows: int = Field(description="How many may be read by one query.")
+    took_ms: float
+
+
+class Aggregated(Answer):
+    """What every aggregate says besides its numbers."""
+
+    resource: str
+    unit: str | None = Field(None, description="Of the values: USD, or null for plain numbers.")
+    loaded_up_to: str | None = None
+    query_cost: QueryCost
+
+
+class Total(Aggregated):
+    """One number."""
+
+    value: Value = Field(description="Exact; money is a decimal string.")
+
+
+class Bucket(Answer):
+    key: Key = Field(description="Null for what has no value in this field.")
+    value: Value
+
+
+class Buckets(Aggregated):
+    """A number for each group, the largest first."""
+
+    buckets: list[Bucket]
+    total_buckets: int = Field(description="How many groups there are, shown or not.")
+    truncated: bool
+
+
+class TimeBucket(Answer):
+    key: str = Field(description="2025-01-31, 2025-W05, 2025-01, 2025-Q1 or 2025.")
+    start: str
+    end: str
+    group: Key = None
+    value: Value
+
+
+class Series(Aggregated):
+    """A number for each stretch of time, without gaps; with groups, one for each of them."""
+
+    interval: Interval
+    buckets: list[TimeBucket]
+    total_buckets: int
+    truncated: bool = Field(description="Whether there are more groups than are shown.")
+    undated: Value = Field(description="What has no date in this field, and so is in no bucket.")
