@@ -683,23 +683,29 @@ FEDERAL = (
         "The oauth mode serves both well-known documents and refuses a call without a valid token.",
     ),
     Requirement("federal:changes", "What changed since a date can be listed."),
+    Requirement(
+        "federal:AC-27",
+        "The manifest gives the name io.github.<org>/josh, "
+        "a one-line description, the tools and a link to the install docs.",
+    ),
+    Requirement(
+        "federal:manifest",
+        "server.json holds name, description, tools and a link to the docs.",
+    ),
+    Requirement(
+        "federal:install",
+        "The landing page links the registry listing and names Cowork, ChatGPT, Claude and Cursor.",
+    ),
+    Requirement("federal:sync", "A source can be brought up to date without loading it again."),
     *_later(
         "federal",
         (
-            Requirement(
-                "federal:sync", "A source can be brought up to date without loading it again."
-            ),
             Requirement(
                 "federal:AC-20",
                 "Each of the four dossier tools answers the whole REST dossier, "
                 "all sections, in one result.",
             ),
             Requirement("federal:AC-21", "A truncated section of a dossier keeps its more_url."),
-            Requirement(
-                "federal:AC-27",
-                "The manifest gives the name io.github.<org>/josh, "
-                "a one-line description, the tools and a link to the install docs.",
-            ),
             Requirement(
                 "federal:F",
                 "The four dossiers hold all their sections, and more_url where one is cut.",
@@ -708,15 +714,6 @@ FEDERAL = (
                 "federal:routing",
                 "The routing evaluation covers every class of tool, "
                 "and its questions reach the right one.",
-            ),
-            Requirement(
-                "federal:manifest",
-                "server.json holds name, description, tools and a link to the docs.",
-            ),
-            Requirement(
-                "federal:install",
-                "The landing page links the registry listing and names Cowork, "
-                "ChatGPT, Claude and Cursor.",
             ),
             Requirement(
                 "federal:tls",
@@ -1192,6 +1189,7 @@ ROOM = (
     Requirement(
         "room:connect", "A client's configuration is printed or written, and keeps what it had."
     ),
+    Requirement("room:doctor", "doctor checks data and machine; each line says what to do."),
     Requirement("room:backup", "A backup taken under load restores to equal answers."),
     Requirement(
         "room:sample",
