@@ -81,9 +81,9 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         return await service.bill(question.bill_id)
 
     async def get_bill_text(question: GetBillText, call: Call) -> BillText:
-        """Read the text of a bill whose id you know, in its newest version or a named one. Long
-        texts come in pieces: go on with `offset` = `next_offset`. It does not search inside the
-        text.
+        """Read the full text, the wording, of one bill whose id you know (`hr:118:815`): the newest
+        version or a named one, such as engrossed or enrolled. Long texts come in pieces: go on with
+        `offset` = `next_offset`. It does not search inside the text.
         """
         return await service.bill_text(question.bill_id, question.version, question.offset)
 
@@ -95,7 +95,7 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
 
     async def get_legislator(question: GetLegislator, call: Call) -> Legislator:
         """Look up one member of Congress, sitting or former, by bioguide id (`S000033`): party,
-        state, every term, leadership. It does not look up names.
+        state, every term, leadership. It does not look up names: resolve_entity does.
         """
         return await service.legislator(question.bioguide)
 
@@ -108,23 +108,26 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         )
 
     async def get_committee(question: GetCommittee, call: Call) -> Committee:
-        """Look up one committee or subcommittee by its code (`HSAG`, `HSAG15`): name, chamber,
-        jurisdiction, subcommittees. Its members are in list_committee_members.
+        """Look up one committee or subcommittee of the House or Senate by its code (`HSAG`,
+        `HSAG15`, `SSBK`): what it is called, its chamber, jurisdiction, web page, subcommittees. Its
+        roster is in list_committee_members.
         """
         return await service.committee(question.id)
 
     async def list_committee_members(question: ListCommitteeMembers, call: Call) -> MembershipPage:
-        """List who sits on a committee or subcommittee by its code (`HSWM`), majority first, by
-        rank, with the chair and ranking member named. It does not look up committee names.
+        """List who sits on a House or Senate committee or subcommittee, the roster of its members,
+        by its code (`HSWM`): majority first, by rank, with the chair and ranking member named. It
+        does not look up committee names: resolve_entity does.
         """
         return await service.members(
             question.id, question.congress, question.limit, question.cursor
         )
 
     async def fetch(question: Fetch, call: Call) -> Fetched:
-        """Fetch any federal record by its id, whatever its kind: what search returned, or an id
-        another record names. Returns its text and the full record. It does not search: unknown
-        ids are refused with the list of valid forms.
+        """Open any federal document or record when you have its id, whatever its kind: what search
+        returned, or an id another record names (`pl:110-140`, `R41234`, `2024-00321`,
+        `crec:CREC-2011-…`, `house:117:1:9`). Returns the whole record and its text. It does not
+        search: unknown ids are refused with the list of valid forms.
         """
         return await service.fetch(question.id, question.offset)
 
@@ -169,10 +172,11 @@ def _searches(service: FederalService) -> tuple[Tool, ...]:
 
 def _resolution(service: FederalService) -> Tool:
     async def resolve_entity(question: ResolveEntity, call: Call) -> Resolved:
-        """Find who or what a noisy name means in a registry: Sen. Markey from Mass, AOC, House Ag,
-        Ways & Means. Typos, nicknames, initials, swapped words, states and chambers are
-        understood. Returns full records, the likeliest first, each with its id, a score and why.
-        It does not search texts: use search for that.
+        """Find which senator, representative, committee, staffer, lobbying filing, hearing or docket
+        a noisy name means: Sen. Markey from Mass, AOC, House Ag, Ways & Means. Typos, nicknames,
+        initials, swapped words, states and chambers are understood. Returns full records, the
+        likeliest first, each with its id, a score and why. It does not search texts: use search for
+        that.
         """
         source = sources.registry(question.entity_type)
         narrowed = narrowing.read(source.resource, question.filters)

@@ -88,21 +88,23 @@ def open_guidance(
 
 def _tools(service: GuidanceService) -> tuple[Tool, ...]:
     async def get_content_by_path(question: GetContentByPath, call: Call) -> PageContent | PageText:
-        """Read a page of Charity Commission guidance whose GOV.UK path you know. Gives the content
-        item untouched and its text as Markdown, with the date of the last change and whether it was
-        withdrawn. It does not search and reads no other organisation's pages.
+        """Open a page of Charity Commission guidance whose GOV.UK path you know, such as
+        `/guidance/…` or `/government/publications/…`. Gives the content item untouched and its text
+        as Markdown, with the date of the last change and whether it was withdrawn. It does not
+        search and reads no other organisation's pages.
         """
         return await service.content(question, _errand(call))
 
     async def get_content_by_id(question: GetContentById, call: Call) -> PageContent | PageText:
-        """Read a page of Charity Commission guidance whose GOV.UK content_id you know, as an id
-        survives when a page moves. Use get_content_by_path when you have the path.
+        """Read the content item, a page of Charity Commission guidance, whose GOV.UK content_id you
+        know, as an id survives when a page moves. Use get_content_by_path when you have the path.
         """
         return await service.content_by_id(question, _errand(call))
 
     async def search_guidance(question: SearchGuidance, call: Call) -> SearchResults:
-        """Find Charity Commission guidance on GOV.UK by words, best match first. Gives titles,
-        summaries, dates and paths, not the text: read a result with get_content_by_path.
+        """Find what the Charity Commission says on a question about charities and trustees: its
+        guidance on GOV.UK, by words, best match first. Gives titles, summaries, dates and paths, not
+        the text: read a result with get_content_by_path.
         """
         return await service.search(question, _errand(call))
 

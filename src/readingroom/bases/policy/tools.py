@@ -79,18 +79,19 @@ def _tools(service: PolicyService) -> tuple[Tool, ...]:
 
 def _searching(service: PolicyService) -> Iterable[Tool]:
     async def search_policy(question: SearchPolicy, call: Call) -> PolicyHits:
-        """Find passages of planning policy that answer a question, in the revisions in force on a
-        day when effective_date is given (else in all revisions, each marked). Returns passages, not
-        whole sections: use get_policy_section for those. `excluded` says which policies could not
-        answer and why.
+        """Find what planning policy says on a question, in the local plan or in national policy and
+        guidance: passages, in the revisions that applied on a day when effective_date is given (else
+        in all revisions, each marked). Returns passages, not whole sections: use get_policy_section
+        for those. `excluded` says which policies could not answer and why.
         """
         hits = await service.search(question)
         _log_revisions(call, [hit.revision_id for hit in hits.results])
         return hits
 
     async def search_policy_batch(question: SearchPolicyBatch, call: Call) -> PolicyHitsBatch:
-        """Ask several questions of the same policies on the same day in one call, as search_policy
-        does for one. Results are not merged: there is one answer for each query, in order.
+        """Ask several questions of planning policy in one call, as search_policy does for one: the
+        same policies, the same day. Results are not merged: there is one answer for each query, in
+        order.
         """
         answers = await service.search_batch(question)
         _log_revisions(call, [hit.revision_id for one in answers.searches for hit in one.results])
@@ -117,14 +118,14 @@ def _reading(service: PolicyService) -> Iterable[Tool]:
         return await service.policies()
 
     async def list_policy_revisions(question: ListPolicyRevisions, call: Call) -> RevisionList:
-        """List the revisions of one policy, newest first, with the days each was in force. It
-        returns no text.
+        """List the revisions of one policy, its versions, newest first, with the days each was in
+        force and whether it is superseded. It returns no text.
         """
         return await service.revisions(question)
 
     async def policy_snapshot(question: PolicySnapshot, call: Call) -> Snapshot:
-        """Tell for every policy which revision was in force on one day, or why none was. It returns
-        no text.
+        """Tell the whole set of policies that applied on one day, such as an application's
+        validation date: which revision of each was in force, or why none was. It returns no text.
         """
         return await service.snapshot(question)
 
@@ -138,8 +139,9 @@ def _checking(service: PolicyService) -> Iterable[Tool]:
     async def compare_policy_revisions(
         question: ComparePolicyRevisions, call: Call
     ) -> RevisionDiff:
-        """Show what changed in a policy between two days: sections added, removed and changed, each
-        with a word-level diff. The diff is exact text comparison, not a summary of meaning.
+        """Show what changed in a policy between two days, from one version to the next: sections
+        added, removed and reworded, each with a word-level diff. The diff is exact text comparison,
+        not a summary of meaning.
         """
         found = await service.compare(question)
         _log_revisions(call, [found.from_revision.revision_id, found.to_revision.revision_id])
@@ -164,8 +166,8 @@ def _writing(service: PolicyService) -> Iterable[Tool]:
         return await service.ingest(question, call.report)
 
     async def remove_policy_revision(question: RemovePolicyRevision, call: Call) -> Removed:
-        """Delete all chunks of a revision, so that it is no longer found. The revision itself stays
-        registered with its dates.
+        """Remove the text of a policy revision from the index: delete all its chunks, so that it is
+        no longer found. The revision itself stays registered with its dates.
         """
         return await service.remove(question)
 
