@@ -1199,6 +1199,9 @@ ROOM = (
         "room:connect", "A client's configuration is printed or written, and keeps what it had."
     ),
     Requirement("room:doctor", "doctor checks data and machine; each line says what to do."),
+    Requirement(
+        "room:packages", "The wheel works alone; image, service and bundle hold to their rules."
+    ),
     Requirement("room:backup", "A backup taken under load restores to equal answers."),
     Requirement(
         "room:sample",
