@@ -14,7 +14,16 @@ from readingroom import __version__
 from readingroom.commands.options import common, log_level
 from readingroom.core.errors import UnsafeBind
 from readingroom.core.settings import Settings, load
-from readingroom.server.catalogue import ALL_PORT, OFFERS, Face, face_of, faces_of_all, open_bases
+from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.server.catalogue import (
+    ALL_PORT,
+    OFFERS,
+    Face,
+    desk_of,
+    face_of,
+    faces_of_all,
+    open_bases,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -74,10 +83,16 @@ def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
         key = secrets.token_urlsafe(32)
         owning = _take_folders(names, settings, address, key, held)
         bases = open_bases(names, settings)
-        faces = (face_of(bases[0]),) if base else faces_of_all(bases)
+        faces = (face_of(bases[0]),) if base else _all_faces(bases, settings, address)
         app = build_app(faces, settings, gate, Ownership(key, COMMANDS) if owning else None)
         announcement = _announcement(faces, address, settings, gate.closed, as_json)
         run(app, listener, settings.trusted_proxies, lambda: click.echo(announcement))
+
+
+def _all_faces(
+    bases: tuple[KnowledgeBase, ...], settings: Settings, address: str
+) -> tuple[Face, ...]:
+    return faces_of_all(bases, desk_of(bases, settings, settings.public_url or address))
 
 
 def _exposed(settings: Settings) -> str | None:

@@ -38,6 +38,8 @@ KnowledgeError                 code                  http
 ├── NotSearchableSemantically  source_not_searchable_semantically 422   a source without vectors
 ├── InvalidCursor              invalid_cursor        422   a cursor that no list gave out
 ├── LoadFailed                 load_failed           422   nothing of what was named can be loaded
+├── BaseSilent                 base_silent           503   a base did not answer the desk in time
+├── ValidationDateUnknown      validation_date_unknown 422 no day says which policy applies
 ├── StorageFailed              storage_failed        503   the data directory cannot be used
 ├── RegistryUnavailable        registry_unavailable  503   the policy registry does not answer
 ├── WrongRoom                  wrong_room            500   registry and folder are not of one room
@@ -387,6 +389,20 @@ class LoadFailed(KnowledgeError):
     """Nothing of what was named could be loaded; the message says why."""
 
     code = "load_failed"
+    http_status = 422
+
+
+class BaseSilent(KnowledgeError):
+    """A base did not answer the desk in time; what the others said stands."""
+
+    code = "base_silent"
+    http_status = 503
+
+
+class ValidationDateUnknown(KnowledgeError):
+    """The application's record has no validation date; give `date`, or set it."""
+
+    code = "validation_date_unknown"
     http_status = 422
 
 

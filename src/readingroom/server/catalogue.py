@@ -90,6 +90,16 @@ def embedder_of(settings: Settings) -> "Embedder":
 
 _EMBEDDERS: dict[Any, "Embedder"] = {}
 
+
+def desk_of(
+    bases: tuple[KnowledgeBase, ...], settings: Settings, address: str = ""
+) -> KnowledgeBase:
+    """The desk over all of them; `address` is where this process answers, if it does."""
+    from readingroom.desk.tools import open_desk
+
+    return open_desk(bases, embedder_of(settings), address)
+
+
 OFFERS = {
     "federal": Offer(8000, _federal),
     "guidance": Offer(3004, _guidance),
@@ -146,14 +156,26 @@ def face_of(base: KnowledgeBase, path: str = "") -> Face:
     )
 
 
-def faces_of_all(bases: tuple[KnowledgeBase, ...]) -> tuple[Face, ...]:
-    """Every tool under one roof, and each base under its own name beside it."""
+def faces_of_all(
+    bases: tuple[KnowledgeBase, ...], desk: KnowledgeBase | None = None
+) -> tuple[Face, ...]:
+    """Every tool under one roof, and each base under its own name beside it.
+
+    Where the desk has a tool of a base's name, the desk's takes its place under the roof: it asks
+    that base and the others.
+    """
+    first = (desk,) if desk else ()
+    taken = {tool.name for base in first for tool in base.tools}
+    rest = tuple(
+        replace(base, tools=tuple(tool for tool in base.tools if tool.name not in taken))
+        for base in bases
+    )
     whole = Face(
         server_name=ALL_NAME,
         title="Reading Room",
         path="",
-        instructions="\n\n".join(f"{base.title}: {base.instructions}" for base in bases),
-        bases=bases,
+        instructions="\n\n".join(f"{base.title}: {base.instructions}" for base in (*first, *bases)),
+        bases=(*first, *rest),
         stateful=True,
         sse=False,
     )
