@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from readingroom.bases.federal.models import Citation, Record
+from readingroom.bases.federal.records import Citation, Record
 
 Rows = Sequence[tuple[Any, ...]]
 

@@ -5,7 +5,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from readingroom.bases.federal import vectors
-from readingroom.bases.federal.models import Citation, Degraded, Hit, Mode, Search, Searched
+from readingroom.bases.federal.models import (
+    Degraded,
+    Hit,
+    Mode,
+    Search,
+    Searched,
+)
+from readingroom.bases.federal.records import Citation
 from readingroom.bases.federal.sources import (
     BY_NAME,
     Shape,

@@ -13,23 +13,25 @@ from readingroom.bases.federal import search as searching
 from readingroom.bases.federal.models import (
     LONGEST_TEXT,
     ActionPage,
-    Bill,
-    BillAction,
     BillText,
-    Citation,
-    Committee,
-    Cosponsor,
     CosponsorPage,
     Fetched,
-    Legislator,
-    Membership,
     MembershipPage,
-    MemberVote,
     MemberVotePage,
     Mode,
     RecordPage,
     Search,
     SearchAnswer,
+)
+from readingroom.bases.federal.records import (
+    Bill,
+    BillAction,
+    Citation,
+    Committee,
+    Cosponsor,
+    Legislator,
+    Membership,
+    MemberVote,
 )
 from readingroom.bases.federal.sources import BY_NAME, Source
 from readingroom.bases.federal.store import FederalStore, Progress, StoredText

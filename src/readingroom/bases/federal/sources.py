@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from readingroom.bases.federal.models import (
+from readingroom.bases.federal.records import (
     Amendment,
     Bill,
     Committee,

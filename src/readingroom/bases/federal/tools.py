@@ -5,9 +5,7 @@ from pathlib import Path
 
 from readingroom.bases.federal import descriptions, store
 from readingroom.bases.federal.models import (
-    Bill,
     BillText,
-    Committee,
     CosponsorPage,
     Fetch,
     Fetched,
@@ -15,7 +13,6 @@ from readingroom.bases.federal.models import (
     GetBillText,
     GetCommittee,
     GetLegislator,
-    Legislator,
     ListCommitteeMembers,
     ListCosponsors,
     ListMemberVotes,
@@ -24,6 +21,7 @@ from readingroom.bases.federal.models import (
     Search,
     SearchAnswer,
 )
+from readingroom.bases.federal.records import Bill, Committee, Legislator
 from readingroom.bases.federal.routes import router
 from readingroom.bases.federal.service import FILE, FederalService
 from readingroom.bases.federal.sources import Source

@@ -8,7 +8,7 @@ from typing import Any
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.entries import Entry, Head, Text
-from readingroom.bases.federal.models import Record
+from readingroom.bases.federal.records import Record
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source
 from readingroom.engine.chunking import Span, split
 

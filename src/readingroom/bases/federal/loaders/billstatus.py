@@ -22,7 +22,7 @@ from readingroom.bases.federal.loaders.people import (
     stub,
 )
 from readingroom.bases.federal.loaders.xml import day, parse, said
-from readingroom.bases.federal.models import (
+from readingroom.bases.federal.records import (
     Amendment,
     Bill,
     BillAction,

@@ -11,7 +11,7 @@ import yaml
 from readingroom.bases.federal.entries import Entry, Origin, cited
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.people import BIOGUIDE, chamber_of, page_of, stub
-from readingroom.bases.federal.models import (
+from readingroom.bases.federal.records import (
     Committee,
     Leadership,
     Legislator,

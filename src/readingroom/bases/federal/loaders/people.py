@@ -3,7 +3,7 @@
 import re
 
 from readingroom.bases.federal.entries import Entry, Origin, cited
-from readingroom.bases.federal.models import Chamber, Committee, Legislator, Person
+from readingroom.bases.federal.records import Chamber, Committee, Legislator, Person
 
 BIOGUIDE = "Biographical Directory of the United States Congress"
 

@@ -11,7 +11,7 @@ from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.uslm import NAMESPACE
 from readingroom.bases.federal.loaders.xml import day, parse, prose, said
-from readingroom.bases.federal.models import PresidentialDocument, Rule
+from readingroom.bases.federal.records import PresidentialDocument, Rule
 from readingroom.core.ids import federal_id, fold_dashes
 
 ORG = "Office of the Federal Register"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from readingroom.bases.federal.entries import Entry, Head, Origin, Text, cited
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest, load_yaml
-from readingroom.bases.federal.models import Sap
+from readingroom.bases.federal.records import Sap
 from readingroom.core.ids import bill_id, sap_id
 
 _BILL = re.compile(r"([a-z]+)(\d+)", re.ASCII)

@@ -11,7 +11,7 @@ from readingroom.bases.federal.loaders.billstatus import ORG, SPOKEN, page_of, s
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.people import chamber_of
 from readingroom.bases.federal.loaders.xml import parse, prose, said
-from readingroom.bases.federal.models import Bill, Law
+from readingroom.bases.federal.records import Bill, Law
 from readingroom.core.ids import bill_id, federal_id, fold_dashes, law_id
 
 NAMESPACE = b"http://schemas.gpo.gov/xml/uslm"

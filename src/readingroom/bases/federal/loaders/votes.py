@@ -11,7 +11,7 @@ from readingroom.bases.federal.loaders.billstatus import SPOKEN, ordinal
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.people import stub
 from readingroom.bases.federal.loaders.xml import parse, said
-from readingroom.bases.federal.models import Chamber, Person, RollCall, VoteTotals
+from readingroom.bases.federal.records import Chamber, Person, RollCall, VoteTotals
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.ids import bill_id, federal_id, vote_id
 

@@ -1,0 +1,336 @@
+"""The federal records: what each source holds, as it is stored and answered."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from readingroom.protocol.tool import Answer
+
+Chamber = Literal["house", "senate", "joint"]
+
+
+class Citation(Answer):
+    """What a reader needs to find the official text again."""
+
+    citation_string: str
+    url: str
+
+
+class Record(Answer):
+    """What every record has: an id that fetches, a title, and where it comes from, as of when."""
+
+    id: str
+    source: str = Field(description="The source it belongs to, such as `bills`.")
+    title: str
+    url: str = Field(description="The official page.")
+    source_url: str
+    source_org: str
+    published_at: str | None = Field(None, description="YYYY-MM-DD; null where none is known.")
+    retrieved_at: str = Field(description="When it was loaded here (ISO 8601, UTC).")
+    raw_sha256: str = Field(description="Hash of the official bytes it was read from.")
+    citation_string: str
+    citation: Citation
+    loaded_up_to: str | None = Field(
+        None, description="The newest date of this source that has been loaded here."
+    )
+
+
+class Person(Answer):
+    """A member of Congress as a record names one."""
+
+    bioguide_id: str | None = None
+    name: str
+    party: str | None = None
+    state: str | None = None
+    district: str | None = None
+
+
+class Cosponsor(Person):
+    """Who cosponsored, and when."""
+
+    sponsored_at: str | None = None
+    original: bool = False
+    withdrawn_at: str | None = None
+
+
+class BillAction(Answer):
+    """One step in the life of a bill."""
+
+    date: str
+    time: str | None = None
+    text: str
+    type: str | None = None
+    code: str | None = None
+    committees: list[str] = Field(default_factory=list, description="Committee ids.")
+    votes: list[str] = Field(default_factory=list, description="Roll call ids.")
+
+
+class LatestAction(Answer):
+    date: str | None = None
+    text: str
+
+
+class BillCommittee(Answer):
+    id: str
+    name: str
+    chamber: str | None = None
+    activities: list[str] = Field(default_factory=list)
+
+
+class BillSummary(Answer):
+    version: str | None = None
+    date: str | None = None
+    description: str | None = None
+    text: str
+
+
+class TextVersion(Answer):
+    type: str
+    date: str | None = None
+    url: str | None = None
+
+
+class RelatedBill(Answer):
+    id: str
+    title: str | None = None
+    relationships: list[str] = Field(default_factory=list)
+
+
+class CostEstimate(Answer):
+    title: str
+    date: str | None = None
+    url: str | None = None
+
+
+class Bill(Record):
+    """A bill or resolution, with its sponsor, progress and counts of what belongs to it."""
+
+    source: Literal["bills"] = "bills"
+    congress: int
+    type: str = Field(description="hr, s, hjres, sjres, hres, sres, hconres or sconres.")
+    number: int
+    origin_chamber: Chamber | None = None
+    introduced_at: str | None = None
+    updated_at: str | None = None
+    policy_area: str | None = None
+    subjects: list[str] = Field(default_factory=list)
+    sponsors: list[Person] = Field(default_factory=list)
+    committees: list[BillCommittee] = Field(default_factory=list)
+    latest_action: LatestAction | None = None
+    laws: list[str] = Field(default_factory=list, description="Ids of the laws it became.")
+    summary: BillSummary | None = Field(None, description="The newest summary by CRS.")
+    short_titles: list[str] = Field(default_factory=list)
+    text_versions: list[TextVersion] = Field(default_factory=list)
+    related_bills: list[RelatedBill] = Field(default_factory=list)
+    cost_estimates: list[CostEstimate] = Field(default_factory=list)
+    committee_reports: list[str] = Field(default_factory=list)
+    votes: list[str] = Field(default_factory=list, description="Ids of its roll call votes.")
+    cosponsor_count: int = 0
+    action_count: int = 0
+    amendment_count: int = 0
+    status_loaded: bool = Field(
+        True, description="False when only its text is here, not its status: no sponsor, no action."
+    )
+
+
+class Amendment(Record):
+    """An amendment to a bill or to another amendment."""
+
+    source: Literal["amendments"] = "amendments"
+    congress: int
+    type: str = Field(description="hamdt or samdt.")
+    number: int
+    chamber: Chamber | None = None
+    bill_id: str | None = None
+    amends: str | None = Field(None, description="The id of the amendment it amends, if one.")
+    purpose: str | None = None
+    description: str | None = None
+    submitted_at: str | None = None
+    proposed_at: str | None = None
+    sponsors: list[Person] = Field(default_factory=list)
+    cosponsor_count: int = 0
+    latest_action: LatestAction | None = None
+
+
+class Law(Record):
+    """A public or private law, with the bill it came from."""
+
+    source: Literal["public_laws"] = "public_laws"
+    congress: int
+    number: int
+    private: bool = False
+    bill_id: str | None = None
+    approved_at: str | None = None
+    statutes_at_large: str | None = None
+    characters: int = 0
+
+
+class Rule(Record):
+    """A document of the Federal Register: rule, proposed rule or notice."""
+
+    source: Literal["federal_register"] = "federal_register"
+    document_number: str
+    type: str
+    subtype: str | None = None
+    action: str | None = None
+    abstract: str | None = None
+    agencies: list[str] = Field(default_factory=list)
+    agency_slugs: list[str] = Field(default_factory=list)
+    fr_citation: str | None = None
+    cfr_references: list[str] = Field(default_factory=list)
+    docket_ids: list[str] = Field(default_factory=list)
+    regulation_id_numbers: list[str] = Field(default_factory=list)
+    topics: list[str] = Field(default_factory=list)
+    pdf_url: str | None = None
+    characters: int = 0
+
+
+class PresidentialDocument(Record):
+    """An executive order, proclamation or memorandum, as the Federal Register printed it."""
+
+    source: Literal["presidential_documents"] = "presidential_documents"
+    document_number: str
+    type: str | None = None
+    abstract: str | None = None
+    president: str | None = None
+    signed_at: str | None = None
+    executive_order_number: str | None = None
+    fr_citation: str | None = None
+    topics: list[str] = Field(default_factory=list)
+    pdf_url: str | None = None
+    characters: int = 0
+
+
+class Sap(Record):
+    """A Statement of Administration Policy: what the White House says of a bill."""
+
+    source: Literal["saps"] = "saps"
+    congress: int
+    issued_at: str
+    bills: list[str] = Field(default_factory=list, description="Bill ids.")
+    president: str | None = None
+    rescinded: bool = False
+    characters: int = 0
+
+
+class Term(Answer):
+    chamber: Chamber
+    start: str
+    end: str
+    state: str
+    district: int | None = None
+    senate_class: int | None = None
+    party: str | None = None
+
+
+class Leadership(Answer):
+    title: str
+    chamber: str | None = None
+    start: str | None = None
+    end: str | None = None
+
+
+class Legislator(Record):
+    """A member of Congress, with every term served."""
+
+    source: Literal["legislators"] = "legislators"
+    name: str
+    first_name: str | None = None
+    last_name: str | None = None
+    nickname: str | None = None
+    birthday: str | None = None
+    gender: str | None = None
+    chamber: Chamber | None = None
+    party: str | None = None
+    state: str | None = None
+    district: str | None = None
+    current: bool = False
+    ids: dict[str, str] = Field(default_factory=dict)
+    terms: list[Term] = Field(default_factory=list)
+    leadership: list[Leadership] = Field(default_factory=list)
+    stub: bool = Field(
+        False, description="True when only other records name this person: no terms, no biography."
+    )
+
+
+class Committee(Record):
+    """A committee or subcommittee of either chamber, or of both."""
+
+    source: Literal["committees"] = "committees"
+    name: str
+    chamber: Chamber | None = None
+    parent_id: str | None = None
+    subcommittees: list[str] = Field(default_factory=list)
+    jurisdiction: str | None = None
+    phone: str | None = None
+    address: str | None = None
+    current: bool = True
+    congresses: list[int] = Field(default_factory=list)
+    former_names: list[str] = Field(default_factory=list)
+    stub: bool = False
+
+
+class Membership(Record):
+    """A seat on a committee."""
+
+    source: Literal["committee_memberships"] = "committee_memberships"
+    committee_id: str
+    congress: int
+    bioguide_id: str
+    name: str
+    side: Literal["majority", "minority"]
+    rank: int
+    role: str | None = None
+    chamber: str | None = None
+
+
+class VoteTotals(Answer):
+    yea: int = 0
+    nay: int = 0
+    present: int = 0
+    not_voting: int = 0
+
+
+class RollCall(Record):
+    """A recorded vote of one chamber; `/members` lists how each member voted."""
+
+    source: Literal["roll_call_votes"] = "roll_call_votes"
+    chamber: Chamber
+    congress: int
+    session: int
+    number: int
+    voted_at: str | None = None
+    question: str
+    type: str | None = None
+    result: str | None = None
+    majority_required: str | None = None
+    description: str | None = None
+    bills: list[str] = Field(default_factory=list)
+    amendment: str | None = None
+    totals: VoteTotals
+    recorded: int = Field(0, description="How many members' votes are here.")
+
+
+class Topic(Record):
+    """A subject that bills are filed under."""
+
+    source: Literal["topic_taxonomy"] = "topic_taxonomy"
+    name: str
+    policy_area: bool = False
+
+
+class MemberVote(Answer):
+    """How one member voted in one roll call."""
+
+    vote_id: str
+    bioguide_id: str | None = None
+    name: str
+    party: str | None = None
+    state: str | None = None
+    position: str
+    voted_at: str | None = None
+    question: str | None = None
+    result: str | None = None
+    bills: list[str] = Field(default_factory=list)
+    title: str | None = None
+    url: str | None = None
