@@ -264,15 +264,7 @@ def is_guidance_path(text: str) -> bool:
 
 TEXT_ID = "text:kb"
 
-_SECTION = re.compile(r"([A-Za-z0-9_-]{1,80})@([A-Za-z0-9_-]{1,120})#(.{1,120})", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class RoomId:
-    """Which base an id belongs to, and the part of it that this base understands."""
-
-    base: str
-    rest: str
+_SECTION = re.compile(r"policy:([A-Za-z0-9_-]{1,80})@([A-Za-z0-9_-]{1,120})#(.{1,120})", re.ASCII)
 
 
 def guidance_id(path: str) -> str:
@@ -287,20 +279,19 @@ def policy_passage_id(chunk_id: str) -> str:
     return f"policy:{chunk_id}"
 
 
-def policy_section(rest: str) -> tuple[str, str, str] | None:
+def policy_section(id: str) -> tuple[str, str, str] | None:
     """Policy, revision and section, when that is what an id names; else it names a passage."""
-    match = _SECTION.fullmatch(rest)
+    match = _SECTION.fullmatch(id)
     return (match[1], match[2], match[3]) if match else None
 
 
 _BASES = {"policy": "policy", "doc": "documents", "guidance": "guidance", "text": "text"}
 
 
-def room_id(text: str) -> RoomId:
+def base_of(id: str) -> str:
     """Whose record an id names."""
-    prefix, colon, rest = text.strip().partition(":")
-    base = _BASES.get(prefix.lower()) if colon and rest else None
-    return RoomId(base, rest) if base else RoomId("federal", text.strip())
+    prefix, colon, _ = id.strip().partition(":")
+    return _BASES.get(prefix.lower(), "federal") if colon else "federal"
 
 
 ROOM_PREFIXES = (

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar, Protocol
 from urllib.parse import quote
 
-from readingroom.bases.federal.models import Citation
+from readingroom.bases.federal.records import Citation
 from readingroom.bases.federal.models import Search as FederalSearch
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.guidance.models import (
@@ -38,8 +38,8 @@ class Reader(Protocol):
     async def search(self, asked: Search, most: int, call: Call) -> list[DeskHit]:
         """Its best passages, in its own order. `source` names sources of the federal base alone."""
 
-    async def fetch(self, rest: str, offset: int, call: Call) -> DeskRecord:
-        """The record that the base's part of an id names."""
+    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+        """The record that an id of its own names."""
 
 
 class Links:
@@ -66,10 +66,10 @@ class PolicyReader:
         )
         return [self._hit(hit) for hit in found.results]
 
-    async def fetch(self, rest: str, offset: int, call: Call) -> DeskRecord:
-        named = policy_section(rest)
+    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+        named = policy_section(id)
         if named is None:
-            return self._passage(await self._service.passage(rest), offset)
+            return self._passage(await self._service.passage(id.removeprefix("policy:")), offset)
         source, revision, ref = named
         section = await self._service.section(
             GetPolicySection(source=source, section_ref=ref, revision_id=revision)
@@ -131,8 +131,8 @@ class FederalReader:
         )
         return [DeskHit(**dict(hit), base=self.base) for hit in found.results]
 
-    async def fetch(self, rest: str, offset: int, call: Call) -> DeskRecord:
-        return DeskRecord(**dict(await self._service.fetch(rest, offset)), base=self.base)
+    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+        return DeskRecord(**dict(await self._service.fetch(id, offset)), base=self.base)
 
 
 class GuidanceReader:
@@ -171,8 +171,10 @@ class GuidanceReader:
             if hit.id
         ]
 
-    async def fetch(self, rest: str, offset: int, call: Call) -> DeskRecord:
-        question = GetContentByPath(path=rest, text_only=True, offset=0, max_chars=None)
+    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+        question = GetContentByPath(
+            path=id.removeprefix("guidance:"), text_only=True, offset=0, max_chars=None
+        )
         page = await self._service.content(question, errand_of(call))
         assert isinstance(page, PageText)
         return record(
@@ -218,9 +220,9 @@ class TextReader:
             )
         ]
 
-    async def fetch(self, rest: str, offset: int, call: Call) -> DeskRecord:
-        if f"text:{rest}" != TEXT_ID:
-            raise RecordNotFound(f"There is one text here, {TEXT_ID}, not text:{rest[:100]}")
+    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+        if id != TEXT_ID:
+            raise RecordNotFound(f"There is one text here, {TEXT_ID}, not {id[:100]}")
         info = await self._service.info()
         return record(
             self.base,

@@ -14,7 +14,7 @@ from readingroom.core.errors import (
     UnrecognizedId,
     ValidationDateUnknown,
 )
-from readingroom.core.ids import ROOM_PREFIXES, room_id
+from readingroom.core.ids import ROOM_PREFIXES, base_of
 from readingroom.desk.models import (
     AssessAgainstPolicy,
     Assessment,
@@ -31,6 +31,7 @@ from readingroom.engine.fusion import fuse
 from readingroom.protocol.tool import Call
 
 _READ = 400  # characters of a passage by which its meaning is judged
+_MEANING = 3.0  # how much more that counts than the first place in a base that knows little of it
 
 Rankings = Sequence[Sequence[DeskHit]]
 
@@ -70,12 +71,12 @@ class DeskService:
 
     async def fetch(self, asked: Fetch, call: Call) -> DeskRecord:
         """Any record of any base."""
-        named = room_id(asked.id)
-        reader = self._readers.get(named.base)
+        base = base_of(asked.id)
+        reader = self._readers.get(base)
         if reader is None:
-            raise RecordNotFound(f"{asked.id} is of the base {named.base}, which is not served")
+            raise RecordNotFound(f"{asked.id} is of the base {base}, which is not served here")
         try:
-            return await reader.fetch(named.rest, asked.offset, call)
+            return await reader.fetch(asked.id.strip(), asked.offset, call)
         except UnrecognizedId as error:
             raise UnrecognizedId(
                 f"{asked.id[:100]!r} is no id of this room", valid_prefixes=list(ROOM_PREFIXES)
@@ -131,15 +132,19 @@ class DeskService:
 
         Scores of different bases cannot be compared; the meaning of their passages can.
         """
-        hits = {hit.id: hit for ranking in lists for hit in ranking}
+        # Two passages of one page have one id: the better one stands for it.
+        hits = {hit.id: hit for ranking in lists for hit in reversed(ranking)}
         rankings = [[hit.id for hit in ranking] for ranking in lists]
+        weights = [1.0] * len(rankings)
         if len(lists) > 1:
-            rankings += self._by_meaning(query, list(hits.values()))
+            by_meaning = self._by_meaning(query, list(hits.values()))
+            rankings, weights = [*rankings, by_meaning], [*weights, _MEANING]
         return [
-            hits[id].model_copy(update={"score": round(score, 6)}) for id, score in fuse(rankings)
+            hits[id].model_copy(update={"score": round(score, 6)})
+            for id, score in fuse(rankings, weights)
         ]
 
-    def _by_meaning(self, query: str, hits: list[DeskHit]) -> list[list[str]]:
+    def _by_meaning(self, query: str, hits: list[DeskHit]) -> list[str]:
         if not hits:
             return []
         try:
@@ -150,4 +155,4 @@ class DeskService:
         except ModelUnavailable:
             return []  # each base's own order is what there is
         order = sorted(range(len(hits)), key=lambda row: (-nearness[row], hits[row].id))
-        return [[hits[row].id for row in order]]
+        return [hits[row].id for row in order]
