@@ -275,6 +275,10 @@ POLICY = (
         "Policies and revisions are created, read, changed and deleted over REST.",
     ),
     Requirement(
+        "policy:rest:fuzz",
+        "No REST request gets a 5xx or an answer off its schema.",
+    ),
+    Requirement(
         "policy:doctor",
         "doctor names every disagreement of registry, chunks and index, and --repair mends it.",
     ),
@@ -617,6 +621,10 @@ FEDERAL = (
         "federal:votes",
         "How members voted can be read for a roll call and for a member.",
     ),
+    Requirement(
+        "federal:links",
+        "Records name the records they refer to, by ids that fetch takes.",
+    ),
     *_later(
         "federal",
         (
@@ -708,10 +716,6 @@ FEDERAL = (
             Requirement(
                 "federal:tls",
                 "TLS is had by flags or behind a proxy, and the public URL is a setting.",
-            ),
-            Requirement(
-                "federal:links",
-                "Records name the records they refer to, by ids that fetch takes.",
             ),
             Requirement("federal:changes", "What changed since a date can be listed."),
             Requirement(
@@ -1187,10 +1191,10 @@ ROOM = (
         "documents",
         (Requirement("room:roots", "No file outside the configured roots is read."),),
     ),
+    Requirement("room:backup", "A backup taken under load restores to equal answers."),
     *_later(
         "newcomer",
         (
-            Requirement("room:backup", "A backup taken under load restores to equal answers."),
             Requirement(
                 "room:sample",
                 "Answers from the sample corpus are marked as sample everywhere.",

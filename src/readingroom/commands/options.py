@@ -45,6 +45,12 @@ def fail(error: KnowledgeError, as_json: bool) -> NoReturn:
     sys.exit(2 if isinstance(error, InvalidSetting) else 1)
 
 
+async def tell(done: float, total: float | None, message: str | None) -> None:
+    """A command's step, on standard error: standard output is for its result."""
+    if message:
+        click.echo(message, err=True)
+
+
 def say(as_json: bool, body: object, text: str) -> None:
     """Print a result: its JSON for machines, a sentence for people."""
     click.echo(json.dumps(body, ensure_ascii=False) if as_json else text)

@@ -26,7 +26,7 @@ from readingroom.bases.policy.commands import (
 )
 from readingroom.bases.policy.models import GetPolicySection, NewPolicy, NewRevision, SearchPolicy
 from readingroom.bases.policy.records import PolicyCategory
-from readingroom.commands.options import common, say
+from readingroom.commands.options import common, say, tell
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import FileNotFound, InvalidArguments
 from readingroom.core.settings import Settings, load
@@ -181,12 +181,7 @@ def _run(command: Command, settings: Settings) -> dict[str, Any]:
     # It brings the whole server, which `--help` and the other verbs need not wait for.
     from readingroom.commands.dispatch import dispatch
 
-    return anyio.run(dispatch, command, settings, _tell)
-
-
-async def _tell(done: float, total: float | None, message: str | None) -> None:
-    if message:
-        click.echo(message, err=True)
+    return anyio.run(dispatch, command, settings, tell)
 
 
 def _model(kind: type[_Model], **values: Any) -> _Model:

@@ -2,6 +2,7 @@
 
 KnowledgeError                 code                  http
 ├── InvalidArguments           invalid_arguments     422   an argument does not fit its question
+│   └── InvalidRequest           validation_error    422   the same over REST
 ├── TextUnreadable             text_unreadable       503   the text base's file cannot be served
 ├── GuidanceError              (its children's)            what the guidance base may be told
 │   ├── UpstreamRateLimited      upstream_rate_limited    429
@@ -41,6 +42,8 @@ KnowledgeError                 code                  http
 ├── BaseSilent                 base_silent           503   a base did not answer the desk in time
 ├── ValidationDateUnknown      validation_date_unknown 422 no day says which policy applies
 ├── StorageFailed              storage_failed        503   the data directory cannot be used
+├── BackupUnusable             backup_unusable       422   a backup is damaged, newer, or not one
+├── DataNotEmpty               data_not_empty        409   a restore would cover what is there
 ├── RegistryUnavailable        registry_unavailable  503   the policy registry does not answer
 ├── WrongRoom                  wrong_room            500   registry and folder are not of one room
 ├── InvalidDate                invalid_date          422   a date is not YYYY-MM-DD
@@ -122,6 +125,12 @@ class InvalidArguments(KnowledgeError):
             more = f"{len(problems) - _MOST_NAMED} more do not fit"
             told.append({"field": "arguments", "message": more})
         return cls(told)
+
+
+class InvalidRequest(InvalidArguments):
+    """A parameter, a field or the body of a REST request does not fit; each one is named."""
+
+    code = "validation_error"
 
 
 _MOST_NAMED = 20  # an error is read by a person or a model; neither wants thousands of fields
@@ -411,6 +420,20 @@ class StorageFailed(KnowledgeError):
 
     code = "storage_failed"
     http_status = 503
+
+
+class BackupUnusable(KnowledgeError):
+    """A file is not a backup, is damaged, or was made by a newer version than this one."""
+
+    code = "backup_unusable"
+    http_status = 422
+
+
+class DataNotEmpty(KnowledgeError):
+    """A restore would cover data that is there; --force moves that aside first."""
+
+    code = "data_not_empty"
+    http_status = 409
 
 
 class RegistryUnavailable(KnowledgeError):

@@ -92,6 +92,22 @@ def topic_id(name: str) -> str:
     return "topic:" + "-".join(re.findall("[a-z0-9]+", plain))
 
 
+_REPORT = re.compile(r"(H|S|Ex|Exec)\.?\s*R(?:e)?pt\.?\s*(\d+)-(\d+)", re.I)
+_ESTIMATE = re.compile(r"cbo\.gov/publication/(\d+)", re.I)
+
+
+def report_id(citation: str) -> str | None:
+    """`H. Rept. 117-130,Book 2` as `crpt:117hrpt130`: the volumes of a report are one report."""
+    match = _REPORT.match(fold_dashes(citation).strip())
+    return f"crpt:{int(match[2])}{match[1][0].lower()}rpt{int(match[3])}" if match else None
+
+
+def estimate_id(url: str) -> str | None:
+    """`https://www.cbo.gov/publication/57561` as `cbo:57561`."""
+    match = _ESTIMATE.search(url)
+    return f"cbo:{int(match[1])}" if match else None
+
+
 def membership_id(congress: int | str, committee: str, bioguide: str) -> str:
     return f"membership:{int(congress)}:{committee}:{bioguide}"
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from readingroom.bases.federal.records import Citation, Record
+from readingroom.bases.federal.records import Citation, LinkKind, Record
 
 Rows = Sequence[tuple[Any, ...]]
 
@@ -32,6 +32,16 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """What a record has to do with another, and the words or the field that say so."""
+
+    kind: LinkKind
+    id: str
+    """Of the other record, in its canonical form; it need not be loaded yet."""
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One record as a file tells it.
 
@@ -47,6 +57,8 @@ class Entry:
     names: Sequence[str] = ()
     children: Mapping[str, Rows] = field(default_factory=dict)
     """Rows of child tables by table, each without the id of the record they belong to."""
+    links: Sequence[Link] = ()
+    """Replaced as a whole when the same loader reads the record, or this part of it, again."""
     revision: str | None = None
     """What its source says of its own newness; an older revision never replaces a newer one."""
 

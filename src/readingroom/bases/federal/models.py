@@ -9,6 +9,7 @@ from readingroom.bases.federal.records import (
     BillAction,
     Citation,
     Cosponsor,
+    LinkKind,
     Membership,
     MemberVote,
 )
@@ -160,6 +161,36 @@ class RecordPage(Answer):
     loaded_up_to: str | None = None
 
 
+class Evidence(Answer):
+    """Why two records are linked: which record's file says so, and in what words or field."""
+
+    said_by: str = Field(description="The id of the record whose file says it.")
+    loader: str
+    words: str
+
+
+class LinkedRecord(Answer):
+    """A record at the other end of a link."""
+
+    kind: LinkKind
+    id: str
+    source: str | None
+    title: str | None = Field(description="Null while that record is not loaded here.")
+    url: str | None
+    evidence: list[Evidence]
+
+
+class LinkPage(Answer):
+    """What a record is linked to, in either direction, by kind and id."""
+
+    results: list[LinkedRecord]
+    total: int
+    next_cursor: str | None
+    has_more: bool
+    id: str
+    loaded_up_to: str | None = None
+
+
 class BillText(Answer):
     """The text of a bill in one of its versions, in bounded pieces."""
 
@@ -194,6 +225,8 @@ class Fetched(Answer):
     total_chars: int
     next_offset: int | None = None
     more_url: str | None = None
+    links: dict[str, int] = Field(description="How many records it is linked to, by kind.")
+    links_url: str | None = Field(None, description="Where they are listed, with the evidence.")
 
 
 class Hit(Answer):

@@ -1,5 +1,6 @@
 """The federal records: what each source holds, as it is stored and answered."""
 
+from enum import StrEnum
 from typing import Literal
 
 from pydantic import Field
@@ -33,6 +34,45 @@ class Record(Answer):
     loaded_up_to: str | None = Field(
         None, description="The newest date of this source that has been loaded here."
     )
+
+
+class LinkKind(StrEnum):
+    """What a pair of records has to do with each other, whichever of them says so."""
+
+    AMENDMENT = "amendment"
+    """A bill, or an amendment, and an amendment to it."""
+    AUTHORITY = "authority"
+    """A rule, or a section of regulations, and a law it cites."""
+    CFR = "cfr"
+    """A rule and the part or section of regulations it affects."""
+    COMMITTEE_REPORT = "committee_report"
+    """A bill and the report of a committee on it."""
+    COST_ESTIMATE = "cost_estimate"
+    """A bill and an estimate of what it would cost."""
+    CRS_REPORT = "crs_report"
+    """A bill, or a law, and a report of the Congressional Research Service about it."""
+    DOCKET = "docket"
+    """A rule and the docket its papers are filed in."""
+    FILING = "filing"
+    """A bill and a lobbying report that names it."""
+    HEARING = "hearing"
+    """A bill and a hearing or meeting on it."""
+    LAW = "law"
+    """A bill and the law it became."""
+    MENTION = "mention"
+    """A record and one that its text names."""
+    OFFICE = "office"
+    """A member and an office of theirs."""
+    RELATED = "related"
+    """Two bills that an official file calls related."""
+    SPEECH = "speech"
+    """A member and what they said on the floor."""
+    STATEMENT = "statement"
+    """A bill and what the White House said of it."""
+    TOPIC = "topic"
+    """A record and a subject it is filed under."""
+    VOTE = "vote"
+    """A bill, or an amendment, and a roll call on it."""
 
 
 class Person(Answer):

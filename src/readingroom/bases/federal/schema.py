@@ -6,6 +6,7 @@ generated from it, so no column can disagree with its record.
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from readingroom.bases.federal.sources import SOURCES, Column, Source
 
@@ -23,17 +24,42 @@ def migrate(db: sqlite3.Connection) -> None:
     """Bring a file to the newest version; a new file gets everything at once."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     for number, statements in enumerate(MIGRATIONS[version:], start=version + 1):
-        db.execute("BEGIN IMMEDIATE")
-        try:
+        with _alone(db):
             # Another process may have been here while this one waited for the lock.
             if db.execute("PRAGMA user_version").fetchone()[0] < number:
                 for statement in statements:
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {number}")
-            db.execute("COMMIT")
-        except BaseException:
-            db.execute("ROLLBACK")
-            raise
+    if any(_gained(db)):
+        with _alone(db):
+            for statement in list(_gained(db)):
+                db.execute(statement)
+
+
+@contextmanager
+def _alone(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+
+
+def _gained(db: sqlite3.Connection) -> Iterator[str]:
+    """What makes the tables of sources, and columns of theirs, that came after this file."""
+    for source in SOURCES:
+        there = {row[1] for row in db.execute(f"PRAGMA table_xinfo({source.name})")}
+        if not there:
+            yield from _source_table(source)
+            continue
+        for column in source.columns:
+            if column.name not in there:
+                # SQLite adds no column that it would have to store in every row.
+                added = _generated(column).replace("STORED", "VIRTUAL")
+                yield f"ALTER TABLE {source.name} ADD COLUMN {added}"
+                yield _column_index(source, column)
 
 
 def _source_table(source: Source) -> Iterator[str]:
@@ -56,7 +82,11 @@ CREATE TABLE {source.name} (
 )"""
     yield f"CREATE INDEX {source.name}_newest ON {source.name} (published_at DESC, id)"
     for column in source.columns:
-        yield f"CREATE INDEX {source.name}_{column.name} ON {source.name} ({column.name})"
+        yield _column_index(source, column)
+
+
+def _column_index(source: Source, column: Column) -> str:
+    return f"CREATE INDEX {source.name}_{column.name} ON {source.name} ({column.name})"
 
 
 def _generated(column: Column) -> str:
@@ -222,6 +252,21 @@ CREATE TRIGGER names_removed AFTER DELETE ON names BEGIN
 END""",
 )
 
+# From the record whose file says so. Neither end is a foreign key: a file may speak of what is not
+# loaded yet. A link without the words it stands on cannot be stored.
+_LINKS = (
+    """
+CREATE TABLE links (
+    from_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    to_id TEXT NOT NULL,
+    loader TEXT NOT NULL,
+    evidence TEXT NOT NULL CHECK (trim(evidence) <> ''),
+    PRIMARY KEY (from_id, kind, to_id, loader)
+) WITHOUT ROWID""",
+    "CREATE INDEX links_back ON links (to_id, kind, from_id)",
+)
+
 _LOADING = (
     """
 CREATE TABLE ingestion_logs (
@@ -255,4 +300,5 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         *_SEARCH,
         *_LOADING,
     ),
+    _LINKS,
 )

@@ -3,12 +3,13 @@
 import sqlite3
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic_core import from_json
 
-from readingroom.bases.federal import cursors, store
+from readingroom.bases.federal import cursors, links, store
 from readingroom.bases.federal import search as searching
 from readingroom.bases.federal.models import (
     LONGEST_TEXT,
@@ -16,6 +17,8 @@ from readingroom.bases.federal.models import (
     BillText,
     CosponsorPage,
     Fetched,
+    LinkedRecord,
+    LinkPage,
     MembershipPage,
     MemberVotePage,
     Mode,
@@ -30,6 +33,7 @@ from readingroom.bases.federal.records import (
     Committee,
     Cosponsor,
     Legislator,
+    LinkKind,
     Membership,
     MemberVote,
 )
@@ -175,6 +179,26 @@ class FederalService:
 
         return await self.store.ask(read)
 
+    async def links(
+        self, source: Source, id: str, kind: LinkKind | None, limit: int, cursor: str | None
+    ) -> LinkPage:
+        """What a record is linked to, whichever of the two says so, with the evidence."""
+        canonical = self._of(source, id)
+        after = cursors.decode(cursor, str, str)
+
+        def read(db: sqlite3.Connection) -> LinkPage:
+            told = from_json(_record_json(db, source, canonical))
+            rows, more, total = links.of(db, told["id"], kind, limit, after)
+            return LinkPage(
+                results=[LinkedRecord.model_validate(asdict(row)) for row in rows],
+                total=total,
+                id=told["id"],
+                loaded_up_to=told["loaded_up_to"],
+                **_next(store.Page([], more)),
+            )
+
+        return await self.store.ask(read)
+
     # --- texts ---
 
     async def bill_text(self, bill: str, version: str | None, offset: int) -> BillText:
@@ -208,7 +232,8 @@ class FederalService:
             told = from_json(_record_json(db, source, found.id))
             parts = store.texts(db, told["id"])
             text = store.text(db, told["id"], parts[0]) if parts else None
-            return _fetched(told, text.body if text else _said(told), offset)
+            linked = links.counts(db, told["id"])
+            return _fetched(told, text.body if text else _said(told), linked, offset)
 
         return await self.store.ask(read)
 
@@ -324,7 +349,7 @@ def _bill_text(
     )
 
 
-def _fetched(told: dict[str, Any], text: str, offset: int) -> Fetched:
+def _fetched(told: dict[str, Any], text: str, linked: dict[str, int], offset: int) -> Fetched:
     end = offset + LONGEST_TEXT
     more = end if end < len(text) else None
     shown = ("published_at", "source_org", "citation_string", "loaded_up_to", "retrieved_at")
@@ -341,6 +366,8 @@ def _fetched(told: dict[str, Any], text: str, offset: int) -> Fetched:
         total_chars=len(text),
         next_offset=more,
         more_url=f"/v1/fetch?id={told['id']}&offset={more}" if more else None,
+        links=linked,
+        links_url=f"/v1/{BY_NAME[told['source']].path}/{told['id']}/links" if linked else None,
     )
 
 

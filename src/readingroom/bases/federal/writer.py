@@ -79,6 +79,8 @@ class Writer:
     def put(self, entry: Entry, loader: str) -> bool:
         """Store an entry; False when everything it says was there already."""
         changed = self._put_record(entry, loader)
+        if entry.partial and entry.links:
+            self._put_links(entry, loader)
         if entry.text and self._put_text(entry.record, entry.text, loader):
             changed = True
         return changed
@@ -94,6 +96,7 @@ class Writer:
         )
         self._db.execute("DELETE FROM documents WHERE id = ?", (id,))
         self._db.execute("DELETE FROM names WHERE record_id = ?", (id,))
+        self._db.execute("DELETE FROM links WHERE from_id = ?", (id,))
 
     def withdraw_missing(self, source: Source, whole: str, kept: set[str], at: str) -> None:
         """A file that holds all records of one value of `whole` no longer has these."""
@@ -145,6 +148,8 @@ class Writer:
             self._put_names(record, entry.names)
         elif entry.head:
             self._put_head(record, entry.head, entry)
+        if not entry.partial:
+            self._put_links(entry, loader)
         return True
 
     def _known(self, record: Record) -> sqlite3.Row | None:
@@ -166,6 +171,17 @@ class Writer:
         self._db.executemany(
             "INSERT OR IGNORE INTO names (source, record_id, name) VALUES (?, ?, ?)",
             ((record.source, record.id, name) for name in dict.fromkeys(names) if name),
+        )
+
+    def _put_links(self, entry: Entry, loader: str) -> None:
+        """What this loader says of the record's links, in place of what it said before."""
+        id, family = entry.record.id, loader.partition("/")[0]
+        # Each version of a bill's text is a file of its own and speaks for itself alone.
+        who = f"{family}#{entry.text.part}" if entry.partial and entry.text else family
+        self._db.execute("DELETE FROM links WHERE from_id = ? AND loader = ?", (id, who))
+        self._db.executemany(
+            "INSERT INTO links VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            ((id, link.kind, link.id, who, link.evidence) for link in entry.links),
         )
 
     # --- what is searched ---

@@ -12,6 +12,7 @@ import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
 from readingroom.bases.policy.models import (
+    BackedUp,
     Diagnosis,
     EffectivePolicies,
     GetPolicySection,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 HANDOVER = "handover"
 
 HandedOver = Annotated[str, Field(pattern=r"^[0-9a-f]{32}\.pdf$")]
+HandedFolder = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
 class _PolicyCommand(Command):
@@ -194,6 +196,34 @@ class CheckPolicies(_PolicyCommand):
         return await Checkup(service, self.repair).diagnose()
 
 
+class BackUpPolicies(_PolicyCommand):
+    """Write a copy of the whole base for the one who asks."""
+
+    name: ClassVar[str] = "policy.backup"
+    folder: HandedFolder
+
+    async def run(self, service: Any, report: Report) -> BackedUp:
+        from readingroom.bases.policy.copies import write_copy
+
+        return await write_copy(service, service.folder / HANDOVER / self.folder)
+
+
+class RestorePolicies(_PolicyCommand):
+    """Fill an empty base from such a copy."""
+
+    name: ClassVar[str] = "policy.restore"
+    folder: HandedFolder
+    home: str
+    """Where the base's folder will lie when everything is in place."""
+    replace: bool = False
+
+    async def run(self, service: Any, report: Report) -> BackedUp:
+        from readingroom.bases.policy.copies import read_copy
+
+        copy = service.folder / HANDOVER / self.folder
+        return await read_copy(service, copy, Path(self.home), self.replace)
+
+
 POLICY_COMMANDS: tuple[type[Command], ...] = (
     AddPolicy,
     RevisePolicy,
@@ -204,6 +234,7 @@ POLICY_COMMANDS: tuple[type[Command], ...] = (
     ReadSection,
     ImportPolicies,
     CheckPolicies,
+    BackUpPolicies,
 )
 
 

@@ -11,7 +11,7 @@ import shutil
 import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from readingroom.ingest.document import Document
 from readingroom.ingest.intake import Intake, Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.protocol.tool import Report
+from readingroom.storage.gate import Gate
 from readingroom.storage.intents import Intent, IntentLog
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ class Ingestion:
         self._at = at  # told of every step that is done; tests end the process there
         self._intents = IntentLog(folder / "intents.db")
         self._locks: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
+        self._gate = Gate()
         self._busy: dict[str, Progress] = {}
 
     # --- what can be done ---
@@ -338,9 +340,13 @@ class Ingestion:
     @asynccontextmanager
     async def _alone(self, source: str) -> AsyncIterator[None]:
         """One change of a policy at a time; once begun it is not cancelled."""
-        async with self._locks[source]:
+        async with self._locks[source], self._gate.passing():
             with anyio.CancelScope(shield=True):
                 yield
+
+    def standing_still(self) -> AbstractAsyncContextManager[None]:
+        """No change is half done in here, and none begins: for whoever copies all the stores."""
+        return self._gate.closed()
 
     @asynccontextmanager
     async def _intent(self, kind: str, **body: str) -> AsyncIterator[Intent]:

@@ -577,6 +577,14 @@ class RevisionDeleted(Answer):
     chunks_removed: int
 
 
+class BackedUp(Answer):
+    """What a backup of the base holds."""
+
+    policies: int
+    revisions: int
+    chunks: int
+
+
 class Complaint(Answer):
     """A disagreement that a check found."""
 

@@ -77,6 +77,28 @@ class PolicyRegistry:
             pipe.incr(_GENERATION)
             await pipe.execute()
 
+    async def fill(self, policies: Iterable[Policy], revisions: Iterable[Revision]) -> None:
+        """Write all of a catalogue at once, as it was elsewhere."""
+        async with self._storage(), self._client.pipeline() as pipe:
+            for policy in policies:
+                pipe.hset(_policy(policy.source), mapping=_written(policy))
+                pipe.sadd(ALL, policy.source)
+            for revision in revisions:
+                _put(pipe, revision)
+            pipe.incr(_GENERATION)
+            await pipe.execute()
+
+    async def clear(self) -> None:
+        """Forget everything."""
+        catalogue = await self.catalogue()
+        async with self._storage(), self._client.pipeline() as pipe:
+            for source, revisions in catalogue.timelines.items():
+                keys = [_revision(source, one.revision_id) for one in revisions]
+                pipe.delete(_policy(source), _revisions(source), *keys)
+            pipe.delete(ALL)
+            pipe.incr(_GENERATION)
+            await pipe.execute()
+
     async def list_policies(self) -> list[Policy]:
         """Every policy, by slug."""
         async with self._storage():
@@ -154,9 +176,7 @@ class PolicyRegistry:
                     written, gone = plan(before)
                     pipe.multi()
                     for one in written:
-                        pipe.hset(_revision(source, one.revision_id), mapping=_written(one))
-                        score = days_since_epoch(one.effective_from)
-                        pipe.zadd(_revisions(source), {one.revision_id: score})
+                        _put(pipe, one)
                     for revision_id in gone:
                         pipe.delete(_revision(source, revision_id))
                         pipe.zrem(_revisions(source), revision_id)
@@ -194,6 +214,12 @@ class PolicyRegistry:
             yield
         except (OSError, ValkeyError) as error:
             raise RegistryUnavailable(f"The policy registry does not answer: {error}") from error
+
+
+def _put(pipe: Any, revision: Revision) -> None:
+    source, id = revision.source, revision.revision_id
+    pipe.hset(_revision(source, id), mapping=_written(revision))
+    pipe.zadd(_revisions(source), {id: days_since_epoch(revision.effective_from)})
 
 
 def _policy(source: str) -> str:

@@ -21,6 +21,7 @@ from readingroom.engine.fusion import K
 from readingroom.engine.lexical import LexicalIndex
 from readingroom.engine.shelf import TEXT, Shelf
 from readingroom.ingest.document import Document
+from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import Chunks, ChunkStore
 
 COLLECTION = "policy_docs"
@@ -114,6 +115,16 @@ class PolicyStore:
     async def rebuild(self) -> None:
         """Make both indexes anew from the chunks."""
         await anyio.to_thread.run_sync(self._rebuild)
+
+    async def dump(self, path: Path) -> int:
+        """Write every chunk to a file; returns how many."""
+        return await anyio.to_thread.run_sync(dump_chunks, self._shelf.chunks, path)
+
+    async def fill(self, path: Path) -> int:
+        """Put back what `dump` wrote; the indexes follow on next need."""
+        held = await anyio.to_thread.run_sync(fill_chunks, path, self._shelf.chunks)
+        await self.rebuild()
+        return held
 
     async def ids_of(self, source: str, revision_id: str) -> list[str]:
         return (await self._get(_of(source, revision_id))).ids

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element, tostring
 
-from readingroom.bases.federal.entries import Entry, Head, Origin, cited
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, cited
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.people import (
@@ -31,12 +31,22 @@ from readingroom.bases.federal.records import (
     Cosponsor,
     CostEstimate,
     LatestAction,
+    LinkKind,
     Person,
     RelatedBill,
     TextVersion,
     Topic,
 )
-from readingroom.core.ids import amendment_id, bill_id, committee_id, law_id, topic_id, vote_id
+from readingroom.core.ids import (
+    amendment_id,
+    bill_id,
+    committee_id,
+    estimate_id,
+    law_id,
+    report_id,
+    topic_id,
+    vote_id,
+)
 
 ORG = "U.S. Government Publishing Office"
 SPOKEN = {
@@ -59,6 +69,7 @@ _PAGES = {
     "hconres": "house-concurrent-resolution",
     "sconres": "senate-concurrent-resolution",
 }
+_EVIDENCE = 300
 _TAG = re.compile(r"<[^>]+>")
 _BREAK = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
 
@@ -66,7 +77,7 @@ _BREAK = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
 class BillStatus:
     """`BILLSTATUS-117hr1.xml`: a bill's status, and its amendments, topics and people."""
 
-    name: ClassVar[str] = "billstatus/1"
+    name: ClassVar[str] = "billstatus/2"
     sources: ClassVar[tuple[str, ...]] = ("bills", "amendments", "topic_taxonomy")
     whole: ClassVar[str | None] = None
 
@@ -178,6 +189,7 @@ class _Reading:
             ),
             facets=self._facets(record),
             children=self._children(),
+            links=list(self._links(record)),
             revision=updated,
         )
 
@@ -222,6 +234,28 @@ class _Reading:
             "bill_topics": [(topic,) for topic in topics],
             "bill_committees": [(committee,) for committee in committees],
         }
+
+    def _links(self, record: Bill) -> Iterator[Link]:
+        """What the file names beside the bill, each with the field that names it."""
+        for law in record.laws:
+            yield Link(LinkKind.LAW, law, f"laws/item: {law}")
+        yield from _vote_links(self.actions)
+        for vote in record.votes:
+            yield Link(LinkKind.VOTE, vote, f"recordedVotes/recordedVote: {vote}")
+        for other in record.related_bills:
+            how = ", ".join(other.relationships) or "related"
+            yield Link(LinkKind.RELATED, other.id, f"relatedBills/item: {how}")
+        for estimate in record.cost_estimates:
+            if id := estimate_id(estimate.url or ""):
+                said_so = f"cboCostEstimates/item: {estimate.title} {estimate.url}"
+                yield Link(LinkKind.COST_ESTIMATE, id, said_so)
+        for citation in record.committee_reports:
+            if id := report_id(citation):
+                said_so = f"committeeReports/committeeReport: {citation}"
+                yield Link(LinkKind.COMMITTEE_REPORT, id, said_so)
+        for name in self._topics():
+            field = "policyArea" if name == self.policy_area else "subjects"
+            yield Link(LinkKind.TOPIC, topic_id(name), f"{field}: {name}")
 
     def _amendment(self, item: Element) -> Iterator[Entry]:
         # Number, congress and type stand twice in one amendment; the first of each is its own.
@@ -274,8 +308,24 @@ class _Reading:
             record,
             head=Head(record.title, description or "", latest.text if latest else ""),
             facets=_known(facets),
+            links=list(self._amendment_links(item, record)),
             revision=said(item, "updateDate"),
         )
+
+    def _amendment_links(self, item: Element, record: Amendment) -> Iterator[Link]:
+        bill = f"{SPOKEN[self.kind]} {self.number}"
+        yield Link(LinkKind.AMENDMENT, self.id, f"amendments/amendment in the file of {bill}")
+        if record.amends:
+            yield Link(LinkKind.AMENDMENT, record.amends, f"amendedAmendment: {record.amends}")
+        yield from _vote_links([_action(one) for one in item.iterfind("actions/actions/item")])
+
+
+def _vote_links(actions: Iterable[BillAction]) -> Iterator[Link]:
+    """The roll calls that actions record; the action's words say what was voted on."""
+    for action in actions:
+        for vote in action.votes:
+            words = f"{action.date} {action.text}"[:_EVIDENCE]
+            yield Link(LinkKind.VOTE, vote, f"actions/item/recordedVotes: {words}")
 
 
 def _need(told: Element, *names: str) -> str:

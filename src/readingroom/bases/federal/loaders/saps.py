@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.entries import Entry, Head, Origin, Text, cited
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest, load_yaml
-from readingroom.bases.federal.records import Sap
+from readingroom.bases.federal.records import LinkKind, Sap
 from readingroom.core.ids import bill_id, sap_id
 
-_BILL = re.compile(r"([a-z]+)(\d+)", re.ASCII)
+# One official record has ten numbers run together as one; which they were is not for us to guess.
+_BILL = re.compile(r"([a-z]+)(\d{1,5})", re.ASCII)
 _AT_ONCE = 64
 _PRESIDENT = re.compile(r"\d+-(\w+)\.yaml")
 
@@ -20,7 +21,7 @@ _PRESIDENT = re.compile(r"\d+-(\w+)\.yaml")
 class Saps:
     """`47-Trump.yaml`: every statement of one administration."""
 
-    name: ClassVar[str] = "saps/1"
+    name: ClassVar[str] = "saps/2"
     sources: ClassVar[tuple[str, ...]] = ("saps",)
     whole: ClassVar[str | None] = None
 
@@ -80,8 +81,10 @@ def _entry(
             raw_sha256=raw,
         ),
     )
+    said_so = f"bills: {', '.join(told['bills'])}; document_title: {title}"
     return Entry(
         record,
+        links=[Link(LinkKind.STATEMENT, bill, said_so) for bill in bills],
         head=Head(title, action="rescinded" if record.rescinded else ""),
         facets={"congress": [str(congress)], "president": [president] if president else []},
         text=Text("text", body, title, url, raw, dated=issued) if body else None,

@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.entries import Entry, Head, Origin, Text, cited
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
 from readingroom.bases.federal.loaders.billstatus import ORG, SPOKEN, page_of, spoken
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.people import chamber_of
 from readingroom.bases.federal.loaders.xml import parse, prose, said
-from readingroom.bases.federal.records import Bill, Law
+from readingroom.bases.federal.records import Bill, Law, LinkKind
 from readingroom.core.ids import bill_id, federal_id, fold_dashes, law_id
 
 NAMESPACE = b"http://schemas.gpo.gov/xml/uslm"
@@ -41,7 +41,7 @@ class BillTexts:
 class Laws:
     """`115publ11-uslm.xml`: a public or private law as enacted."""
 
-    name: ClassVar[str] = "uslm-law/1"
+    name: ClassVar[str] = "uslm-law/2"
     sources: ClassVar[tuple[str, ...]] = ("public_laws",)
     whole: ClassVar[str | None] = None
 
@@ -181,7 +181,8 @@ def _law(told: Element, meta: Element, origin: Origin) -> Entry:
     )
     facets = {"congress": [str(congress)], "type": ["private" if private else "public"]}
     text = Text("text", body, record.title, url, origin.sha256, "Enacted", approved)
-    return Entry(record, head=Head(record.title), facets=facets, text=text)
+    links = [Link(LinkKind.LAW, bill, f"reference to its bill: {bill}")] if bill else []
+    return Entry(record, head=Head(record.title), facets=facets, text=text, links=links)
 
 
 def _approved(told: Element) -> str | None:

@@ -1,30 +1,31 @@
 """Reads roll call votes: the XML of the House Clerk and that of the Senate's LIS."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.entries import Entry, Origin, cited
+from readingroom.bases.federal.entries import Entry, Link, Origin, cited
 from readingroom.bases.federal.loaders.billstatus import SPOKEN, ordinal
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.people import stub
 from readingroom.bases.federal.loaders.xml import parse, said
-from readingroom.bases.federal.records import Chamber, Person, RollCall, VoteTotals
+from readingroom.bases.federal.records import Chamber, LinkKind, Person, RollCall, VoteTotals
 from readingroom.core.errors import UnrecognizedId
-from readingroom.core.ids import bill_id, federal_id, vote_id
+from readingroom.core.ids import amendment_id, bill_id, federal_id, vote_id
 
 Row = tuple[Person, str, str | None]
 """Who voted, how, and the LIS id where that is all the file has."""
 
+_AMENDMENT = re.compile(r"S\.?\s?Amdt\.?\s?(?:No\.?\s?)?(\d+)", re.I | re.ASCII)
 _BIOGUIDE = re.compile(r"[A-Z]\d{6}", re.ASCII)
 
 
 class HouseVotes:
     """`roll037.xml` of clerk.house.gov."""
 
-    name: ClassVar[str] = "house-vote/1"
+    name: ClassVar[str] = "house-vote/2"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     whole: ClassVar[str | None] = None
 
@@ -42,7 +43,7 @@ class HouseVotes:
 class SenateVotes:
     """`vote_108_2_00213.xml` of senate.gov."""
 
-    name: ClassVar[str] = "senate-vote/1"
+    name: ClassVar[str] = "senate-vote/2"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     whole: ClassVar[str | None] = None
 
@@ -59,6 +60,8 @@ def _house(meta: Element, told: Element, origin: Origin) -> Iterator[Entry]:
     voted = _moment(said(meta, "action-date"), "%d-%b-%Y")
     year = (voted or str(1787 + 2 * congress + session))[:4]
     rows = list(_house_rows(told))
+    written = said(meta, "legis-num")
+    bills = list(_bill(written, congress))
     yield from _stubs(rows, origin)
     yield _entry(
         "house",
@@ -71,7 +74,8 @@ def _house(meta: Element, told: Element, origin: Origin) -> Iterator[Entry]:
         type=said(meta, "vote-type"),
         result=said(meta, "vote-result"),
         description=said(meta, "vote-desc"),
-        bills=list(_bill(said(meta, "legis-num"), congress)),
+        bills=bills,
+        links=[Link(LinkKind.VOTE, bill, f"legis-num: {written}") for bill in bills],
         amendment=said(meta, "amendment-author"),
         totals=_totals(meta.find("vote-totals/totals-by-vote"), "-total"),
     )
@@ -97,6 +101,9 @@ def _senate(told: Element, origin: Origin) -> Iterator[Entry]:
     congress, session = int(said(told, "congress") or ""), int(said(told, "session") or "")
     number = int(said(told, "vote_number") or "")
     rows = list(_senate_rows(told))
+    documents = dict(_documents(told, congress))
+    links = [Link(LinkKind.VOTE, id, f"document: {name}") for id, name in documents.items()]
+    links += _senate_amendment(told, congress)
     place = f"vote{congress}{session}/vote_{congress}_{session}_{number:05}.htm"
     yield _entry(
         "senate",
@@ -110,7 +117,8 @@ def _senate(told: Element, origin: Origin) -> Iterator[Entry]:
         result=said(told, "vote_result"),
         majority_required=said(told, "majority_requirement"),
         description=said(told, "vote_document_text") or said(told, "vote_title"),
-        bills=list(dict.fromkeys(_documents(told, congress))),
+        bills=list(documents),
+        links=links,
         amendment=said(told, "amendment/amendment_number"),
         totals=VoteTotals(
             yea=_number(told, "count/yeas"),
@@ -141,12 +149,22 @@ def _senate_day(text: str | None) -> str | None:
     return _moment(",".join(parts[:2]).strip(), "%B %d, %Y")
 
 
-def _documents(told: Element, congress: int) -> Iterator[str]:
+def _senate_amendment(told: Element, congress: int) -> Iterator[Link]:
+    """`S.Amdt. 4999`; the numbers begin anew with each Congress."""
+    written = said(told, "amendment/amendment_number")
+    if match := _AMENDMENT.fullmatch(written or ""):
+        id = amendment_id(congress, "samdt", match[1])
+        yield Link(LinkKind.VOTE, id, f"amendment_number: {written}")
+
+
+def _documents(told: Element, congress: int) -> Iterator[tuple[str, str]]:
+    """The bills voted on, and how the file writes them; one vote may be on forty-eight papers."""
     for document in told.iterfind("document"):
         kind = re.sub(r"[.\s]", "", said(document, "document_type") or "").lower()
         number = said(document, "document_number")
         if kind in SPOKEN and number and number.isdecimal():
-            yield bill_id(said(document, "document_congress") or congress, kind, number)
+            id = bill_id(said(document, "document_congress") or congress, kind, number)
+            yield id, said(document, "document_name") or f"{kind} {number}"
 
 
 def _bill(written: str | None, congress: int) -> Iterator[str]:
@@ -165,6 +183,7 @@ def _entry(
     origin: Origin,
     *,
     url: str,
+    links: Sequence[Link],
     **told: Any,
 ) -> Entry:
     congress, session, number = counted
@@ -191,7 +210,7 @@ def _entry(
          person.state, position)
         for place, (person, position, lis) in enumerate(rows, start=1)
     ]  # fmt: skip
-    return Entry(record, names=(title,), children={"member_votes": members})
+    return Entry(record, names=(title,), children={"member_votes": members}, links=links)
 
 
 def _stubs(rows: list[Row], origin: Origin) -> Iterator[Entry]:

@@ -1,0 +1,226 @@
+"""Links between federal records: readable from both ends, never without evidence."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readingroom.bases.federal import store
+from readingroom.bases.federal.entries import Entry, Link, Origin, cited
+from readingroom.bases.federal.records import Law, LinkKind
+from readingroom.bases.federal.schema import MIGRATIONS
+from readingroom.bases.federal.service import FILE
+from readingroom.bases.federal.sources import BY_NAME, SOURCES
+from readingroom.bases.federal.writer import Writer
+from readingroom.core.ids import estimate_id, federal_id, report_id
+from tests.federal import Asked, asked, loaded, write_world
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+ORIGIN = Origin("2026-01-01T00:00:00+00:00", "0" * 64)
+
+
+def law(number: int, *links: Link, sha256: str = "0" * 64) -> Entry:
+    told = cited(
+        ORIGIN, url="https://example.org", org="us", cite="a law", published_at=None,
+        raw_sha256=sha256,
+    )  # fmt: skip
+    record = Law(id=f"pl:119-{number}", title=f"Law {number}", congress=119, number=number, **told)
+    return Entry(record, links=links)
+
+
+def links(data: Path) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(data / "federal" / FILE)) as db:
+        return db.execute("SELECT * FROM links ORDER BY 1, 2, 3, 4").fetchall()
+
+
+def put(data: Path, entry: Entry, loader: str = "laws/1") -> None:
+    path = data / "federal" / FILE
+    store.prepare(path)
+    with closing(store.connect(path, writing=True)) as db:
+        writer = Writer(db)
+        with writer.transaction():
+            writer.put(entry, loader)
+
+
+@requirement("federal:links")
+async def test_both_records_of_a_link_show_it_with_its_evidence(tmp_path: Path) -> None:
+    write_world(tmp_path / "files", bills=0)
+    (tmp_path / "files" / "BILLSTATUS-119hr1.xml").write_text(BILL, "utf-8")
+    loaded(tmp_path, tmp_path / "files")
+    async with asked(tmp_path) as ask:
+        of_bill = await ask.record("/bills/hr:119:1/links", kind="statement")
+        (found,) = of_bill["results"]
+        assert found["id"] == "sap:119:2025-03-01:hr1"
+        assert found["source"] == "saps"
+        assert found["title"].startswith("H.R. 1")
+        (why,) = found["evidence"]
+        assert (why["said_by"], why["loader"]) == ("sap:119:2025-03-01:hr1", "saps")
+        assert "hr1" in why["words"]
+        back = await ask.record("/saps/sap:119:2025-03-01:hr1/links")
+        assert [one["id"] for one in back["results"]] == ["hr:119:1"]
+        assert back["results"][0]["evidence"] == [why]
+
+
+@requirement("federal:links")
+async def test_fetch_says_how_many_records_of_each_kind_are_linked(tmp_path: Path) -> None:
+    (tmp_path / "BILLSTATUS-119hr1.xml").write_text(BILL, "utf-8")
+    loaded(tmp_path, tmp_path / "BILLSTATUS-119hr1.xml")
+    async with asked(tmp_path) as ask:
+        fetched = await ask.answer("fetch", id="hr:119:1")
+        assert fetched["links"] == {
+            "amendment": 1,
+            "committee_report": 1,
+            "cost_estimate": 1,
+            "law": 1,
+            "related": 1,
+            "topic": 1,
+            "vote": 1,
+        }
+        listed = (await ask.web.get(fetched["links_url"])).json()
+        assert listed["total"] == 7
+        by_kind = {one["kind"]: one for one in listed["results"]}
+        assert by_kind["vote"]["id"] == "house:119:1:7"
+        assert "Roll no. 7" in by_kind["vote"]["evidence"][0]["words"]
+        assert by_kind["law"]["title"] is None, "that law is not loaded, and the link says so"
+        assert by_kind["committee_report"]["id"] == "crpt:119hrpt12"
+        amendment = await ask.record("/amendments/amdt:119:hamdt:3/links")
+        assert {one["id"] for one in amendment["results"]} == {"hr:119:1", "house:119:1:8"}
+
+
+@requirement("federal:links")
+async def test_a_cursor_leads_through_every_link_once(tmp_path: Path) -> None:
+    bills = [Link(LinkKind.LAW, f"hr:119:{number}", "laws") for number in range(1, 24)]
+    topics = [Link(LinkKind.TOPIC, f"topic:t{number}", "subjects") for number in range(9)]
+    put(tmp_path, law(1, *bills, *topics))
+    async with asked(tmp_path) as ask:
+        seen = await _every_link(ask, "/public-laws/pl:119-1/links")
+        assert sorted(seen) == sorted(link.id for link in (*bills, *topics))
+        narrowed = await _every_link(ask, "/public-laws/pl:119-1/links", kind="topic")
+        assert sorted(narrowed) == sorted(link.id for link in topics)
+        assert (await ask.get("/public-laws/pl:119-1/links", kind="love")).status_code == 422
+        assert (await ask.get("/public-laws/pl:119-1/links", cursor="x")).status_code == 422
+        assert (await ask.get("/public-laws/pl:119-2/links")).status_code == 404
+
+
+async def _every_link(ask: Asked, path: str, **asked_for: str) -> list[str]:
+    seen: list[str] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = await ask.record(path, limit=5, **asked_for, **cursor)
+        seen += [one["id"] for one in page["results"]]
+        assert page["has_more"] == (page["next_cursor"] is not None)
+        if not page["has_more"]:
+            assert page["total"] == len(seen)
+            return seen
+        cursor = {"cursor": page["next_cursor"]}
+
+
+@requirement("federal:links")
+def test_a_link_without_evidence_cannot_be_stored(tmp_path: Path) -> None:
+    for nothing in ("", "  "):
+        # `OR IGNORE` passes over a repeated link, never over one that stands on nothing.
+        with pytest.raises(sqlite3.IntegrityError):
+            put(tmp_path, law(1, Link(LinkKind.LAW, "hr:119:1", nothing)))
+    assert links(tmp_path) == []
+
+
+def test_a_record_read_again_has_the_links_of_its_newest_reading(tmp_path: Path) -> None:
+    put(tmp_path, law(1, Link(LinkKind.LAW, "hr:119:1", "a"), Link(LinkKind.LAW, "hr:119:2", "a")))
+    put(tmp_path, law(1, Link(LinkKind.LAW, "hr:119:2", "b"), sha256="1" * 64))
+    assert links(tmp_path) == [("pl:119-1", "law", "hr:119:2", "laws", "b")]
+
+
+async def test_two_files_that_say_the_same_are_two_pieces_of_evidence(tmp_path: Path) -> None:
+    (tmp_path / "BILLSTATUS-119hr1.xml").write_text(BILL, "utf-8")
+    loaded(tmp_path, tmp_path / "BILLSTATUS-119hr1.xml")
+    put(tmp_path, law(2, Link(LinkKind.LAW, "hr:119:1", "its title")))
+    async with asked(tmp_path) as ask:
+        (found,) = (await ask.record("/bills/hr:119:1/links", kind="law"))["results"]
+        assert found["title"] == "Law 2"
+        assert [one["said_by"] for one in found["evidence"]] == ["hr:119:1", "pl:119-2"]
+
+
+def test_what_is_withdrawn_speaks_of_nothing_any_more(tmp_path: Path) -> None:
+    put(tmp_path, law(1, Link(LinkKind.LAW, "hr:119:1", "a")))
+    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+        writer = Writer(db)
+        with writer.transaction():
+            writer.withdraw(BY_NAME["public_laws"], "pl:119-1", "2026-01-02", "in error")
+    assert links(tmp_path) == []
+
+
+def test_a_file_made_before_a_source_or_a_column_gets_it(tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    store.prepare(path)
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(
+            """DROP TABLE saps; DROP INDEX public_laws_private; DROP TABLE links;
+               ALTER TABLE public_laws DROP COLUMN private; PRAGMA user_version = 1"""
+        )
+    store.prepare(path)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+        for source in SOURCES:
+            names = ", ".join(column.name for column in source.columns)
+            assert db.execute(f"SELECT {names} FROM {source.name}").fetchall() == []
+
+
+@pytest.mark.data
+@requirement("federal:links")
+def test_every_link_of_official_files_has_evidence_and_ids_that_fetch_takes(official: Path) -> None:
+    stored = links(official)
+    assert len(stored) > 10_000
+    for from_id, kind, to_id, loader, evidence in stored:
+        assert federal_id(from_id).id == from_id
+        assert federal_id(to_id).id == to_id
+        assert evidence.strip()
+        assert loader
+        assert LinkKind(kind)
+
+
+@pytest.mark.parametrize(
+    ("citation", "id"),
+    [
+        ("H. Rept. 117-130,Book 2", "crpt:117hrpt130"),
+        ("S. Rept. 114\u2013283", "crpt:114srpt283"),
+        ("Committee print 5", None),
+    ],
+)
+def test_a_report_is_known_by_its_citation(citation: str, id: str | None) -> None:
+    assert report_id(citation) == id
+
+
+def test_an_estimate_is_known_by_its_page() -> None:
+    assert estimate_id("https://www.cbo.gov/publication/57561") == "cbo:57561"
+    assert estimate_id("https://www.cbo.gov/about") is None
+
+
+def _roll(number: int) -> str:
+    return (
+        f"<recordedVotes><recordedVote><rollNumber>{number}</rollNumber><chamber>House</chamber>"
+        "<congress>119</congress><sessionNumber>1</sessionNumber></recordedVote></recordedVotes>"
+    )
+
+
+BILL = f"""<billStatus><version>3.0.0</version><bill>
+<number>1</number><type>HR</type><congress>119</congress><title>A bill on rail</title>
+<updateDate>2025-05-01</updateDate><introducedDate>2025-01-03</introducedDate>
+<policyArea><name>Taxation</name></policyArea>
+<actions><item><actionDate>2025-02-01</actionDate><text>Passed (Roll no. 7).</text>{_roll(7)}</item>
+</actions>
+<laws><item><type>Public Law</type><number>119-2</number></item></laws>
+<relatedBills><item><congress>119</congress><type>S</type><number>5</number>
+<relationshipDetails><item><type>Identical bill</type></item></relationshipDetails></item>
+</relatedBills>
+<cboCostEstimates><item><title>Cost</title><url>https://www.cbo.gov/publication/61000</url></item>
+</cboCostEstimates>
+<committeeReports><committeeReport><citation>H. Rept. 119-12,Part 2</citation></committeeReport>
+<committeeReport><citation>H. Rept. 119-12</citation></committeeReport></committeeReports>
+<amendments><amendment><number>3</number><congress>119</congress><type>HAMDT</type>
+<actions><actions><item><actionDate>2025-01-31</actionDate><text>Failed (Roll no. 8).</text>
+{_roll(8)}</item></actions></actions></amendment></amendments>
+</bill></billStatus>"""
