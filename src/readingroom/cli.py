@@ -3,6 +3,7 @@
 import click
 
 from readingroom import __version__
+from readingroom.commands.ask import ask
 from readingroom.commands.backup import backup, restore
 from readingroom.commands.doctor import doctor
 from readingroom.commands.federal import federal
@@ -21,6 +22,7 @@ def main() -> None:
 
     \b
       readingroom serve                         every base on http://127.0.0.1:8000
+      readingroom ask "…" --on 2024-03-15       a question over every base, with citations
       readingroom stdio text --file notes.txt   one base for a client that starts us
       readingroom federal load PATH…            official bulk files into the federal base
       readingroom guidance search "reserves"    Charity Commission guidance, from the shell
@@ -34,5 +36,5 @@ def main() -> None:
     """
 
 
-for _verb in (serve, stdio, policy, federal, guidance, keys, model, backup, restore, doctor):
+for _verb in (serve, ask, stdio, policy, federal, guidance, keys, model, backup, restore, doctor):
     main.add_command(_verb)

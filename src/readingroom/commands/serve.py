@@ -18,6 +18,7 @@ from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server.catalogue import (
     ALL_PORT,
     OFFERS,
+    ROOM,
     Face,
     desk_of,
     face_of,
@@ -81,7 +82,7 @@ def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
     address = address_of(listener)
     with ExitStack() as held:
         key = secrets.token_urlsafe(32)
-        owning = _take_folders(names, settings, address, key, held)
+        owning = _take_folders(base, settings, address, key, held)
         bases = open_bases(names, settings)
         faces = (face_of(bases[0]),) if base else _all_faces(bases, settings, address)
         app = build_app(faces, settings, gate, Ownership(key, COMMANDS) if owning else None)
@@ -110,12 +111,13 @@ def _secret(settings: Settings) -> str | None:
 
 
 def _take_folders(
-    names: list[str], settings: Settings, url: str, key: str, held: ExitStack
+    base: str | None, settings: Settings, url: str, key: str, held: ExitStack
 ) -> bool:
     """Own the folders of the bases that need it, for as long as `held` stands."""
     from readingroom.storage.lock import FolderLock, Owner
 
-    locked = [name for name in names if OFFERS[name].folder_locked]
+    offers = {base: OFFERS[base]} if base else OFFERS | ROOM
+    locked = [name for name, offer in offers.items() if offer.folder_locked]
     for name in locked:
         lock = FolderLock(settings.data / name)
         lock.acquire()

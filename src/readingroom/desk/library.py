@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote, unquote
 
 from readingroom.bases.documents.service import DocumentsService
@@ -67,7 +67,7 @@ TEMPLATES = (
 class RoomLibrary:
     """Resources are what the desk fetches, under an address that a client can keep."""
 
-    templates = TEMPLATES
+    templates: tuple[Template, ...] = TEMPLATES
 
     def __init__(self, desk: DeskService, services: Mapping[str, Any]) -> None:
         self._desk = desk
@@ -203,7 +203,7 @@ class RoomLibrary:
     async def _federal_ids(self, begun: str, filled: Mapping[str, str]) -> list[str]:
         return await self._federal.ids(begun, _MOST) if self._federal else []
 
-    _values: Mapping[str, Callable[..., Awaitable[list[str]]]] = {
+    _values: ClassVar[Mapping[str, Callable[..., Awaitable[list[str]]]]] = {
         "source": _slugs,
         "revision_id": _revision_ids,
         "section_ref": _section_refs,

@@ -8,6 +8,8 @@ from pydantic import Field
 from readingroom.bases.federal.models import Day, Fetched, Hit, Word
 from readingroom.protocol.tool import Answer, Question
 
+NAME = "desk"
+
 Reference = Annotated[
     str,
     Field(min_length=1, max_length=100, description="A planning application: `25/01178/REM`."),

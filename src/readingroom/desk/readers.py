@@ -4,6 +4,12 @@ from typing import Any, ClassVar, Protocol
 from urllib.parse import quote
 
 from readingroom.bases.federal.records import Citation
+from readingroom.bases.documents.models import (
+    DocumentHit,
+    GetDocumentText,
+    SearchApplicationDocs,
+)
+from readingroom.bases.documents.service import DocumentsService
 from readingroom.bases.federal.models import Search as FederalSearch
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.guidance.models import (
@@ -20,7 +26,7 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.bases.text.models import KbAvailable
 from readingroom.bases.text.service import TextService
 from readingroom.core.errors import RecordNotFound
-from readingroom.core.ids import TEXT_ID, policy_section
+from readingroom.core.ids import TEXT_ID, document_ref, policy_section
 from readingroom.desk.models import DeskHit, DeskRecord, InForce, Search
 from readingroom.engine.chunking import split
 from readingroom.engine.words import words_of
@@ -109,6 +115,62 @@ class PolicyReader:
             citation=Citation(citation_string=hit.citation, url=url),
             base=self.base,
             in_force=InForce.model_validate(hit, from_attributes=True),
+        )
+
+
+class DocumentsReader:
+    base: ClassVar[str] = "documents"
+
+    def __init__(self, service: DocumentsService, links: Links) -> None:
+        self._service = service
+        self._links = links
+
+    async def search(self, asked: Search, most: int, call: Call) -> list[DeskHit]:
+        found = await self._service.search(
+            SearchApplicationDocs(
+                query=asked.query,
+                application_ref=asked.application_ref,
+                max_results=most,
+                mode="hybrid",
+            )
+        )
+        return [self._hit(hit) for hit in found.results]
+
+    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+        named = document_ref(id)
+        page = str(named.page) if named.page else None
+        text = await self._service.text(GetDocumentText(document_id=named.document_id, pages=page))
+        return record(
+            self.base,
+            text.id,
+            title=text.citation,
+            text=text.text,
+            url=self._links.to(text.id),
+            citation=text.citation,
+            source=text.document_type,
+            about=text.model_dump(mode="json", exclude={"text", "status", "id", "next_offset"}),
+            offset=offset,
+        )
+
+    async def validated(self, reference: str) -> str | None:
+        """The day an application was validated, which decides the policy it is judged by."""
+        application = await self._service.application(reference)
+        day = application.validation_date
+        return day.isoformat() if day else None
+
+    def _hit(self, hit: DocumentHit) -> DeskHit:
+        url = self._links.to(hit.id)
+        of = hit.metadata
+        return DeskHit(
+            id=hit.id,
+            title=f"{of.application_ref}: {hit.citation}",
+            url=url,
+            source=of.document_type,
+            snippet=hit.text,
+            score=hit.relevance_score,
+            published_at=None,
+            citation=Citation(citation_string=f"{of.application_ref}, {hit.citation}", url=url),
+            base=self.base,
         )
 
 

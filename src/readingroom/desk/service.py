@@ -1,13 +1,15 @@
 """One search and one fetch over every base, with no word of MCP or HTTP in it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import anyio.to_thread
+from pydantic import ValidationError
 
 from readingroom.bases.federal import sources as federal
 from readingroom.core.errors import (
+    FolderInUse,
     ModelUnavailable,
     RecordNotFound,
     UnknownSource,
@@ -22,9 +24,10 @@ from readingroom.desk.models import (
     DeskHit,
     DeskRecord,
     Fetch,
+    Note,
     Search,
 )
-from readingroom.desk.readers import Reader
+from readingroom.desk.readers import DocumentsReader, Reader
 from readingroom.desk.switchboard import Switchboard
 from readingroom.engine.embedding import Embedder
 from readingroom.engine.fusion import fuse
@@ -40,11 +43,18 @@ class DeskService:
     """What takes more than one base to answer."""
 
     def __init__(
-        self, readers: Sequence[Reader], embedder: Embedder, switchboard: Switchboard
+        self,
+        readers: Sequence[Reader],
+        embedder: Embedder,
+        switchboard: Switchboard,
+        absent: Mapping[str, str] = {},
     ) -> None:
         self._readers = {reader.base: reader for reader in readers}
         self._embedder = embedder
         self._switchboard = switchboard
+        self._absent = [
+            Note(base=base, code=FolderInUse.code, message=why) for base, why in absent.items()
+        ]
         self.running = switchboard.running
 
     async def search(self, asked: Search, call: Call) -> DeskAnswer:
@@ -65,7 +75,7 @@ class DeskService:
             total=len(ranked),
             took_ms=round((time.perf_counter() - started) * 1000, 1),
             searched=list(heard.answers),
-            notes=heard.notes,
+            notes=[*heard.notes, *self._absent],
             next_offset=end if end < len(ranked) else None,
         )
 
@@ -77,7 +87,7 @@ class DeskService:
             raise RecordNotFound(f"{asked.id} is of the base {base}, which is not served here")
         try:
             return await reader.fetch(asked.id.strip(), asked.offset, call)
-        except UnrecognizedId as error:
+        except (UnrecognizedId, ValidationError) as error:
             raise UnrecognizedId(
                 f"{asked.id[:100]!r} is no id of this room", valid_prefixes=list(ROOM_PREFIXES)
             ) from error
@@ -103,6 +113,21 @@ class DeskService:
             policy=heard.answers.get("policy", []),
             notes=heard.notes,
         )
+
+    async def _day(self, asked: AssessAgainstPolicy) -> tuple[str, str]:
+        """The day whose policy is shown, and where it comes from."""
+        if asked.date is not None:
+            return asked.date, "asked"
+        documents = self._readers["documents"]
+        assert isinstance(documents, DocumentsReader)
+        day = await documents.validated(asked.application_ref)
+        if day is None:
+            raise ValidationDateUnknown(
+                f"The day {asked.application_ref} was validated is not known: give `date`, or "
+                "set it",
+                use_tool="set_application",
+            )
+        return day, "validation_date"
 
     def _scope(self, source: Sequence[str] | str | None) -> tuple[list[str], list[str]]:
         """The bases that are meant, and the sources of the federal base that narrow it."""

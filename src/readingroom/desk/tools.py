@@ -1,8 +1,10 @@
 """The desk's tools, and the desk itself as the server sees it: a base made of the others."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from readingroom.desk.library import RoomLibrary
 from readingroom.desk.models import (
+    NAME,
     AssessAgainstPolicy,
     Assessment,
     DeskAnswer,
@@ -10,7 +12,9 @@ from readingroom.desk.models import (
     Fetch,
     Search,
 )
+from readingroom.desk.prompts import PROMPTS
 from readingroom.desk.readers import (
+    DocumentsReader,
     FederalReader,
     GuidanceReader,
     Links,
@@ -25,12 +29,19 @@ from readingroom.protocol.dialects import FederalDialect
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.tool import Call, Tool, tool
 
-NAME = "desk"
 
+def open_desk(
+    bases: Sequence[KnowledgeBase],
+    embedder: Embedder,
+    address: str,
+    absent: Mapping[str, str] = {},
+) -> KnowledgeBase:
+    """The desk over open bases; `address` is where a person can read what they hold.
 
-def open_desk(bases: Sequence[KnowledgeBase], embedder: Embedder, address: str) -> KnowledgeBase:
-    """The desk over open bases; `address` is where a person can read what they hold."""
-    service = DeskService(tuple(_readers(bases, Links(address))), embedder, Switchboard())
+    `absent` says of bases that are not among them why not.
+    """
+    readers = tuple(_readers(bases, Links(address)))
+    service = DeskService(readers, embedder, Switchboard(), absent)
     return KnowledgeBase(
         name=NAME,
         server_name="reading-room",
@@ -43,6 +54,8 @@ def open_desk(bases: Sequence[KnowledgeBase], embedder: Embedder, address: str) 
         dialect=FederalDialect(),
         tools=tuple(_tools(service, {base.name for base in bases})),
         service=service,
+        prompts=PROMPTS,
+        library=RoomLibrary(service, {base.name: base.service for base in bases}),
         running=service.running,
     )
 
@@ -52,6 +65,8 @@ def _readers(bases: Iterable[KnowledgeBase], links: Links) -> Iterator[Reader]:
         match base.name:
             case "policy":
                 yield PolicyReader(base.service, links)
+            case "documents":
+                yield DocumentsReader(base.service, links)
             case "federal":
                 yield FederalReader(base.service)
             case "guidance":

@@ -3,21 +3,26 @@
 from typing import Any
 
 from mcp.server import ServerRequestContext
+from starlette.types import Scope
 
 from readingroom.core import ids
-from readingroom.protocol.tool import Call
+from readingroom.protocol.tool import Call, Report
 from readingroom.server.auth import client_ip
 
 Context = ServerRequestContext[Any, Any]
 
 
 def call_of(context: Context) -> Call:
-    """From the HTTP request, or alone over stdio."""
+    """A message over MCP: in an HTTP request, or alone over stdio."""
     report = context.session.report_progress
     if context.request is None:
         request_id = ids.request_id()
         return Call(request_id, "anonymous", report, correlation_id=request_id)
-    scope = context.request.scope
+    return call_in(context.request.scope, report)
+
+
+def call_in(scope: Scope, report: Report) -> Call:
+    """An HTTP request that has passed the door."""
     user = scope.get("user")
     state = scope["state"]
     return Call(

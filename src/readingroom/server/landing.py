@@ -76,7 +76,7 @@ address above. They call from outside, so the address must be public and served 
 {tools}
 <p><a href="/">All knowledge bases of this server</a></p>
 """
-        return _html(face.title, body)
+        return html_page(face.title, body)
 
     async def index(self, request: Request) -> Response:
         """`GET /`: what is served here, for people or as JSON."""
@@ -92,7 +92,7 @@ address above. They call from outside, so the address must be public and served 
 {faces}
 <p><a href="/health">health</a> · <a href="/metrics">metrics</a></p>
 """
-        return _html("Reading Room", body)
+        return html_page("Reading Room", body)
 
     def addresses(self, address: str) -> dict[str, object]:
         return {
@@ -122,6 +122,7 @@ def _rows(rows: Iterable[tuple[str, str]]) -> str:
     return f"<table>{cells}</table>"
 
 
-def _html(title: str, body: str) -> Response:
+def html_page(title: str, body: str) -> Response:
+    """A whole page; `body` is markup, whatever stands in it is escaped already."""
     page = _PAGE.format(title=escape(title), body=body, version=__version__)
     return HTMLResponse(page, headers=_HEADERS)
