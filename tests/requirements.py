@@ -616,11 +616,26 @@ FEDERAL = (
         "federal:rate-pool",
         "REST and MCP calls of one caller draw on one rate limit.",
     ),
+    Requirement(
+        "federal:bodies",
+        "Eleven sources have a body: each loads from its native format, and answers by search, "
+        "fetch and REST.",
+    ),
     Requirement("federal:loaded-up-to", "Answers say up to which date their source is loaded."),
     Requirement(
         "federal:votes",
         "How members voted can be read for a roll call and for a member.",
     ),
+    Requirement(
+        "federal:AC-15",
+        "resolve_entity answers the ranked records "
+        "that GET /v1/<entity_type>?q= gives for the same query and filters.",
+    ),
+    Requirement(
+        "federal:AC-16",
+        "The entity_type enum of resolve_entity is the live list of registry sources.",
+    ),
+    Requirement("federal:D", "resolve_entity takes registries only and answers full records."),
     Requirement(
         "federal:links",
         "Records name the records they refer to, by ids that fetch takes.",
@@ -632,15 +647,6 @@ FEDERAL = (
                 "federal:AC-03",
                 "MCP and REST run in one process "
                 "with the same request ids and the same JOSH_AUTH posture.",
-            ),
-            Requirement(
-                "federal:AC-15",
-                "resolve_entity answers the ranked records "
-                "that GET /v1/<entity_type>?q= gives for the same query and filters.",
-            ),
-            Requirement(
-                "federal:AC-16",
-                "The entity_type enum of resolve_entity is the live list of registry sources.",
             ),
             Requirement(
                 "federal:AC-17",
@@ -677,9 +683,6 @@ FEDERAL = (
                 "federal:AC-27",
                 "The manifest gives the name io.github.<org>/josh, "
                 "a one-line description, the tools and a link to the install docs.",
-            ),
-            Requirement(
-                "federal:D", "resolve_entity takes registries only and answers full records."
             ),
             Requirement(
                 "federal:E",
@@ -1192,13 +1195,13 @@ ROOM = (
         (Requirement("room:roots", "No file outside the configured roots is read."),),
     ),
     Requirement("room:backup", "A backup taken under load restores to equal answers."),
+    Requirement(
+        "room:sample",
+        "Answers from the sample corpus are marked as sample everywhere.",
+    ),
     *_later(
         "newcomer",
         (
-            Requirement(
-                "room:sample",
-                "Answers from the sample corpus are marked as sample everywhere.",
-            ),
             Requirement(
                 "room:desk",
                 "search and fetch reach over all bases, "

@@ -5,6 +5,7 @@ import logging
 import os
 import secrets
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,6 +13,7 @@ import click
 
 from readingroom import __version__
 from readingroom.commands.options import common, log_level
+from readingroom.commands.sample import load_in_background, renew, sample_upstream
 from readingroom.core.errors import UnsafeBind
 from readingroom.core.settings import Settings, load
 from readingroom.protocol.knowledge import KnowledgeBase
@@ -36,14 +38,16 @@ logger = logging.getLogger(__name__)
 @click.option("--insecure", is_flag=True, default=None, help="Allow a public address with no key.")
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
 @click.option("--file", "kb_file", type=click.Path(), help="The text base's file [KB_FILE].")
+@click.option("--reset", is_flag=True, help="With --demo: load the sample anew.")
 @log_level
-@common
-def serve(base: str | None, as_json: bool, **flags: Any) -> None:
+@partial(common, makes_sample=True)
+def serve(base: str | None, reset: bool, as_json: bool, **flags: Any) -> None:
     """Serve BASE, or every base in one process.
 
     \b
       readingroom serve          all bases: /mcp has every tool, /text/mcp one base, and so on
       readingroom serve text     that base alone, at /mcp, on the port of its contract
+      readingroom serve --demo   the sample corpus: every answer is marked as such
 
     Without a key the server answers this machine only. Set MCP_API_KEY, or add keys with
     `readingroom keys add`, before you serve others.
@@ -55,7 +59,12 @@ def serve(base: str | None, as_json: bool, **flags: Any) -> None:
     configure(settings.log_level)
     flush = start_tracing(settings.otel_endpoint)
     try:
-        _serve(base, settings, as_json)
+        with sample_upstream(settings) as chosen:
+            if chosen.sample:
+                renew(chosen.data, reset)
+            elif reset:
+                raise click.UsageError("--reset empties the sample only: add --demo")
+            _serve(base, chosen, as_json)
     finally:
         flush()
 
@@ -87,7 +96,20 @@ def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
         faces = (face_of(bases[0]),) if base else _all_faces(bases, settings, address)
         app = build_app(faces, settings, gate, Ownership(key, COMMANDS) if owning else None)
         announcement = _announcement(faces, address, settings, gate.closed, as_json)
-        run(app, listener, settings.trusted_proxies, lambda: click.echo(announcement))
+
+        def ready() -> None:
+            click.echo(announcement)
+            if settings.sample:
+                load_in_background(settings, names, partial(_tell_loading, as_json))
+
+        run(app, listener, settings.trusted_proxies, ready)
+
+
+def _tell_loading(as_json: bool, sentence: str) -> None:
+    """How far the sample has come: in the log, and to whoever watches."""
+    logger.info(sentence)
+    if not as_json:
+        click.echo(sentence)
 
 
 def _all_faces(

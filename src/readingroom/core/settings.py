@@ -255,6 +255,31 @@ class Settings(BaseModel):
         "`ratio` skips it by the average image ratio of all its pages alone.",
     )
 
+    @property
+    def sample(self) -> bool:
+        """Whether the data directory is the sample's: then every answer says so."""
+        return is_sample(self.data)
+
+
+SAMPLE_MARK = "sample.json"
+"""The file that makes a data directory the sample's."""
+
+_FLAGS = {"kb_file": "file"}
+# What would mix the sample with something of the user's own.
+_NOT_FOR_SAMPLE = (
+    *("redis_url", "kb_file", "kb_description", "policy_roots", "document_roots"),
+    "chroma_persist_dir",
+)
+
+
+def is_sample(data: Path) -> bool:
+    return (data / SAMPLE_MARK).exists()
+
+
+def sample_directory() -> Path:
+    """Where the sample lives when no directory is named: beside the user's own data."""
+    return Path(platformdirs.user_data_path("readingroom-demo", appauthor=False))
+
 
 def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
     """The settings in force. A flag that is None was not given; an empty variable is not set."""
@@ -263,6 +288,10 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     chosen = _from_environment(variables) | given
     data = _data_directory(chosen.get("data"))
     written = _from_file(data / "readingroom.toml")
+    if is_sample(data):
+        if mixed := [name for name in _NOT_FOR_SAMPLE if name in given]:
+            raise InvalidSetting(f"--{_FLAGS.get(mixed[0], mixed[0])} does not go with the sample")
+        chosen = {name: value for name, value in chosen.items() if name not in _NOT_FOR_SAMPLE}
     try:
         return Settings.model_validate(written | chosen | {"data": data})
     except ValidationError as error:

@@ -54,7 +54,8 @@ def build_app(
     names = names_of(settings)
     rules = _rules(settings, names)
     pages = Pages(faces, settings)
-    rooms = [_Room(face, rules, pages, [log_call, metrics.count]) for face in faces]
+    recorders = [log_call, metrics.count]
+    rooms = [_Room(face, rules, pages, recorders, settings.sample) for face in faces]
     routes: list[BaseRoute] = [
         *(route for room in rooms for route in room.routes()),
         Route("/", pages.index),
@@ -85,7 +86,7 @@ def build_app(
     app.router.redirect_slashes = False  # a path is what it is, also to the door
     if any(base.routers for base in bases):
         # Not a route: one for every path would hide that another allows other methods (405).
-        app.router.default = _rest(bases)
+        app.router.default = _rest(bases, settings.sample)
     return app
 
 
@@ -93,9 +94,14 @@ class _Room:
     """One face's server behind its transports."""
 
     def __init__(
-        self, face: Face, rules: SessionRules, pages: Pages, recorders: Sequence[Recorder]
+        self,
+        face: Face,
+        rules: SessionRules,
+        pages: Pages,
+        recorders: Sequence[Recorder],
+        is_sample: bool,
     ) -> None:
-        server = mcp_server(face, recorders)
+        server = mcp_server(face, recorders, is_sample)
         self._path = face.path
         self.http = StreamableHttp(server, face.stateful, rules, partial(pages.face, face))
         self._sse = Sse(server, face.path, rules) if face.sse else None
@@ -164,11 +170,13 @@ def _pages_allowed(names: Names) -> dict[str, Any]:
     }
 
 
-def _rest(bases: Sequence[KnowledgeBase]) -> ASGIApp:
+def _rest(bases: Sequence[KnowledgeBase], is_sample: bool) -> ASGIApp:
     """What no other route takes; FastAPI is imported only for bases that have REST."""
     from readingroom.server.rest import rest_app
+    from readingroom.server.samples import SampleBodies
 
-    return rest_app(bases)
+    app = rest_app(bases)
+    return SampleBodies(app) if is_sample else app
 
 
 def _admin_route(

@@ -1,6 +1,7 @@
 """Loads files into the federal base: sniffed, one transaction each, a bad one skipped."""
 
 import contextlib
+import hashlib
 import sqlite3
 import zipfile
 from collections import Counter
@@ -14,7 +15,7 @@ import yaml
 from pydantic import ValidationError
 
 from readingroom.bases.federal.entries import Origin
-from readingroom.bases.federal.loaders import LOADERS, Loader
+from readingroom.bases.federal.loaders import LOADERS, Accompanied, Loader
 from readingroom.bases.federal.loaders.files import Opened, RawFile, found
 from readingroom.bases.federal.sources import BY_NAME, Source
 from readingroom.bases.federal.store import connect, prepare, storage
@@ -101,8 +102,8 @@ class _Load:
         sha256, written = "", Written()
         try:
             file = read()
-            sha256 = file.sha256
-            outcome = self._take(loader, file, Origin(at, sha256), written, name)
+            sha256 = _identity(loader, file)
+            outcome = self._take(loader, file, Origin(at, file.sha256), sha256, written, name)
             self.summary.records += written.records
             self.summary.changed += written.changed
         except _BAD_FILE as error:
@@ -116,11 +117,17 @@ class _Load:
             self.summary.by_loader[loader.name.partition("/")[0]] += 1
 
     def _take(
-        self, loader: Loader | None, file: RawFile, origin: Origin, written: Written, name: str
+        self,
+        loader: Loader | None,
+        file: RawFile,
+        origin: Origin,
+        identity: str,
+        written: Written,
+        name: str,
     ) -> str:
         if loader is None:
             return "ignored"
-        if self._writer.seen(file.sha256, loader.name):
+        if self._writer.seen(identity, loader.name):
             return "unchanged"
         with self._writer.transaction():
             done = self._writer.put_all(loader.read(file, origin), loader.name)
@@ -128,9 +135,20 @@ class _Load:
                 source = BY_NAME[loader.sources[0]]
                 at = origin.retrieved_at[:10]
                 self._writer.withdraw_missing(source, loader.whole, done.ids, at)
-            self._writer.log(origin.retrieved_at, name, file.sha256, loader.name, "loaded", done)
+            self._writer.log(origin.retrieved_at, name, identity, loader.name, "loaded", done)
         written.records, written.changed = done.records, done.changed
         return "loaded"
+
+
+def _identity(loader: Loader | None, file: RawFile) -> str:
+    """The hash of what a loader reads: the file, and whatever lies beside it that it names."""
+    if not isinstance(loader, Accompanied):
+        return file.sha256
+    hashed = hashlib.sha256(file.data)
+    for name in loader.companions(file):
+        beside = file.beside(name)
+        hashed.update(f"{name}\0{hashlib.sha256(beside).hexdigest() if beside else ''}".encode())
+    return hashed.hexdigest()
 
 
 def _name(loader: Loader | None) -> str | None:

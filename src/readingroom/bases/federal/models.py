@@ -112,6 +112,21 @@ class Search(Question):
     offset: int = Field(0, ge=0, le=10_000)
 
 
+Filtered = Annotated[dict[Word, str | int | bool], Field(max_length=20)]
+
+
+class ResolveEntity(Question):
+    query: str = Field(
+        min_length=1, max_length=300, description="The name as it was said: Sen. Markey from Mass."
+    )
+    entity_type: Word = Field(description="The registry to look in.")
+    filters: Filtered | None = Field(
+        None, description='Fields of the registry, such as {"state": "MA", "current": true}.'
+    )
+    limit: Limit = 10
+    cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
+
+
 # --- answers ---
 
 
@@ -157,6 +172,20 @@ class RecordPage(Answer):
     results: list[dict[str, Any]]
     next_cursor: str | None
     has_more: bool
+    source: str
+    loaded_up_to: str | None = None
+
+
+class Resolved(Answer):
+    """The records that a name may mean, whole, the likeliest first."""
+
+    results: list[dict[str, Any]] = Field(
+        description="Full records; each with `score`, from 0 to 1, and `why`."
+    )
+    total: int
+    next_cursor: str | None
+    has_more: bool
+    query: str
     source: str
     loaded_up_to: str | None = None
 

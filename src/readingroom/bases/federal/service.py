@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic_core import from_json
 
-from readingroom.bases.federal import cursors, links, store
+from readingroom.bases.federal import cursors, links, narrowing, resolving, store
 from readingroom.bases.federal import search as searching
 from readingroom.bases.federal.models import (
     LONGEST_TEXT,
@@ -23,9 +23,12 @@ from readingroom.bases.federal.models import (
     MemberVotePage,
     Mode,
     RecordPage,
+    Resolved,
     Search,
     SearchAnswer,
 )
+from readingroom.bases.federal.narrowing import Narrowed
+from readingroom.bases.federal.passages import Passages
 from readingroom.bases.federal.records import (
     Bill,
     BillAction,
@@ -57,6 +60,7 @@ class FederalService:
         self.path = path
         self.store = FederalStore(path)
         self.vectors = FederalVectors(embedder)
+        self.passages = Passages()
 
     # --- records ---
 
@@ -69,15 +73,13 @@ class FederalService:
         self,
         source: Source,
         filters: dict[str, Any],
-        since: str | None = None,
-        until: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> RecordPage:
         after = cursors.decode(cursor, (str, type(None)), str)
 
         def read(db: sqlite3.Connection) -> RecordPage:
-            page = store.records(db, source, filters, since, until, limit, after)
+            page = store.records(db, source, narrowing.narrowed(filters), limit, after)
             up_to = store.progress_of(db, source).loaded_up_to
             return RecordPage(
                 results=page.rows, source=source.name, loaded_up_to=up_to, **_next(page)
@@ -241,6 +243,39 @@ class FederalService:
 
         return await self.store.ask(read)
 
+    # --- names ---
+
+    async def resolve(
+        self,
+        source: Source,
+        query: str,
+        narrowed: Narrowed,
+        limit: int = 10,
+        cursor: str | None = None,
+    ) -> Resolved:
+        """The records of a registry that a name may mean, the likeliest first."""
+        (start,) = cursors.decode(cursor, int) or (0,)
+
+        def look(db: sqlite3.Connection) -> Resolved:
+            with store.snapshot(db):
+                found = resolving.resolve(db, source, query, narrowed)
+                up_to = store.progress_of(db, source).loaded_up_to
+            end = start + limit
+            page = store.Page(found[start:end], (end,) if end < len(found) else None)
+            return Resolved(
+                results=[
+                    match.record | {"loaded_up_to": up_to, "score": match.score, "why": match.why}
+                    for match in page.rows
+                ],
+                total=len(found),
+                query=query,
+                source=source.name,
+                loaded_up_to=up_to,
+                **_next(page),
+            )
+
+        return await self.store.ask(look)
+
     # --- search ---
 
     async def search(self, question: Search, mode: Mode = "hybrid") -> SearchAnswer:
@@ -252,7 +287,7 @@ class FederalService:
             # One snapshot: what was found is still there when its title is read.
             with store.snapshot(db):
                 made, vector = searching.with_meaning(db, plan, self.vectors)
-                return made, searching.run(db, made, vector, self.vectors)
+                return made, searching.run(db, made, vector, self.vectors, self.passages)
 
         made, found = await self.store.ask(look)
         end = question.offset + len(found.hits)

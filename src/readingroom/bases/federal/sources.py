@@ -10,18 +10,24 @@ from enum import StrEnum
 from readingroom.bases.federal.records import (
     Amendment,
     Bill,
+    CboEstimate,
+    CfrSection,
     Committee,
+    CommitteeReport,
+    Compilation,
+    CrsReport,
     Law,
     Legislator,
     Membership,
     PresidentialDocument,
+    Proceeding,
     Record,
     RollCall,
     Rule,
     Sap,
     Topic,
 )
-from readingroom.core.errors import UnknownSource
+from readingroom.core.errors import InvalidArguments, UnknownSource
 
 
 class Shape(StrEnum):
@@ -109,6 +115,54 @@ SOURCES = (
         (_TYPE, Column("president")),
         ("presdoc", "presdocs"),
     ),
+    Source(
+        "congressional_record",
+        Shape.BODY,
+        Proceeding,
+        (_CONGRESS, _CHAMBER, _TYPE, Column("category")),
+        ("crec", "record", "speeches"),
+    ),
+    Source(
+        "crs_reports",
+        Shape.BODY,
+        CrsReport,
+        (_TYPE, Column("archived", "BOOLEAN")),
+        ("crs",),
+    ),
+    Source(
+        "cfr_sections",
+        Shape.BODY,
+        CfrSection,
+        (Column("cfr_title", "INTEGER"), Column("part"), Column("agency")),
+        ("cfr", "regulations"),
+    ),
+    Source(
+        "statute_compilations",
+        Shape.BODY,
+        Compilation,
+        (_CONGRESS, Column("law_id")),
+        ("comps", "compilations"),
+    ),
+    Source(
+        "cbo_cost_estimates",
+        Shape.BODY,
+        CboEstimate,
+        (_CONGRESS, Column("bill_id", path="$.bills[0]")),
+        ("cbo", "cost_estimates"),
+    ),
+    Source(
+        "committee_reports",
+        Shape.BODY,
+        CommitteeReport,
+        (
+            _CONGRESS,
+            _CHAMBER,
+            _TYPE,
+            Column("conference", "BOOLEAN"),
+            Column("bill_id", path="$.bills[0]"),
+        ),
+        ("crpt", "reports"),
+    ),
     Source("saps", Shape.SHORT, Sap, (_CONGRESS, Column("president")), ("sap",)),
     Source(
         "legislators",
@@ -169,6 +223,20 @@ def named(name: str) -> Source:
         raise UnknownSource(
             f"There is no source {name[:100]!r}", valid_sources=[one.name for one in SOURCES]
         )
+    return found
+
+
+def registry(name: str) -> Source:
+    """A registry by its name; what is no registry does not fit the argument."""
+    try:
+        found = named(name)
+        problem = f"{found.name} is searched with search, not by name"
+    except UnknownSource as error:
+        found, problem = None, error.message
+    if found is None or found.shape is not Shape.REGISTRY:
+        valid = ", ".join(one.path for one in of_shape(Shape.REGISTRY))
+        told = {"field": "entity_type", "message": f"{problem}; one of {valid}"}
+        raise InvalidArguments([told])
     return found
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from readingroom.bases.federal import store
+from readingroom.bases.federal import naming, store
 from readingroom.bases.federal.entries import Entry, Head, Text
 from readingroom.bases.federal.records import Record
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source
@@ -95,7 +95,7 @@ class Writer:
             (at, reason, successor, id),
         )
         self._db.execute("DELETE FROM documents WHERE id = ?", (id,))
-        self._db.execute("DELETE FROM names WHERE record_id = ?", (id,))
+        self._forget_names(id)
         self._db.execute("DELETE FROM links WHERE from_id = ?", (id,))
 
     def withdraw_missing(self, source: Source, whole: str, kept: set[str], at: str) -> None:
@@ -167,10 +167,42 @@ class Writer:
             )
 
     def _put_names(self, record: Record, names: Sequence[str]) -> None:
-        self._db.execute("DELETE FROM names WHERE record_id = ?", (record.id,))
+        self._forget_names(record.id)
+        for name in dict.fromkeys(names):
+            if folded := naming.words(name):
+                self._db.execute(
+                    "INSERT OR IGNORE INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)",
+                    (self._name_row(record.source, folded), record.id, name),
+                )
+
+    def _name_row(self, source: str, folded: Sequence[str]) -> int:
+        """The row of a name, made when there is none; those of one source lie together."""
+        known = self._db.execute(
+            "SELECT name_row FROM names WHERE source = ? AND folded = ?",
+            (source, naming.padded(folded)),
+        ).fetchone()
+        if known:
+            return int(known["name_row"])
+        first = naming.first_row(source)
+        added = self._db.execute(
+            """INSERT INTO names (name_row, source, folded, initials)
+               SELECT coalesce(max(name_row), ?) + 1, ?, ?, ? FROM names
+               WHERE name_row BETWEEN ? AND ?""",
+            (first, source, naming.padded(folded), naming.initials(folded), first,
+             first + naming.ROWS),
+        )  # fmt: skip
+        return int(added.lastrowid or 0)
+
+    def _forget_names(self, id: str) -> None:
+        """A record's names, and those that no other record goes by."""
+        rows = self._db.execute(
+            "SELECT name_row FROM name_forms WHERE record_id = ?", (id,)
+        ).fetchall()
+        self._db.execute("DELETE FROM name_forms WHERE record_id = ?", (id,))
         self._db.executemany(
-            "INSERT OR IGNORE INTO names (source, record_id, name) VALUES (?, ?, ?)",
-            ((record.source, record.id, name) for name in dict.fromkeys(names) if name),
+            """DELETE FROM names WHERE name_row = ?1
+               AND NOT EXISTS (SELECT 1 FROM name_forms WHERE name_row = ?1)""",
+            rows,
         )
 
     def _put_links(self, entry: Entry, loader: str) -> None:

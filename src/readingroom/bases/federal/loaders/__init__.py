@@ -1,14 +1,20 @@
 """The loaders: one module per native format, each from bytes to entries."""
 
 from collections.abc import Iterator
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from readingroom.bases.federal.entries import Entry, Origin
 from readingroom.bases.federal.loaders import (
     billstatus,
+    cbo,
+    cfr,
+    compilations,
+    crec,
+    crs,
     legislators,
     pdfs,
     register,
+    reports,
     saps,
     uslm,
     votes,
@@ -32,14 +38,29 @@ class Loader(Protocol):
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]: ...
 
 
+@runtime_checkable
+class Accompanied(Protocol):
+    """A format whose files name others that lie beside them and are read with them."""
+
+    def companions(self, file: RawFile) -> Iterator[str]: ...
+
+
 # In the order they load when several are named: people before what they did.
 LOADERS: tuple[Loader, ...] = (
     legislators.Legislators(),
     legislators.Committees(),
     legislators.Rosters(),
+    crs.CrsReports(),
+    cbo.Estimates(),
+    reports.Reports(),
+    reports.ReportTexts(),
+    crec.Issues(),
+    crec.Pages(),
     billstatus.BillStatus(),
     uslm.BillTexts(),
     uslm.Laws(),
+    compilations.Compilations(),
+    cfr.Regulations(),
     register.RegisterIssues(),
     register.RegisterJson(),
     votes.HouseVotes(),

@@ -14,6 +14,7 @@ from readingroom.core.ids import bill_id, sap_id
 
 # One official record has ten numbers run together as one; which they were is not for us to guess.
 _BILL = re.compile(r"([a-z]+)(\d{1,5})", re.ASCII)
+_FILE = re.compile(rb"^\s+file: (\S.*?)\s*$", re.M)
 _AT_ONCE = 64
 _PRESIDENT = re.compile(r"\d+-(\w+)\.yaml")
 
@@ -30,6 +31,11 @@ class Saps:
 
     def recognises(self, file: RawFile) -> bool:
         return file.head.startswith(b"- bills:") and b"document_title:" in file.head
+
+    def companions(self, file: RawFile) -> Iterator[str]:
+        """The PDFs that the file names; in YAML, so plain a name needs no parser to be found."""
+        for name in _FILE.findall(file.data):
+            yield name.decode().strip("'\"")
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
         named = _PRESIDENT.fullmatch(PurePosixPath(file.name).name)
