@@ -9,8 +9,10 @@ import click
 from pydantic import ValidationError
 
 from readingroom.commands.options import common, say
+from readingroom.commands.sample import sample_upstream
 from readingroom.core.errors import InvalidArguments
 from readingroom.core.settings import Settings, load
+from readingroom.protocol.sample import marked_document
 
 _WIDEST = 100
 _LONGEST = 600  # characters of a passage that are printed
@@ -31,11 +33,15 @@ def ask(question: str, data: str | None, as_json: bool, **asked: Any) -> None:
     \b
       readingroom ask "how many cycle parking spaces for a house?" --on 2024-03-15
       readingroom ask "reserves policy" --source guidance
+      readingroom ask "cycle parking" --demo          asks the sample
 
     Nothing is made up: what is printed stands in a source, and `readingroom ask --json` names the
     id that fetches it.
     """
-    answer = _answer(load({"data": data}), query=question, **asked)
+    with sample_upstream(load({"data": data})) as settings:
+        answer = _answer(settings, query=question, **asked)
+    if settings.sample:
+        answer = marked_document(answer)
     say(as_json, answer, _page(answer))
 
 

@@ -63,7 +63,7 @@ def build_app(
         Route("/metrics", partial(_metrics, metrics)),
     ]
     if desk := next((base for base in bases if base.name == "desk"), None):
-        routes.append(Route("/read", partial(reading_page, desk.service)))
+        routes.append(Route("/read", partial(reading_page, desk.service, settings.sample)))
     if ownership:
         routes.append(_admin_route(bases, ownership, settings.max_body_bytes))
     app = Starlette(

@@ -10,6 +10,7 @@ from mcp.server import Server
 from mcp.shared.exceptions import MCPError
 
 from readingroom.core.errors import KnowledgeError
+from readingroom.protocol import sample
 from readingroom.protocol.library import Library, Prompt
 from readingroom.server.calls import Context, call_of
 from readingroom.server.catalogue import Face
@@ -24,7 +25,7 @@ Result = TypeVar("Result")
 Handler = Callable[[Context, Params], Awaitable[Result]]
 
 
-def stock(server: Server[Any], face: Face) -> None:
+def stock(server: Server[Any], face: Face, is_sample: bool) -> None:
     """Give the protocol server the prompts and resources of a face's bases, where it has any."""
     prompts = {prompt.name: prompt for base in face.bases for prompt in base.prompts}
     library = next((base.library for base in face.bases if base.library), None)
@@ -33,7 +34,7 @@ def stock(server: Server[Any], face: Face) -> None:
         server.add_request_handler("prompts/list", wire.PaginatedRequestParams, shown.listed)
         server.add_request_handler("prompts/get", wire.GetPromptRequestParams, shown.rendered)
     if library:
-        shelf = _Shelf(library)
+        shelf = _Shelf(library, is_sample)
         paged = wire.PaginatedRequestParams
         server.add_request_handler("resources/list", paged, shelf.listed)
         server.add_request_handler("resources/templates/list", paged, shelf.templates)
@@ -103,8 +104,9 @@ class _Prompts:
 
 
 class _Shelf:
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, is_sample: bool) -> None:
         self._library = library
+        self._is_sample = is_sample
         self.listed = _told(self._listed)
         self.read = _told(self._read)
         self.ends = _told(self._ends)
@@ -145,7 +147,13 @@ class _Shelf:
         self, context: Context, params: wire.ReadResourceRequestParams
     ) -> wire.ReadResourceResult:
         text = await self._library.read(params.uri, call_of(context))
-        said = wire.TextResourceContents(uri=params.uri, mime_type="text/plain", text=text)
+        meta = sample.META if self._is_sample else None
+        said = wire.TextResourceContents(
+            uri=params.uri,
+            mime_type="text/plain",
+            text=sample.MARK + text if self._is_sample else text,
+            _meta=meta,
+        )
         return wire.ReadResourceResult(contents=[said])
 
     async def _ends(

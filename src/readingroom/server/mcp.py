@@ -44,7 +44,7 @@ def mcp_server(face: Face, recorders: Sequence[Recorder], is_sample: bool = Fals
     for base in face.bases:
         if base.furnish:
             base.furnish(server)
-    stock(server, face)
+    stock(server, face, is_sample)
     return server
 
 

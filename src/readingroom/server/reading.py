@@ -9,11 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from readingroom.core.errors import InvalidArguments
+from readingroom.protocol.sample import MARK
 from readingroom.server.calls import call_in
 from readingroom.server.landing import html_page
 
 
-async def reading_page(desk: Any, request: Request) -> Response:
+async def reading_page(desk: Any, is_sample: bool, request: Request) -> Response:
     """One piece of a record's text under its citation, and the way to the next piece."""
     from readingroom.desk.models import Fetch
 
@@ -25,7 +26,7 @@ async def reading_page(desk: Any, request: Request) -> Response:
     except ValueError as error:
         raise InvalidArguments([{"field": "offset", "message": "must be a number"}]) from error
     found = await desk.fetch(question, call_in(request.scope, _unheard))
-    return html_page(found.title, _body(found))
+    return html_page((MARK if is_sample else "") + found.title, _body(found))
 
 
 def _body(found: Any) -> str:
