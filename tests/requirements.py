@@ -640,9 +640,13 @@ FEDERAL = (
         "federal:links",
         "Records name the records they refer to, by ids that fetch takes.",
     ),
+    Requirement("federal:changes", "What changed since a date can be listed."),
     *_later(
         "federal",
         (
+            Requirement(
+                "federal:sync", "A source can be brought up to date without loading it again."
+            ),
             Requirement(
                 "federal:AC-03",
                 "MCP and REST run in one process "
@@ -719,10 +723,6 @@ FEDERAL = (
             Requirement(
                 "federal:tls",
                 "TLS is had by flags or behind a proxy, and the public URL is a setting.",
-            ),
-            Requirement("federal:changes", "What changed since a date can be listed."),
-            Requirement(
-                "federal:sync", "A source can be brought up to date without loading it again."
             ),
         ),
     ),
@@ -1193,6 +1193,9 @@ ROOM = (
     *_later(
         "documents",
         (Requirement("room:roots", "No file outside the configured roots is read."),),
+    ),
+    Requirement(
+        "room:connect", "A client's configuration is printed or written, and keeps what it had."
     ),
     Requirement("room:backup", "A backup taken under load restores to equal answers."),
     Requirement(

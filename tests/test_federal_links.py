@@ -43,7 +43,7 @@ def put(data: Path, entry: Entry, loader: str = "laws/1") -> None:
     with closing(store.connect(path, writing=True)) as db:
         writer = Writer(db)
         with writer.transaction():
-            writer.put(entry, loader)
+            writer.put_all([entry], loader)
 
 
 @requirement("federal:links")

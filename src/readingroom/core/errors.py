@@ -44,6 +44,7 @@ KnowledgeError                 code                  http
 ├── StorageFailed              storage_failed        503   the data directory cannot be used
 ├── BackupUnusable             backup_unusable       422   a backup is damaged, newer, or not one
 ├── DataNotEmpty               data_not_empty        409   a restore would cover what is there
+├── ClientFileUnreadable       client_file_unreadable 422  a client's configuration is not JSON
 ├── RegistryUnavailable        registry_unavailable  503   the policy registry does not answer
 ├── WrongRoom                  wrong_room            500   registry and folder are not of one room
 ├── InvalidDate                invalid_date          422   a date is not YYYY-MM-DD
@@ -434,6 +435,13 @@ class DataNotEmpty(KnowledgeError):
 
     code = "data_not_empty"
     http_status = 409
+
+
+class ClientFileUnreadable(KnowledgeError):
+    """A client's configuration file is not plain JSON, so nothing is written into it."""
+
+    code = "client_file_unreadable"
+    http_status = 422
 
 
 class RegistryUnavailable(KnowledgeError):

@@ -17,6 +17,8 @@ from readingroom.protocol.tool import Answer, Question
 
 Mode = Literal["hybrid", "lexical", "semantic"]
 
+ChangeKind = Literal["new", "changed", "withdrawn"]
+
 LONGEST_TEXT = 20_000
 """How many characters of a long text one answer holds; `next_offset` leads to the rest."""
 
@@ -218,6 +220,31 @@ class LinkPage(Answer):
     has_more: bool
     id: str
     loaded_up_to: str | None = None
+
+
+class Change(Answer):
+    """The last thing that happened to a record here."""
+
+    id: str
+    source: str
+    kind: ChangeKind
+    changed_at: str = Field(description="When it was loaded here (ISO 8601, UTC).")
+    title: str
+    url: str
+    successor_id: str | None = Field(None, description="What took a withdrawn record's place.")
+    reason: str | None = Field(None, description="Why it was withdrawn.")
+
+
+class ChangePage(Answer):
+    """What came, changed or was withdrawn since a day, oldest first, each record once."""
+
+    results: list[Change]
+    next_cursor: str | None
+    has_more: bool
+    resume_cursor: str | None = Field(
+        description="For the next visit: from here on only what happens later is listed."
+    )
+    since: str
 
 
 class BillText(Answer):

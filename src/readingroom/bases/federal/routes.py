@@ -9,6 +9,8 @@ from readingroom.bases.federal import narrowing
 from readingroom.bases.federal.models import (
     ActionPage,
     BillText,
+    ChangeKind,
+    ChangePage,
     Congress,
     CosponsorPage,
     Day,
@@ -106,6 +108,7 @@ def router(service: FederalService) -> APIRouter:
     for source in SOURCES:
         _record(routes, service, source)
     _search(routes, service)
+    _changes(routes, service)
     _of_bills(routes, service)
     _of_people(routes, service)
     for source in SOURCES:
@@ -127,6 +130,19 @@ def _search(routes: APIRouter, service: FederalService) -> None:
     ) -> Fetched:
         """Any record by its id, as the tool `fetch` gives it."""
         return await service.fetch(id, offset)
+
+
+def _changes(routes: APIRouter, service: FederalService) -> None:
+    @routes.get("/changes", tags=["changes"])
+    async def changes(
+        since: Annotated[Day, Query(description="Loaded here on this day (UTC) or later.")],
+        source: Annotated[Word | None, Query()] = None,
+        kind: ChangeKind | None = None,
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> ChangePage:
+        """What came, changed or was withdrawn since a day, each record once, oldest first."""
+        return await service.changes(since, source, kind, limit, cursor)
 
 
 def _list(routes: APIRouter, service: FederalService, source: Source) -> None:

@@ -352,6 +352,23 @@ FROM names_before b JOIN names n ON n.source = b.source AND n.folded = folded_na
     "DROP TABLE names_before",
 )
 
+# One row a record, at its last change. `seq` rises with every change and is where a reader goes on;
+# `new_at` and `new_seq` are when the record came.
+_CHANGES = (
+    """
+CREATE TABLE changes (
+    record_id TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('new', 'changed', 'withdrawn')),
+    at TEXT NOT NULL,
+    new_at TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    new_seq INTEGER NOT NULL
+)""",
+    "CREATE UNIQUE INDEX changes_seq ON changes (seq)",
+    "CREATE INDEX changes_at ON changes (at, seq)",
+)
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         *(statement for source in SOURCES for statement in _source_table(source)),
@@ -361,4 +378,5 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     _LINKS,
     _NAMES_FOLDED,
+    _CHANGES,
 )

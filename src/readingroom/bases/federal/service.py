@@ -9,12 +9,15 @@ from typing import Any, TypeVar
 
 from pydantic_core import from_json
 
-from readingroom.bases.federal import cursors, links, narrowing, resolving, store
+from readingroom.bases.federal import changes, cursors, links, narrowing, resolving, store
 from readingroom.bases.federal import search as searching
 from readingroom.bases.federal.models import (
     LONGEST_TEXT,
     ActionPage,
     BillText,
+    Change,
+    ChangeKind,
+    ChangePage,
     CosponsorPage,
     Fetched,
     LinkedRecord,
@@ -40,7 +43,7 @@ from readingroom.bases.federal.records import (
     Membership,
     MemberVote,
 )
-from readingroom.bases.federal.sources import BY_NAME, Source
+from readingroom.bases.federal.sources import BY_NAME, Source, named
 from readingroom.bases.federal.store import FederalStore, Progress, StoredText
 from readingroom.bases.federal.vectors import FederalVectors
 from readingroom.core.errors import RecordNotFound
@@ -201,6 +204,33 @@ class FederalService:
                 id=told["id"],
                 loaded_up_to=told["loaded_up_to"],
                 **_next(store.Page([], more)),
+            )
+
+        return await self.store.ask(read)
+
+    # --- what is new ---
+
+    async def changes(
+        self,
+        since: str,
+        source: str | None,
+        kind: ChangeKind | None,
+        limit: int,
+        cursor: str | None,
+    ) -> ChangePage:
+        """What came, changed or was withdrawn here since a day."""
+        (after,) = cursors.decode(cursor, int) or (0,)
+        meant = named(source) if source else None
+
+        def read(db: sqlite3.Connection) -> ChangePage:
+            rows, end, more = changes.since(db, since, meant, kind, limit, after)
+            resume = cursors.encode((end,)) if end else None
+            return ChangePage(
+                results=[Change(**row) for row in rows],
+                next_cursor=resume if more else None,
+                has_more=more,
+                resume_cursor=resume,
+                since=since,
             )
 
         return await self.store.ask(read)

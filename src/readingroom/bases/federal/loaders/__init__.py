@@ -31,7 +31,8 @@ class Loader(Protocol):
     """Where its records go; `federal load SOURCE …` chooses by them."""
 
     whole: ClassVar[str | None]
-    """A field of which a file holds all records of one value (`congress`): others are gone."""
+    """A field, or several with commas between, of whose values a file holds all records
+    (`congress`): others of the same values are gone."""
 
     def recognises(self, file: RawFile) -> bool: ...
 

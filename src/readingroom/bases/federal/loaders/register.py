@@ -29,7 +29,7 @@ class RegisterIssues:
 
     name: ClassVar[str] = "register-issue/1"
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
-    whole: ClassVar[str | None] = None
+    whole: ClassVar[str | None] = "published_at"
 
     def recognises(self, file: RawFile) -> bool:
         return NAMESPACE in file.head and b"<frDoc" in file.head

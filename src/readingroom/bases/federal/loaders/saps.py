@@ -24,7 +24,7 @@ class Saps:
 
     name: ClassVar[str] = "saps/2"
     sources: ClassVar[tuple[str, ...]] = ("saps",)
-    whole: ClassVar[str | None] = None
+    whole: ClassVar[str | None] = "president, congress"
 
     def __init__(self, pdf_texts: Callable[[Sequence[bytes]], list[str]]) -> None:
         self._pdf_texts = pdf_texts
