@@ -11,9 +11,9 @@ from mcp.shared.exceptions import MCPError
 
 from readingroom.core.errors import RecordNotFound
 from readingroom.core.ids import base_of, policy_section
+from readingroom.demo.govuk import failing
 from readingroom.desk.readers import best_passage
 from readingroom.desk.switchboard import Switchboard
-from readingroom.demo.govuk import failing
 from tests.contract import requirement
 from tests.federal import loaded, write_world
 from tests.govuk import RETURN, Upstream
@@ -34,8 +34,8 @@ def served(tmp_path_factory: pytest.TempPathFactory, emulated: Upstream) -> Iter
     data = tmp_path_factory.mktemp("room") / "data"
     loaded(data, _world(data.parent / "world"), embed=False)
     _policies(data, data.parent)
-    _application(data, data.parent)
     with serving(data=data, env={"GOVUK_BASE_URL": emulated.url}) as server:
+        anyio.run(_application, server)
         yield server
 
 
@@ -53,12 +53,17 @@ def _policies(data: Path, folder: Path) -> None:
         done("policy", "revise", "NPPF", str(file), "--label", label, "--from", start, data=data)
 
 
-def _application(data: Path, folder: Path) -> None:
-    papers = folder / "papers"
-    papers.mkdir()
-    (papers / "Transport_Statement.pdf").write_bytes(pdf([("Cycling", STATEMENT)]))
-    done("documents", "ingest", str(papers), "--application", REFERENCE, data=data)
-    done("documents", "application", REFERENCE, "--validated", "2024-05-01", data=data)
+async def _application(served: Served) -> None:
+    """One document, and the day its application was validated."""
+    papers = served.data / "documents" / "inbox"
+    papers.mkdir(parents=True, exist_ok=True)
+    paper = papers / "Transport_Statement.pdf"
+    paper.write_bytes(pdf([("Cycling", STATEMENT)]))
+    async with http(served.url + "/mcp") as client:
+        asked = {"file_path": str(paper), "application_ref": REFERENCE}
+        assert body(await client.call_tool("ingest_document", asked))["status"] == "success"
+        told = {"reference": REFERENCE, "validation_date": "2024-05-01"}
+        assert not (await client.call_tool("set_application", told)).is_error
 
 
 def done(*args: str, data: Path) -> None:

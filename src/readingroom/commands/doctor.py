@@ -8,10 +8,10 @@ import anyio
 import click
 
 from readingroom.bases.policy.commands import CheckPolicies
-from readingroom.bases.policy.models import Complaint
 from readingroom.commands.options import common, say
 from readingroom.core.errors import ModelUnavailable
 from readingroom.core.settings import Settings, load
+from readingroom.protocol.checkup import Complaint
 
 _LEAST_FREE = 512 * 1024 * 1024
 

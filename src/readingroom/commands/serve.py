@@ -86,7 +86,7 @@ def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
             )
         logger.warning("Serving everybody who can reach %s: no key is set", exposed)
     names = [base] if base else sorted(OFFERS)
-    port = OFFERS[base].port if base else ALL_PORT
+    port = OFFERS[base].port_in(settings) if base else ALL_PORT
     listener = bind(settings.host, port if settings.port is None else settings.port)
     address = address_of(listener)
     with ExitStack() as held:

@@ -21,6 +21,9 @@ KnowledgeError                 code                  http
 ├── ExtractionFailed           extraction_failed     422   a file cannot be parsed within limits
 ├── NoContent                  no_content            422   a file was read and holds no text
 ├── NoChunks                   no_chunks             422   there is text, but nothing to search in
+├── DocumentNotFound           document_not_found    404   no document of that id
+├── PageNotFound               page_not_found        404   the document has no such page
+├── ApplicationNotFound        application_not_found 404   nothing is known of the application
 ├── Unauthorized               unauthorized          401   no key, a wrong key, a wrong scheme
 ├── Misdirected                misdirected           421   a Host this server does not answer to
 ├── ForbiddenOrigin            forbidden_origin      403   a web page we do not know is calling
@@ -274,6 +277,27 @@ class NoChunks(KnowledgeError):
 
     code = "no_chunks"
     http_status = 422
+
+
+class DocumentNotFound(KnowledgeError):
+    """No document has this id; `list_ingested_documents` names those of an application."""
+
+    code = "document_not_found"
+    http_status = 404
+
+
+class PageNotFound(KnowledgeError):
+    """The document has no such page; `page_count` says how many it has."""
+
+    code = "page_not_found"
+    http_status = 404
+
+
+class ApplicationNotFound(KnowledgeError):
+    """The application has neither a record nor a document; its reference is compared exactly."""
+
+    code = "application_not_found"
+    http_status = 404
 
 
 class Unauthorized(KnowledgeError):

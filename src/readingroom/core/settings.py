@@ -52,8 +52,12 @@ _BARE = (
 )
 
 
-def _setting(default: Any, env: str, description: str, **bounds: Any) -> Any:
-    return Field(default, description=description, json_schema_extra={"env": env}, **bounds)
+def _setting(
+    default: Any, env: str, description: str, empty_counts: bool = False, **bounds: Any
+) -> Any:
+    """`empty_counts`: an empty variable is a value of its own, and not the same as none."""
+    extra: dict[str, Any] = {"env": env} | ({"empty_counts": True} if empty_counts else {})
+    return Field(default, description=description, json_schema_extra=extra, **bounds)
 
 
 class Settings(BaseModel):
@@ -215,6 +219,20 @@ class Settings(BaseModel):
         "Where `readingroom model install` fetches the embedding model; its files are pinned.",
         pattern=r"^https?://\S+$",
     )
+    document_store_port: int = _setting(
+        3002,
+        "DOCUMENT_STORE_PORT",
+        "The port of the documents base when it is served alone; READINGROOM_PORT beats it.",
+        ge=0,
+        le=65535,
+    )
+    chroma_persist_dir: str | None = _setting(
+        None,
+        "CHROMA_PERSIST_DIR",
+        "Where the documents base keeps its chunks; by default in the data directory. "
+        "Set to the empty string, it keeps everything in memory and forgets it at the end.",
+        empty_counts=True,
+    )
     document_roots: Paths | None = _setting(
         None,
         "DOCUMENT_ROOTS",
@@ -282,7 +300,9 @@ def sample_directory() -> Path:
 
 
 def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings in force. A flag that is None was not given; an empty variable is not set."""
+    """The settings in force. A flag that is None was not given; an empty variable is not set,
+    unless its setting gives the empty string a meaning.
+    """
     variables = os.environ if environment is None else environment
     given = {name: value for name, value in flags.items() if value is not None}
     chosen = _from_environment(variables) | given
@@ -318,9 +338,18 @@ def variable(field: FieldInfo) -> str:
     return str(extra["env"])
 
 
+def _empty_counts(field: FieldInfo) -> bool:
+    return isinstance(field.json_schema_extra, dict) and "empty_counts" in field.json_schema_extra
+
+
 def _from_environment(variables: Mapping[str, str]) -> dict[str, Any]:
-    names = {name: variable(field) for name, field in Settings.model_fields.items()}
-    return {name: variables[env] for name, env in names.items() if variables.get(env)}
+    fields = Settings.model_fields
+    names = {name: variable(field) for name, field in fields.items()}
+    return {
+        name: variables[env]
+        for name, env in names.items()
+        if variables.get(env) or (env in variables and _empty_counts(fields[name]))
+    }
 
 
 def _from_file(path: Path) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from typing import Any, ClassVar, Protocol
 from urllib.parse import quote
 
-from readingroom.bases.federal.records import Citation
+import anyio.to_thread
+
 from readingroom.bases.documents.models import (
     DocumentHit,
     GetDocumentText,
@@ -11,6 +12,7 @@ from readingroom.bases.documents.models import (
 )
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.bases.federal.models import Search as FederalSearch
+from readingroom.bases.federal.records import Citation
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.guidance.models import (
     ATTRIBUTION,
@@ -154,8 +156,8 @@ class DocumentsReader:
 
     async def validated(self, reference: str) -> str | None:
         """The day an application was validated, which decides the policy it is judged by."""
-        application = await self._service.application(reference)
-        day = application.validation_date
+        found = await anyio.to_thread.run_sync(self._service.book.application, reference)
+        day = found.validation_date if found else None
         return day.isoformat() if day else None
 
     def _hit(self, hit: DocumentHit) -> DeskHit:
@@ -336,5 +338,7 @@ def record(
         offset=offset,
         total_chars=len(text),
         next_offset=end if end < len(text) else None,
+        links={},
+        links_url=None,
         base=base,
     )
