@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,17 @@ import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from readingroom.bases.documents.applications import ApplicationBook
 from readingroom.core.errors import RecordNotFound
 from readingroom.core.ids import base_of, policy_section
 from readingroom.demo.govuk import failing
 from readingroom.desk.readers import best_passage
 from readingroom.desk.switchboard import Switchboard
-from tests.contract import requirement
 from tests.federal import loaded, write_world
 from tests.govuk import RETURN, Upstream
 from tests.kit import LEGACY, MODERN, Served, body, http, run, serving
 from tests.policies import pdf
+from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
 
@@ -34,6 +36,8 @@ def served(tmp_path_factory: pytest.TempPathFactory, emulated: Upstream) -> Iter
     data = tmp_path_factory.mktemp("room") / "data"
     loaded(data, _world(data.parent / "world"), embed=False)
     _policies(data, data.parent)
+    book = ApplicationBook(data / "documents" / "applications.db")
+    book.set(REFERENCE, {"validation_date": date(2024, 5, 1)}, datetime.now(UTC))
     with serving(data=data, env={"GOVUK_BASE_URL": emulated.url}) as server:
         anyio.run(_application, server)
         yield server
@@ -54,7 +58,7 @@ def _policies(data: Path, folder: Path) -> None:
 
 
 async def _application(served: Served) -> None:
-    """One document, and the day its application was validated."""
+    """One document of an application."""
     papers = served.data / "documents" / "inbox"
     papers.mkdir(parents=True, exist_ok=True)
     paper = papers / "Transport_Statement.pdf"
@@ -62,8 +66,6 @@ async def _application(served: Served) -> None:
     async with http(served.url + "/mcp") as client:
         asked = {"file_path": str(paper), "application_ref": REFERENCE}
         assert body(await client.call_tool("ingest_document", asked))["status"] == "success"
-        told = {"reference": REFERENCE, "validation_date": "2024-05-01"}
-        assert not (await client.call_tool("set_application", told)).is_error
 
 
 def done(*args: str, data: Path) -> None:
@@ -221,7 +223,7 @@ async def test_prompts_name_tools_that_are_there(served: Served) -> None:
         for prompt in prompts:
             given = {blank.name: filled[blank.name] for blank in prompt.arguments if blank.required}
             (message,) = (await client.get_prompt(prompt.name, given)).messages
-            words = {word.strip(".,:;()") for word in message.content.text.split()}
+            words = {word.strip(".,:;()`") for word in message.content.text.split()}
             assert {word for word in words if "_" in word} - {"next_offset", "more_url"} <= tools
             assert all(value in message.content.text for value in given.values())
         with pytest.raises(MCPError, match="needs"):
@@ -247,7 +249,7 @@ async def test_resources_are_listed_read_and_completed(served: Served) -> None:
             await client.read_resource("file:///etc/passwd")
 
 
-@requirement("room:resources")
+@requirement("room:prompts", "room:resources")
 async def test_blanks_are_completed_from_what_is_there(served: Served) -> None:
     async with http(served.url + "/mcp") as client:
         templates = (await client.list_resource_templates()).resource_templates
@@ -266,6 +268,9 @@ async def test_blanks_are_completed_from_what_is_there(served: Served) -> None:
             "rev_NPPF_2024_12",
             "rev_NPPF_2024_03",
         ]
+        prompt = {"type": "ref/prompt", "name": "review_application"}
+        begun = {"name": "application_ref", "value": "25/"}
+        assert (await client.complete(prompt, begun)).completion.values == [REFERENCE]
         assert "Para 1" in await ends(
             "section_ref", "para", source="NPPF", revision_id="rev_NPPF_2024_12"
         )
