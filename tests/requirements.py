@@ -644,17 +644,34 @@ FEDERAL = (
         "federal:links",
         "Records name the records they refer to, by ids that fetch takes.",
     ),
+    Requirement(
+        "federal:AC-03",
+        "MCP and REST run in one process with the same request ids and the same JOSH_AUTH posture.",
+    ),
+    Requirement(
+        "federal:AC-24",
+        "With JOSH_AUTH=disabled calls need no token, "
+        "and /.well-known/oauth-protected-resource has an empty authorization_servers.",
+    ),
+    Requirement(
+        "federal:AC-25",
+        "With JOSH_AUTH=oauth the RFC 9728 document is served, "
+        "and every call needs a valid bearer token that maps to api_keys.",
+    ),
+    Requirement(
+        "federal:auth:disabled",
+        "The disabled mode serves both well-known documents and asks for no token.",
+    ),
+    Requirement(
+        "federal:auth:oauth",
+        "The oauth mode serves both well-known documents and refuses a call without a valid token.",
+    ),
     Requirement("federal:changes", "What changed since a date can be listed."),
     *_later(
         "federal",
         (
             Requirement(
                 "federal:sync", "A source can be brought up to date without loading it again."
-            ),
-            Requirement(
-                "federal:AC-03",
-                "MCP and REST run in one process "
-                "with the same request ids and the same JOSH_AUTH posture.",
             ),
             Requirement(
                 "federal:AC-17",
@@ -678,16 +695,6 @@ FEDERAL = (
             ),
             Requirement("federal:AC-21", "A truncated section of a dossier keeps its more_url."),
             Requirement(
-                "federal:AC-24",
-                "With JOSH_AUTH=disabled calls need no token, "
-                "and /.well-known/oauth-protected-resource has an empty authorization_servers.",
-            ),
-            Requirement(
-                "federal:AC-25",
-                "With JOSH_AUTH=oauth the RFC 9728 document is served, "
-                "and every call needs a valid bearer token that maps to api_keys.",
-            ),
-            Requirement(
                 "federal:AC-27",
                 "The manifest gives the name io.github.<org>/josh, "
                 "a one-line description, the tools and a link to the install docs.",
@@ -700,15 +707,6 @@ FEDERAL = (
             Requirement(
                 "federal:F",
                 "The four dossiers hold all their sections, and more_url where one is cut.",
-            ),
-            Requirement(
-                "federal:auth:disabled",
-                "The disabled mode serves both well-known documents and asks for no token.",
-            ),
-            Requirement(
-                "federal:auth:oauth",
-                "The oauth mode serves both well-known documents "
-                "and refuses a call without a valid token.",
             ),
             Requirement(
                 "federal:routing",

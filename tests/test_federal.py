@@ -587,6 +587,7 @@ async def test_an_empty_answer_says_what_was_searched(world: Path) -> None:
         assert [(one["source"], one["records"]) for one in found["searched"]] == [
             ("bills", 30),
             ("federal_register", 1),
+            ("presidential_documents", 1),
         ]
 
 

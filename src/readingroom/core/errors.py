@@ -25,6 +25,7 @@ KnowledgeError                 code                  http
 ├── PageNotFound               page_not_found        404   the document has no such page
 ├── ApplicationNotFound        application_not_found 404   nothing is known of the application
 ├── Unauthorized               unauthorized          401   no key, a wrong key, a wrong scheme
+├── IssuerUnreachable          issuer_unreachable    503   no token can be checked just now
 ├── Misdirected                misdirected           421   a Host this server does not answer to
 ├── ForbiddenOrigin            forbidden_origin      403   a web page we do not know is calling
 ├── TooManySessions            too_many_sessions     503   every session of this face is in use
@@ -32,6 +33,7 @@ KnowledgeError                 code                  http
 ├── UnknownCommand             unknown_command       404   no such operator's command here
 ├── FolderInUse                folder_in_use         409   another process owns a base's folder
 ├── InvalidKeyName             invalid_key_name      422   a key's name is malformed
+├── InvalidSubject             invalid_subject       422   no token's subject can be that
 ├── KeyExists                  key_exists            409   a key of that name is there already
 ├── KeyNotFound                key_not_found         404   no key of that name
 ├── UnrecognizedId             unrecognized_id_format 422  no id of ours has that form
@@ -307,6 +309,13 @@ class Unauthorized(KnowledgeError):
     http_status = 401
 
 
+class IssuerUnreachable(KnowledgeError):
+    """The authorization server gives us no keys to check tokens with; the token may be good."""
+
+    code = "issuer_unreachable"
+    http_status = 503
+
+
 class Misdirected(KnowledgeError):
     """The Host header names a server we are not; set READINGROOM_ALLOWED_HOSTS if we are."""
 
@@ -353,6 +362,13 @@ class InvalidKeyName(KnowledgeError):
     """A key's name is 1 to 64 letters, digits, dots, dashes or underscores; `env` is taken."""
 
     code = "invalid_key_name"
+    http_status = 422
+
+
+class InvalidSubject(KnowledgeError):
+    """The subject of an OAuth token is 1 to 255 printable characters."""
+
+    code = "invalid_subject"
     http_status = 422
 
 

@@ -45,6 +45,11 @@ def _stripped(value: object) -> object:
 Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
 Paths = Annotated[tuple[Path, ...], BeforeValidator(_split)]
 
+# Keys that decide who comes in travel over TLS, or do not leave this machine.
+TRUSTED_URL = (
+    r"^(https://[^\s/?#@]+|http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?)(/[^\s?#]*)?$"
+)
+
 # What a confined process may know: how to find its programs and files, and no secret of ours.
 _BARE = (
     *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TESSDATA_PREFIX", "LD_LIBRARY_PATH"),
@@ -89,6 +94,30 @@ class Settings(BaseModel):
     )
     api_key: Annotated[SecretStr, BeforeValidator(_stripped)] | None = _setting(
         None, "MCP_API_KEY", "The key every request but /health must carry; empty means none."
+    )
+    josh_auth: Literal["disabled", "oauth"] | None = _setting(
+        None,
+        "JOSH_AUTH",
+        "Who may ask the federal base: `disabled` opens it and /v1 to everybody, `oauth` asks for "
+        "a token; by default the keys decide, as for every base.",
+    )
+    josh_oauth_issuer: str | None = _setting(
+        None,
+        "JOSH_OAUTH_ISSUER",
+        "The authorization server whose tokens are taken, exactly as their `iss` names it.",
+        pattern=TRUSTED_URL,
+    )
+    josh_oauth_audience: Names = _setting(
+        (),
+        "JOSH_OAUTH_AUDIENCE",
+        "What a token's `aud` must name, one of them if there are several; usually the address of "
+        "/mcp as clients know it.",
+    )
+    josh_oauth_jwks_url: str | None = _setting(
+        None,
+        "JOSH_OAUTH_JWKS_URL",
+        "Where the issuer's signing keys are; by default found through its metadata.",
+        pattern=TRUSTED_URL,
     )
     allowed_hosts: Names = _setting(
         (),

@@ -21,9 +21,9 @@ from readingroom.core.settings import Settings
 from readingroom.protocol.command import Command
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server import admin
-from readingroom.server.auth import Gate
 from readingroom.server.catalogue import Face
 from readingroom.server.door import Door, Names, names_of
+from readingroom.server.guards import Guards
 from readingroom.server.landing import Pages
 from readingroom.server.limits import RateLimiter
 from readingroom.server.logging import log_call
@@ -45,7 +45,7 @@ class Ownership:
 def build_app(
     faces: tuple[Face, ...],
     settings: Settings,
-    gate: Gate,
+    guards: Guards,
     ownership: Ownership | None = None,
 ) -> Starlette:
     """The whole HTTP server. Build one per process: its session managers run only once."""
@@ -53,11 +53,12 @@ def build_app(
     metrics = Metrics(collector for base in bases for collector in base.collectors)
     names = names_of(settings)
     rules = _rules(settings, names)
-    pages = Pages(faces, settings)
+    pages = Pages(faces, settings, guards)
     recorders = [log_call, metrics.count]
     rooms = [_Room(face, rules, pages, recorders, settings.sample) for face in faces]
     routes: list[BaseRoute] = [
         *(route for room in rooms for route in room.routes()),
+        *guards.routes(),
         Route("/", pages.index),
         Route("/health", _health),
         Route("/metrics", partial(_metrics, metrics)),
@@ -75,7 +76,7 @@ def build_app(
             Middleware(
                 Door,
                 names=names,
-                gate=gate,
+                guards=guards,
                 limiter=RateLimiter(settings.rate_limit),
                 own_key=admin.PATH if ownership else None,
             ),

@@ -13,6 +13,8 @@ from readingroom.bases.federal.records import (
     Membership,
     MemberVote,
 )
+from readingroom.core.errors import UnrecognizedId
+from readingroom.core.ids import federal_id
 from readingroom.protocol.tool import Answer, Question
 
 Mode = Literal["hybrid", "lexical", "semantic"]
@@ -43,6 +45,17 @@ Day = Annotated[
 Word = Annotated[str, Field(min_length=1, max_length=100)]
 
 
+def _canonical(text: str) -> str:
+    try:
+        return federal_id(text).id
+    except UnrecognizedId as error:
+        raise ValueError(error.message) from error
+
+
+RecordOf = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_canonical)]
+"""The id of another record, in whatever spelling."""
+
+
 class Filters(Question):
     """What narrows a search, before anything is scored."""
 
@@ -55,6 +68,10 @@ class Filters(Question):
         None, description="An agency's slug: environmental-protection-agency."
     )
     topic: Word | None = Field(None, description="A subject of bills: Taxation.")
+    member: RecordOf | None = Field(
+        None, description="Who sponsored it or speaks in it, by bioguide id: S000033."
+    )
+    bill: RecordOf | None = Field(None, description="The bill it is about: hr:119:1.")
 
 
 class GetBill(Question):

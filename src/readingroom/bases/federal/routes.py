@@ -21,6 +21,7 @@ from readingroom.bases.federal.models import (
     MembershipPage,
     MemberVotePage,
     Mode,
+    RecordOf,
     RecordPage,
     Resolved,
     Search,
@@ -87,6 +88,8 @@ class SearchQuestion(BaseModel):
     type: Word | None = None
     agency: Word | None = None
     topic: Word | None = None
+    member: RecordOf | None = None
+    bill: RecordOf | None = None
 
     def asked(self) -> Search:
         """The same as the tool is asked it."""

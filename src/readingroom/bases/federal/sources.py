@@ -59,6 +59,8 @@ class Source:
     aliases: tuple[str, ...] = ()
     as_of: str = "published_at"
     """The field whose newest value says up to when the source is loaded."""
+    holds: tuple[str, ...] = ()
+    """Sources that are parts of this one: a search of it looks through them too."""
 
     @property
     def path(self) -> str:
@@ -107,7 +109,15 @@ SOURCES = (
         (_CONGRESS, Column("bill_id"), Column("private", "BOOLEAN")),
         ("laws", "law", "pl"),
     ),
-    Source("federal_register", Shape.BODY, Rule, (_TYPE, Column("subtype")), ("fr", "rules")),
+    Source(
+        "federal_register",
+        Shape.BODY,
+        Rule,
+        (_TYPE, Column("subtype")),
+        ("fr", "rules"),
+        # The President's documents are printed there; each is one record, under its own source.
+        holds=("presidential_documents",),
+    ),
     Source(
         "presidential_documents",
         Shape.BODY,
@@ -245,7 +255,9 @@ def several(names: str | Sequence[str] | None) -> tuple[Source, ...]:
     if names is None:
         return ()
     written = names.split(",") if isinstance(names, str) else names
-    return tuple(dict.fromkeys(named(name) for name in written if name.strip()))
+    meant = [named(name) for name in written if name.strip()]
+    parts = [BY_NAME[part] for source in meant for part in source.holds]
+    return tuple(dict.fromkeys((*meant, *parts)))
 
 
 def of_shape(*shapes: Shape) -> tuple[Source, ...]:

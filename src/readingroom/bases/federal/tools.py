@@ -56,6 +56,7 @@ def open_federal(folder: Path, embedder: Embedder) -> KnowledgeBase:
         tools=(*_lookups(service), *_searches(service), _resolution(service)),
         service=service,
         routers=(router(service),),
+        josh_auth=True,
     )
 
 

@@ -241,6 +241,7 @@ class _Reading:
             "party": [one.party for one in sponsor],
             "state": [one.state for one in sponsor],
             "topic": self._topics(),
+            "member": [one.bioguide_id for one in self.sponsors],
         }
         return _known(facets)
 
@@ -329,6 +330,8 @@ class _Reading:
             "chamber": [record.chamber],
             "party": [one.party for one in sponsors[:1]],
             "state": [one.state for one in sponsors[:1]],
+            "member": [one.bioguide_id for one in sponsors],
+            "bill": [self.id],
         }
         yield Entry(
             record,

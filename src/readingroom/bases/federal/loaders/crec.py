@@ -159,7 +159,12 @@ class _Page:
                 raw_sha256=digest(printed),
             ),
         )
-        facets = {"congress": [str(self.congress)], "type": ["samdt"], "chamber": ["senate"]}
+        facets = {
+            "congress": [str(self.congress)],
+            "type": ["samdt"],
+            "chamber": ["senate"],
+            "bill": [bill] if bill else [],
+        }
         text = Text("text", body, cite, url, record.raw_sha256, "Submitted", self.published)
         said_so = f"printed as an amendment to it: {opening[:_EVIDENCE]}"
         links = [Link(LinkKind.AMENDMENT, bill, said_so)] if bill else []

@@ -22,7 +22,7 @@ _PRESIDENT = re.compile(r"\d+-(\w+)\.yaml")
 class Saps:
     """`47-Trump.yaml`: every statement of one administration."""
 
-    name: ClassVar[str] = "saps/2"
+    name: ClassVar[str] = "saps/3"
     sources: ClassVar[tuple[str, ...]] = ("saps",)
     whole: ClassVar[str | None] = "president, congress"
 
@@ -92,6 +92,10 @@ def _entry(
         record,
         links=[Link(LinkKind.STATEMENT, bill, said_so) for bill in bills],
         head=Head(title, action="rescinded" if record.rescinded else ""),
-        facets={"congress": [str(congress)], "president": [president] if president else []},
+        facets={
+            "congress": [str(congress)],
+            "president": [president] if president else [],
+            "bill": bills,
+        },
         text=Text("text", body, title, url, raw, dated=issued) if body else None,
     )
