@@ -42,10 +42,13 @@ KnowledgeError                 code                  http
 ├── UnknownSource              unknown_source        422   no source of that name
 ├── SourceNotSearchable        source_not_searchable 422   a registry: names, not texts
 ├── NotSearchableSemantically  source_not_searchable_semantically 422   a source without vectors
+├── AggregateTooBroad          aggregate_too_broad   422   more rows or buckets than one may cost
+├── AggregateTimeout           aggregate_timeout     503   an aggregate took longer than it may
 ├── InvalidCursor              invalid_cursor        422   a cursor that no list gave out
 ├── LoadFailed                 load_failed           422   nothing of what was named can be loaded
 ├── BaseSilent                 base_silent           503   a base did not answer the desk in time
 ├── ValidationDateUnknown      validation_date_unknown 422 no day says which policy applies
+├── DownloadFailed             download_failed       502   an official file could not be fetched
 ├── StorageFailed              storage_failed        503   the data directory cannot be used
 ├── BackupUnusable             backup_unusable       422   a backup is damaged, newer, or not one
 ├── DataNotEmpty               data_not_empty        409   a restore would cover what is there
@@ -428,6 +431,22 @@ class NotSearchableSemantically(KnowledgeError):
     http_status = 422
 
 
+class AggregateTooBroad(KnowledgeError):
+    """The aggregate would read more rows, or give more buckets, than one may;
+    `hint.suggest_narrowing` lists filters that would fit.
+    """
+
+    code = "aggregate_too_broad"
+    http_status = 422
+
+
+class AggregateTimeout(KnowledgeError):
+    """The aggregate was stopped at its time limit; `hint.suggest_narrowing` lists narrower ones."""
+
+    code = "aggregate_timeout"
+    http_status = 503
+
+
 class InvalidCursor(KnowledgeError):
     """The cursor is not one that this list gave out; leave it away to start again."""
 
@@ -454,6 +473,13 @@ class ValidationDateUnknown(KnowledgeError):
 
     code = "validation_date_unknown"
     http_status = 422
+
+
+class DownloadFailed(KnowledgeError):
+    """An official host did not give a file, or gave a damaged one, however often it was asked."""
+
+    code = "download_failed"
+    http_status = 502
 
 
 class StorageFailed(KnowledgeError):
