@@ -12,11 +12,10 @@ _REGISTRIES = (
 
 def search(sources: tuple[Source, ...]) -> str:
     return (
-        "Find federal material on a subject, recent or from given years: official documents that "
-        "answer a question, by words and meaning at once. Pick it "
-        "when the question names no identifier; with one (H.R. 1, a bioguide id) use the typed "
-        "tools instead. Each result has an id for fetch, a title, a url, a passage and a "
-        f"citation. Sources: {_listed(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
+        "Find official federal material on a subject, recent or of given years, by words and meaning "
+        "at once. Pick it when the question names no identifier; with one (H.R. 1, a bioguide id) "
+        "use the typed tools instead. Each result has an id for fetch, a title, a url, a passage "
+        f"and a citation. Sources: {_listed(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
     )
 
 
@@ -31,9 +30,9 @@ def lexical_search(sources: tuple[Source, ...]) -> str:
 def semantic_search(sources: tuple[Source, ...]) -> str:
     return (
         "Search federal documents for a meaning, whatever its wording: ideas, topics, bills similar "
-        "to another, rules or reports that deal with something. "
-        "Pick it for free-text questions without exact terms; it does not match words. Filters "
-        f"apply before scoring. Sources: {_listed(sources, Shape.BODY)}. {_REGISTRIES}"
+        "to another, documents that deal with something. Pick it for free-text questions without "
+        "exact terms; it does not match words. Filters apply before scoring. "
+        f"Sources: {_listed(sources, Shape.BODY)}. {_REGISTRIES}"
     )
 
 
@@ -44,9 +43,10 @@ def _listed(sources: tuple[Source, ...], *shapes: Shape) -> str:
 def count(resources: tuple[Resource, ...]) -> str:
     return (
         "Count federal records: how many there are, or the number in each group, the largest first "
-        "(how many bills were introduced by each party, which members voted Nay most). Pick it for how many and which "
-        "most; it does not list the records, and it adds nothing up: sum does. group_by, by "
-        f"resource: {_fields(resources, _groups)}. Filters are these fields, since and until."
+        "(how many bills were introduced by each party, which members voted Nay most). Pick it for "
+        "how many and which most; it does not list the records, and it adds nothing up: sum does. "
+        f"group_by, by resource: {_fields(resources, _groups)}. Filters are these fields, since and "
+        "until."
     )
 
 
@@ -62,10 +62,10 @@ def sum(resources: tuple[Resource, ...]) -> str:
 
 def time_series(resources: tuple[Resource, ...]) -> str:
     return (
-        "Count federal records over time, per day, week, month, quarter or year, without gaps: "
-        "a trend or chart, the monthly number of bills or rules since a year. With group_by, one series for each group. Pick it "
-        "when the question asks how something changed; for one number use count. time_field, by "
-        f"resource: {_fields(resources, _times)}. group_by as in count."
+        "Count federal records over time, per day, week, month, quarter or year, without gaps: a "
+        "trend or chart, the monthly number of bills since a year. With group_by, one series for "
+        "each group. Pick it when the question asks how something changed; for one number use "
+        f"count. time_field, by resource: {_fields(resources, _times)}. group_by as in count."
     )
 
 

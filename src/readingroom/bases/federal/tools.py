@@ -76,58 +76,61 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
     async def get_bill(question: GetBill, call: Call) -> Bill:
         """Look up one bill or resolution whose number and Congress you know, such as H.R. 1 of the
         119th (`hr:119:1`): sponsor, committees, latest action, summary, laws, votes. It does not
-        search, and it does not return the bill's text: use get_bill_text for that.
+        search, and it does not return the bill's wording: use get_bill_text for that.
         """
         return await service.bill(question.bill_id)
 
     async def get_bill_text(question: GetBillText, call: Call) -> BillText:
-        """Read the full text, the wording, of one bill whose id you know (`hr:118:815`): the newest
-        version or a named one, such as engrossed or enrolled. Long texts come in pieces: go on with
-        `offset` = `next_offset`. It does not search inside the text.
+        """Read the text of one bill whose id you know (`hr:110:815`), its full wording, in the
+        newest version or a named one, such as introduced or enrolled. Long texts come in pieces:
+        go on with `offset` = `next_offset`. It does not search inside the text.
         """
         return await service.bill_text(question.bill_id, question.version, question.offset)
 
     async def list_cosponsors(question: ListCosponsors, call: Call) -> CosponsorPage:
-        """List who cosponsored a bill whose id you know, with party, state and date. The sponsor
-        is in get_bill, not here.
+        """List who cosponsored a bill whose id you know: who put their names to it, with party,
+        state and the date each joined. The sponsor is in get_bill, not here.
         """
         return await service.cosponsors(question.bill_id, question.limit, question.cursor)
 
     async def get_legislator(question: GetLegislator, call: Call) -> Legislator:
-        """Look up one member of Congress, sitting or former, by bioguide id (`S000033`): party,
-        state, every term, leadership. It does not look up names: resolve_entity does.
+        """Look up one member of Congress, senator or representative, sitting or former, by
+        bioguide id (`S000033`): party, state, every term, leadership. It does not look up names:
+        resolve_entity does.
         """
         return await service.legislator(question.bioguide)
 
     async def list_member_votes(question: ListMemberVotes, call: Call) -> MemberVotePage:
-        """List how one member, by bioguide id, voted in roll calls, newest first, with what each
-        vote was on. Only recorded votes that are loaded here are listed.
+        """List the voting record of one member, by bioguide id (`S000033`): how they voted in roll
+        calls, for or against, newest first, with what each vote was on. Only recorded votes that
+        are loaded here are listed.
         """
         return await service.member_votes(
             question.bioguide, question.congress, question.limit, question.cursor
         )
 
     async def get_committee(question: GetCommittee, call: Call) -> Committee:
-        """Look up one committee or subcommittee of the House or Senate by its code (`HSAG`,
-        `HSAG15`, `SSBK`): what it is called, its chamber, jurisdiction, web page, subcommittees. Its
-        roster is in list_committee_members.
+        """Look up one committee or subcommittee by its code (`HSAG`, `HSAG15`, `SSBK`): name,
+        chamber, jurisdiction, web page, subcommittees. Its members are in list_committee_members;
+        it does not look up names.
         """
         return await service.committee(question.id)
 
     async def list_committee_members(question: ListCommitteeMembers, call: Call) -> MembershipPage:
-        """List who sits on a House or Senate committee or subcommittee, the roster of its members,
-        by its code (`HSWM`): majority first, by rank, with the chair and ranking member named. It
-        does not look up committee names: resolve_entity does.
+        """List who sits on a committee or subcommittee, by its code (`HSWM`, `SSBK`): the roster
+        of its members, majority first, by rank, with the chair and ranking member named. It does
+        not look up committee names: resolve_entity does.
         """
         return await service.members(
             question.id, question.congress, question.limit, question.cursor
         )
 
     async def fetch(question: Fetch, call: Call) -> Fetched:
-        """Open any federal document or record when you have its id, whatever its kind: what search
-        returned, or an id another record names (`pl:110-140`, `R41234`, `2024-00321`,
-        `crec:CREC-2011-…`, `house:117:1:9`). Returns the whole record and its text. It does not
-        search: unknown ids are refused with the list of valid forms.
+        """Fetch any federal document or record when you have its id, whatever its kind: what
+        search returned, or an id another record names (a law `pl:110-140`, a report `R41234`, a
+        rule `2024-00321`, a vote `house:117:1:9`, a speech `crec:CREC-2011-…`). Returns the whole
+        record and its text, to show or to cite. It does not search: unknown ids are refused with
+        the list of valid forms.
         """
         return await service.fetch(question.id, question.offset)
 
@@ -172,11 +175,11 @@ def _searches(service: FederalService) -> tuple[Tool, ...]:
 
 def _resolution(service: FederalService) -> Tool:
     async def resolve_entity(question: ResolveEntity, call: Call) -> Resolved:
-        """Find which senator, representative, committee, staffer, lobbying filing, hearing or docket
-        a noisy name means: Sen. Markey from Mass, AOC, House Ag, Ways & Means. Typos, nicknames,
-        initials, swapped words, states and chambers are understood. Returns full records, the
-        likeliest first, each with its id, a score and why. It does not search texts: use search for
-        that.
+        """Find which senator, representative, committee, staffer, lobbying filing, hearing or
+        docket is meant when you know a name, however noisy, and need the id: Sen. Markey from
+        Mass, AOC, House Ag, Ways & Means. Typos, nicknames, initials, swapped words, states and
+        chambers are understood. Returns full records, the likeliest first, each with its id, a
+        score and why. It does not search texts: use search for that.
         """
         source = sources.registry(question.entity_type)
         narrowed = narrowing.read(source.resource, question.filters)

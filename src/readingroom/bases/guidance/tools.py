@@ -102,15 +102,15 @@ def _tools(service: GuidanceService) -> tuple[Tool, ...]:
         return await service.content_by_id(question, errand_of(call))
 
     async def search_guidance(question: SearchGuidance, call: Call) -> SearchResults:
-        """Find what the Charity Commission says on a question about charities and trustees: its
-        guidance on GOV.UK, by words, best match first. Gives titles, summaries, dates and paths, not
-        the text: read a result with get_content_by_path.
+        """Find what the Charity Commission says on a question about a charity or its trustees: its
+        guidance on GOV.UK, by words, best match first. Gives titles, summaries, dates and paths,
+        not the text: read a result with get_content_by_path.
         """
         return await service.search(question, errand_of(call))
 
     async def recent_changes(question: RecentChanges, call: Call) -> Changes:
-        """List what the Charity Commission published or updated on GOV.UK since a day, the latest
-        first. It says that a page changed, not what changed in it.
+        """List what is new: what the Charity Commission published or updated on GOV.UK since a
+        day, the latest first. It says that a page changed, not what changed in it.
         """
         return await service.changes(question, errand_of(call))
 
@@ -121,8 +121,8 @@ def _tools(service: GuidanceService) -> tuple[Tool, ...]:
         return await service.metadata(question, errand_of(call))
 
     async def force_refresh(question: ForceRefresh, call: Call) -> Refreshed:
-        """Fetch a page from GOV.UK anew, past the cache, when a minute-old copy is not good enough.
-        Says whether it changed; read it with get_content_by_path afterwards.
+        """Reload a page from GOV.UK now, past the cache, when a minute-old copy is not good
+        enough. Says whether it changed; read it with get_content_by_path afterwards.
         """
         return await service.refresh(question, errand_of(call))
 

@@ -112,20 +112,22 @@ def _reading(service: PolicyService) -> Iterable[Tool]:
         return section
 
     async def list_policy_documents(question: ListPolicyDocuments, call: Call) -> PolicyList:
-        """List every policy with its source slug, title and category. It does not tell revisions or
-        dates: use list_policy_revisions or policy_snapshot for those.
+        """List all planning policies that are held here, each with its source slug, title and
+        category. It does not tell revisions or dates: use list_policy_revisions or policy_snapshot
+        for those.
         """
         return await service.policies()
 
     async def list_policy_revisions(question: ListPolicyRevisions, call: Call) -> RevisionList:
-        """List the revisions of one policy, its versions, newest first, with the days each was in
-        force and whether it is superseded. It returns no text.
+        """List the revisions of one policy, newest first: when each came into force and ended, and
+        whether it is superseded. It returns no text.
         """
         return await service.revisions(question)
 
     async def policy_snapshot(question: PolicySnapshot, call: Call) -> Snapshot:
-        """Tell the whole set of policies that applied on one day, such as an application's
-        validation date: which revision of each was in force, or why none was. It returns no text.
+        """Tell the state of all policies on one day, the set that applied, such as on an
+        application's validation date: which revision of each was in force, or why none was. It
+        returns no text.
         """
         return await service.snapshot(question)
 
@@ -139,18 +141,18 @@ def _checking(service: PolicyService) -> Iterable[Tool]:
     async def compare_policy_revisions(
         question: ComparePolicyRevisions, call: Call
     ) -> RevisionDiff:
-        """Show what changed in a policy between two days, from one version to the next: sections
-        added, removed and reworded, each with a word-level diff. The diff is exact text comparison,
-        not a summary of meaning.
+        """Show the differences between two versions of a policy, what changed from one day to
+        another: sections added, removed and reworded, each with a word-level diff. The diff is
+        exact text comparison, not a summary of meaning.
         """
         found = await service.compare(question)
         _log_revisions(call, [found.from_revision.revision_id, found.to_revision.revision_id])
         return found
 
     async def verify_policy_quote(question: VerifyPolicyQuote, call: Call) -> QuoteCheck:
-        """Check that a quotation stands, word for word, in the revision of a policy in force on a
-        day, and on which page; tells where it stands if it is from another revision. It does not
-        judge what the words mean.
+        """Check whether a policy really says something: that a quotation stands in it, word for
+        word, in the revision in force on a day, and on which page; tells where it stands if it is
+        from another revision. It does not judge what the words mean.
         """
         return await service.verify(question)
 
@@ -160,14 +162,15 @@ def _checking(service: PolicyService) -> Iterable[Tool]:
 
 def _writing(service: PolicyService) -> Iterable[Tool]:
     async def ingest_policy_revision(question: IngestPolicyRevision, call: Call) -> Ingested:
-        """Read a PDF into a revision that is registered already, so that it can be searched. It
-        does not register revisions: the REST API and the command line do.
+        """Load a policy PDF into a revision that is registered already, or index it again, so that
+        it can be searched. It does not register revisions: the REST API and the command line do.
         """
         return await service.ingest(question, call.report)
 
     async def remove_policy_revision(question: RemovePolicyRevision, call: Call) -> Removed:
-        """Remove the text of a policy revision from the index: delete all its chunks, so that it is
-        no longer found. The revision itself stays registered with its dates.
+        """Take the text of a policy revision out of the index, such as a wrong upload: all its
+        chunks are deleted, so that it is no longer found. The revision itself stays registered
+        with its dates.
         """
         return await service.remove(question)
 
