@@ -412,6 +412,11 @@ async def test_a_removal_takes_the_chunks_and_leaves_the_registry(empty: Shelf) 
         "chunks_removed": before.chunk_count,
     }
     assert again.chunks_removed == 0
+    unknown = await empty.service.remove(question.model_copy(update={"revision_id": "rev_X"}))
+    assert unknown.chunks_removed == 0
+    with pytest.raises(PolicyNotFound) as told:
+        await empty.service.remove(question.model_copy(update={"source": "NOBODY"}))
+    assert told.value.hint["valid_sources"] == ["NPPF"]
     assert after == before.model_copy(update={"chunk_count": 0})
     hits = await search(empty, effective_date="2025-01-01")
     assert [(one.source, one.reason) for one in hits.excluded] == [("NPPF", "no_chunks")]
@@ -550,7 +555,7 @@ async def test_the_checkup_names_every_disagreement_and_mends_it(empty: Shelf) -
     revision = (await service.registry.revisions("NPPF"))[0]
     policy = await service.registry.policy("NPPF")
     assert not (await Checkup(service, repair=False).diagnose()).complaints
-    await service.ingestion.recount(revision, 999)
+    await service.ingestion.recount("NPPF", NEW, 999)
     await service.store.describe(policy, revision, revision.effective_from)
     await service.registry.change(
         "OTHER", lambda at: [revision.model_copy(update={"source": "OTHER"})]
