@@ -179,6 +179,20 @@ async def test_a_successor_that_does_not_count_leaves_its_predecessor_in_force(
     assert (await registry.revisions("NPPF"))[1].status == "superseded"
 
 
+@requirement("policy:FR-007:no-void", "policy:FR-007:status")
+async def test_a_reindex_that_fails_leaves_a_revision_as_it_stands_by_then(
+    registry: PolicyRegistry,
+) -> None:
+    """It was active when the reindex began, and has a successor when it ends."""
+    old = await create(registry, "2023-09-05")
+    await create(registry, "2024-12-12")
+    await registry.change("NPPF", lambda at: timeline.fail(at, old, "it cannot be read"))
+    kept = (await registry.revisions("NPPF"))[1]
+    assert (kept.status, kept.error) == ("superseded", "it cannot be read")
+    await registry.change("NPPF", lambda at: timeline.retry(at, old))
+    assert (await registry.revisions("NPPF"))[1] == kept
+
+
 @requirement("policy:FR-007:no-void")
 async def test_a_failed_successor_that_is_deleted_gives_its_days_back(
     registry: PolicyRegistry,
