@@ -3,8 +3,8 @@
 from readingroom.bases.federal.sources import Shape, Source, names_of
 
 _REGISTRIES = (
-    "Registries (people, committees, votes, topics) are out of scope here: they hold names, not "
-    "texts; resolve_entity looks names up."
+    "Registries (people, offices, committees, votes, hearings, lobbying filings, dockets, topics) "
+    "are out of scope here: they hold names, not texts; resolve_entity looks names up."
 )
 
 

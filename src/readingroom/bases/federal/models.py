@@ -12,6 +12,7 @@ from readingroom.bases.federal.records import (
     LinkKind,
     Membership,
     MemberVote,
+    Witness,
 )
 from readingroom.protocol.tool import Answer, Question
 
@@ -158,6 +159,15 @@ class RecordPage(Answer):
     next_cursor: str | None
     has_more: bool
     source: str
+    loaded_up_to: str | None = None
+
+
+class WitnessPage(Answer):
+    results: list[Witness]
+    total: int
+    next_cursor: str | None
+    has_more: bool
+    hearing_id: str
     loaded_up_to: str | None = None
 
 

@@ -11,9 +11,13 @@ from readingroom.bases.federal.records import (
     Amendment,
     Bill,
     Committee,
+    Docket,
+    Filing,
+    Hearing,
     Law,
     Legislator,
     Membership,
+    Office,
     PresidentialDocument,
     Record,
     RollCall,
@@ -53,6 +57,8 @@ class Source:
     aliases: tuple[str, ...] = ()
     as_of: str = "published_at"
     """The field whose newest value says up to when the source is loaded."""
+    newest_of: str | None = None
+    """A column that is alike for records that replace each other: the newest posted is active."""
 
     @property
     def path(self) -> str:
@@ -151,9 +157,48 @@ SOURCES = (
         "topic_taxonomy",
         Shape.REGISTRY,
         Topic,
-        (Column("policy_area", "BOOLEAN"),),
+        (Column("policy_area", "BOOLEAN"), Column("parent_id"), Column("vocabulary")),
         ("topics",),
         as_of="retrieved_at",
+    ),
+    Source(
+        "staff_directories",
+        Shape.REGISTRY,
+        Office,
+        (_TYPE, Column("bioguide_id"), Column("state"), Column("city")),
+        ("staff", "offices"),
+        as_of="retrieved_at",
+    ),
+    Source(
+        "lda_filings",
+        Shape.REGISTRY,
+        Filing,
+        (
+            _TYPE,
+            Column("year", "INTEGER"),
+            Column("period"),
+            Column("registrant_id"),
+            Column("client_id"),
+            Column("registration", "BOOLEAN"),
+            Column("amount_cents", "INTEGER"),
+            Column("series"),
+        ),
+        ("lda", "filings", "lobbying"),
+        newest_of="series",
+    ),
+    Source(
+        "regulations_dot_gov_dockets",
+        Shape.REGISTRY,
+        Docket,
+        (_TYPE, Column("agency"), Column("rin")),
+        ("dockets", "docket", "regulations"),
+    ),
+    Source(
+        "hearings",
+        Shape.REGISTRY,
+        Hearing,
+        (_CONGRESS, _CHAMBER, _TYPE, Column("committee", path="$.committees[0]")),
+        ("hearing", "meetings"),
     ),
 )
 

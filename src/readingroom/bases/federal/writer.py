@@ -9,19 +9,12 @@ from typing import Any
 from readingroom.bases.federal import store
 from readingroom.bases.federal.entries import Entry, Head, Text
 from readingroom.bases.federal.records import Record
+from readingroom.bases.federal.schema import PARENTS
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source
 from readingroom.engine.chunking import Span, split
 
 Passage = tuple[int, str, str, str, str]
 """Where it starts; title, abstract, action, body."""
-
-_PARENT = {
-    "bill_cosponsors": "bill_id",
-    "bill_actions": "bill_id",
-    "bill_topics": "bill_id",
-    "bill_committees": "bill_id",
-    "member_votes": "vote_id",
-}
 
 
 @dataclass
@@ -79,8 +72,8 @@ class Writer:
     def put(self, entry: Entry, loader: str) -> bool:
         """Store an entry; False when everything it says was there already."""
         changed = self._put_record(entry, loader)
-        if entry.partial and entry.links:
-            self._put_links(entry, loader)
+        if entry.partial:
+            self._add(entry, loader)
         if entry.text and self._put_text(entry.record, entry.text, loader):
             changed = True
         return changed
@@ -116,6 +109,14 @@ class Writer:
                    (SELECT id FROM legislators WHERE legislators.lis = member_votes.lis)
                WHERE bioguide_id IS NULL AND lis IN (SELECT lis FROM legislators)"""
         )
+        # The files of offices know members by number alone; people ask for them by name.
+        self._db.execute(
+            """INSERT OR IGNORE INTO names (source, record_id, name)
+               SELECT 'staff_directories', o.id,
+                      json_extract(l.record, '$.name') || coalesce(' ' || o.city, '')
+               FROM staff_directories o JOIN legislators l ON l.id = o.bioguide_id
+               WHERE o.status = 'active'"""
+        )
 
     def count(self) -> None:
         """Bring the table of progress up to date, at the end of a load."""
@@ -142,15 +143,44 @@ class Writer:
                     successor_id = NULL""",
             (record.id, record.model_dump_json(exclude={"loaded_up_to"}), _mark(entry, loader)),
         )
-        for table, rows in entry.children.items():
-            self._replace(table, record.id, rows)
+        if not entry.partial:
+            self._put_children(entry)
         if BY_NAME[record.source].shape is Shape.REGISTRY:
             self._put_names(record, entry.names)
         elif entry.head:
             self._put_head(record, entry.head, entry)
         if not entry.partial:
             self._put_links(entry, loader)
+            self._keep_newest(record)
         return True
+
+    def _add(self, entry: Entry, loader: str) -> None:
+        """What a file that knows little of the record itself knows beside it."""
+        self._put_children(entry)
+        if entry.links:
+            self._put_links(entry, loader)
+
+    def _put_children(self, entry: Entry) -> None:
+        for table, rows in entry.children.items():
+            self._replace(table, entry.record.id, rows)
+
+    def _keep_newest(self, record: Record) -> None:
+        """Of what was filed again only the last stands; it is the successor of all before it."""
+        source = BY_NAME[record.source]
+        if source.newest_of is None:
+            return
+        newest, *older = self._db.execute(
+            f"""SELECT id, status FROM {source.name} WHERE {source.newest_of} =
+                    (SELECT {source.newest_of} FROM {source.name} WHERE id = ?)
+                ORDER BY json_extract(record, '$.posted_at') DESC, id DESC""",
+            (record.id,),
+        ).fetchall()
+        at = record.retrieved_at[:10]
+        for one in older:
+            self.withdraw(source, one["id"], at, "filed again", newest["id"])
+            self._db.execute(
+                f"UPDATE {source.name} SET successor_id = ? WHERE id = ?", (newest["id"], one["id"])
+            )
 
     def _known(self, record: Record) -> sqlite3.Row | None:
         row: sqlite3.Row | None = self._db.execute(
@@ -159,7 +189,7 @@ class Writer:
         return row
 
     def _replace(self, table: str, id: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        self._db.execute(f"DELETE FROM {table} WHERE {_PARENT[table]} = ?", (id,))
+        self._db.execute(f"DELETE FROM {table} WHERE {PARENTS[table]} = ?", (id,))
         if rows:
             marks = ", ".join("?" * (len(rows[0]) + 1))
             self._db.executemany(

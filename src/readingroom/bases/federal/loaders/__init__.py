@@ -6,7 +6,11 @@ from typing import ClassVar, Protocol
 from readingroom.bases.federal.entries import Entry, Origin
 from readingroom.bases.federal.loaders import (
     billstatus,
+    dockets,
+    hearings,
     legislators,
+    lobbying,
+    offices,
     pdfs,
     register,
     saps,
@@ -37,6 +41,8 @@ LOADERS: tuple[Loader, ...] = (
     legislators.Legislators(),
     legislators.Committees(),
     legislators.Rosters(),
+    offices.DistrictOffices(),
+    offices.SocialMedia(),
     billstatus.BillStatus(),
     uslm.BillTexts(),
     uslm.Laws(),
@@ -44,5 +50,11 @@ LOADERS: tuple[Loader, ...] = (
     register.RegisterJson(),
     votes.HouseVotes(),
     votes.SenateVotes(),
+    hearings.HouseMeetings(),
+    hearings.HouseWitnesses(),
+    hearings.CongressMeetings(),
+    hearings.CongressHearings(),
+    lobbying.LobbyingFilings(),
+    dockets.Dockets(),
     saps.Saps(pdfs.pdf_texts),
 )
