@@ -275,6 +275,10 @@ POLICY = (
         "Policies and revisions are created, read, changed and deleted over REST.",
     ),
     Requirement(
+        "policy:rest:fuzz",
+        "No REST request gets a 5xx or an answer off its schema.",
+    ),
+    Requirement(
         "policy:doctor",
         "doctor names every disagreement of registry, chunks and index, and --repair mends it.",
     ),

@@ -67,6 +67,9 @@ def settled(served: Served, path: str) -> dict[str, Any]:
     raise AssertionError(f"still processing: {status}")
 
 
+WRONG = (422, "validation_error")
+
+
 def code(answer: httpx2.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["code"]
 
@@ -94,16 +97,16 @@ def test_an_upload_is_ingested_and_supersedes(served: Served) -> None:
 def test_errors_have_the_contracts_codes(served: Served) -> None:
     revisions = "/policies/NPPF/revisions"
     assert code(post(served, "/policies", json=POLICY)) == (409, "policy_already_exists")
-    assert post(served, "/policies", json={**POLICY, "source": "x"}).status_code == 422
+    assert code(post(served, "/policies", json={**POLICY, "source": "x"})) == WRONG
     assert code(get(served, "/policies/NOBODY")) == (404, "policy_not_found")
     assert code(get(served, f"{revisions}/rev_x")) == (404, "revision_not_found")
     assert code(get(served, "/policies/effective?date=2024")) == (400, "invalid_effective_date")
-    assert get(served, "/policies/effective").status_code == 422
+    assert code(get(served, "/policies/effective")) == WRONG
     assert code(upload(served, "December 2023", "2023-12-19")) == (409, "revision_overlap")
     assert code(upload(served, "x", "2026-01-01", b"hello")) == (422, "unsupported_file_type")
     assert code(upload(served, "x", "2026-01-01", name="x.txt")) == (422, "unsupported_file_type")
-    assert upload(served, "x", "20260101").status_code == 422
-    assert upload(served, "x", "2026-01-02", effective_to="2026-01-01").status_code == 422
+    assert code(upload(served, "x", "20260101")) == WRONG
+    assert code(upload(served, "x", "2026-01-02", effective_to="2026-01-01")) == WRONG
     large = b"%PDF-" + b"x" * (51 * 1024 * 1024)
     assert code(upload(served, "x", "2026-01-01", large)) == (422, "file_too_large")
     delete = httpx2.delete(

@@ -30,7 +30,7 @@ async def test_a_route_of_a_base_answers_and_is_in_the_openapi_page(tmp_path: Pa
     [
         ("/specimen/v1/fail", 503, "unavailable", "text_unreadable"),
         ("/specimen/v1/crash", 500, "internal", "internal"),
-        ("/specimen/v1/notes?limit=99", 422, "invalid_request", "invalid_arguments"),
+        ("/specimen/v1/notes?limit=99", 422, "invalid_request", "validation_error"),
         ("/specimen/v1/nowhere", 404, "not_found", "path_not_found"),
     ],
 )

@@ -190,10 +190,14 @@ async def test_what_the_router_refuses_comes_in_the_same_envelope(
 @requirement("room:limits")
 async def test_a_caller_over_its_rate_is_told_when_to_come_back(tmp_path: Path) -> None:
     with serving(data=tmp_path / "data", env={"READINGROOM_RATE_LIMIT": "3"}) as served:
-        statuses = [served.get("/").status_code for _ in range(3)]
+        answers = [served.get("/") for _ in range(3)]
         refused = served.get("/")
         health = served.get("/health")
-    assert statuses == [200] * 3
+    assert [answer.status_code for answer in answers] == [200] * 3
+    assert [answer.headers["x-ratelimit-limit"] for answer in answers] == ["3"] * 3
+    assert [answer.headers["x-ratelimit-remaining"] for answer in answers] == ["2", "1", "0"]
+    assert 1 <= int(answers[-1].headers["x-ratelimit-reset"]) <= 60
+    assert refused.headers["x-ratelimit-remaining"] == "0"
     assert refused.status_code == 429
     assert 1 <= int(refused.headers["retry-after"]) <= 20
     assert refused.json()["error"].keys() == {"code", "message"}

@@ -2,6 +2,7 @@
 
 KnowledgeError                 code                  http
 ├── InvalidArguments           invalid_arguments     422   an argument does not fit its question
+│   └── InvalidRequest           validation_error    422   the same over REST
 ├── TextUnreadable             text_unreadable       503   the text base's file cannot be served
 ├── GuidanceError              (its children's)            what the guidance base may be told
 │   ├── UpstreamRateLimited      upstream_rate_limited    429
@@ -122,6 +123,12 @@ class InvalidArguments(KnowledgeError):
             more = f"{len(problems) - _MOST_NAMED} more do not fit"
             told.append({"field": "arguments", "message": more})
         return cls(told)
+
+
+class InvalidRequest(InvalidArguments):
+    """A parameter, a field or the body of a REST request does not fit; each one is named."""
+
+    code = "validation_error"
 
 
 _MOST_NAMED = 20  # an error is read by a person or a model; neither wants thousands of fields

@@ -154,7 +154,10 @@ def _pages_allowed(names: Names) -> dict[str, Any]:
         "allow_origin_regex": "|".join(patterns),
         "allow_methods": ["GET", "POST", "DELETE"],
         "allow_headers": ["*"],
-        "expose_headers": ["Mcp-Session-Id", "X-Request-ID", "X-Correlation-ID", "Retry-After"],
+        "expose_headers": [
+            *("Mcp-Session-Id", "X-Request-ID", "X-Correlation-ID", "Retry-After"),
+            *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
+        ],
     }
 
 

@@ -93,16 +93,23 @@ class Door:
     def _check_caller(self, scope: Scope) -> None:
         address = f"ip:{client_ip(scope)}"
         if self._own_key and self._own_key.fullmatch(scope["path"]):
-            return self._limiter.spend(address)
+            return self._spend(scope, address)
         try:
             user = self._gate.user(scope)
         except Unauthorized as refusal:
-            self._limiter.spend(address)  # guessing keys is counted too
+            self._spend(scope, address)  # guessing keys is counted too
             log_refusal(refusal, scope)
             raise
-        self._limiter.spend(f"key:{user.username}" if user else address)
+        self._spend(scope, f"key:{user.username}" if user else address)
         if user:
             scope["user"] = user
+
+    def _spend(self, scope: Scope, caller: str) -> None:
+        """Count a request; the edge (problems.py) tells the caller what is left."""
+        try:
+            self._limiter.spend(caller)
+        finally:
+            scope["state"]["allowance"] = self._limiter.allowance(caller)
 
 
 def _is_health(scope: Scope) -> bool:

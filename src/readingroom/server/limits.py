@@ -4,10 +4,27 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from readingroom.core.errors import RateLimited
 
 _MOST_CALLERS = 10_000  # beyond this the caller unseen for longest is forgotten
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a caller may still ask: so many requests now, all of them again in `reset` seconds."""
+
+    limit: int
+    remaining: int
+    reset: int
+
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        return [
+            (b"x-ratelimit-limit", b"%d" % self.limit),
+            (b"x-ratelimit-remaining", b"%d" % self.remaining),
+            (b"x-ratelimit-reset", b"%d" % self.reset),
+        ]
 
 
 class RateLimiter:
@@ -31,6 +48,14 @@ class RateLimiter:
             wait = math.ceil((1 - left) / self._per_second)
             raise RateLimited(f"Too many requests; try again in {wait} s", retry_after=wait)
         self._keep(caller, left - 1, now)
+
+    def allowance(self, caller: str) -> Allowance | None:
+        """What is left to a caller that was counted; None where nothing is limited."""
+        if not self._capacity:
+            return None
+        left, _ = self._buckets[caller]
+        full = math.ceil((self._capacity - left) / self._per_second)
+        return Allowance(int(self._capacity), int(left), full)
 
     def _keep(self, caller: str, left: float, now: float) -> None:
         self._buckets[caller] = (left, now)

@@ -44,7 +44,9 @@ class Problems:
             nonlocal started, finished
             if message["type"] == "http.response.start":
                 started = True
-                message["headers"] = [*message["headers"], *echoed]
+                allowance = scope["state"].get("allowance")
+                left = allowance.headers() if allowance else []
+                message["headers"] = [*message["headers"], *echoed, *left]
             elif message["type"] == "http.response.body":
                 finished = not message.get("more_body", False)
             await send(message)

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from readingroom import __version__
-from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
+from readingroom.core.errors import Internal, InvalidRequest, KnowledgeError
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server.problems import INTERNAL, http_problem, problem_response
 
@@ -44,7 +44,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
     named = [
         {"field": _field(problem["loc"]), "message": problem["msg"]} for problem in error.errors()
     ]
-    return problem_response(InvalidArguments(named), request.state.request_id)
+    return problem_response(InvalidRequest(named), request.state.request_id)
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

@@ -27,35 +27,22 @@ from readingroom.bases.federal.models import (
 from readingroom.bases.federal.records import LinkKind
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.sources import SOURCES, Column, Source
+from readingroom.protocol.rest import problems
 
 RecordId = Annotated[str, Path(min_length=1, max_length=200, description="The record's id.")]
 Cursor = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the last page.")]
 
 
-class Problem(BaseModel):
-    """What went wrong, in the shape every error of this server has."""
-
-    type: str | None = None
-    code: str
-    message: str
-    request_id: str | None = None
-    hint: dict[str, Any] | None = None
-
-
-class Problems(BaseModel):
-    error: Problem
-
-
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    401: {"model": Problems, "description": "A key is asked for"},
-    404: {"model": Problems, "description": "No such record"},
-    422: {"model": Problems, "description": "An argument does not fit"},
-    429: {"model": Problems, "description": "Too many requests"},
-    503: {"model": Problems, "description": "The storage cannot be used"},
-}
-_GONE: dict[int | str, dict[str, Any]] = {
-    410: {"model": Problems, "description": "Withdrawn; the hint names its successor"}
-}
+_PROBLEMS = problems(
+    {
+        401: "A key is asked for",
+        404: "No such record",
+        422: "An argument does not fit",
+        429: "Too many requests",
+        503: "The storage cannot be used",
+    }
+)
+_GONE = problems({410: "Withdrawn; the hint names its successor"})
 _KINDS: dict[str, Any] = {
     "INTEGER": Annotated[int, Field(ge=0, le=2**31)],
     "BOOLEAN": bool,

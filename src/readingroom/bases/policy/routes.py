@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import anyio
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException
 from starlette.types import Message
@@ -32,36 +32,18 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import (
     FileTooLarge,
-    InvalidArguments,
     InvalidDate,
     InvalidEffectiveDate,
+    InvalidRequest,
     UnsupportedFileType,
 )
+from readingroom.protocol.rest import problems
 
 _FORM_ROOM = 64 * 1024  # what the other fields and the boundaries may add to a file
 _BLOCK = 1 << 20
 
 
-class Told(BaseModel):
-    """What went wrong."""
-
-    type: str | None = None
-    code: str
-    message: str
-    request_id: str | None = None
-    hint: dict[str, Any] | None = None
-
-
-class ErrorBody(BaseModel):
-    """Every error has this shape."""
-
-    error: Told
-
-
-_ERRORS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": ErrorBody},
-    "5XX": {"model": ErrorBody},
-}
+_ERRORS = problems({"4XX": "It was refused; the error says why", "5XX": "It failed on our side"})
 
 _UPLOAD = {
     "requestBody": {
@@ -179,7 +161,7 @@ async def _received(request: Request, spool: Path) -> dict[str, str]:
         async with limited.form(max_files=1, max_fields=10) as form:
             file = form.get("file")
             if not isinstance(file, UploadFile):
-                raise InvalidArguments([{"field": "file", "message": "a PDF file is wanted"}])
+                raise InvalidRequest([{"field": "file", "message": "a PDF file is wanted"}])
             if not (file.filename or "").lower().endswith(".pdf"):
                 raise UnsupportedFileType("The file's name does not end in .pdf")
             await anyio.Path(spool.parent).mkdir(parents=True, exist_ok=True)
@@ -188,7 +170,7 @@ async def _received(request: Request, spool: Path) -> dict[str, str]:
                     await copy.write(block)
             return {name: value for name, value in form.items() if isinstance(value, str)}
     except MultiPartException as error:
-        raise InvalidArguments([{"field": "body", "message": error.message}]) from error
+        raise InvalidRequest([{"field": "body", "message": error.message}]) from error
 
 
 def _counted(request: Request) -> Any:
@@ -211,4 +193,4 @@ def _new_revision(fields: dict[str, str]) -> NewRevision:
         given = {name: value for name, value in fields.items() if value}
         return NewRevision.model_validate_strings(given)
     except ValidationError as error:
-        raise InvalidArguments.of(error) from error
+        raise InvalidRequest.of(error) from error

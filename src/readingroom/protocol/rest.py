@@ -1,0 +1,27 @@
+"""How an error looks over REST, for the OpenAPI page of the bases that have REST."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+
+class Problem(BaseModel):
+    """What went wrong."""
+
+    type: str | None = None
+    code: str
+    message: str
+    request_id: str | None = None
+    hint: dict[str, Any] | None = None
+
+
+class Problems(BaseModel):
+    """Every error has this shape; 401 and 429 hold just code and message."""
+
+    error: Problem
+
+
+def problems(told: Mapping[int | str, str]) -> dict[int | str, dict[str, Any]]:
+    """Answers other than success, as FastAPI takes them: `problems({404: "No such record"})`."""
+    return {status: {"model": Problems, "description": meaning} for status, meaning in told.items()}

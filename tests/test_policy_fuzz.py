@@ -1,0 +1,69 @@
+"""Every endpoint of /api/v1 under random requests: no 5xx, no answer off its schema."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from tests.kit import Served, serving
+from tests.policies import MODELS, brief
+from tests.requirements import requirement
+from tests.test_policy_rest import POLICY, post, upload
+
+REVISION = "rev_NPPF_2024_12"
+TRULY = st.sampled_from([True, True, False])
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with one policy and one revision; the requests themselves add to it."""
+    data = tmp_path_factory.mktemp("fuzz")
+    MODELS.mkdir(parents=True, exist_ok=True)
+    (data / "models").symlink_to(MODELS)
+    with serving("policy", data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as served:
+        post(served, "/policies", json=POLICY).raise_for_status()
+        upload(served, "December 2024", "2024-12-12").raise_for_status()
+        yield served
+
+
+@requirement("policy:rest:fuzz")
+@pytest.mark.slow
+def test_no_request_breaks_the_rest_surface(served: Served) -> None:
+    schema = schemathesis.openapi.from_url(f"{served.url}/openapi.json")
+    operations = [found.ok() for found in schema.get_all_operations()]
+    assert len(operations) == 11
+    web = requests.Session()
+    web.trust_env = False
+    for operation in operations:
+
+        @settings(
+            max_examples=40,
+            deadline=None,
+            phases=[Phase.explicit, Phase.generate],
+            suppress_health_check=list(HealthCheck),
+            database=None,
+        )
+        @given(case=operation.as_strategy(), data=st.data())
+        def holds(case: schemathesis.Case, data: st.DataObject) -> None:
+            _aim(case, data)
+            # Which slugs are taken, which days overlap and what is a PDF is more than a schema
+            # can say, so a request that fits it may be refused.
+            case.call_and_validate(session=web, excluded_checks=[positive_data_acceptance])
+
+        holds()
+    assert not [line for line in served.lines() if line["level"] == "ERROR"]
+
+
+def _aim(case: Any, data: st.DataObject) -> None:
+    """Random names and bytes hit nothing: most requests are turned to what is there."""
+    known = {"source": "NPPF", "revision_id": REVISION}
+    for name in case.path_parameters or {}:
+        if data.draw(TRULY):
+            case.path_parameters[name] = known[name]
+    if isinstance(case.body, dict) and "file" in case.body and data.draw(TRULY):
+        case.body["file"] = ("p.pdf", brief("Any"))
