@@ -62,7 +62,7 @@ class CongressMeetings:
     whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
-        return file.head.lstrip()[:1] == b"{" and b'"committeeMeeting"' in file.head
+        return _holds(file, b"committeeMeeting")
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
         yield from _congress_meeting(json.loads(file.data)["committeeMeeting"], origin)
@@ -76,10 +76,16 @@ class CongressHearings:
     whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
-        return file.head.lstrip()[:1] == b"{" and b'"hearing"' in file.head
+        return _holds(file, b"hearing")
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
         yield from _congress_hearing(json.loads(file.data)["hearing"], origin)
+
+
+def _holds(file: RawFile, name: bytes) -> bool:
+    """Whether it is JSON with an object of this name; a description of the API only says it."""
+    start = file.head.lstrip()[:1] == b"{"
+    return start and re.search(rb'"%s"\s*:\s*\{' % name, file.head) is not None
 
 
 # --- docs.house.gov ---
