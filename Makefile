@@ -27,8 +27,8 @@ PART = @$(BIN)/python .ci/part $@ $($@.minutes)
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-serve: .venv/project.stamp ## start the server; flags in ARGS="--port 8080"
-	@$(BIN)/readingroom serve $(ARGS)
+serve: .venv/project.stamp ## serve the sample corpus; flags in ARGS="--port 8080"
+	@$(BIN)/readingroom serve --demo $(ARGS)
 
 test: setup check pytest conformance ## everything CI checks
 

@@ -16,6 +16,7 @@ from readingroom.protocol.tool import Answer, Call, Question, tool
 from readingroom.server.app import build_app
 from readingroom.server.auth import Gate
 from readingroom.server.catalogue import face_of
+from readingroom.server.guards import Guards
 
 _PLENTY = 10**9  # requests a minute: the limiter counts every one and refuses none
 
@@ -34,8 +35,9 @@ def peer_app(stateful: bool, lean: bool) -> Starlette:
 
 def our_app(stateful: bool, gate: Gate) -> Starlette:
     """Ours, with everything on: validation, gate, rate limit, metrics, the log as configured."""
-    face = face_of(replace(_BASE, stateful=stateful))
-    return build_app((face,), Settings(rate_limit=_PLENTY), gate)
+    faces = (face_of(replace(_BASE, stateful=stateful)),)
+    settings = Settings(rate_limit=_PLENTY)
+    return build_app(faces, settings, Guards(faces, settings, gate))
 
 
 async def _plain(request: Request) -> Response:

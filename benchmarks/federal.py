@@ -14,13 +14,13 @@ from typing import Any
 import anyio
 import httpx2
 import numpy as np
-from fastapi import FastAPI, Response
+from fastapi import APIRouter, FastAPI, Response
 
 from benchmarks import federal_world
 from benchmarks.federal_world import Size, Stand, Vocabulary
 from benchmarks.table import Ratio, Table
 from readingroom.bases.federal import loading, search, store
-from readingroom.bases.federal.routes import router
+from readingroom.bases.federal.routes import RecordId, router
 from readingroom.bases.federal.service import FILE, FederalService
 from readingroom.demo.federal import World
 
@@ -148,8 +148,8 @@ def _lookups(service: FederalService, size: Size, rounds: int) -> Table:
         with _client(None, constant=sample.encode()) as constant:
             for id in [*ids[:20], *ids]:
                 times["select"].append(_spent(lambda i=id: db.execute(select, (i,)).fetchone()))
-                times["route"].append(_spent(lambda: constant("/constant", {})))
-                times["thread"].append(_spent(lambda: constant("/threaded", {})))
+                times["route"].append(_spent(lambda i=id: constant(f"/constant/{i}", {})))
+                times["thread"].append(_spent(lambda i=id: constant(f"/threaded/{i}", {})))
                 times["record"].append(_spent(lambda i=id: get(f"/v1/bills/{i}", {})))
     times = {name: series[20:] for name, series in times.items()}
     floor = [3 * one + other for one, other in zip(times["select"], times["thread"], strict=True)]
@@ -229,14 +229,17 @@ def _client(
     if service:
         app.include_router(router(service))
     else:
+        routes = APIRouter()
 
-        @app.get("/constant")
-        async def give() -> Response:
+        @routes.get("/constant/{id}")
+        async def give(id: RecordId) -> Response:
             return Response(constant, media_type="application/json")
 
-        @app.get("/threaded")
-        def give_from_a_thread() -> Response:
+        @routes.get("/threaded/{id}")
+        def give_from_a_thread(id: RecordId) -> Response:
             return Response(constant, media_type="application/json")
+
+        app.include_router(routes)
 
     with anyio.from_thread.start_blocking_portal() as portal:
         web = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://x")

@@ -21,6 +21,7 @@ from readingroom.demo.govuk import Emulator, on_loopback, sample_items
 from readingroom.server.app import build_app
 from readingroom.server.auth import Gate
 from readingroom.server.catalogue import face_of
+from readingroom.server.guards import Guards
 from readingroom.server.logging import configure
 from readingroom.storage.keys import KeyRing
 
@@ -74,8 +75,9 @@ async def _app() -> AsyncIterator[Starlette]:
         on_loopback(Emulator(sample_items(), max_age=_DAY)) as url,
     ):
         base = open_guidance(url, per_second=_PLENTY, fresh=Lifetimes(_DAY, _DAY))
-        gate = Gate(_KEY, KeyRing(Path(folder)))
-        app = build_app((face_of(base),), Settings(rate_limit=_PLENTY * 60), gate)
+        faces, settings = (face_of(base),), Settings(rate_limit=_PLENTY * 60)
+        guards = Guards(faces, settings, Gate(_KEY, KeyRing(Path(folder))))
+        app = build_app(faces, settings, guards)
         async with app.router.lifespan_context(app):
             yield app
 

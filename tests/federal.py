@@ -2,7 +2,8 @@
 
 import contextlib
 import json
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,13 @@ from readingroom.bases.federal.tools import open_federal
 from readingroom.core.errors import ModelUnavailable
 from readingroom.demo import registries
 from readingroom.demo.federal import World, register_document
+from readingroom.demo.federal_texts import every_text
 from readingroom.engine.embedding import Matrix, Vector
 from readingroom.protocol.knowledge import KnowledgeBase
 from tests.kit import LEGACY, POST, app_of, in_process, rpc
+
+MADE_UP = {"crs_reports"}
+"""The sources of which no official file is at hand: only the made-up world has them."""
 
 
 class HashedWords:
@@ -52,7 +57,10 @@ def write_world(folder: Path, bills: int = 30, votes: int = 3, seed: int = 1) ->
     world = World(seed, people=40)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "legislators-current.yaml").write_text(world.legislators(), "utf-8")
-    for name, text in (*world.bills(bills), *world.votes(votes)):
+    (folder / "committees-current.yaml").write_text(world.committees(), "utf-8")
+    (folder / "committee-membership-current.yaml").write_text(world.rosters(), "utf-8")
+    texts = (*_texts(world, bills), *every_text(world))
+    for name, text in (*world.bills(bills), *world.votes(votes), *texts):
         (folder / name).write_text(text, "utf-8")
     rule = register_document("2025-00001", "2025-02-03", "Airport noise near schools")
     order = register_document(
@@ -79,7 +87,6 @@ def write_registries(folder: Path, world: World) -> None:
         "witnesses-900001.xml": registries.witnesses(world, 1),
         "committee-meeting-335000.json": registries.api_meeting(world, 335000),
         "hearing-60001.json": registries.api_hearing(60001, 335000),
-        "committee-membership-current.yaml": _roster(world),
     }
     for name, text in (
         *written.items(),
@@ -89,14 +96,11 @@ def write_registries(folder: Path, world: World) -> None:
         (folder / name).write_text(text, "utf-8")
 
 
-def _roster(world: World) -> str:
-    """A committee of five, so that each registry has something in it."""
-    seats = "".join(
-        f"- name: {one.first} {one.last}\n  party: majority\n  rank: {rank}\n"
-        f"  bioguide: {one.bioguide}\n"
-        for rank, one in enumerate(world.members[:5], start=1)
-    )
-    return f"HSAG:\n{seats}"
+def _texts(world: World, bills: int) -> Iterator[tuple[str, str]]:
+    """The text of the first bill, where there is one."""
+    for name, _ in world.bills(min(1, bills)):
+        congress, kind, number = re.findall(r"\d+|[a-z]+", name.removesuffix(".xml"))
+        yield world.text(int(congress), kind, int(number))
 
 
 def loaded(data: Path, *files: Path, embed: bool = True) -> Summary:

@@ -22,6 +22,7 @@ from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server.app import build_app
 from readingroom.server.auth import Gate
 from readingroom.server.catalogue import face_of
+from readingroom.server.guards import Guards
 from readingroom.storage.keys import KeyRing
 
 LEGACY = "2025-11-25"
@@ -50,7 +51,7 @@ class Served:
 
 def clean_environment(extra: Mapping[str, str] = {}) -> dict[str, str]:
     """This process's environment without any setting of ours, plus `extra`."""
-    ours = ("READINGROOM_", "KB_", "MCP_", "OTEL_", "GOVUK_", "CACHE_", "RATE_", "REDIS_")
+    ours = ("READINGROOM_", "KB_", "MCP_", "OTEL_", "GOVUK_", "CACHE_", "RATE_", "REDIS_", "JOSH_")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     return {**kept, **extra}
 
@@ -157,7 +158,7 @@ def app_of(*bases: KnowledgeBase, data: Path, **settings: Any) -> Starlette:
     key = chosen.api_key.get_secret_value() if chosen.api_key else None
     first, *rest = bases
     faces = (face_of(first), *(face_of(base, f"/{base.name}") for base in rest))
-    return build_app(faces, chosen, Gate(key, KeyRing(data)))
+    return build_app(faces, chosen, Guards(faces, chosen, Gate(key, KeyRing(data))))
 
 
 def rpc(method: str, params: dict[str, Any] | None = None, id: int = 1) -> dict[str, Any]:

@@ -616,31 +616,58 @@ FEDERAL = (
         "federal:rate-pool",
         "REST and MCP calls of one caller draw on one rate limit.",
     ),
+    Requirement(
+        "federal:bodies",
+        "Eleven sources have a body: each loads from its native format, and answers by search, "
+        "fetch and REST.",
+    ),
     Requirement("federal:loaded-up-to", "Answers say up to which date their source is loaded."),
     Requirement(
         "federal:votes",
         "How members voted can be read for a roll call and for a member.",
     ),
     Requirement(
+        "federal:AC-15",
+        "resolve_entity answers the ranked records "
+        "that GET /v1/<entity_type>?q= gives for the same query and filters.",
+    ),
+    Requirement(
+        "federal:AC-16",
+        "The entity_type enum of resolve_entity is the live list of registry sources.",
+    ),
+    Requirement("federal:D", "resolve_entity takes registries only and answers full records."),
+    Requirement(
         "federal:links",
         "Records name the records they refer to, by ids that fetch takes.",
     ),
+    Requirement(
+        "federal:AC-03",
+        "MCP and REST run in one process with the same request ids and the same JOSH_AUTH posture.",
+    ),
+    Requirement(
+        "federal:AC-24",
+        "With JOSH_AUTH=disabled calls need no token, "
+        "and /.well-known/oauth-protected-resource has an empty authorization_servers.",
+    ),
+    Requirement(
+        "federal:AC-25",
+        "With JOSH_AUTH=oauth the RFC 9728 document is served, "
+        "and every call needs a valid bearer token that maps to api_keys.",
+    ),
+    Requirement(
+        "federal:auth:disabled",
+        "The disabled mode serves both well-known documents and asks for no token.",
+    ),
+    Requirement(
+        "federal:auth:oauth",
+        "The oauth mode serves both well-known documents and refuses a call without a valid token.",
+    ),
+    Requirement("federal:changes", "What changed since a date can be listed."),
     *_later(
         "federal",
         (
             Requirement(
-                "federal:AC-03",
-                "MCP and REST run in one process "
-                "with the same request ids and the same JOSH_AUTH posture.",
-            ),
-            Requirement(
-                "federal:AC-15",
-                "resolve_entity answers the ranked records "
-                "that GET /v1/<entity_type>?q= gives for the same query and filters.",
-            ),
-            Requirement(
-                "federal:AC-16",
-                "The entity_type enum of resolve_entity is the live list of registry sources.",
+                "federal:sync", "A source can be brought up to date without loading it again."
             ),
             Requirement(
                 "federal:AC-17",
@@ -664,22 +691,9 @@ FEDERAL = (
             ),
             Requirement("federal:AC-21", "A truncated section of a dossier keeps its more_url."),
             Requirement(
-                "federal:AC-24",
-                "With JOSH_AUTH=disabled calls need no token, "
-                "and /.well-known/oauth-protected-resource has an empty authorization_servers.",
-            ),
-            Requirement(
-                "federal:AC-25",
-                "With JOSH_AUTH=oauth the RFC 9728 document is served, "
-                "and every call needs a valid bearer token that maps to api_keys.",
-            ),
-            Requirement(
                 "federal:AC-27",
                 "The manifest gives the name io.github.<org>/josh, "
                 "a one-line description, the tools and a link to the install docs.",
-            ),
-            Requirement(
-                "federal:D", "resolve_entity takes registries only and answers full records."
             ),
             Requirement(
                 "federal:E",
@@ -689,15 +703,6 @@ FEDERAL = (
             Requirement(
                 "federal:F",
                 "The four dossiers hold all their sections, and more_url where one is cut.",
-            ),
-            Requirement(
-                "federal:auth:disabled",
-                "The disabled mode serves both well-known documents and asks for no token.",
-            ),
-            Requirement(
-                "federal:auth:oauth",
-                "The oauth mode serves both well-known documents "
-                "and refuses a call without a valid token.",
             ),
             Requirement(
                 "federal:routing",
@@ -716,10 +721,6 @@ FEDERAL = (
             Requirement(
                 "federal:tls",
                 "TLS is had by flags or behind a proxy, and the public URL is a setting.",
-            ),
-            Requirement("federal:changes", "What changed since a date can be listed."),
-            Requirement(
-                "federal:sync", "A source can be brought up to date without loading it again."
             ),
         ),
     ),
@@ -1191,14 +1192,17 @@ ROOM = (
         "documents",
         (Requirement("room:roots", "No file outside the configured roots is read."),),
     ),
+    Requirement(
+        "room:connect", "A client's configuration is printed or written, and keeps what it had."
+    ),
     Requirement("room:backup", "A backup taken under load restores to equal answers."),
+    Requirement(
+        "room:sample",
+        "Answers from the sample corpus are marked as sample everywhere.",
+    ),
     *_later(
         "newcomer",
         (
-            Requirement(
-                "room:sample",
-                "Answers from the sample corpus are marked as sample everywhere.",
-            ),
             Requirement(
                 "room:desk",
                 "search and fetch reach over all bases, "

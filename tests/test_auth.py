@@ -44,7 +44,9 @@ def unauthorized(message: str) -> tuple[int, dict[str, Any]]:
 
 
 @requirement("policy:FR-010:missing")
-@pytest.mark.parametrize("path", ["/", "/mcp", "/text/mcp", "/text/sse", "/metrics", "/nowhere"])
+@pytest.mark.parametrize(
+    "path", ["/", "/policy/mcp", "/text/mcp", "/text/sse", "/docs", "/metrics", "/nowhere"]
+)
 def test_without_a_header_every_path_is_refused(locked_room: Served, path: str) -> None:
     assert refusal(locked_room.get(path)) == unauthorized("Missing Authorization header")
 
@@ -53,7 +55,7 @@ def test_without_a_header_every_path_is_refused(locked_room: Served, path: str) 
 @pytest.mark.parametrize("token", ["wrong", "sesam", "sesame1", "SESAME", "s\xe9same", "a" * 5000])
 def test_a_wrong_token_is_refused(locked_room: Served, token: str) -> None:
     response = httpx2.get(
-        locked_room.url + "/mcp",
+        locked_room.url + "/text/mcp",
         headers=[(b"authorization", b"Bearer " + token.encode("latin-1"))],
         trust_env=False,
     )
@@ -66,7 +68,7 @@ def test_a_wrong_token_is_refused(locked_room: Served, token: str) -> None:
     ["Basic c2VzYW1l", "sesame", "Bearer", "Bearer ", "Token sesame", "Bearersesame", ",Bearer x"],
 )
 def test_another_scheme_or_an_empty_token_is_refused(locked_room: Served, header: str) -> None:
-    refused = raw_get(locked_room, "/mcp", {"Authorization": header})
+    refused = raw_get(locked_room, "/text/mcp", {"Authorization": header})
     assert refused == unauthorized("Invalid Authorization header format. Expected: Bearer <token>")
 
 
@@ -100,7 +102,7 @@ PATHS_AROUND_HEALTH = [
     "/health.json",
     "/healthz",
     "/mcp/health",
-    "/mcp?path=/health",
+    "/text/mcp?path=/health",
     "/text/../health",
 ]
 
@@ -133,7 +135,8 @@ def test_a_refusal_is_logged_with_address_endpoint_and_method(locked_room: Serve
 
 
 @requirement("policy:FR-010:constant-time")
-def test_keys_are_compared_in_constant_time(
+@pytest.mark.anyio
+async def test_keys_are_compared_in_constant_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from readingroom.core.errors import Unauthorized
@@ -156,7 +159,7 @@ def test_keys_are_compared_in_constant_time(
         "state": {"request_id": "r-1"},
     }
     with pytest.raises(Unauthorized):
-        gate.user(scope)
+        await gate.user(scope)
     assert compared == [(b"s", b"sesame")]
 
 

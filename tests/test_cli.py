@@ -1,6 +1,7 @@
 """The command line: help that teaches, JSON for machines, exit codes that mean something."""
 
 import json
+import re
 import sqlite3
 import stat
 import subprocess
@@ -176,7 +177,7 @@ def test_serve_prints_its_addresses_and_a_configuration_to_paste(tmp_path: Path)
 
     process = subprocess.Popen(
         command("serve", "--port", "0", "--data", str(tmp_path)),
-        env=clean_environment(),
+        env=clean_environment({"JOSH_AUTH": "disabled", "MCP_API_KEY": "sesame"}),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -188,5 +189,8 @@ def test_serve_prints_its_addresses_and_a_configuration_to_paste(tmp_path: Path)
     pasted = json.loads(printed[printed.index("{") :])
     url = pasted["mcpServers"]["reading-room"]["url"]
     assert url in printed[: printed.index("{")]
-    assert "open, to this machine only" in printed
+    assert re.search(r"^  josh +open +http", printed, re.M)
+    assert re.search(r"^  reading-room +key +http", printed, re.M)
+    assert re.search(r"^  everything else +key +http", printed, re.M)
+    assert "open: to this machine only" in printed
     assert process.returncode == 0

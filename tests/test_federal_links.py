@@ -10,10 +10,11 @@ import pytest
 from readingroom.bases.federal import store
 from readingroom.bases.federal.entries import Entry, Link, Origin, cited
 from readingroom.bases.federal.records import Law, LinkKind
+from readingroom.bases.federal.schema import MIGRATIONS
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME, SOURCES
 from readingroom.bases.federal.writer import Writer
-from readingroom.core.ids import estimate_id, federal_id, report_id
+from readingroom.core.ids import cited_report, estimate_id, federal_id
 from tests.federal import Asked, asked, loaded, write_world
 from tests.requirements import requirement
 
@@ -42,7 +43,7 @@ def put(data: Path, entry: Entry, loader: str = "laws/1") -> None:
     with closing(store.connect(path, writing=True)) as db:
         writer = Writer(db)
         with writer.transaction():
-            writer.put(entry, loader)
+            writer.put_all([entry], loader)
 
 
 @requirement("federal:links")
@@ -72,7 +73,7 @@ async def test_fetch_says_how_many_records_of_each_kind_are_linked(tmp_path: Pat
         fetched = await ask.answer("fetch", id="hr:119:1")
         assert fetched["links"] == {
             "amendment": 1,
-            "committee_report": 1,
+            "committee_report": 2,
             "cost_estimate": 1,
             "law": 1,
             "related": 1,
@@ -80,12 +81,13 @@ async def test_fetch_says_how_many_records_of_each_kind_are_linked(tmp_path: Pat
             "vote": 1,
         }
         listed = (await ask.web.get(fetched["links_url"])).json()
-        assert listed["total"] == 7
+        assert listed["total"] == 8
         by_kind = {one["kind"]: one for one in listed["results"]}
         assert by_kind["vote"]["id"] == "house:119:1:7"
         assert "Roll no. 7" in by_kind["vote"]["evidence"][0]["words"]
         assert by_kind["law"]["title"] is None, "that law is not loaded, and the link says so"
-        assert by_kind["committee_report"]["id"] == "crpt:119hrpt12"
+        reports = [one["id"] for one in listed["results"] if one["kind"] == "committee_report"]
+        assert sorted(reports) == ["crpt:119hrpt12", "crpt:119hrpt12-pt2"]
         amendment = await ask.record("/amendments/amdt:119:hamdt:3/links")
         assert {one["id"] for one in amendment["results"]} == {"hr:119:1", "house:119:1:8"}
 
@@ -154,11 +156,12 @@ def test_what_is_withdrawn_speaks_of_nothing_any_more(tmp_path: Path) -> None:
 
 def test_a_file_made_before_a_source_or_a_column_gets_it(tmp_path: Path) -> None:
     path = tmp_path / FILE
-    store.prepare(path)
     with closing(sqlite3.connect(path)) as db:
+        for statement in MIGRATIONS[0]:
+            db.execute(statement)
         db.executescript(
             """DROP TABLE saps; DROP INDEX public_laws_private;
-               ALTER TABLE public_laws DROP COLUMN private"""
+               ALTER TABLE public_laws DROP COLUMN private; PRAGMA user_version = 1"""
         )
     store.prepare(path)
     with closing(sqlite3.connect(path)) as db:
@@ -183,13 +186,18 @@ def test_every_link_of_official_files_has_evidence_and_ids_that_fetch_takes(offi
 @pytest.mark.parametrize(
     ("citation", "id"),
     [
-        ("H. Rept. 117-130,Book 2", "crpt:117hrpt130"),
+        ("H. Rept. 117-130,Book 2", "crpt:117hrpt130-bk2"),
+        ("H. Rept. 117-118", "crpt:117hrpt118"),
+        ("H. Rept. 117-118, Part 1", "crpt:117hrpt118"),
+        ("H. Rept. 117-118,Part 2", "crpt:117hrpt118-pt2"),
+        ("H. Rept. 117-130,Errata", "crpt:117hrpt130-errata"),
+        ("Ex. Rept. 117-5", "crpt:117erpt5"),
         ("S. Rept. 114\u2013283", "crpt:114srpt283"),
         ("Committee print 5", None),
     ],
 )
 def test_a_report_is_known_by_its_citation(citation: str, id: str | None) -> None:
-    assert report_id(citation) == id
+    assert cited_report(citation) == id
 
 
 def test_an_estimate_is_known_by_its_page() -> None:

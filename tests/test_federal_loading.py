@@ -22,6 +22,7 @@ from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import SOURCES
 from tests.federal import loaded, write_world
 from tests.kit import clean_environment, command, run
+from tests.papers import paper
 from tests.requirements import requirement
 
 _OF_THE_LOAD = ("ingestion_logs", "generation", "sqlite_sequence")
@@ -60,7 +61,14 @@ def everything(data: Path) -> dict[str, list[Any]]:
         ("SELECT count(*) FROM saps", 5_627),
         ("SELECT count(*) FROM public_laws", 14),
         ("SELECT count(*) FROM bills WHERE record->>'status_loaded'", 33),
-        ("SELECT count(*) FROM amendments", 1_754),
+        ("SELECT count(*) FROM amendments WHERE loader <> 'partial'", 1_754),
+        # Printed in the Congressional Record of that one day, and told by no bill's status here.
+        ("SELECT count(*) FROM amendments WHERE loader = 'partial'", 31),
+        ("SELECT count(*) FROM cfr_sections", 344),
+        ("SELECT count(*) FROM statute_compilations", 5),
+        ("SELECT count(*) FROM cbo_cost_estimates WHERE loader <> 'partial'", 2),
+        ("SELECT count(*) FROM cbo_cost_estimates WHERE loader = 'partial'", 51),
+        ("SELECT count(*) FROM committee_reports", 12),
         ("SELECT count(*) FROM federal_register", 104),
         ("SELECT count(*) FROM presidential_documents", 1),
         ("SELECT count(*) FROM roll_call_votes", 2),
@@ -338,6 +346,55 @@ def test_the_same_statement_twice_on_a_day_is_two_records(tmp_path: Path) -> Non
         ("sap:119:2025-03-01:hr1",),
         ("sap:119:2025-03-01:hr1:2",),
     ]
+
+
+def test_a_pdf_that_comes_later_than_its_statement_is_read_too(tmp_path: Path) -> None:
+    files, data = tmp_path / "files", tmp_path / "data"
+    (files / "statements").mkdir(parents=True)
+    (files / "47-Sample.yaml").write_text(
+        "- bills:\n  - hr1\n  document_title: H.R. 1\n  congress: 119\n"
+        "  date_issued: '2025-03-01'\n  source: https://example.org/\n"
+        "  file: statements/hr1.pdf\n",
+        "utf-8",
+    )
+    loaded(data, files, embed=False)
+    assert not rows(data, "SELECT * FROM texts")
+    (files / "statements" / "hr1.pdf").write_bytes(paper("The Administration likes walruses."))
+    again = loaded(data, files, embed=False)
+    assert (again.loaded, again.changed) == (1, 1)
+    assert "walruses" in rows(data, "SELECT body FROM texts")[0][0]
+    assert loaded(data, files, embed=False).unchanged == 1
+
+
+def test_a_former_member_takes_the_place_of_the_stub_that_a_bill_made(tmp_path: Path) -> None:
+    world = write_world(tmp_path / "files", bills=3)
+    former = world.members[0]
+    (tmp_path / "files" / "legislators-current.yaml").unlink()
+    loaded(tmp_path, tmp_path / "files", embed=False)
+    stub = "SELECT record->>'stub', current FROM legislators WHERE id = ?"
+    (tmp_path / "legislators-historical.yaml").write_text(
+        f"- id:\n    bioguide: {former.bioguide}\n    lis: S001\n    govtrack: 400001\n"
+        "    icpsr: 507\n  name:\n    first: Ada\n    middle: Q.\n    last: Ashgrove\n"
+        "  bio:\n    birthday: '1745-04-02'\n    gender: F\n  terms:\n"
+        "  - type: rep\n    start: '1789-03-04'\n    end: '1791-03-03'\n    state: DE\n"
+        "    district: -1\n    party: Anti-Administration\n"
+        "  - type: sen\n    start: '1791-03-04'\n    end: '1797-03-03'\n    state: DE\n"
+        "    class: 2\n    party: Federalist\n",
+        "utf-8",
+    )
+    done = loaded(tmp_path, tmp_path / "legislators-historical.yaml", embed=False)
+    assert (done.loaded, done.records) == (1, 1)
+    assert rows(tmp_path, stub, former.bioguide) == [(0, 0)]
+    ((told,),) = rows(tmp_path, "SELECT record FROM legislators WHERE id = ?", former.bioguide)
+    person = json.loads(told)
+    assert (person["name"], person["party"], person["chamber"]) == (
+        "Ada Ashgrove",
+        "Federalist",
+        "senate",
+    )
+    assert [term["chamber"] for term in person["terms"]] == ["house", "senate"]
+    names = rows(tmp_path, "SELECT form FROM name_forms WHERE record_id = ?", former.bioguide)
+    assert ("Ada Q. Ashgrove",) in names
 
 
 @pytest.mark.data

@@ -63,7 +63,7 @@ async def test_each_is_listed_fetched_and_refused_by_search(world: Path, source:
             assert record["citation"]["citation_string"].endswith(
                 f"({record['published_at'] or 'n.d.'})"
             )
-            assert rows(world, "SELECT 1 FROM names WHERE record_id = ?", record["id"])
+            assert rows(world, "SELECT 1 FROM name_forms WHERE record_id = ?", record["id"])
         for name in (source.name, source.path, *source.aliases):
             refused = await ask.call("search", query="rail", source=name)
             assert refused["_meta"]["error_code"] == "source_not_searchable"
@@ -316,7 +316,7 @@ async def test_every_official_office_is_in_and_leads_to_its_member(official: Pat
         assert office["city"] == "Cañon City"
         (member,) = (await ask.record(f"/staff-directories/{office['id']}/links"))["results"]
         assert (member["kind"], member["id"]) == ("office", "P000620")
-    named = "SELECT name FROM names WHERE record_id = 'staff:A000055-cullman'"
+    named = "SELECT form FROM name_forms WHERE record_id = 'staff:A000055-cullman'"
     assert ("Robert B. Aderholt Cullman",) in rows(official, named)
 
 

@@ -7,11 +7,8 @@ from pathlib import Path
 import pytest
 
 from readingroom.core.settings import Settings, load
-from readingroom.server.app import build_app
-from readingroom.server.auth import Gate
-from readingroom.server.catalogue import face_of, open_bases
-from readingroom.storage.keys import KeyRing
-from tests.kit import in_process
+from readingroom.server.catalogue import open_bases
+from tests.kit import app_of, in_process
 from tests.requirements import requirement
 
 ROOT = Path(__file__).parents[1]
@@ -81,9 +78,7 @@ def _covers(pattern: str, path: str) -> bool:
 async def test_every_metric_that_an_alert_watches_is_one_the_server_shows(tmp_path: Path) -> None:
     settings = load({"data": tmp_path}, {})
     (base,) = open_bases(["guidance"], settings)
-    async with in_process(
-        build_app((face_of(base),), settings, Gate(None, KeyRing(tmp_path)))
-    ) as web:
+    async with in_process(app_of(base, data=tmp_path)) as web:
         shown = (await web.get("/metrics")).text
     families = set(re.findall(r"^# TYPE (\S+)", shown, re.M))
     watched = set(re.findall(r"\breadingroom_\w+", RULES.read_text("utf-8")))

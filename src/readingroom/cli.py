@@ -4,6 +4,7 @@ import click
 
 from readingroom import __version__
 from readingroom.commands.backup import backup, restore
+from readingroom.commands.connect import connect
 from readingroom.commands.doctor import doctor
 from readingroom.commands.federal import federal
 from readingroom.commands.guidance import guidance
@@ -27,6 +28,7 @@ def main() -> None:
       readingroom policy add NPPF …             a policy; `policy revise` adds its text
       readingroom doctor                        what is wrong in the data directory, if anything
       readingroom keys add NAME                 a key for one caller
+      readingroom connect claude-code           the configuration a client needs
       readingroom backup FILE                   everything in one file; `restore` reads it
 
     Every setting is also an environment variable and a line of readingroom.toml in the data
@@ -34,5 +36,17 @@ def main() -> None:
     """
 
 
-for _verb in (serve, stdio, policy, federal, guidance, keys, model, backup, restore, doctor):
+for _verb in (
+    serve,
+    stdio,
+    policy,
+    federal,
+    guidance,
+    keys,
+    model,
+    connect,
+    backup,
+    restore,
+    doctor,
+):
     main.add_command(_verb)

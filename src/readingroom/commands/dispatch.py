@@ -10,6 +10,7 @@ from readingroom.bases.policy.commands import POLICY_COMMANDS
 from readingroom.core.errors import FolderInUse, OwnerRefused, OwnerUnreachable
 from readingroom.core.settings import Settings
 from readingroom.protocol.command import Command
+from readingroom.protocol.sample import marked_document
 from readingroom.protocol.tool import Report
 from readingroom.server.admin import PREFIX
 from readingroom.server.catalogue import OFFERS, Offer
@@ -26,6 +27,13 @@ async def dispatch(
     offers: Mapping[str, Offer] = OFFERS,
 ) -> dict[str, Any]:
     """The command's result, as JSON, wherever it ran."""
+    result = await _dispatched(command, settings, report, offers)
+    return dict(marked_document(result)) if settings.sample else result
+
+
+async def _dispatched(
+    command: Command, settings: Settings, report: Report, offers: Mapping[str, Offer]
+) -> dict[str, Any]:
     lock = FolderLock(settings.data / command.base)
     try:
         lock.acquire()

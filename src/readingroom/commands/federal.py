@@ -36,15 +36,58 @@ def load_files(paths: tuple[str, ...], data: str | None, as_json: bool) -> None:
     only, files = _sources_and_files(paths)
     with _bar(as_json, "Loading") as told:
         summary = loading.load(_file(data), files, only, told)
-    body = vars(summary) | {"by_loader": dict(summary.by_loader)}
+    _say_summary(summary, as_json)
+
+
+@federal.command()
+@click.argument("paths", nargs=-1, required=True, metavar="[SOURCE] PATH…")
+@click.option(
+    "--even-most",
+    is_flag=True,
+    help="Believe a file that leaves out most of what an older one had.",
+)
+@common
+def update(paths: tuple[str, ...], even_most: bool, data: str | None, as_json: bool) -> None:
+    """Apply newer bulk files over older ones and say what changed.
+
+    What a file should hold and no longer does is withdrawn: a seat on a roster, a document of an
+    issue, a file of a zip. Its id then answers 410, with its successor where one is known.
+    """
+    from readingroom.bases.federal import loading
+
+    only, files = _sources_and_files(paths)
+    with _bar(as_json, "Updating") as told:
+        summary = loading.update(_file(data), files, only, told, even_most=even_most)
+    _say_summary(summary, as_json)
+
+
+@federal.command()
+@click.option("--since", required=True, metavar="DATE", help="Loaded on this day (UTC) or later.")
+@click.option("--source", help="Of this source alone.")
+@click.option("--limit", default=200, show_default=True, type=click.IntRange(1, 10_000))
+@common
+def changes(since: str, source: str | None, limit: int, data: str | None, as_json: bool) -> None:
+    """List what came, changed or was withdrawn since a day, each record once, oldest first."""
+    from readingroom.bases.federal import changes as changed
+    from readingroom.bases.federal import store
+    from readingroom.bases.federal.sources import named
+    from readingroom.core.dates import parse_day
+
+    day = parse_day(since).isoformat()
+    meant = named(source) if source else None
+    path = _file(data)
+    store.prepare(path)
+    reader = store.FederalStore(path)
+    rows, _, more = reader.now(lambda db: changed.since(db, day, meant, None, limit, 0))
+    reader.close()
     lines = [
-        f"{summary.loaded} files loaded, {summary.unchanged} unchanged, {summary.ignored} ignored, "
-        f"{summary.failed} failed; {summary.records} records read, {summary.changed} changed.",
-        *(f"  {one['file']}: {one['error']}" for one in summary.errors[:20]),
+        f"{row['changed_at']}  {row['kind']:<9}  {row['id']}  {row['title'][:80]}"
+        + (f" → {row['successor_id']}" if row["successor_id"] else "")
+        for row in rows
     ]
-    say(as_json, body, "\n".join(lines))
-    if summary.failed and not summary.loaded and not summary.unchanged:
-        sys.exit(1)
+    if more:
+        lines.append(f"… and more: the first {limit} are shown (--limit)")
+    say(as_json, {"since": day, "results": rows, "has_more": more}, "\n".join(lines))
 
 
 @federal.command()
@@ -88,6 +131,24 @@ def status(data: str | None, as_json: bool) -> None:
     ]
     lines += [f"failed: {one['file']}: {one['error']}" for one in failed]
     say(as_json, {"sources": rows, "failed": failed}, "\n".join(lines))
+
+
+def _say_summary(summary: Any, as_json: bool) -> None:
+    tallies = {source: vars(tally) for source, tally in summary.changes.items()}
+    body = vars(summary) | {"by_loader": dict(summary.by_loader), "changes": tallies}
+    lines = [
+        f"{summary.loaded} files loaded, {summary.unchanged} unchanged, {summary.ignored} ignored, "
+        f"{summary.failed} failed; {summary.records} records read.",
+        *(
+            f"  {source}: {tally['new']} new, {tally['changed']} changed, "
+            f"{tally['withdrawn']} withdrawn"
+            for source, tally in tallies.items()
+        ),
+        *(f"  {one['file']}: {one['error']}" for one in summary.errors[:20]),
+    ]
+    say(as_json, body, "\n".join(lines))
+    if summary.failed and not summary.loaded and not summary.unchanged:
+        sys.exit(1)
 
 
 def _sources_and_files(paths: tuple[str, ...]) -> tuple[Any, list[Path]]:

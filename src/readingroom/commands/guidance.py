@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from readingroom.commands.options import common, say
+from readingroom.commands.sample import sample_upstream
 from readingroom.core import ids
-from readingroom.core.settings import load
+from readingroom.core.settings import Settings, load
+from readingroom.protocol.sample import marked
 
 if TYPE_CHECKING:  # the base's libraries are loaded when a command runs, not for `--help`
     from readingroom.bases.guidance.models import GuidanceAnswer
@@ -60,16 +62,23 @@ def _ask(tool_name: str, data: str | None, **arguments: Any) -> Any:
     from readingroom.protocol.tool import Call
     from readingroom.server.catalogue import open_bases
 
-    (base,) = open_bases(["guidance"], load({"data": data}))
-    (tool,) = (tool for tool in base.tools if tool.name == tool_name)
     request_id = ids.request_id()
     call = Call(request_id, "operator", _unheard, "operator", request_id)
 
-    async def asked() -> Any:
+    async def asked(settings: Settings) -> Any:
+        (base,) = open_bases(["guidance"], settings)
+        (tool,) = (tool for tool in base.tools if tool.name == tool_name)
         async with base.running():
-            return await tool.run(tool.ask(arguments), call)
+            answer = await tool.run(tool.ask(arguments), call)
+        return _as_sample(answer) if settings.sample else answer
 
-    return anyio.run(asked)
+    with sample_upstream(load({"data": data})) as settings:
+        return anyio.run(asked, settings)
+
+
+def _as_sample(answer: Any) -> Any:
+    """The answer with its citation and attribution marked."""
+    return type(answer).model_validate(marked(answer.model_dump()))
 
 
 async def _unheard(done: float, total: float | None, message: str | None) -> None: ...

@@ -14,15 +14,21 @@ def keys() -> None:
     """Named API keys, for when one MCP_API_KEY is not enough.
 
     Each caller gets a key of its own: it shows in the log as api_key:NAME, has its own rate limit
-    and sessions, and can be revoked while the server runs. Only a hash is kept.
+    and sessions, and can be revoked while the server runs. Only a hash is kept. With
+    JOSH_AUTH=oauth a key may stand for the tokens of one subject instead of a secret.
     """
 
 
 @keys.command()
 @click.argument("name")
+@click.option("--subject", help="Let in OAuth tokens with this `sub`; no secret is made.")
 @common
-def add(name: str, data: str | None, as_json: bool) -> None:
+def add(name: str, subject: str | None, data: str | None, as_json: bool) -> None:
     """Make a key called NAME and print it, this once."""
+    if subject is not None:
+        _ring(data).add_subject(name, subject)
+        told = {"name": name, "subject": subject}
+        return say(as_json, told, f"Tokens of {subject} are let in as {name}.")
     secret = _ring(data).add(name)
     note = f"{secret}\n\nThis is the only time it is shown. Send it as: Authorization: Bearer <key>"
     say(as_json, {"name": name, "key": secret}, note)
@@ -31,9 +37,9 @@ def add(name: str, data: str | None, as_json: bool) -> None:
 @keys.command("list")
 @common
 def list_keys(data: str | None, as_json: bool) -> None:
-    """Show every key's name and when it was made."""
+    """Show every key's name, when it was made, and whose tokens it stands for."""
     found = _ring(data).keys()
-    lines = [f"{key.name:<24} {key.created_at}" for key in found]
+    lines = [f"{key.name:<24} {key.created_at} {key.subject or ''}".rstrip() for key in found]
     say(as_json, {"keys": [asdict(key) for key in found]}, "\n".join(lines) or "There are no keys.")
 
 

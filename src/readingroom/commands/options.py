@@ -8,6 +8,7 @@ from typing import Any, NoReturn, get_args
 
 import click
 
+from readingroom.commands.sample import sample_folder
 from readingroom.core.errors import InvalidSetting, KnowledgeError, StorageFailed
 from readingroom.core.settings import LogLevel
 
@@ -18,14 +19,17 @@ log_level = click.option(
 )
 
 
-def common(verb: Verb) -> Verb:
-    """`--data` and `--json` for a verb, and its errors told on standard error."""
+def common(verb: Verb, makes_sample: bool = False) -> Verb:
+    """`--data`, `--demo` and `--json` for a verb, and its errors told on standard error."""
 
     @click.option("--data", type=click.Path(), help="Data directory [READINGROOM_DATA].")
+    @click.option("--demo", is_flag=True, help="Use the sample's own data directory.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
     @wraps(verb)
-    def wrapped(*args: Any, as_json: bool, **kwargs: Any) -> Any:
+    def wrapped(*args: Any, demo: bool, as_json: bool, **kwargs: Any) -> Any:
         try:
+            if demo:
+                kwargs["data"] = str(sample_folder(kwargs["data"], makes_sample))
             return verb(*args, as_json=as_json, **kwargs)
         except KnowledgeError as error:
             fail(error, as_json)

@@ -168,13 +168,17 @@ def import_policies(file: Path, data: str | None, as_json: bool) -> None:
     Paths are relative to FILE.
     """
     settings = load({"data": data})
-    command = ImportPolicies(policies=[_imported(one, file, settings) for one in _listed(file)])
-    answer = _run(command, settings)
+    answer = _run(imported(file, settings), settings)
     told = (
         f"Added {len(answer['policies_added'])} policies and {len(answer['revisions_added'])} "
         f"revisions; {len(answer['already_there'])} were there already."
     )
     say(as_json, answer, told)
+
+
+def imported(file: Path, settings: Settings) -> ImportPolicies:
+    """A bulk import of what a file lists, every PDF handed over."""
+    return ImportPolicies(policies=[_imported(one, file, settings) for one in _listed(file)])
 
 
 def _run(command: Command, settings: Settings) -> dict[str, Any]:

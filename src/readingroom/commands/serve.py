@@ -5,16 +5,22 @@ import logging
 import os
 import secrets
 from contextlib import ExitStack
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
 
 from readingroom import __version__
 from readingroom.commands.options import common, log_level
+from readingroom.commands.sample import load_in_background, renew, sample_upstream
 from readingroom.core.errors import UnsafeBind
 from readingroom.core.settings import Settings, load
 from readingroom.server.catalogue import ALL_PORT, OFFERS, Face, face_of, faces_of_all, open_bases
+
+if TYPE_CHECKING:
+    from readingroom.server.auth import Posture
+    from readingroom.server.guards import Guards
 
 logger = logging.getLogger(__name__)
 
@@ -26,17 +32,20 @@ logger = logging.getLogger(__name__)
 @click.option("--insecure", is_flag=True, default=None, help="Allow a public address with no key.")
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
 @click.option("--file", "kb_file", type=click.Path(), help="The text base's file [KB_FILE].")
+@click.option("--reset", is_flag=True, help="With --demo: load the sample anew.")
 @log_level
-@common
-def serve(base: str | None, as_json: bool, **flags: Any) -> None:
+@partial(common, makes_sample=True)
+def serve(base: str | None, reset: bool, as_json: bool, **flags: Any) -> None:
     """Serve BASE, or every base in one process.
 
     \b
       readingroom serve          all bases: /mcp has every tool, /text/mcp one base, and so on
       readingroom serve text     that base alone, at /mcp, on the port of its contract
+      readingroom serve --demo   the sample corpus: every answer is marked as such
 
     Without a key the server answers this machine only. Set MCP_API_KEY, or add keys with
-    `readingroom keys add`, before you serve others.
+    `readingroom keys add`, before you serve others. JOSH_AUTH opens the federal base to everybody
+    or asks for OAuth tokens there.
     """
     from readingroom.server.logging import configure
     from readingroom.server.telemetry import start_tracing
@@ -45,7 +54,12 @@ def serve(base: str | None, as_json: bool, **flags: Any) -> None:
     configure(settings.log_level)
     flush = start_tracing(settings.otel_endpoint)
     try:
-        _serve(base, settings, as_json)
+        with sample_upstream(settings) as chosen:
+            if chosen.sample:
+                renew(chosen.data, reset)
+            elif reset:
+                raise click.UsageError("--reset empties the sample only: add --demo")
+            _serve(base, chosen, as_json)
     finally:
         flush()
 
@@ -54,18 +68,12 @@ def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
     from readingroom.commands.dispatch import COMMANDS
     from readingroom.server.app import Ownership, build_app
     from readingroom.server.auth import Gate
+    from readingroom.server.guards import Guards
     from readingroom.server.run import address_of, bind, run
     from readingroom.storage.keys import KeyRing
 
     gate = Gate(_secret(settings), KeyRing(settings.data))
-    exposed = _exposed(settings)
-    if exposed and not gate.closed:
-        if not settings.insecure:
-            raise UnsafeBind(
-                f"{exposed} can be reached by other machines and no key is set. Set MCP_API_KEY, "
-                "add a key with `readingroom keys add NAME`, or pass --insecure."
-            )
-        logger.warning("Serving everybody who can reach %s: no key is set", exposed)
+    _check_bind(settings, gate.closed or (base == "federal" and settings.josh_auth == "oauth"))
     names = [base] if base else sorted(OFFERS)
     port = OFFERS[base].port if base else ALL_PORT
     listener = bind(settings.host, port if settings.port is None else settings.port)
@@ -75,9 +83,36 @@ def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
         owning = _take_folders(names, settings, address, key, held)
         bases = open_bases(names, settings)
         faces = (face_of(bases[0]),) if base else faces_of_all(bases)
-        app = build_app(faces, settings, gate, Ownership(key, COMMANDS) if owning else None)
-        announcement = _announcement(faces, address, settings, gate.closed, as_json)
-        run(app, listener, settings.trusted_proxies, lambda: click.echo(announcement))
+        guards = Guards(faces, settings, gate)
+        app = build_app(faces, settings, guards, Ownership(key, COMMANDS) if owning else None)
+        announcement = _announcement(faces, address, settings, guards, as_json)
+
+        def ready() -> None:
+            click.echo(announcement)
+            if settings.sample:
+                load_in_background(settings, names, partial(_tell_loading, as_json))
+
+        run(app, listener, settings.trusted_proxies, ready)
+
+
+def _tell_loading(as_json: bool, sentence: str) -> None:
+    """How far the sample has come: in the log, and to whoever watches."""
+    logger.info(sentence)
+    if not as_json:
+        click.echo(sentence)
+
+
+def _check_bind(settings: Settings, guarded: bool) -> None:
+    """Without a key, and without tokens before everything, nobody but this machine is served."""
+    exposed = _exposed(settings)
+    if not exposed or guarded:
+        return
+    if not settings.insecure:
+        raise UnsafeBind(
+            f"{exposed} can be reached by other machines and no key is set. Set MCP_API_KEY, "
+            "add a key with `readingroom keys add NAME`, or pass --insecure."
+        )
+    logger.warning("Serving everybody who can reach %s: no key is set", exposed)
 
 
 def _exposed(settings: Settings) -> str | None:
@@ -110,29 +145,37 @@ def _take_folders(
 
 
 def _announcement(
-    faces: tuple[Face, ...], listening: str, settings: Settings, locked: bool, as_json: bool
+    faces: tuple[Face, ...], listening: str, settings: Settings, guards: "Guards", as_json: bool
 ) -> str:
     from readingroom.server.landing import Pages, client_configuration
 
     address = settings.public_url or listening
     if as_json:
-        posture = {"listening": listening, "key_required": locked}
-        return json.dumps(Pages(faces, settings).addresses(address) | posture)
+        posture = {"listening": listening, "key_required": guards.gate.closed}
+        return json.dumps(Pages(faces, settings, guards).addresses(address) | posture)
+    postures = [guards.of_face(face).posture for face in faces]
     lines = [f"Reading Room {__version__} is answering on {address}", ""]
-    lines += [f"  {face.server_name:<14} {address}{face.path}/mcp{_also(face)}" for face in faces]
-    lines += [f"  {'index':<14} {address}/", "", f"  access: {_posture(settings, locked)}", ""]
-    lines += ["Paste this into your client's configuration (.mcp.json):", ""]
-    lines += [client_configuration(faces[0], address, locked), "", "Press Ctrl-C to stop."]
-    return "\n".join(lines)
+    lines += [
+        f"  {face.server_name:<18} {posture:<6} {address}{face.path}/mcp{_also(face)}"
+        for face, posture in zip(faces, postures, strict=True)
+    ]
+    lines += [f"  {'everything else':<18} {guards.rest.posture:<6} {address}/", ""]
+    used = dict.fromkeys((*postures, guards.rest.posture))
+    lines += [f"  {posture}: {_meaning(posture, settings)}" for posture in used]
+    lines += ["", "Paste this into your client's configuration (.mcp.json):", ""]
+    lines += [client_configuration(faces[0], address, postures[0] == "key"), ""]
+    return "\n".join([*lines, "Press Ctrl-C to stop."])
 
 
 def _also(face: Face) -> str:
     return f"   (SSE: {face.path}/sse)" if face.sse else ""
 
 
-def _posture(settings: Settings, locked: bool) -> str:
-    if locked:
-        return "every request but /health needs a key (Authorization: Bearer)"
+def _meaning(posture: "Posture", settings: Settings) -> str:
+    if posture == "key":
+        return "every request needs a key (Authorization: Bearer)"
+    if posture == "oauth":
+        return f"every request needs a token of {settings.josh_oauth_issuer}, or a named key"
     if _exposed(settings) is None:
-        return "open, to this machine only (no key is set)"
-    return "OPEN TO EVERYBODY who can reach this address: no key is set (--insecure)"
+        return "to this machine only"
+    return "TO EVERYBODY who can reach this address, without a key"

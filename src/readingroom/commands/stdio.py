@@ -2,10 +2,12 @@
 
 import os
 import signal
+from functools import partial
 
 import click
 
 from readingroom.commands.options import common, log_level
+from readingroom.commands.sample import sample_upstream
 from readingroom.core.settings import load
 from readingroom.server.catalogue import OFFERS
 
@@ -15,7 +17,7 @@ from readingroom.server.catalogue import OFFERS
 @click.option("--file", "kb_file", type=click.Path(), help="The text base's file [KB_FILE].")
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
 @log_level
-@common
+@partial(common, makes_sample=True)
 def stdio(base: str, as_json: bool, **flags: str | bool | None) -> None:
     """Serve BASE over standard input and output.
 
@@ -33,12 +35,15 @@ def stdio(base: str, as_json: bool, **flags: str | bool | None) -> None:
 
     settings = load(flags)
     configure(settings.log_level, waiting=False)
-    (opened,) = open_bases([base], settings)
-    if not opened.stdio:
-        raise click.UsageError(f"{base} is not served over stdio; use `readingroom serve {base}`")
-    for wish in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(wish, _leave)
-    anyio.run(serve_stdio, opened)
+    with sample_upstream(settings) as settings:
+        (opened,) = open_bases([base], settings)
+        if not opened.stdio:
+            raise click.UsageError(
+                f"{base} is not served over stdio; use `readingroom serve {base}`"
+            )
+        for wish in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(wish, _leave)
+        anyio.run(serve_stdio, opened, settings.sample)
 
 
 def _leave(*signal_and_frame: object) -> None:

@@ -22,6 +22,7 @@ KnowledgeError                 code                  http
 ├── NoContent                  no_content            422   a file was read and holds no text
 ├── NoChunks                   no_chunks             422   there is text, but nothing to search in
 ├── Unauthorized               unauthorized          401   no key, a wrong key, a wrong scheme
+├── IssuerUnreachable          issuer_unreachable    503   no token can be checked just now
 ├── Misdirected                misdirected           421   a Host this server does not answer to
 ├── ForbiddenOrigin            forbidden_origin      403   a web page we do not know is calling
 ├── TooManySessions            too_many_sessions     503   every session of this face is in use
@@ -29,6 +30,7 @@ KnowledgeError                 code                  http
 ├── UnknownCommand             unknown_command       404   no such operator's command here
 ├── FolderInUse                folder_in_use         409   another process owns a base's folder
 ├── InvalidKeyName             invalid_key_name      422   a key's name is malformed
+├── InvalidSubject             invalid_subject       422   no token's subject can be that
 ├── KeyExists                  key_exists            409   a key of that name is there already
 ├── KeyNotFound                key_not_found         404   no key of that name
 ├── UnrecognizedId             unrecognized_id_format 422  no id of ours has that form
@@ -42,6 +44,7 @@ KnowledgeError                 code                  http
 ├── StorageFailed              storage_failed        503   the data directory cannot be used
 ├── BackupUnusable             backup_unusable       422   a backup is damaged, newer, or not one
 ├── DataNotEmpty               data_not_empty        409   a restore would cover what is there
+├── ClientFileUnreadable       client_file_unreadable 422  a client's configuration is not JSON
 ├── RegistryUnavailable        registry_unavailable  503   the policy registry does not answer
 ├── WrongRoom                  wrong_room            500   registry and folder are not of one room
 ├── InvalidDate                invalid_date          422   a date is not YYYY-MM-DD
@@ -280,6 +283,13 @@ class Unauthorized(KnowledgeError):
     http_status = 401
 
 
+class IssuerUnreachable(KnowledgeError):
+    """The authorization server gives us no keys to check tokens with; the token may be good."""
+
+    code = "issuer_unreachable"
+    http_status = 503
+
+
 class Misdirected(KnowledgeError):
     """The Host header names a server we are not; set READINGROOM_ALLOWED_HOSTS if we are."""
 
@@ -326,6 +336,13 @@ class InvalidKeyName(KnowledgeError):
     """A key's name is 1 to 64 letters, digits, dots, dashes or underscores; `env` is taken."""
 
     code = "invalid_key_name"
+    http_status = 422
+
+
+class InvalidSubject(KnowledgeError):
+    """The subject of an OAuth token is 1 to 255 printable characters."""
+
+    code = "invalid_subject"
     http_status = 422
 
 
@@ -418,6 +435,13 @@ class DataNotEmpty(KnowledgeError):
 
     code = "data_not_empty"
     http_status = 409
+
+
+class ClientFileUnreadable(KnowledgeError):
+    """A client's configuration file is not plain JSON, so nothing is written into it."""
+
+    code = "client_file_unreadable"
+    http_status = 422
 
 
 class RegistryUnavailable(KnowledgeError):

@@ -87,19 +87,51 @@ def sap_id(congress: int | str, day: str, bills: Sequence[str], repeat: int = 1)
     return f"sap:{int(congress)}:{day}:{about}" + (f":{repeat}" if repeat > 1 else "")
 
 
+def report_id(congress: int | str, kind: str, number: int | str, part: str | None = None) -> str:
+    """`crpt:117hrpt118`, and `crpt:117hrpt118-pt2` for what was printed apart from the first."""
+    return f"crpt:{int(congress)}{kind.lower()}{int(number)}" + (f"-{part.lower()}" if part else "")
+
+
+def cited_report(citation: str) -> str | None:
+    """The id of a report as others cite it: `H. Rept. 117-118,Part 2`."""
+    match = _CITED_REPORT.match(fold_dashes(citation).strip())
+    if match is None:
+        return None
+    kind = "erpt" if match[1][0] in "Ee" else f"{match[1][0]}rpt"
+    return report_id(match[2], kind, match[3], _part_of_report(match[4]))
+
+
+def _part_of_report(written: str | None) -> str | None:
+    """`Part 2` as `pt2`, `Book 1` as `bk1`; the first part is the report itself."""
+    word, _, running = (written or "").lower().partition(" ")
+    short = {"part": "pt", "pt.": "pt", "book": "bk"}.get(word, word)
+    return None if (short, running) in (("", ""), ("pt", "1")) else f"{short}{running}"
+
+
+def cfr_id(title: int | str, section: str) -> str:
+    return f"cfr:{int(title)}:{fold_dashes(section).lower()}"
+
+
+def compilation_id(number: int | str) -> str:
+    return f"comps:{int(number)}"
+
+
+def proceeding_id(granule: str) -> str:
+    """`CREC-2005-07-20-pt1-PgE1551-2`, however its letters are written, with its prefix."""
+    match = _GRANULE.fullmatch(granule)
+    if match is None:
+        return f"crec:{granule}"
+    day, part, page, rest = match.groups()
+    page = page.lower() if page.lower() == "null" else page.upper()
+    return f"crec:CREC-{day}-pt{part}-Pg{page}{rest.lower().replace('frontm', 'FrontM')}"
+
+
 def topic_id(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return "topic:" + "-".join(re.findall("[a-z0-9]+", plain))
 
 
-_REPORT = re.compile(r"(H|S|Ex|Exec)\.?\s*R(?:e)?pt\.?\s*(\d+)-(\d+)", re.I)
 _ESTIMATE = re.compile(r"cbo\.gov/publication/(\d+)", re.I)
-
-
-def report_id(citation: str) -> str | None:
-    """`H. Rept. 117-130,Book 2` as `crpt:117hrpt130`: the volumes of a report are one report."""
-    match = _REPORT.match(fold_dashes(citation).strip())
-    return f"crpt:{int(match[2])}{match[1][0].lower()}rpt{int(match[3])}" if match else None
 
 
 def estimate_id(url: str) -> str | None:
@@ -134,7 +166,8 @@ def membership_id(congress: int | str, committee: str, bioguide: str) -> str:
 
 def federal_id(text: str, congress: int | None = None) -> FederalId:
     """The record a text names; `congress` completes a bill that is named without one."""
-    folded = fold_dashes(unicodedata.normalize("NFKC", text)).strip()
+    plain = text if text.isascii() else fold_dashes(unicodedata.normalize("NFKC", text))
+    folded = plain.strip()
     for form in _FORMS:
         if match := form.pattern.fullmatch(folded):
             return FederalId(form.source, form.build(match))
@@ -163,6 +196,12 @@ _SPOKEN = (
 _CONGRESS = r"0*([1-9]\d{0,2})"
 _NUMBER = r"0*([1-9]\d{0,5})"
 _BARE_BILL = re.compile(_SPOKEN + r"\s*" + _NUMBER, re.ASCII | re.I)
+_GRANULE = re.compile(r"CREC-(\d{4}-\d\d-\d\d)-pt(\d+)-Pg(null|[A-Z]?)(.*)", re.ASCII | re.I)
+_CITED_REPORT = re.compile(
+    r"(H|S|Ex|Exec)\.?\s*Re?pt\.?\s*0*(\d{1,3})-0*(\d{1,5})"
+    r"(?:[, ]+((?:Part|Pt\.|Book) \d+|Errata))?",
+    re.ASCII | re.I,
+)
 _FR = r"(\d{4}-\d{5}|\d{2}-\d{1,6}|[A-Z]\d{1,2}-\d{1,6}|[A-Z]\d{1,2}-\d{4}-\d{1,6})"
 _WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
@@ -198,8 +237,8 @@ _FORMS = (
     _form(
         "congressional_record",
         "crec: (crec:CREC-2005-07-20-pt1-PgE1551-2)",
-        rf"(?:crec:)?CREC-({_WORD})",
-        lambda m: f"crec:CREC-{m[1]}",
+        rf"(?:crec:)?(CREC-{_WORD})",
+        lambda m: proceeding_id(m[1]),
     ),
     _form(
         "public_laws",
@@ -253,18 +292,30 @@ _FORMS = (
     ),
     _form("topic_taxonomy", "topic: (topic:taxation)", r"topic:[a-z0-9]+(?:-[a-z0-9]+)*", _lower),
     _form("cbo_cost_estimates", "cbo: (cbo:62589)", rf"cbo:{_NUMBER}", lambda m: f"cbo:{m[1]}"),
-    _form("committee_reports", "crpt: (crpt:119hrpt105)", r"crpt:\d{1,3}[hsej]rpt\d{1,5}", _lower),
+    _form(
+        "committee_reports",
+        "crpt: (crpt:119hrpt105)",
+        r"crpt:\d{1,3}[hsej]rpt\d{1,5}(?:-(?:pt|bk)\d{1,3}|-errata)?",
+        _lower,
+    ),
     _form(
         "cfr_sections",
         "cfr: (cfr:27:447.21)",
         rf"cfr:([1-9]\d?):({_WORD})",
-        lambda m: f"cfr:{m[1]}:{m[2].lower()}",
+        lambda m: cfr_id(m[1], m[2]),
+    ),
+    _form("committee_reports", "", _CITED_REPORT.pattern, lambda m: cited_report(m[0]) or m[0]),
+    _form(
+        "cfr_sections",
+        "",
+        r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:\xa7\s?)?(\d{1,4}\.[\w.-]{1,60})",
+        lambda m: cfr_id(m[1], m[2]),
     ),
     _form(
         "statute_compilations",
         "comps: (comps:1565)",
         rf"comps:{_NUMBER}",
-        lambda m: f"comps:{m[1]}",
+        lambda m: compilation_id(m[1]),
     ),
     _form(
         "lda_filings",

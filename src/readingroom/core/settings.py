@@ -45,6 +45,11 @@ def _stripped(value: object) -> object:
 Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
 Paths = Annotated[tuple[Path, ...], BeforeValidator(_split)]
 
+# Keys that decide who comes in travel over TLS, or do not leave this machine.
+TRUSTED_URL = (
+    r"^(https://[^\s/?#@]+|http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?)(/[^\s?#]*)?$"
+)
+
 # What a confined process may know: how to find its programs and files, and no secret of ours.
 _BARE = (
     *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TESSDATA_PREFIX", "LD_LIBRARY_PATH"),
@@ -85,6 +90,30 @@ class Settings(BaseModel):
     )
     api_key: Annotated[SecretStr, BeforeValidator(_stripped)] | None = _setting(
         None, "MCP_API_KEY", "The key every request but /health must carry; empty means none."
+    )
+    josh_auth: Literal["disabled", "oauth"] | None = _setting(
+        None,
+        "JOSH_AUTH",
+        "Who may ask the federal base: `disabled` opens it and /v1 to everybody, `oauth` asks for "
+        "a token; by default the keys decide, as for every base.",
+    )
+    josh_oauth_issuer: str | None = _setting(
+        None,
+        "JOSH_OAUTH_ISSUER",
+        "The authorization server whose tokens are taken, exactly as their `iss` names it.",
+        pattern=TRUSTED_URL,
+    )
+    josh_oauth_audience: Names = _setting(
+        (),
+        "JOSH_OAUTH_AUDIENCE",
+        "What a token's `aud` must name, one of them if there are several; usually the address of "
+        "/mcp as clients know it.",
+    )
+    josh_oauth_jwks_url: str | None = _setting(
+        None,
+        "JOSH_OAUTH_JWKS_URL",
+        "Where the issuer's signing keys are; by default found through its metadata.",
+        pattern=TRUSTED_URL,
     )
     allowed_hosts: Names = _setting(
         (),
@@ -255,6 +284,31 @@ class Settings(BaseModel):
         "`ratio` skips it by the average image ratio of all its pages alone.",
     )
 
+    @property
+    def sample(self) -> bool:
+        """Whether the data directory is the sample's: then every answer says so."""
+        return is_sample(self.data)
+
+
+SAMPLE_MARK = "sample.json"
+"""The file that makes a data directory the sample's."""
+
+_FLAGS = {"kb_file": "file"}
+# What would mix the sample with something of the user's own.
+_NOT_FOR_SAMPLE = (
+    *("redis_url", "kb_file", "kb_description", "policy_roots", "document_roots"),
+    "chroma_persist_dir",
+)
+
+
+def is_sample(data: Path) -> bool:
+    return (data / SAMPLE_MARK).exists()
+
+
+def sample_directory() -> Path:
+    """Where the sample lives when no directory is named: beside the user's own data."""
+    return Path(platformdirs.user_data_path("readingroom-demo", appauthor=False))
+
 
 def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
     """The settings in force. A flag that is None was not given; an empty variable is not set."""
@@ -263,6 +317,10 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     chosen = _from_environment(variables) | given
     data = _data_directory(chosen.get("data"))
     written = _from_file(data / "readingroom.toml")
+    if is_sample(data):
+        if mixed := [name for name in _NOT_FOR_SAMPLE if name in given]:
+            raise InvalidSetting(f"--{_FLAGS.get(mixed[0], mixed[0])} does not go with the sample")
+        chosen = {name: value for name, value in chosen.items() if name not in _NOT_FOR_SAMPLE}
     try:
         return Settings.model_validate(written | chosen | {"data": data})
     except ValidationError as error:

@@ -43,6 +43,7 @@ _THINGS = (
     "airport noise",
 )
 _SUBJECTS = ("Taxation", "Health", "Education", "Energy", "Agriculture and Food", "Commerce")
+_COMMITTEES = {"HSAG": "Agriculture", "HSWM": "Ways and Means"}
 _PROSE = (
     "agency program grant eligible entity fiscal year report committee assessment funding State "
     "local service standard review implementation requirement authority public record notice plan "
@@ -95,6 +96,43 @@ class World:
         for number in range(1, count + 1):
             chance = random.Random(f"{self.seed}/vote/{congress}/{number}")
             yield f"roll{number:03}.xml", self._vote(congress, number, chance)
+
+    def committees(self) -> str:
+        """`committees-current.yaml`."""
+        return "".join(
+            f"- type: house\n  name: House Committee on {name}\n  thomas_id: {code}\n"
+            f"  jurisdiction: {name} and what belongs to it.\n"
+            for code, name in _COMMITTEES.items()
+        )
+
+    def rosters(self) -> str:
+        """`committee-membership-current.yaml`: three members on each committee."""
+        told = ""
+        for place, code in enumerate(_COMMITTEES):
+            told += f"{code}:\n"
+            for rank, one in enumerate(self.members[3 * place : 3 * place + 3], start=1):
+                told += f"- name: {one.first} {one.last}\n  party: majority\n  rank: {rank}\n"
+                told += f"  bioguide: {one.bioguide}\n"
+        return told
+
+    def text(self, congress: int, kind: str, number: int) -> tuple[str, str]:
+        """Name and content of the text of a bill as introduced."""
+        chance = random.Random(f"{self.seed}/text/{congress}/{kind}/{number}")
+        version = "ih" if kind[0] == "h" else "is"
+        cite = f"{congress}{kind}{number}{version}"
+        sections = "".join(
+            f"<section><num>{place}.</num><content>{escape(self.passage(chance))}</content>"
+            "</section>"
+            for place in range(1, 4)
+        )
+        return (
+            f"BILLS-{cite}.xml",
+            f"""<?xml version="1.0" encoding="UTF-8"?>
+<bill xmlns="http://schemas.gpo.gov/xml/uslm"><meta><citableAs>{cite}</citableAs>
+<docStage>Introduced</docStage><congress>{congress}</congress></meta>
+<main><longTitle><officialTitle>To {chance.choice(_VERBS)} {chance.choice(_THINGS)}.</officialTitle>
+</longTitle>{sections}</main></bill>""",
+        )
 
     def sentence(self, chance: random.Random, words: int = 18) -> str:
         said = [chance.choice(_WORDS) for _ in range(words - 3)]

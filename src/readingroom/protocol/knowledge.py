@@ -30,6 +30,8 @@ class KnowledgeBase:
     """Whether the older HTTP+SSE transport is offered too."""
     stdio: bool = False
     """Whether it can be served over standard input and output."""
+    josh_auth: bool = False
+    """Whether JOSH_AUTH says who may ask it, where it is set; else the keys do, as for the rest."""
     furnish: Callable[[Any], None] | None = None
     """Adds what is not a tool (resources, prompts) to the protocol server."""
     routers: tuple[Any, ...] = ()

@@ -1,8 +1,9 @@
 """A tool: a question model in, an answer model out, one coroutine between; no word of MCP in it."""
 
+import copy
 import inspect
 import typing
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -80,9 +81,20 @@ class Tool:
     hints: Hints = field(default_factory=Hints)
     meta: Mapping[str, Any] = field(default_factory=dict)
     """What its listing and each of its results carry in `_meta`, such as a schema version."""
+    choices: Callable[[], Mapping[str, Sequence[str]]] | None = None
+    """The values that some arguments may have now, asked for at every listing."""
+
+    @property
+    def input_schema(self) -> Schema:
+        if self.choices is None:
+            return self._written_schema
+        schema = copy.deepcopy(self._written_schema)
+        for name, values in self.choices().items():
+            _limit(schema["properties"][name], list(values))
+        return schema
 
     @cached_property
-    def input_schema(self) -> Schema:
+    def _written_schema(self) -> Schema:
         return _plain(self.question.model_json_schema())
 
     @cached_property
@@ -114,6 +126,7 @@ def tool(
     hints: Hints | None = None,
     describe: Callable[[], str] | None = None,
     meta: Mapping[str, Any] | None = None,
+    choices: Callable[[], Mapping[str, Sequence[str]]] | None = None,
 ) -> Tool:
     """Make a tool of a coroutine: its name, its models and its docstring say the rest."""
     types = typing.get_type_hints(run)
@@ -128,12 +141,20 @@ def tool(
         run=run,
         hints=hints or Hints(),
         meta=meta or {},
+        choices=choices,
     )
 
 
 def _is_answer(kind: Any) -> bool:
     members = typing.get_args(kind) or (kind,)
     return all(isinstance(member, type) and issubclass(member, Answer) for member in members)
+
+
+def _limit(argument: Schema, values: list[str]) -> None:
+    """Say which strings an argument may be, also where it may be null."""
+    for part in argument.get("anyOf", [argument]):
+        if part.get("type") == "string":
+            part["enum"] = values
 
 
 def _plain(schema: Schema) -> Schema:

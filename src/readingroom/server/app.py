@@ -21,9 +21,9 @@ from readingroom.core.settings import Settings
 from readingroom.protocol.command import Command
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server import admin
-from readingroom.server.auth import Gate
 from readingroom.server.catalogue import Face
 from readingroom.server.door import Door, Names, names_of
+from readingroom.server.guards import Guards
 from readingroom.server.landing import Pages
 from readingroom.server.limits import RateLimiter
 from readingroom.server.logging import log_call
@@ -44,7 +44,7 @@ class Ownership:
 def build_app(
     faces: tuple[Face, ...],
     settings: Settings,
-    gate: Gate,
+    guards: Guards,
     ownership: Ownership | None = None,
 ) -> Starlette:
     """The whole HTTP server. Build one per process: its session managers run only once."""
@@ -52,10 +52,12 @@ def build_app(
     metrics = Metrics(collector for base in bases for collector in base.collectors)
     names = names_of(settings)
     rules = _rules(settings, names)
-    pages = Pages(faces, settings)
-    rooms = [_Room(face, rules, pages, [log_call, metrics.count]) for face in faces]
+    pages = Pages(faces, settings, guards)
+    recorders = [log_call, metrics.count]
+    rooms = [_Room(face, rules, pages, recorders, settings.sample) for face in faces]
     routes: list[BaseRoute] = [
         *(route for room in rooms for route in room.routes()),
+        *guards.routes(),
         Route("/", pages.index),
         Route("/health", _health),
         Route("/metrics", partial(_metrics, metrics)),
@@ -71,7 +73,7 @@ def build_app(
             Middleware(
                 Door,
                 names=names,
-                gate=gate,
+                guards=guards,
                 limiter=RateLimiter(settings.rate_limit),
                 own_key=admin.PATH if ownership else None,
             ),
@@ -82,7 +84,7 @@ def build_app(
     app.router.redirect_slashes = False  # a path is what it is, also to the door
     if any(base.routers for base in bases):
         # Not a route: one for every path would hide that another allows other methods (405).
-        app.router.default = _rest(bases)
+        app.router.default = _rest(bases, settings.sample)
     return app
 
 
@@ -90,9 +92,14 @@ class _Room:
     """One face's server behind its transports."""
 
     def __init__(
-        self, face: Face, rules: SessionRules, pages: Pages, recorders: Sequence[Recorder]
+        self,
+        face: Face,
+        rules: SessionRules,
+        pages: Pages,
+        recorders: Sequence[Recorder],
+        is_sample: bool,
     ) -> None:
-        server = mcp_server(face, recorders)
+        server = mcp_server(face, recorders, is_sample)
         self._path = face.path
         self.http = StreamableHttp(server, face.stateful, rules, partial(pages.face, face))
         self._sse = Sse(server, face.path, rules) if face.sse else None
@@ -161,11 +168,13 @@ def _pages_allowed(names: Names) -> dict[str, Any]:
     }
 
 
-def _rest(bases: Sequence[KnowledgeBase]) -> ASGIApp:
+def _rest(bases: Sequence[KnowledgeBase], is_sample: bool) -> ASGIApp:
     """What no other route takes; FastAPI is imported only for bases that have REST."""
     from readingroom.server.rest import rest_app
+    from readingroom.server.samples import SampleBodies
 
-    return rest_app(bases)
+    app = rest_app(bases)
+    return SampleBodies(app) if is_sample else app
 
 
 def _admin_route(

@@ -2,6 +2,7 @@
 
 import hmac
 import logging
+from typing import Literal, Protocol
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
@@ -18,42 +19,92 @@ INVALID = "Invalid bearer token"
 
 _ENVIRONMENT = Holder("env", "")
 
+Posture = Literal["open", "key", "oauth"]
+
+
+class Guard(Protocol):
+    """Decides who may come in."""
+
+    strictness: int
+    """Of two guards before one path, the stricter one stands there."""
+    issuers: tuple[str, ...]
+    """The authorization servers whose tokens it takes."""
+
+    @property
+    def posture(self) -> Posture: ...
+
+    async def user(self, scope: Scope) -> AuthenticatedUser | None:
+        """The caller; None for anybody. Raises Unauthorized."""
+
+
+class Users(dict[Holder, AuthenticatedUser]):
+    """Each holder of a key as a user of the SDK, always the same one."""
+
+    def __missing__(self, holder: Holder) -> AuthenticatedUser:
+        # The SDK wants a token; it is never read, so the secret does not have to live in it.
+        who = AccessToken(token="", client_id=holder.name, subject=holder.digest, scopes=[])
+        self[holder] = AuthenticatedUser(who)
+        return self[holder]
+
+
+class Open:
+    """Lets everybody in, whatever they send."""
+
+    posture: Posture = "open"
+    strictness = 0
+    issuers: tuple[str, ...] = ()
+
+    async def user(self, scope: Scope) -> None:
+        return None
+
 
 class Gate:
     """Lets a request in by `MCP_API_KEY` or by a named key; open while there is neither."""
 
+    strictness = 1
+    issuers: tuple[str, ...] = ()
+
     def __init__(self, api_key: str | None, ring: KeyRing) -> None:
+        self.ring = ring
         self._api_key = api_key.encode() if api_key else None
-        self._ring = ring
         self._closed = self._api_key is not None or ring.any()
-        self._users: dict[Holder, AuthenticatedUser] = {}
+        self._users = Users()
 
     @property
     def closed(self) -> bool:
         """Whether a key is asked for. The first key added closes the gate for good: revoking the
         last one must not open it.
         """
-        self._closed = self._closed or self._ring.any()
+        self._closed = self._closed or self.ring.any()
         return self._closed
 
-    def user(self, scope: Scope) -> AuthenticatedUser | None:
+    @property
+    def posture(self) -> Posture:
+        return "key" if self.closed else "open"
+
+    async def user(self, scope: Scope) -> AuthenticatedUser | None:
         """The caller; None when the gate is open. Raises Unauthorized."""
         if not self.closed:
             return None
-        token = _bearer(scope)
+        token = bearer(scope)
         if self._api_key and hmac.compare_digest(token, self._api_key):
-            return self._known(_ENVIRONMENT)
-        holder = self._ring.holder(token)
+            return self._users[_ENVIRONMENT]
+        holder = self.ring.holder(token)
         if holder is None:
             raise Unauthorized(INVALID)
-        return self._known(holder)
-
-    def _known(self, holder: Holder) -> AuthenticatedUser:
-        if holder not in self._users:
-            # The SDK wants a token; it is never read, so the secret does not have to live in it.
-            who = AccessToken(token="", client_id=holder.name, subject=holder.digest, scopes=[])
-            self._users[holder] = AuthenticatedUser(who)
         return self._users[holder]
+
+
+def bearer(scope: Scope) -> bytes:
+    """The token a request carries. Raises Unauthorized."""
+    given = [value for name, value in scope["headers"] if name == b"authorization"]
+    if not given:
+        raise Unauthorized(MISSING)
+    header: bytes = given[0]
+    scheme, _, token = header.partition(b" ")
+    if len(given) > 1 or scheme.lower() != b"bearer" or not token.strip():
+        raise Unauthorized(MALFORMED)
+    return token.strip()
 
 
 def client_ip(scope: Scope) -> str:
@@ -70,15 +121,6 @@ def log_refusal(refusal: Unauthorized, scope: Scope) -> None:
         "endpoint": scope["path"][:200],
         "method": scope["method"],
     }
+    if "reason" in refusal.hint:
+        fields["reason"] = refusal.hint["reason"]
     logger.warning("%s", refusal.message, extra={"fields": fields})
-
-
-def _bearer(scope: Scope) -> bytes:
-    given = [value for name, value in scope["headers"] if name == b"authorization"]
-    if not given:
-        raise Unauthorized(MISSING)
-    header: bytes = given[0]
-    scheme, _, token = header.partition(b" ")
-    if len(given) > 1 or scheme.lower() != b"bearer" or not token.strip():
-        raise Unauthorized(MALFORMED)
-    return token.strip()

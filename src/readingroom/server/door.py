@@ -10,7 +10,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom.core.errors import ForbiddenOrigin, Misdirected, Unauthorized
 from readingroom.core.settings import Settings
-from readingroom.server.auth import Gate, client_ip, log_refusal
+from readingroom.server.auth import client_ip, log_refusal
+from readingroom.server.guards import Guards
 from readingroom.server.limits import RateLimiter
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -53,20 +54,20 @@ class Door:
         self,
         app: ASGIApp,
         names: Names,
-        gate: Gate,
+        guards: Guards,
         limiter: RateLimiter,
         own_key: re.Pattern[str] | None,
     ) -> None:
         self._app = app
         self._names = names
-        self._gate = gate
+        self._guards = guards
         self._limiter = limiter
         self._own_key = own_key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not _is_health(scope):
             self._check_names(scope)
-            self._check_caller(scope)
+            await self._check_caller(scope)
         await self._app(scope, receive, send)
 
     def _check_names(self, scope: Scope) -> None:
@@ -90,12 +91,12 @@ class Door:
         if origin.encode("latin-1") != headers[b"origin"]:
             _lower(scope, b"origin")
 
-    def _check_caller(self, scope: Scope) -> None:
+    async def _check_caller(self, scope: Scope) -> None:
         address = f"ip:{client_ip(scope)}"
         if self._own_key and self._own_key.fullmatch(scope["path"]):
             return self._spend(scope, address)
         try:
-            user = self._gate.user(scope)
+            user = await self._guards.user(scope)
         except Unauthorized as refusal:
             self._spend(scope, address)  # guessing keys is counted too
             log_refusal(refusal, scope)

@@ -9,7 +9,9 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from readingroom import __version__
 from readingroom.core.settings import Settings
+from readingroom.server.addresses import address_of
 from readingroom.server.catalogue import Face
+from readingroom.server.guards import Guards
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
@@ -52,20 +54,22 @@ def client_configuration(face: Face, address: str, locked: bool) -> str:
 class Pages:
     """The pages of one process, with its addresses as the visitor sees them."""
 
-    def __init__(self, faces: tuple[Face, ...], settings: Settings) -> None:
+    def __init__(self, faces: tuple[Face, ...], settings: Settings, guards: Guards) -> None:
         self._faces = faces
+        self._guards = guards
         self._public_url = settings.public_url
 
     def face(self, face: Face, request: Request) -> Response:
         """`GET /mcp` by a browser."""
-        address = self._address(request)
+        address = address_of(request, self._public_url)
+        locked = self._guards.of_face(face).posture == "key"
         tools = _rows((name, tool.title) for name, (tool, _) in face.shelf.items())
         body = f"""
 <p>This is an MCP endpoint: the address an AI client connects to, not a page to read.</p>
 <p>Its address is <code>{escape(address + face.path)}/mcp</code>.</p>
 <h2>Connect</h2>
 <p><b>Claude Code, Cursor and others that read <code>.mcp.json</code></b></p>
-<pre>{escape(client_configuration(face, address, "user" in request.scope))}</pre>
+<pre>{escape(client_configuration(face, address, locked))}</pre>
 <p><b>Claude Code</b>, from the shell</p>
 <pre>claude mcp add --transport http {face.server_name} {escape(address + face.path)}/mcp</pre>
 <p><b>VS Code</b> uses <code>servers</code> in place of <code>mcpServers</code>, in
@@ -80,7 +84,7 @@ address above. They call from outside, so the address must be public and served 
 
     async def index(self, request: Request) -> Response:
         """`GET /`: what is served here, for people or as JSON."""
-        address = self._address(request)
+        address = address_of(request, self._public_url)
         if "text/html" not in request.headers.get("accept", ""):
             return JSONResponse(self.addresses(address), headers=_HEADERS)
         faces = _rows(
@@ -100,19 +104,20 @@ address above. They call from outside, so the address must be public and served 
             "version": __version__,
             "health": f"{address}/health",
             "metrics": f"{address}/metrics",
-            "servers": [_addresses(face, address) for face in self._faces],
+            "servers": [self._server(face, address) for face in self._faces],
         }
 
-    def _address(self, request: Request) -> str:
-        return self._public_url or f"{request.url.scheme}://{request.url.netloc}"
-
-
-def _addresses(face: Face, address: str) -> dict[str, object]:
-    urls = {"mcp": f"{address}{face.path}/mcp"}
-    if face.sse:
-        urls["sse"] = f"{address}{face.path}/sse"
-    bases = [base.name for base in face.bases]
-    return {"name": face.server_name, "title": face.title, "bases": bases, **urls}
+    def _server(self, face: Face, address: str) -> dict[str, object]:
+        urls = {"mcp": f"{address}{face.path}/mcp"}
+        if face.sse:
+            urls["sse"] = f"{address}{face.path}/sse"
+        return {
+            "name": face.server_name,
+            "title": face.title,
+            "bases": [base.name for base in face.bases],
+            "access": self._guards.of_face(face).posture,
+            **urls,
+        }
 
 
 def _rows(rows: Iterable[tuple[str, str]]) -> str:

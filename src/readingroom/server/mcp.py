@@ -8,10 +8,12 @@ from typing import Any
 import mcp_types as wire
 from mcp.server import CacheHint, Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
+from pydantic_core import to_json
 
 from readingroom import __version__
 from readingroom.core import ids
 from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
+from readingroom.protocol import sample
 from readingroom.protocol.dialects import Dialect, ToldError
 from readingroom.protocol.tool import Call, Tool
 from readingroom.server.auth import client_ip
@@ -27,9 +29,9 @@ Recorder = Callable[[CallRecord], None]
 _LISTING = CacheHint(ttl_ms=60_000, scope="public")
 
 
-def mcp_server(face: Face, recorders: Sequence[Recorder]) -> Server[Any]:
-    """The protocol server of a face, for any transport."""
-    desk = _Desk(face, recorders)
+def mcp_server(face: Face, recorders: Sequence[Recorder], is_sample: bool = False) -> Server[Any]:
+    """The protocol server of a face, for any transport; what is sample says so in every answer."""
+    desk = _Desk(face, recorders, is_sample)
     server: Server[Any] = Server(
         face.server_name,
         version=__version__,
@@ -49,8 +51,9 @@ def mcp_server(face: Face, recorders: Sequence[Recorder]) -> Server[Any]:
 class _Desk:
     """Answers `tools/list` and `tools/call` for one face."""
 
-    def __init__(self, face: Face, recorders: Sequence[Recorder]) -> None:
+    def __init__(self, face: Face, recorders: Sequence[Recorder], is_sample: bool) -> None:
         self._shelf = face.shelf
+        self._is_sample = is_sample
         self._with_headers = {
             name: tool.input_schema
             for name, (tool, _) in self._shelf.items()
@@ -86,6 +89,8 @@ class _Desk:
                 record.error_code = "invalid_arguments"
                 raise MCPError(wire.INVALID_PARAMS, "Invalid params: inputResponses: null")
             result = await _answer(*known, params.arguments or {}, call, record)
+            if self._is_sample:
+                result = _as_sample(result)
             record.answer_chars = _length(result)
             return result
         finally:
@@ -127,6 +132,14 @@ def _rendered(tool: Tool, answer: Any) -> wire.CallToolResult:
         structured_content=tool.answer.dump_python(answer, mode="json"),
         _meta=dict(tool.meta) or None,
     )
+
+
+def _as_sample(result: wire.CallToolResult) -> wire.CallToolResult:
+    """The result marked as sample; text that is the body's JSON stays that."""
+    body = sample.marked(result.structured_content)
+    content = [wire.TextContent(text=to_json(body).decode())] if body else result.content
+    meta = {**(result.meta or {}), **sample.META}
+    return result.model_copy(update={"structured_content": body, "content": content, "meta": meta})
 
 
 def _told(error: ToldError, meta: Mapping[str, Any]) -> wire.CallToolResult:

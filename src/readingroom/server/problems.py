@@ -116,7 +116,7 @@ def _knowledge_error(failure: Exception, request_id: str) -> KnowledgeError:
 def _headers(error: KnowledgeError) -> dict[str, str]:
     headers = {}
     if error.http_status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
+        headers["WWW-Authenticate"] = str(error.hint.get("challenge", "Bearer"))
     if "retry_after" in error.hint:
         headers["Retry-After"] = str(error.hint["retry_after"])
     return headers

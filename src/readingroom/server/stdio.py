@@ -15,9 +15,9 @@ from readingroom.server.streams import Heard, Said
 _PATIENCE_SECONDS = 5  # for calls still running when the client closes our input
 
 
-async def serve_stdio(base: KnowledgeBase) -> None:
+async def serve_stdio(base: KnowledgeBase, is_sample: bool = False) -> None:
     """Answer until the client closes our standard input, and what it asked before that."""
-    server = mcp_server(face_of(base), [log_call])
+    server = mcp_server(face_of(base), [log_call], is_sample)
     open_calls = _OpenCalls()
     async with base.running(), stdio_server() as (incoming, outgoing):
         heard = Heard(incoming, open_calls.asked, open_calls.settled)

@@ -51,7 +51,7 @@ class StreamableHttp:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] in ("GET", "HEAD") and not _wants_events(scope):
+        if wants_page(scope):
             await self._page(Request(scope))(scope, receive, send)
         elif scope["method"] == "GET" and not self._stateful:
             detail = "this face keeps no sessions and sends no event stream; use POST"
@@ -99,5 +99,7 @@ class Sse:
                 await self._server.run(heard, outgoing, options)
 
 
-def _wants_events(scope: Scope) -> bool:
-    return "text/event-stream" in Headers(scope=scope).get("accept", "")
+def wants_page(scope: Scope) -> bool:
+    """Whether a request for `/mcp` is a browser's, not a client's."""
+    events = "text/event-stream" in Headers(scope=scope).get("accept", "")
+    return scope["method"] in ("GET", "HEAD") and not events

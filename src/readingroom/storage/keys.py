@@ -9,9 +9,16 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from readingroom.core import clock
-from readingroom.core.errors import InvalidKeyName, KeyExists, KeyNotFound, StorageFailed
+from readingroom.core.errors import (
+    InvalidKeyName,
+    InvalidSubject,
+    KeyExists,
+    KeyNotFound,
+    StorageFailed,
+)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _RESERVED = "env"  # the id under which MCP_API_KEY appears in logs and sessions
@@ -24,9 +31,13 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS api_keys (
     name TEXT PRIMARY KEY,
     hash BLOB NOT NULL UNIQUE,
-    created_at TEXT NOT NULL
+    created_at TEXT NOT NULL,
+    subject TEXT
 ) STRICT
 """
+_SUBJECTS = "CREATE UNIQUE INDEX IF NOT EXISTS api_keys_subjects ON api_keys (subject)"
+
+_LONGEST_SUBJECT = 255  # OpenID Connect lets no issuer give a longer one
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +46,8 @@ class Key:
 
     name: str
     created_at: str
+    subject: str | None = None
+    """Whose OAuth tokens it stands for; such a key has no secret that anybody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +67,42 @@ class KeyRing:
         self._header = -1  # a descriptor on the same file
         self._reading: tuple[int, int] | None = None
         """Which file they have open: it may be replaced under us, by a restore say."""
-        self._known: dict[bytes, Holder] = {}
+        self._known: dict[bytes | str, Holder] = {}
+        """By a secret's digest or by a token's subject."""
         self._known_since: Generation | None = None
 
     def add(self, name: str) -> str:
         """Make a key and return its secret, this once."""
+        secret = "rr_" + secrets.token_urlsafe(32)
+        self._insert(name, _digest(secret.encode()), None)
+        return secret
+
+    def add_subject(self, name: str, subject: str) -> None:
+        """Let in the OAuth tokens of a subject under this name, and nobody by a secret."""
+        if not subject.strip() or not subject.isprintable() or len(subject) > _LONGEST_SUBJECT:
+            raise InvalidSubject(
+                f"A subject is 1 to {_LONGEST_SUBJECT} printable characters, exactly as the "
+                "token's `sub` has it"
+            )
+        self._insert(name, secrets.token_bytes(32), subject)
+
+    def _insert(self, name: str, digest: bytes, subject: str | None) -> None:
         if not _NAME.fullmatch(name) or name == _RESERVED:
             raise InvalidKeyName(
                 f"{name!r} cannot name a key: use 1 to 64 letters, digits, '.', '-' or '_', "
                 f"starting with a letter or digit, and not {_RESERVED!r}"
             )
-        secret = "rr_" + secrets.token_urlsafe(32)
-        row = (name, _digest(secret.encode()), clock.now().isoformat(timespec="seconds"))
+        row = (name, digest, clock.now().isoformat(timespec="seconds"), subject)
         with self._writing() as db:
             try:
-                db.execute("INSERT INTO api_keys VALUES (?, ?, ?)", row)
+                db.execute("INSERT INTO api_keys VALUES (?, ?, ?, ?)", row)
             except sqlite3.IntegrityError as error:
-                raise KeyExists(f"There is a key named {name!r} already") from error
-        return secret
+                taken = "for that subject" if "subject" in str(error) else f"named {name!r}"
+                raise KeyExists(f"There is a key {taken} already") from error
 
     def keys(self) -> list[Key]:
         """Every key, by name."""
-        rows = self._read("SELECT name, created_at FROM api_keys ORDER BY name")
+        rows = self._read("SELECT name, created_at, subject FROM api_keys ORDER BY name")
         return [Key(*row) for row in rows]
 
     def revoke(self, name: str) -> None:
@@ -92,21 +119,28 @@ class KeyRing:
         Looked up by hash: what the time of an index lookup tells of a SHA-256 digest is nothing
         about the secret.
         """
-        digest = _digest(secret)
+        return self._holder(_digest(secret), "hash")
+
+    def holder_of_subject(self, subject: str) -> Holder | None:
+        """Whose key stands for the OAuth tokens of this subject."""
+        return self._holder(subject, "subject")
+
+    def _holder(self, sought: bytes | str, column: str) -> Holder | None:
         generation = self._generation()
         if generation != self._known_since:
             self._known.clear()
             self._known_since = generation
-        if digest not in self._known:
-            rows = self._read("SELECT name FROM api_keys WHERE hash = ?", digest)
+        if sought not in self._known:
+            rows = self._read(f"SELECT name, hash FROM api_keys WHERE {column} = ?", sought)
             if not rows:
                 return None
-            self._known[digest] = Holder(rows[0][0], digest.hex())
-        return self._known[digest]
+            name, digest = rows[0]
+            self._known[sought] = Holder(name, digest.hex())
+        return self._known[sought]
 
     def any(self) -> bool:
-        """Whether there is a key at all."""
-        return bool(self._read("SELECT 1 FROM api_keys LIMIT 1"))
+        """Whether there is a key that somebody can send."""
+        return bool(self._read("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1"))
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -115,12 +149,12 @@ class KeyRing:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch(mode=0o600)
             with closing(sqlite3.connect(self.path, timeout=10)) as db, db:
-                db.execute(_SCHEMA)
+                _prepare(db)
                 yield db
         except (OSError, sqlite3.Error) as error:
             raise self._failed(error) from error
 
-    def _read(self, sql: str, *values: object) -> list[tuple[str, ...]]:
+    def _read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         try:
             reader = self._open()
             return reader.execute(sql, values).fetchall() if reader else []
@@ -139,7 +173,7 @@ class KeyRing:
             self._header = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             self._reader = sqlite3.connect(self.path, timeout=10, isolation_level=None)
             # The first writer may be between making the file and making the table.
-            self._reader.execute(_SCHEMA)
+            _prepare(self._reader)
             self._reading = (status.st_dev, status.st_ino)
         return self._reader
 
@@ -156,6 +190,21 @@ class KeyRing:
     def _failed(self, error: Exception) -> StorageFailed:
         reason = getattr(error, "strerror", None) or error
         return StorageFailed(f"The keys in {self.path.name} cannot be used: {reason}")
+
+
+def _prepare(db: sqlite3.Connection) -> None:
+    """The table as it is now; one from before subjects gets their column."""
+    db.execute(_SCHEMA)
+    if not _has_subjects(db):
+        db.execute("BEGIN IMMEDIATE")  # another process may be about to do the same
+        if not _has_subjects(db):
+            db.execute("ALTER TABLE api_keys ADD COLUMN subject TEXT")
+        db.execute("COMMIT")
+    db.execute(_SUBJECTS)
+
+
+def _has_subjects(db: sqlite3.Connection) -> bool:
+    return any(column[1] == "subject" for column in db.execute("PRAGMA table_info(api_keys)"))
 
 
 def _digest(secret: bytes) -> bytes:

@@ -1,6 +1,7 @@
 """Loads files into the federal base: sniffed, one transaction each, a bad one skipped."""
 
 import contextlib
+import hashlib
 import sqlite3
 import zipfile
 from collections import Counter
@@ -13,8 +14,10 @@ from xml.parsers.expat import ExpatError
 import yaml
 from pydantic import ValidationError
 
+from readingroom.bases.federal import changes
+from readingroom.bases.federal.changes import Tally
 from readingroom.bases.federal.entries import Origin
-from readingroom.bases.federal.loaders import LOADERS, Loader
+from readingroom.bases.federal.loaders import LOADERS, Accompanied, Loader
 from readingroom.bases.federal.loaders.files import Opened, RawFile, found
 from readingroom.bases.federal.sources import BY_NAME, Source
 from readingroom.bases.federal.store import connect, prepare, storage
@@ -42,6 +45,8 @@ class Summary:
     failed: int = 0
     records: int = 0
     changed: int = 0
+    withdrawn: int = 0
+    changes: dict[str, Tally] = field(default_factory=dict)
     by_loader: Counter[str] = field(default_factory=Counter)
     errors: list[dict[str, str]] = field(default_factory=list)
 
@@ -50,16 +55,46 @@ def load(
     path: Path, files: Sequence[Path], only: Source | None, told: Told = lambda *step: None
 ) -> Summary:
     """Load these files and folders into the federal file at `path`."""
+    return _loaded(path, files, only, told, Manner())
+
+
+def update(
+    path: Path,
+    files: Sequence[Path],
+    only: Source | None,
+    told: Told = lambda *step: None,
+    *,
+    even_most: bool = False,
+) -> Summary:
+    """Apply newer files over older ones: what they leave out, where they hold all, is withdrawn."""
+    return _loaded(path, files, only, told, Manner(updating=True, even_most=even_most))
+
+
+def _loaded(
+    path: Path, files: Sequence[Path], only: Source | None, told: Told, manner: "Manner"
+) -> Summary:
     prepare(path)
     chosen = [one for one in LOADERS if only is None or only.name in one.sources]
     opened = list(found(files))
     with storage(path), closing(connect(path, writing=True)) as db:
-        return _Load(db, chosen, told).run(opened)
+        return _Load(db, chosen, told, manner).run(opened)
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How files are taken: as more of what there is, or as what there is now."""
+
+    updating: bool = False
+    even_most: bool = False
+    """A file may leave out most of what an older one had."""
 
 
 class _Load:
-    def __init__(self, db: sqlite3.Connection, loaders: Sequence[Loader], told: Told) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, loaders: Sequence[Loader], told: Told, manner: Manner
+    ) -> None:
         self._db = db
+        self._manner = manner
         self._writer = Writer(db)
         self._loaders = loaders
         self._told = told
@@ -67,6 +102,7 @@ class _Load:
 
     def run(self, opened: Sequence[Opened]) -> Summary:
         """People first, then what they did: the loaders' order, each file when its turn comes."""
+        began, seen = clock.now().isoformat(timespec="seconds"), changes.last(self._db)
         turns = self._turns(opened)
         self.summary.files = len(opened)
         done = 0
@@ -76,9 +112,26 @@ class _Load:
                 self._told(done, len(opened), Path(name).name)
                 self._file(loader, name, read)
         with self._writer.transaction():
+            if self._manner.updating:
+                self._withdraw_left_out(opened, began)
             self._writer.link()
             self._writer.count()
+        self.summary.changes = changes.tallied(self._db, seen)
+        self.summary.withdrawn = sum(one.withdrawn for one in self.summary.changes.values())
         return self.summary
+
+    def _withdraw_left_out(self, opened: Sequence[Opened], at: str) -> None:
+        """A zip is an official package: a file that it no longer holds is gone."""
+        inside: dict[str, set[str]] = {}
+        for name, _ in opened:
+            package, inner, member = name.partition("!")
+            if inner:
+                inside.setdefault(Path(package).name, set()).add(member)
+        for package, members in inside.items():
+            for row in _loaded_from(self._db, package):
+                if row["file"].partition("!")[2] not in members:
+                    for source in _sources_of(row["loader"]):
+                        self._writer.withdraw_file(source, row["sha256"], at)
 
     def _turns(self, opened: Sequence[Opened]) -> Iterable[tuple[Loader | None, list[Opened]]]:
         """Which loader takes which file. Only names and loaders are kept, never the bytes."""
@@ -101,8 +154,8 @@ class _Load:
         sha256, written = "", Written()
         try:
             file = read()
-            sha256 = file.sha256
-            outcome = self._take(loader, file, Origin(at, sha256), written, name)
+            sha256 = _identity(loader, file)
+            outcome = self._take(loader, file, Origin(at, file.sha256), sha256, written, name)
             self.summary.records += written.records
             self.summary.changed += written.changed
         except _BAD_FILE as error:
@@ -116,21 +169,59 @@ class _Load:
             self.summary.by_loader[loader.name.partition("/")[0]] += 1
 
     def _take(
-        self, loader: Loader | None, file: RawFile, origin: Origin, written: Written, name: str
+        self,
+        loader: Loader | None,
+        file: RawFile,
+        origin: Origin,
+        identity: str,
+        written: Written,
+        name: str,
     ) -> str:
         if loader is None:
             return "ignored"
-        if self._writer.seen(file.sha256, loader.name):
+        seen = self._writer.seen(identity, loader.name)
+        # A file that holds all may say again what it said before the last one.
+        if seen and not (self._manner.updating and loader.whole):
             return "unchanged"
         with self._writer.transaction():
             done = self._writer.put_all(loader.read(file, origin), loader.name)
-            if loader.whole and done.ids:
-                source = BY_NAME[loader.sources[0]]
-                at = origin.retrieved_at[:10]
-                self._writer.withdraw_missing(source, loader.whole, done.ids, at)
-            self._writer.log(origin.retrieved_at, name, file.sha256, loader.name, "loaded", done)
+            if loader.whole and not done.older:
+                self._withdraw_missing(loader, loader.whole, done, origin.retrieved_at)
+            if seen and not done.changed and not done.withdrawn:
+                return "unchanged"
+            self._writer.log(origin.retrieved_at, name, identity, loader.name, "loaded", done)
         written.records, written.changed = done.records, done.changed
         return "loaded"
+
+    def _withdraw_missing(self, loader: Loader, whole: str, done: Written, at: str) -> None:
+        for name, kept in done.ids.items():
+            done.withdrawn += self._writer.withdraw_missing(
+                BY_NAME[name], loader.name, whole, kept, at, even_most=self._manner.even_most
+            )
+
+
+def _loaded_from(db: sqlite3.Connection, package: str) -> list[sqlite3.Row]:
+    """The files of a package that were loaded, each as it was last."""
+    return db.execute(
+        """SELECT file, sha256, loader, max(log) FROM ingestion_logs
+           WHERE outcome = 'loaded' AND (file LIKE ? OR file LIKE ?) GROUP BY file""",
+        (f"%/{package}!%", f"{package}!%"),
+    ).fetchall()
+
+
+def _sources_of(loader: str) -> list[Source]:
+    return [BY_NAME[name] for one in LOADERS if one.name == loader for name in one.sources]
+
+
+def _identity(loader: Loader | None, file: RawFile) -> str:
+    """The hash of what a loader reads: the file, and whatever lies beside it that it names."""
+    if not isinstance(loader, Accompanied):
+        return file.sha256
+    hashed = hashlib.sha256(file.data)
+    for name in loader.companions(file):
+        beside = file.beside(name)
+        hashed.update(f"{name}\0{hashlib.sha256(beside).hexdigest() if beside else ''}".encode())
+    return hashed.hexdigest()
 
 
 def _name(loader: Loader | None) -> str | None:

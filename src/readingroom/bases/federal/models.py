@@ -14,9 +14,13 @@ from readingroom.bases.federal.records import (
     MemberVote,
     Witness,
 )
+from readingroom.core.errors import UnrecognizedId
+from readingroom.core.ids import federal_id
 from readingroom.protocol.tool import Answer, Question
 
 Mode = Literal["hybrid", "lexical", "semantic"]
+
+ChangeKind = Literal["new", "changed", "withdrawn"]
 
 LONGEST_TEXT = 20_000
 """How many characters of a long text one answer holds; `next_offset` leads to the rest."""
@@ -42,6 +46,17 @@ Day = Annotated[
 Word = Annotated[str, Field(min_length=1, max_length=100)]
 
 
+def _canonical(text: str) -> str:
+    try:
+        return federal_id(text).id
+    except UnrecognizedId as error:
+        raise ValueError(error.message) from error
+
+
+RecordOf = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_canonical)]
+"""The id of another record, in whatever spelling."""
+
+
 class Filters(Question):
     """What narrows a search, before anything is scored."""
 
@@ -54,6 +69,10 @@ class Filters(Question):
         None, description="An agency's slug: environmental-protection-agency."
     )
     topic: Word | None = Field(None, description="A subject of bills: Taxation.")
+    member: RecordOf | None = Field(
+        None, description="Who sponsored it or speaks in it, by bioguide id: S000033."
+    )
+    bill: RecordOf | None = Field(None, description="The bill it is about: hr:119:1.")
 
 
 class GetBill(Question):
@@ -111,6 +130,21 @@ class Search(Question):
     until: Day | None = Field(None, description="Published on this day or earlier.")
     limit: Limit = 50
     offset: int = Field(0, ge=0, le=10_000)
+
+
+Filtered = Annotated[dict[Word, str | int | bool], Field(max_length=20)]
+
+
+class ResolveEntity(Question):
+    query: str = Field(
+        min_length=1, max_length=300, description="The name as it was said: Sen. Markey from Mass."
+    )
+    entity_type: Word = Field(description="The registry to look in.")
+    filters: Filtered | None = Field(
+        None, description='Fields of the registry, such as {"state": "MA", "current": true}.'
+    )
+    limit: Limit = 10
+    cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
 
 
 # --- answers ---
@@ -171,6 +205,20 @@ class WitnessPage(Answer):
     loaded_up_to: str | None = None
 
 
+class Resolved(Answer):
+    """The records that a name may mean, whole, the likeliest first."""
+
+    results: list[dict[str, Any]] = Field(
+        description="Full records; each with `score`, from 0 to 1, and `why`."
+    )
+    total: int
+    next_cursor: str | None
+    has_more: bool
+    query: str
+    source: str
+    loaded_up_to: str | None = None
+
+
 class Evidence(Answer):
     """Why two records are linked: which record's file says so, and in what words or field."""
 
@@ -199,6 +247,31 @@ class LinkPage(Answer):
     has_more: bool
     id: str
     loaded_up_to: str | None = None
+
+
+class Change(Answer):
+    """The last thing that happened to a record here."""
+
+    id: str
+    source: str
+    kind: ChangeKind
+    changed_at: str = Field(description="When it was loaded here (ISO 8601, UTC).")
+    title: str
+    url: str
+    successor_id: str | None = Field(None, description="What took a withdrawn record's place.")
+    reason: str | None = Field(None, description="Why it was withdrawn.")
+
+
+class ChangePage(Answer):
+    """What came, changed or was withdrawn since a day, oldest first, each record once."""
+
+    results: list[Change]
+    next_cursor: str | None
+    has_more: bool
+    resume_cursor: str | None = Field(
+        description="For the next visit: from here on only what happens later is listed."
+    )
+    since: str
 
 
 class BillText(Answer):

@@ -49,6 +49,8 @@ class LinkKind(StrEnum):
     """A committee and a hearing or meeting of it."""
     COMMITTEE_REPORT = "committee_report"
     """A bill and the report of a committee on it."""
+    COMPILATION = "compilation"
+    """A law and its text as amended since."""
     COST_ESTIMATE = "cost_estimate"
     """A bill and an estimate of what it would cost."""
     CRS_REPORT = "crs_report"
@@ -139,6 +141,7 @@ class RelatedBill(Answer):
 
 
 class CostEstimate(Answer):
+    id: str | None = Field(None, description="Its record's id; null where CBO gave it no number.")
     title: str
     date: str | None = None
     url: str | None = None
@@ -165,7 +168,10 @@ class Bill(Record):
     text_versions: list[TextVersion] = Field(default_factory=list)
     related_bills: list[RelatedBill] = Field(default_factory=list)
     cost_estimates: list[CostEstimate] = Field(default_factory=list)
-    committee_reports: list[str] = Field(default_factory=list)
+    committee_reports: list[str] = Field(
+        default_factory=list, description="As it cites them: `H. Rept. 117-118,Part 2`."
+    )
+    report_ids: list[str] = Field(default_factory=list, description="Ids of these reports.")
     votes: list[str] = Field(default_factory=list, description="Ids of its roll call votes.")
     cosponsor_count: int = 0
     action_count: int = 0
@@ -192,6 +198,7 @@ class Amendment(Record):
     sponsors: list[Person] = Field(default_factory=list)
     cosponsor_count: int = 0
     latest_action: LatestAction | None = None
+    votes: list[str] = Field(default_factory=list, description="Ids of its roll call votes.")
 
 
 class Law(Record):
@@ -253,6 +260,115 @@ class Sap(Record):
     president: str | None = None
     rescinded: bool = False
     characters: int = 0
+
+
+class Proceeding(Record):
+    """An item of the Congressional Record: a speech, a debate, a list of what was introduced."""
+
+    source: Literal["congressional_record"] = "congressional_record"
+    congress: int
+    session: int | None = None
+    type: str = Field(description="house, senate, extensions or digest: the part it stands in.")
+    chamber: Chamber | None = None
+    category: str | None = Field(None, description="What GPO files it under, such as `prayer`.")
+    volume: int
+    issue: int
+    pages: str | None = Field(None, description="As printed: `E1551-E1552`.")
+    spoken_at: str | None = Field(
+        None, description="The day it was said, where it was printed on a later one."
+    )
+    speakers: list[Person] = Field(default_factory=list)
+    bills: list[str] = Field(default_factory=list, description="Ids of the bills it names.")
+    amendments: list[str] = Field(default_factory=list, description="Ids of amendments it names.")
+    votes: list[str] = Field(default_factory=list, description="Ids of the roll calls in it.")
+    laws: list[str] = Field(default_factory=list, description="Ids of the laws it names.")
+    reports: list[str] = Field(default_factory=list, description="Ids of committee reports.")
+    committees: list[str] = Field(default_factory=list, description="Committee ids.")
+    cfr_references: list[str] = Field(default_factory=list)
+    usc_references: list[str] = Field(default_factory=list)
+
+
+class CrsReport(Record):
+    """A report of the Congressional Research Service: what Congress is told of a subject."""
+
+    source: Literal["crs_reports"] = "crs_reports"
+    type: str | None = Field(None, description="reports, posts, resources, infographics, …")
+    archived: bool = False
+    version: int | None = None
+    updated_at: str | None = None
+    authors: list[str] = Field(default_factory=list)
+    topics: list[str] = Field(default_factory=list)
+    bills: list[str] = Field(default_factory=list, description="Ids of the bills it is about.")
+    laws: list[str] = Field(default_factory=list, description="Ids of the laws it is about.")
+    pdf_url: str | None = None
+    characters: int = 0
+
+
+class CfrSection(Record):
+    """A section of the Code of Federal Regulations, as one yearly edition has it."""
+
+    source: Literal["cfr_sections"] = "cfr_sections"
+    cfr_title: int
+    part: str
+    subpart: str | None = None
+    number: str = Field(description="Such as `447.21` or `478.25a`.")
+    heading: str | None = None
+    part_heading: str | None = None
+    agency: str | None = None
+    revised_at: str | None = Field(None, description="The day this edition tells the law of.")
+    authority: str | None = Field(None, description="The law its part rests on, in its words.")
+    source_note: str | None = Field(None, description="Where it was printed, in its words.")
+    fr_citations: list[str] = Field(
+        default_factory=list, description="Where it was printed and amended: `78 FR 23676`."
+    )
+    laws: list[str] = Field(default_factory=list, description="Ids of the laws it names.")
+    usc_references: list[str] = Field(default_factory=list)
+    cfr_references: list[str] = Field(
+        default_factory=list, description="Ids of the sections it names."
+    )
+    characters: int = 0
+
+
+class Compilation(Record):
+    """A law as amended since: the text in force, put together by the House's counsel."""
+
+    source: Literal["statute_compilations"] = "statute_compilations"
+    congress: int | None = None
+    law_id: str | None = Field(None, description="The id of the law it is the text of.")
+    approved_at: str | None = None
+    amended_through: str | None = Field(None, description="The last law worked into it.")
+    amended_at: str | None = None
+    statutes_at_large: str | None = None
+    short_titles: list[str] = Field(default_factory=list)
+    usc_references: list[str] = Field(default_factory=list)
+    sections: int = 0
+    characters: int = 0
+
+
+class CboEstimate(Record):
+    """What the Congressional Budget Office says a bill would cost."""
+
+    source: Literal["cbo_cost_estimates"] = "cbo_cost_estimates"
+    congress: int | None = None
+    description: str | None = None
+    bills: list[str] = Field(default_factory=list, description="Ids of the bills it is about.")
+
+
+class CommitteeReport(Record):
+    """What a committee says of a bill it sends to its chamber."""
+
+    source: Literal["committee_reports"] = "committee_reports"
+    congress: int
+    type: str = Field(description="hrpt, srpt or erpt (executive).")
+    number: int
+    part: str | None = Field(None, description="pt2, bk1, errata; null for the first or only.")
+    chamber: Chamber | None = None
+    session: int | None = None
+    conference: bool = False
+    issued_at: str | None = None
+    updated_at: str | None = None
+    committees: list[str] = Field(default_factory=list, description="Committee ids.")
+    bills: list[str] = Field(default_factory=list, description="Ids of the bills it is about.")
 
 
 class Term(Answer):

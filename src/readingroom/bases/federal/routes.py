@@ -1,13 +1,16 @@
 """The federal base over REST: `/v1`, a list and a record endpoint for every source."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from readingroom.bases.federal import narrowing
 from readingroom.bases.federal.models import (
     ActionPage,
     BillText,
+    ChangeKind,
+    ChangePage,
     Congress,
     CosponsorPage,
     Day,
@@ -18,7 +21,9 @@ from readingroom.bases.federal.models import (
     MembershipPage,
     MemberVotePage,
     Mode,
+    RecordOf,
     RecordPage,
+    Resolved,
     Search,
     SearchAnswer,
     WitnessPage,
@@ -26,7 +31,7 @@ from readingroom.bases.federal.models import (
 )
 from readingroom.bases.federal.records import LinkKind
 from readingroom.bases.federal.service import FederalService
-from readingroom.bases.federal.sources import SOURCES, Column, Source
+from readingroom.bases.federal.sources import SOURCES, Shape, Source
 from readingroom.protocol.rest import problems
 
 RecordId = Annotated[str, Path(min_length=1, max_length=200, description="The record's id.")]
@@ -43,22 +48,24 @@ _PROBLEMS = problems(
     }
 )
 _GONE = problems({410: "Withdrawn; the hint names its successor"})
-_KINDS: dict[str, Any] = {
-    "INTEGER": Annotated[int, Field(ge=0, le=2**31)],
-    "BOOLEAN": bool,
-    "TEXT": Word,
-}
 
 
 class ListQuestion(BaseModel):
-    """What every list takes."""
+    """What every list takes besides its source's filters."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    since: Day | None = Field(None, description="Published on this day or later.")
-    until: Day | None = Field(None, description="Published on this day or earlier.")
     limit: Limit = 50
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
+
+
+class RegistryQuestion(ListQuestion):
+    """What the list of a registry takes."""
+
+    q: str | None = Field(
+        None,
+        min_length=1,
+        max_length=300,
+        description="A name, as it was said: the records it may mean, the likeliest first.",
+    )
 
 
 class SearchQuestion(BaseModel):
@@ -82,6 +89,8 @@ class SearchQuestion(BaseModel):
     type: Word | None = None
     agency: Word | None = None
     topic: Word | None = None
+    member: RecordOf | None = None
+    bill: RecordOf | None = None
 
     def asked(self) -> Search:
         """The same as the tool is asked it."""
@@ -99,12 +108,15 @@ class SearchQuestion(BaseModel):
 def router(service: FederalService) -> APIRouter:
     """Every endpoint of the base, each a thin call into the service."""
     routes = APIRouter(prefix="/v1", responses=_PROBLEMS)
+    # Routes are tried in order: what is asked most, and is quickest to answer, comes first.
+    for source in SOURCES:
+        _record(routes, service, source)
+    _search(routes, service)
+    _changes(routes, service)
     _of_bills(routes, service)
     _of_people(routes, service)
-    _search(routes, service)
     for source in SOURCES:
         _list(routes, service, source)
-        _record(routes, service, source)
         _links(routes, service, source)
     return routes
 
@@ -124,15 +136,36 @@ def _search(routes: APIRouter, service: FederalService) -> None:
         return await service.fetch(id, offset)
 
 
+def _changes(routes: APIRouter, service: FederalService) -> None:
+    @routes.get("/changes", tags=["changes"])
+    async def changes(
+        since: Annotated[Day, Query(description="Loaded here on this day (UTC) or later.")],
+        source: Annotated[Word | None, Query()] = None,
+        kind: ChangeKind | None = None,
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> ChangePage:
+        """What came, changed or was withdrawn since a day, each record once, oldest first."""
+        return await service.changes(since, source, kind, limit, cursor)
+
+
 def _list(routes: APIRouter, service: FederalService, source: Source) -> None:
-    fields: dict[str, Any] = {column.name: _field(column) for column in source.columns}
-    question_model = create_model(f"List{source.record.__name__}", __base__=ListQuestion, **fields)
+    registry = source.shape is Shape.REGISTRY
+    asked = RegistryQuestion if registry else ListQuestion
+    question_model = create_model(
+        f"List{source.record.__name__}", __base__=(asked, narrowing.filters_of(source))
+    )
 
     # Made per source, so that each list documents its own filters.
-    async def list_records(question: Annotated[question_model, Query()]) -> RecordPage:  # type: ignore[valid-type]
-        asked = question.model_dump(exclude_none=True)  # type: ignore[attr-defined]
-        common = {name: asked.pop(name, None) for name in ("since", "until", "limit", "cursor")}
-        return await service.records(source, asked, **common)
+    async def list_records(
+        question: Annotated[question_model, Query()],  # type: ignore[valid-type]
+    ) -> RecordPage | Resolved:
+        told = question.model_dump(exclude_none=True)  # type: ignore[attr-defined]
+        paging = {name: told.pop(name, None) for name in ListQuestion.model_fields}
+        name = told.pop("q", None)
+        if name:
+            return await service.resolve(source, name, narrowing.narrowed(told), **paging)
+        return await service.records(source, told, **paging)
 
     routes.add_api_route(
         f"/{source.path}",
@@ -228,7 +261,3 @@ def _of_people(routes: APIRouter, service: FederalService) -> None:
     async def voters(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> MemberVotePage:
         """How each member voted in a roll call."""
         return await service.vote_members(id, limit, cursor)
-
-
-def _field(column: Column) -> tuple[Any, Any]:
-    return (_KINDS[column.kind] | None, None)

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from readingroom.bases.federal import naming
 from readingroom.bases.federal.sources import SOURCES, Column, Source
 
 CITATION = (
@@ -32,6 +33,7 @@ PARENTS = {
 
 def migrate(db: sqlite3.Connection) -> None:
     """Bring a file to the newest version; a new file gets everything at once."""
+    _know_names(db)
     (version,) = db.execute("PRAGMA user_version").fetchone()
     for number, statements in enumerate(MIGRATIONS[version:], start=version + 1):
         with _alone(db):
@@ -70,6 +72,13 @@ def _gained(db: sqlite3.Connection) -> Iterator[str]:
                 added = _generated(column).replace("STORED", "VIRTUAL")
                 yield f"ALTER TABLE {source.name} ADD COLUMN {added}"
                 yield _column_index(source, column)
+
+
+def _know_names(db: sqlite3.Connection) -> None:
+    """What a migration needs to know of names that SQL does not."""
+    db.create_function("name_row_of", 1, naming.first_row)
+    db.create_function("folded_name", 1, lambda name: naming.padded(naming.words(name)))
+    db.create_function("initials_of", 1, lambda name: naming.initials(naming.words(name)))
 
 
 def _source_table(source: Source) -> Iterator[str]:
@@ -313,6 +322,73 @@ CREATE TABLE progress (
 )""",
 )
 
+# Names that are alike are one name: a lobbyist's stands in a thousand filings. What is compared is
+# folded and padded; `name_forms` keeps how each record writes it.
+_NAMES_FOLDED = (
+    "ALTER TABLE names RENAME TO names_before",
+    "DROP TRIGGER names_added",
+    "DROP TRIGGER names_removed",
+    "DROP TABLE names_fts",
+    """
+CREATE TABLE names (
+    name_row INTEGER PRIMARY KEY,
+    source TEXT NOT NULL,
+    folded TEXT NOT NULL,
+    initials TEXT NOT NULL,
+    UNIQUE (source, folded)
+)""",
+    "CREATE INDEX names_initials ON names (source, initials)",
+    """
+CREATE TABLE name_forms (
+    name_row INTEGER NOT NULL REFERENCES names ON DELETE CASCADE,
+    record_id TEXT NOT NULL,
+    form TEXT NOT NULL,
+    PRIMARY KEY (name_row, record_id)
+) WITHOUT ROWID""",
+    "CREATE INDEX name_forms_record ON name_forms (record_id)",
+    """
+CREATE VIRTUAL TABLE names_fts USING fts5 (
+    folded, content='names', content_rowid='name_row', tokenize='trigram'
+)""",
+    """
+CREATE TRIGGER names_added AFTER INSERT ON names BEGIN
+    INSERT INTO names_fts (rowid, folded) VALUES (new.name_row, new.folded);
+END""",
+    """
+CREATE TRIGGER names_removed AFTER DELETE ON names BEGIN
+    INSERT INTO names_fts (names_fts, rowid, folded)
+    VALUES ('delete', old.name_row, old.folded);
+END""",
+    """
+INSERT INTO names (name_row, source, folded, initials)
+SELECT name_row_of(source) + row_number() OVER (PARTITION BY source ORDER BY folded), source,
+       folded, initials_of(any_name)
+FROM (SELECT source, folded_name(name) AS folded, min(name) AS any_name
+      FROM names_before GROUP BY source, folded)""",
+    """
+INSERT OR IGNORE INTO name_forms (name_row, record_id, form)
+SELECT n.name_row, b.record_id, b.name
+FROM names_before b JOIN names n ON n.source = b.source AND n.folded = folded_name(b.name)""",
+    "DROP TABLE names_before",
+)
+
+# One row a record, at its last change. `seq` rises with every change and is where a reader goes on;
+# `new_at` and `new_seq` are when the record came.
+_CHANGES = (
+    """
+CREATE TABLE changes (
+    record_id TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('new', 'changed', 'withdrawn')),
+    at TEXT NOT NULL,
+    new_at TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    new_seq INTEGER NOT NULL
+)""",
+    "CREATE UNIQUE INDEX changes_seq ON changes (seq)",
+    "CREATE INDEX changes_at ON changes (at, seq)",
+)
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         *(statement for source in SOURCES for statement in _source_table(source)),
@@ -321,5 +397,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         *_LOADING,
     ),
     _LINKS,
+    _NAMES_FOLDED,
+    _CHANGES,
     _HEARINGS,
 )

@@ -4,6 +4,9 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from readingroom.bases.federal import vectors
 from readingroom.bases.federal.models import (
     Degraded,
@@ -12,6 +15,7 @@ from readingroom.bases.federal.models import (
     Search,
     Searched,
 )
+from readingroom.bases.federal.passages import Passages
 from readingroom.bases.federal.records import Citation
 from readingroom.bases.federal.sources import (
     BY_NAME,
@@ -140,11 +144,18 @@ def with_meaning(
     return replace(plan, lexical=sources, semantic=(), degraded=degraded), None
 
 
-def run(db: sqlite3.Connection, plan: Plan, vector: Vector | None, index: FederalVectors) -> Found:
+def run(
+    db: sqlite3.Connection,
+    plan: Plan,
+    vector: Vector | None,
+    index: FederalVectors,
+    passages: Passages,
+) -> Found:
     """The best records of both lists, fused, each with its best passage."""
+    passages.refresh(db)
     with deadline(db, _SECONDS):
-        by_words, matching = lexical(db, plan) if plan.lexical else ([], 0)
-        by_meaning = semantic(db, plan, vector, index) if vector is not None else []
+        by_words, matching = lexical(db, plan, passages) if plan.lexical else ([], 0)
+        by_meaning = semantic(db, plan, vector, index, passages) if vector is not None else []
         fused = fused_places(by_words, by_meaning)
         page = fused[plan.offset : plan.offset + plan.limit]
         return Found(
@@ -162,32 +173,41 @@ def match_of(query: str) -> str | None:
     return " OR ".join(f'"{word}"' for word in words_of(query)) or None
 
 
-def lexical(db: sqlite3.Connection, plan: Plan) -> tuple[list[Place], int]:
+def lexical(db: sqlite3.Connection, plan: Plan, passages: Passages) -> tuple[list[Place], int]:
     """Records by BM25 of their best passage, and how many there are."""
     match = match_of(plan.query)
     if match is None:
         return [], 0
-    narrowed, values = _narrowed(db, plan)
-    rows = db.execute(
-        f"""WITH hits AS MATERIALIZED (
-                SELECT rowid AS chunk, bm25(passages_fts, {WEIGHTS}) AS rank
-                FROM passages_fts WHERE passages_fts MATCH ? {narrowed}
-            )
-            SELECT c.doc, h.chunk, min(h.rank) AS best, count(*) OVER () AS total
-            FROM hits h JOIN chunks c USING (chunk)
-            GROUP BY c.doc ORDER BY best, c.doc LIMIT ?""",
-        (match, *values, plan.depth),
-    ).fetchall()
-    places = [Place(row["doc"], row["chunk"], -row["best"]) for row in rows]
-    return places, rows[0]["total"] if rows else 0
+    found = _matching(db, match, plan)
+    found = found[passages.of(names_of(plan.lexical), found["chunk"])]
+    docs = passages.docs(found["chunk"])
+    best_first = np.lexsort((docs, found["rank"]))
+    _, firsts = np.unique(docs[best_first], return_index=True)
+    best = best_first[np.sort(firsts)[: plan.depth]]
+    places = [
+        Place(int(doc), int(chunk), -float(rank))
+        for doc, (chunk, rank) in zip(docs[best], found[best], strict=True)
+    ]
+    return places, len(firsts)
 
 
-def _narrowed(db: sqlite3.Connection, plan: Plan) -> tuple[str, list[str]]:
+def _matching(db: sqlite3.Connection, match: str, plan: Plan) -> NDArray[np.void]:
+    """Every passage that has one of the words and passes the filters, and its rank."""
+    narrowed, values = _narrowed(plan)
+    rows = db.cursor()
+    rows.row_factory = None
+    rows.execute(
+        f"""SELECT rowid, bm25(passages_fts, {WEIGHTS}) FROM passages_fts
+            WHERE passages_fts MATCH ? {narrowed}""",
+        (match, *values),
+    )
+    return np.fromiter(rows, np.dtype([("chunk", np.int64), ("rank", np.float64)]))
+
+
+def _narrowed(plan: Plan) -> tuple[str, list[str]]:
     """The filters as SQL that is checked before a row is scored; nothing where all may answer."""
-    if not (plan.facets or plan.since or plan.until or _others(db, plan.lexical)):
-        return "", []
-    clauses = [f"d.source IN ({', '.join('?' * len(plan.lexical))})"]
-    values = names_of(plan.lexical)
+    clauses: list[str] = []
+    values: list[str] = []
     if plan.since:
         clauses.append("d.published_at >= ?")
         values.append(plan.since)
@@ -199,6 +219,8 @@ def _narrowed(db: sqlite3.Connection, plan: Plan) -> tuple[str, list[str]]:
             "EXISTS (SELECT 1 FROM facets f WHERE f.field = ? AND f.value = ? AND f.doc = d.doc)"
         )
         values += [name, value]
+    if not clauses:
+        return "", []
     # Asked of each row that has a word: `rowid IN (…)` would make FTS5 search anew for each chunk
     # that passes, and listing them all costs more than the search.
     return (
@@ -208,18 +230,15 @@ def _narrowed(db: sqlite3.Connection, plan: Plan) -> tuple[str, list[str]]:
     )
 
 
-def _others(db: sqlite3.Connection, asked: Sequence[Source]) -> bool:
-    """Whether there is a document of any other source to be kept out."""
-    rest = [source for source in of_shape(Shape.BODY, Shape.SHORT) if source not in asked]
-    exists = "SELECT 1 FROM documents WHERE source = ? LIMIT 1"
-    return any(db.execute(exists, (source.name,)).fetchone() for source in rest)
-
-
 # --- by meaning ---
 
 
 def semantic(
-    db: sqlite3.Connection, plan: Plan, vector: Vector, index: FederalVectors
+    db: sqlite3.Connection,
+    plan: Plan,
+    vector: Vector,
+    index: FederalVectors,
+    passages: Passages,
 ) -> list[Place]:
     """Records by their nearest passage: as many passages as it takes to have enough records."""
     docs = _docs_of_many_valued(db, plan.facets)
@@ -228,7 +247,8 @@ def semantic(
     while True:
         nearest = index.search(vector, k, where)
         best: dict[int, Place] = {}
-        for chunk, doc, score in nearest:
+        docs = passages.docs([chunk for chunk, _ in nearest]).tolist()
+        for doc, (chunk, score) in zip(docs, nearest, strict=True):
             best.setdefault(doc, Place(doc, chunk, score))
         if len(best) >= plan.depth or len(nearest) < k:
             return list(best.values())[: plan.depth]

@@ -9,12 +9,15 @@ from typing import Any, TypeVar
 
 from pydantic_core import from_json
 
-from readingroom.bases.federal import cursors, links, store
+from readingroom.bases.federal import changes, cursors, links, narrowing, resolving, store
 from readingroom.bases.federal import search as searching
 from readingroom.bases.federal.models import (
     LONGEST_TEXT,
     ActionPage,
     BillText,
+    Change,
+    ChangeKind,
+    ChangePage,
     CosponsorPage,
     Fetched,
     LinkedRecord,
@@ -23,10 +26,13 @@ from readingroom.bases.federal.models import (
     MemberVotePage,
     Mode,
     RecordPage,
+    Resolved,
     Search,
     SearchAnswer,
     WitnessPage,
 )
+from readingroom.bases.federal.narrowing import Narrowed
+from readingroom.bases.federal.passages import Passages
 from readingroom.bases.federal.records import (
     Bill,
     BillAction,
@@ -40,7 +46,7 @@ from readingroom.bases.federal.records import (
     Witness,
 )
 from readingroom.bases.federal.schema import PARENTS
-from readingroom.bases.federal.sources import BY_NAME, Source
+from readingroom.bases.federal.sources import BY_NAME, Source, named
 from readingroom.bases.federal.store import FederalStore, Progress, StoredText
 from readingroom.bases.federal.vectors import FederalVectors
 from readingroom.core.errors import RecordNotFound
@@ -60,6 +66,7 @@ class FederalService:
         self.path = path
         self.store = FederalStore(path)
         self.vectors = FederalVectors(embedder)
+        self.passages = Passages()
 
     # --- records ---
 
@@ -72,15 +79,13 @@ class FederalService:
         self,
         source: Source,
         filters: dict[str, Any],
-        since: str | None = None,
-        until: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> RecordPage:
         after = cursors.decode(cursor, (str, type(None)), str)
 
         def read(db: sqlite3.Connection) -> RecordPage:
-            page = store.records(db, source, filters, since, until, limit, after)
+            page = store.records(db, source, narrowing.narrowed(filters), limit, after)
             up_to = store.progress_of(db, source).loaded_up_to
             return RecordPage(
                 results=page.rows, source=source.name, loaded_up_to=up_to, **_next(page)
@@ -213,6 +218,33 @@ class FederalService:
 
         return await self.store.ask(read)
 
+    # --- what is new ---
+
+    async def changes(
+        self,
+        since: str,
+        source: str | None,
+        kind: ChangeKind | None,
+        limit: int,
+        cursor: str | None,
+    ) -> ChangePage:
+        """What came, changed or was withdrawn here since a day."""
+        (after,) = cursors.decode(cursor, int) or (0,)
+        meant = named(source) if source else None
+
+        def read(db: sqlite3.Connection) -> ChangePage:
+            rows, end, more = changes.since(db, since, meant, kind, limit, after)
+            resume = cursors.encode((end,)) if end else None
+            return ChangePage(
+                results=[Change(**row) for row in rows],
+                next_cursor=resume if more else None,
+                has_more=more,
+                resume_cursor=resume,
+                since=since,
+            )
+
+        return await self.store.ask(read)
+
     # --- texts ---
 
     async def bill_text(self, bill: str, version: str | None, offset: int) -> BillText:
@@ -251,6 +283,39 @@ class FederalService:
 
         return await self.store.ask(read)
 
+    # --- names ---
+
+    async def resolve(
+        self,
+        source: Source,
+        query: str,
+        narrowed: Narrowed,
+        limit: int = 10,
+        cursor: str | None = None,
+    ) -> Resolved:
+        """The records of a registry that a name may mean, the likeliest first."""
+        (start,) = cursors.decode(cursor, int) or (0,)
+
+        def look(db: sqlite3.Connection) -> Resolved:
+            with store.snapshot(db):
+                found = resolving.resolve(db, source, query, narrowed)
+                up_to = store.progress_of(db, source).loaded_up_to
+            end = start + limit
+            page = store.Page(found[start:end], (end,) if end < len(found) else None)
+            return Resolved(
+                results=[
+                    match.record | {"loaded_up_to": up_to, "score": match.score, "why": match.why}
+                    for match in page.rows
+                ],
+                total=len(found),
+                query=query,
+                source=source.name,
+                loaded_up_to=up_to,
+                **_next(page),
+            )
+
+        return await self.store.ask(look)
+
     # --- search ---
 
     async def search(self, question: Search, mode: Mode = "hybrid") -> SearchAnswer:
@@ -262,7 +327,7 @@ class FederalService:
             # One snapshot: what was found is still there when its title is read.
             with store.snapshot(db):
                 made, vector = searching.with_meaning(db, plan, self.vectors)
-                return made, searching.run(db, made, vector, self.vectors)
+                return made, searching.run(db, made, vector, self.vectors, self.passages)
 
         made, found = await self.store.ask(look)
         end = question.offset + len(found.hits)

@@ -10,7 +10,12 @@ from enum import StrEnum
 from readingroom.bases.federal.records import (
     Amendment,
     Bill,
+    CboEstimate,
+    CfrSection,
     Committee,
+    CommitteeReport,
+    Compilation,
+    CrsReport,
     Docket,
     Filing,
     Hearing,
@@ -19,13 +24,14 @@ from readingroom.bases.federal.records import (
     Membership,
     Office,
     PresidentialDocument,
+    Proceeding,
     Record,
     RollCall,
     Rule,
     Sap,
     Topic,
 )
-from readingroom.core.errors import UnknownSource
+from readingroom.core.errors import InvalidArguments, UnknownSource
 
 
 class Shape(StrEnum):
@@ -59,6 +65,8 @@ class Source:
     """The field whose newest value says up to when the source is loaded."""
     newest_of: str | None = None
     """A column that is alike for records that replace each other: the newest posted is active."""
+    holds: tuple[str, ...] = ()
+    """Sources that are parts of this one: a search of it looks through them too."""
 
     @property
     def path(self) -> str:
@@ -107,13 +115,69 @@ SOURCES = (
         (_CONGRESS, Column("bill_id"), Column("private", "BOOLEAN")),
         ("laws", "law", "pl"),
     ),
-    Source("federal_register", Shape.BODY, Rule, (_TYPE, Column("subtype")), ("fr", "rules")),
+    Source(
+        "federal_register",
+        Shape.BODY,
+        Rule,
+        (_TYPE, Column("subtype")),
+        ("fr", "rules"),
+        # The President's documents are printed there; each is one record, under its own source.
+        holds=("presidential_documents",),
+    ),
     Source(
         "presidential_documents",
         Shape.BODY,
         PresidentialDocument,
         (_TYPE, Column("president")),
         ("presdoc", "presdocs"),
+    ),
+    Source(
+        "congressional_record",
+        Shape.BODY,
+        Proceeding,
+        (_CONGRESS, _CHAMBER, _TYPE, Column("category")),
+        ("crec", "record", "speeches"),
+    ),
+    Source(
+        "crs_reports",
+        Shape.BODY,
+        CrsReport,
+        (_TYPE, Column("archived", "BOOLEAN")),
+        ("crs",),
+    ),
+    Source(
+        "cfr_sections",
+        Shape.BODY,
+        CfrSection,
+        (Column("cfr_title", "INTEGER"), Column("part"), Column("agency")),
+        ("cfr", "regulations"),
+    ),
+    Source(
+        "statute_compilations",
+        Shape.BODY,
+        Compilation,
+        (_CONGRESS, Column("law_id")),
+        ("comps", "compilations"),
+    ),
+    Source(
+        "cbo_cost_estimates",
+        Shape.BODY,
+        CboEstimate,
+        (_CONGRESS, Column("bill_id", path="$.bills[0]")),
+        ("cbo", "cost_estimates"),
+    ),
+    Source(
+        "committee_reports",
+        Shape.BODY,
+        CommitteeReport,
+        (
+            _CONGRESS,
+            _CHAMBER,
+            _TYPE,
+            Column("conference", "BOOLEAN"),
+            Column("bill_id", path="$.bills[0]"),
+        ),
+        ("crpt", "reports"),
     ),
     Source("saps", Shape.SHORT, Sap, (_CONGRESS, Column("president")), ("sap",)),
     Source(
@@ -217,12 +281,28 @@ def named(name: str) -> Source:
     return found
 
 
+def registry(name: str) -> Source:
+    """A registry by its name; what is no registry does not fit the argument."""
+    try:
+        found = named(name)
+        problem = f"{found.name} is searched with search, not by name"
+    except UnknownSource as error:
+        found, problem = None, error.message
+    if found is None or found.shape is not Shape.REGISTRY:
+        valid = ", ".join(one.path for one in of_shape(Shape.REGISTRY))
+        told = {"field": "entity_type", "message": f"{problem}; one of {valid}"}
+        raise InvalidArguments([told])
+    return found
+
+
 def several(names: str | Sequence[str] | None) -> tuple[Source, ...]:
     """The sources meant by a list of names, or by names with commas between them."""
     if names is None:
         return ()
     written = names.split(",") if isinstance(names, str) else names
-    return tuple(dict.fromkeys(named(name) for name in written if name.strip()))
+    meant = [named(name) for name in written if name.strip()]
+    parts = [BY_NAME[part] for source in meant for part in source.holds]
+    return tuple(dict.fromkeys((*meant, *parts)))
 
 
 def of_shape(*shapes: Shape) -> tuple[Source, ...]:

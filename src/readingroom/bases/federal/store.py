@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import anyio.to_thread
 from pydantic_core import from_json, to_json
 
+from readingroom.bases.federal.narrowing import Narrowed
 from readingroom.bases.federal.schema import migrate
 from readingroom.bases.federal.sources import SOURCES, Source
 from readingroom.core.errors import RecordGone, RecordNotFound, StorageFailed
@@ -160,24 +161,12 @@ def record_json(db: sqlite3.Connection, source: Source, id: str) -> str:
 def records(
     db: sqlite3.Connection,
     source: Source,
-    filters: dict[str, Any],
-    since: str | None,
-    until: str | None,
+    narrowed: Narrowed,
     limit: int,
     after: Sequence[Any] | None,
 ) -> Page:
     """A page of a source's active records, newest first; those without a date come last."""
-    where = ["status = 'active'"]
-    values: list[Any] = []
-    for name, value in filters.items():
-        where.append(f"{name} = ?")
-        values.append(value)
-    if since:
-        where.append("published_at >= ?")
-        values.append(since)
-    if until:
-        where.append("published_at <= ?")
-        values.append(until)
+    where, values = [narrowed.sql], [*narrowed.values]
     if after:
         day, id = after
         where.append(

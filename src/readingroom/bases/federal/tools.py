@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from readingroom.bases.federal import descriptions, store
+from readingroom.bases.federal import descriptions, narrowing, sources, store
 from readingroom.bases.federal.models import (
     BillText,
     CosponsorPage,
@@ -18,13 +18,15 @@ from readingroom.bases.federal.models import (
     ListMemberVotes,
     MembershipPage,
     MemberVotePage,
+    Resolved,
+    ResolveEntity,
     Search,
     SearchAnswer,
 )
 from readingroom.bases.federal.records import Bill, Committee, Legislator
 from readingroom.bases.federal.routes import router
 from readingroom.bases.federal.service import FILE, FederalService
-from readingroom.bases.federal.sources import Source
+from readingroom.bases.federal.sources import Shape, Source
 from readingroom.engine.embedding import Embedder
 from readingroom.protocol.dialects import FederalDialect
 from readingroom.protocol.knowledge import KnowledgeBase
@@ -51,9 +53,10 @@ def open_federal(folder: Path, embedder: Embedder) -> KnowledgeBase:
         title="Federal records",
         instructions=_INSTRUCTIONS,
         dialect=FederalDialect(),
-        tools=(*_lookups(service), *_searches(service)),
+        tools=(*_lookups(service), *_searches(service), _resolution(service)),
         service=service,
         routers=(router(service),),
+        josh_auth=True,
     )
 
 
@@ -150,3 +153,23 @@ def _searches(service: FederalService) -> tuple[Tool, ...]:
             describe=described(descriptions.semantic_search),
         ),
     )
+
+
+def _resolution(service: FederalService) -> Tool:
+    async def resolve_entity(question: ResolveEntity, call: Call) -> Resolved:
+        """Find who or what a noisy name means in a registry: Sen. Markey from Mass, AOC, House Ag,
+        Ways & Means. Typos, nicknames, initials, swapped words, states and chambers are
+        understood. Returns full records, the likeliest first, each with its id, a score and why.
+        It does not search texts: use search for that.
+        """
+        source = sources.registry(question.entity_type)
+        narrowed = narrowing.read(source, question.filters)
+        return await service.resolve(
+            source, question.query, narrowed, question.limit, question.cursor
+        )
+
+    def choices() -> dict[str, list[str]]:
+        live = service.store.now(store.live_sources)
+        return {"entity_type": [one.path for one in live if one.shape is Shape.REGISTRY]}
+
+    return tool(resolve_entity, title="Resolve a name", choices=choices)

@@ -1,5 +1,6 @@
 """The vectors of the federal base: made chunk by chunk, kept in SQLite, searched in memory."""
 
+import json
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from readingroom.bases.federal.passages import generation
 from readingroom.bases.federal.sources import Shape, names_of, of_shape
 from readingroom.core.filters import And, Fields, Filter, In, Range
 from readingroom.engine.embedding import Embedder, Matrix, Vector
@@ -15,6 +17,7 @@ from readingroom.engine.vectors import VectorIndex
 
 # One value each per record; what may have several (agency, topic) is looked up as records.
 SINGLE = ("source", "congress", "chamber", "party", "state", "type")
+_FIELDS = Fields((*SINGLE, "doc"), ("day",))
 _BATCH = 256
 _ROWS = 8_192
 
@@ -24,46 +27,43 @@ class FederalVectors:
 
     def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder
-        self._index = VectorIndex(Fields((*SINGLE, "doc"), ("day",)))
+        self._index = VectorIndex(_FIELDS)
         self._seen = 0
         self._generation = -1
-        self._docs: dict[str, int] = {}
         self._updating = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._index)
 
-    def search(self, vector: Vector, k: int, where: Filter | None) -> list[tuple[int, int, float]]:
-        """The nearest chunks: chunk, record, score."""
-        hits = self._index.search(vector, k, where)
-        return [(int(hit.id), self._docs[hit.id], hit.score) for hit in hits]
+    def search(self, vector: Vector, k: int, where: Filter | None) -> list[tuple[int, float]]:
+        """The nearest chunks, each with its score."""
+        return [(int(hit.id), hit.score) for hit in self._index.search(vector, k, where)]
 
     def refresh(self, db: sqlite3.Connection) -> None:
         """Take over what was embedded or removed since the last time; usually nothing."""
-        if _generation(db) <= self._generation:
+        if generation(db) <= self._generation:
             return
         with self._updating:
-            model, generation = self.embedder.identity, _generation(db)
-            for rows in _new_rows(db, self._seen, model):
-                self._take(rows)
+            reached = generation(db)
+            (stored,) = db.execute("SELECT count(*) FROM vectors").fetchone()
+            if not self._seen:
+                # Room for all of them at once: an array that grows is copied, and twice there.
+                self._index = VectorIndex(_FIELDS, reserve=stored)
+            for rows in _new_rows(db, self._seen, self.embedder.identity):
+                self._take(db, rows)
                 self._seen = rows[-1]["seq"]
-            stored = "SELECT chunk FROM vectors WHERE model = ?"
-            there = {str(row["chunk"]) for row in db.execute(stored, (model,))}
-            gone = [id for id in self._docs if id not in there]
-            self._index.delete(gone)
-            # Their records stay known: a reader may hold hits from before.
-            self._generation = generation
+            # Whatever is new has been taken, so a difference is what has gone.
+            if len(self._index) != stored:
+                there = {str(row["chunk"]) for row in db.execute("SELECT chunk FROM vectors")}
+                self._index.delete([id for id in self._index.matching() if id not in there])
+            self._generation = max(self._generation, reached)
 
-    def _take(self, rows: list[sqlite3.Row]) -> None:
-        ids = [str(row["chunk"]) for row in rows]
+    def _take(self, db: sqlite3.Connection, rows: list[sqlite3.Row]) -> None:
         joined = b"".join(row["embedding"] for row in rows)
         vectors = np.frombuffer(joined, np.float32).reshape(len(rows), -1)
-        self._docs.update(zip(ids, (row["doc"] for row in rows), strict=True))
-        self._index.upsert(ids, vectors, [_metadata(row) for row in rows])
-
-
-def _generation(db: sqlite3.Connection) -> int:
-    return int(db.execute("SELECT value FROM generation").fetchone()["value"])
+        known = _metadata(db, {row["doc"] for row in rows})
+        ids = [str(row["chunk"]) for row in rows]
+        self._index.upsert(ids, vectors, [known[row["doc"]] for row in rows])
 
 
 def where(
@@ -132,26 +132,34 @@ def _keep(db: sqlite3.Connection, rows: list[sqlite3.Row], matrix: Matrix, model
 
 
 def _new_rows(db: sqlite3.Connection, seen: int, model: str) -> Iterator[list[sqlite3.Row]]:
-    facets = ", ".join(
-        f"""(SELECT value FROM facets f WHERE f.field = '{field}' AND f.doc = c.doc LIMIT 1)
-            AS {field}"""
-        for field in SINGLE
-        if field != "source"
-    )
     found = db.execute(
-        f"""SELECT v.seq, v.chunk, v.embedding, c.doc, d.source, d.published_at, {facets}
-            FROM vectors v JOIN chunks c USING (chunk) JOIN documents d USING (doc)
-            WHERE v.seq > ? AND v.model = ? ORDER BY v.seq""",
+        """SELECT v.seq, v.chunk, v.embedding, c.doc FROM vectors v JOIN chunks c USING (chunk)
+           WHERE v.seq > ? AND v.model = ? ORDER BY v.seq""",
         (seen, model),
     )
     while rows := found.fetchmany(_ROWS):
         yield rows
 
 
-def _metadata(row: sqlite3.Row) -> dict[str, Any]:
-    told = {field: row[field].lower() for field in SINGLE if row[field] is not None}
-    day = _day(row["published_at"])
-    return told | {"doc": row["doc"]} | ({} if day is None else {"day": day})
+def _metadata(db: sqlite3.Connection, docs: set[int]) -> dict[int, dict[str, Any]]:
+    """What filters may ask of these records."""
+    wanted = json.dumps(sorted(docs))
+    known: dict[int, dict[str, Any]] = {}
+    for row in db.execute(
+        """SELECT doc, source, published_at FROM documents
+           WHERE doc IN (SELECT value FROM json_each(?))""",
+        (wanted,),
+    ):
+        day = _day(row["published_at"])
+        told = {"doc": row["doc"], "source": row["source"]}
+        known[row["doc"]] = told if day is None else told | {"day": day}
+    for row in db.execute(
+        """SELECT doc, field, value FROM facets WHERE doc IN (SELECT value FROM json_each(?))""",
+        (wanted,),
+    ):
+        if row["field"] in SINGLE:
+            known[row["doc"]].setdefault(row["field"], row["value"].lower())
+    return known
 
 
 def _day(text: str | None) -> int | None:

@@ -1,13 +1,17 @@
 """Writes what loaders hand over into the federal file: one transaction per file, nothing twice."""
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from readingroom.bases.federal import store
+from pydantic_core import from_json
+
+from readingroom.bases.federal import changes, naming, store
 from readingroom.bases.federal.entries import Entry, Head, Text
+from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.records import Record
 from readingroom.bases.federal.schema import PARENTS
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source
@@ -17,13 +21,25 @@ Passage = tuple[int, str, str, str, str]
 """Where it starts; title, abstract, action, body."""
 
 
+_FEW = 20
+"""So many records a file may leave out without any question."""
+
+
+class CutShort(ValueError):
+    """A newer file leaves out most of what an older one had."""
+
+
 @dataclass
 class Written:
     """What a file came to."""
 
     records: int = 0
     changed: int = 0
-    ids: set[str] = field(default_factory=set)
+    ids: dict[str, set[str]] = field(default_factory=dict)
+    """What it told of in full, by source."""
+    withdrawn: int = 0
+    older: bool = False
+    """Whether any of it was there already in a newer revision."""
 
 
 class Writer:
@@ -31,6 +47,7 @@ class Writer:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
+        self._began = changes.last(db)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -63,19 +80,26 @@ class Writer:
     def put_all(self, entries: Iterable[Entry], loader: str) -> Written:
         written = Written()
         for entry in entries:
-            written.changed += self.put(entry, loader)
+            known = self._known(entry.record)
+            written.changed += self._put(entry, loader, known)
             if not entry.partial:
                 written.records += 1
-                written.ids.add(entry.record.id)
+                written.ids.setdefault(entry.record.source, set()).add(entry.record.id)
+                written.older = written.older or _is_newer(known, entry, loader)
         return written
 
-    def put(self, entry: Entry, loader: str) -> bool:
+    def _put(self, entry: Entry, loader: str, known: sqlite3.Row | None) -> bool:
         """Store an entry; False when everything it says was there already."""
-        changed = self._put_record(entry, loader)
+        changed = self._put_record(entry, loader, known)
         if entry.partial:
             self._add(entry, loader)
         if entry.text and self._put_text(entry.record, entry.text, loader):
             changed = True
+        if changed:
+            record = entry.record
+            kind: ChangeKind = "changed" if known else "new"
+            changes.note(self._db, record.source, record.id, kind, record.retrieved_at)
+        self._keep_newest(entry.record)
         return changed
 
     def withdraw(
@@ -85,22 +109,48 @@ class Writer:
         self._db.execute(
             f"""UPDATE {source.name} SET status = 'withdrawn', tombstone_at = ?,
                     tombstone_reason = ?, successor_id = ? WHERE id = ? AND status = 'active'""",
-            (at, reason, successor, id),
+            (at[:10], reason, successor, id),
         )
+        changes.note(self._db, source.name, id, "withdrawn", at)
         self._db.execute("DELETE FROM documents WHERE id = ?", (id,))
-        self._db.execute("DELETE FROM names WHERE record_id = ?", (id,))
+        self._forget_names(id)
         self._db.execute("DELETE FROM links WHERE from_id = ?", (id,))
 
-    def withdraw_missing(self, source: Source, whole: str, kept: set[str], at: str) -> None:
-        """A file that holds all records of one value of `whole` no longer has these."""
+    def withdraw_missing(
+        self, source: Source, loader: str, whole: str, kept: set[str], at: str, *, even_most: bool
+    ) -> int:
+        """A file that holds all records of some values of the fields `whole` no longer has these.
+
+        Only what the same loader wrote is taken back: another may know of more.
+        """
+        told = json.dumps(sorted(kept))
+        listed = "SELECT value FROM json_each(?)"
         stored = self._db.execute(
-            f"""SELECT id FROM {source.name} WHERE status = 'active'
-                AND {whole} = (SELECT {whole} FROM {source.name} WHERE id = ?)""",
-            (next(iter(kept)),),
+            f"""SELECT id FROM {source.name} WHERE status = 'active' AND loader LIKE ?
+                AND ({whole}) IN (SELECT {whole} FROM {source.name} WHERE id IN ({listed}))
+                AND id NOT IN ({listed})""",
+            (f"{loader.partition('/')[0]}/%", told, told),
         ).fetchall()
-        for (id,) in stored:
-            if id not in kept:
-                self.withdraw(source, id, at, "no longer in the newest official file")
+        gone = [row["id"] for row in stored]
+        if len(gone) > max(_FEW, len(kept)) and not even_most:
+            raise CutShort(
+                f"it would withdraw {len(gone)} records of {source.name} and keep {len(kept)}; "
+                "if the file is whole, use `federal update --even-most`"
+            )
+        return self._withdraw_all(source, gone, at)
+
+    def withdraw_file(self, source: Source, sha256: str, at: str) -> int:
+        """A file of a package that was there before is there no more, nor are its records."""
+        stored = self._db.execute(
+            f"SELECT id FROM {source.name} WHERE status = 'active' AND raw_sha256 = ?", (sha256,)
+        ).fetchall()
+        return self._withdraw_all(source, [row["id"] for row in stored], at)
+
+    def _withdraw_all(self, source: Source, gone: Sequence[str], at: str) -> int:
+        heirs = changes.successors(self._db, source, gone, self._began)
+        for id in gone:
+            self.withdraw(source, id, at, "no longer in the newest official file", heirs.get(id))
+        return len(gone)
 
     def link(self) -> None:
         """Say who is meant where a file had only the Senate's own number of a member."""
@@ -110,13 +160,15 @@ class Writer:
                WHERE bioguide_id IS NULL AND lis IN (SELECT lis FROM legislators)"""
         )
         # The files of offices know members by number alone; people ask for them by name.
-        self._db.execute(
-            """INSERT OR IGNORE INTO names (source, record_id, name)
-               SELECT 'staff_directories', o.id,
-                      json_extract(l.record, '$.name') || coalesce(' ' || o.city, '')
+        unnamed = self._db.execute(
+            """SELECT o.id, json_extract(l.record, '$.name') || coalesce(' ' || o.city, '') AS form
                FROM staff_directories o JOIN legislators l ON l.id = o.bioguide_id
-               WHERE o.status = 'active'"""
-        )
+               WHERE o.status = 'active' AND NOT EXISTS (
+                   SELECT 1 FROM name_forms f WHERE f.record_id = o.id AND f.form =
+                       json_extract(l.record, '$.name') || coalesce(' ' || o.city, ''))"""
+        ).fetchall()
+        for row in unnamed:
+            self._put_name("staff_directories", row["id"], row["form"])
 
     def count(self) -> None:
         """Bring the table of progress up to date, at the end of a load."""
@@ -131,17 +183,17 @@ class Writer:
 
     # --- the record and what hangs on it ---
 
-    def _put_record(self, entry: Entry, loader: str) -> bool:
+    def _put_record(self, entry: Entry, loader: str, known: sqlite3.Row | None) -> bool:
         record = entry.record
-        known = self._known(record)
         if known is not None and (entry.partial or _is_older(known, entry, loader)):
             return False
+        told = record.model_dump_json(exclude={"loaded_up_to"})
         self._db.execute(
             f"""INSERT INTO {record.source} (id, record, loader) VALUES (?, ?, ?)
                 ON CONFLICT (id) DO UPDATE SET record = excluded.record, loader = excluded.loader,
                     status = 'active', tombstone_at = NULL, tombstone_reason = NULL,
                     successor_id = NULL""",
-            (record.id, record.model_dump_json(exclude={"loaded_up_to"}), _mark(entry, loader)),
+            (record.id, told, _mark(entry, loader)),
         )
         if not entry.partial:
             self._put_children(entry)
@@ -151,8 +203,9 @@ class Writer:
             self._put_head(record, entry.head, entry)
         if not entry.partial:
             self._put_links(entry, loader)
-            self._keep_newest(record)
-        return True
+        if known is not None and known["status"] != "active":
+            self._put_body_again(record)
+        return known is None or not _says_the_same(known, told)
 
     def _add(self, entry: Entry, loader: str) -> None:
         """What a file that knows little of the record itself knows beside it."""
@@ -175,16 +228,17 @@ class Writer:
                 ORDER BY json_extract(record, '$.posted_at') DESC, id DESC""",
             (record.id,),
         ).fetchall()
-        at = record.retrieved_at[:10]
         for one in older:
-            self.withdraw(source, one["id"], at, "filed again", newest["id"])
+            if one["status"] == "active":
+                self.withdraw(source, one["id"], record.retrieved_at, "filed again", newest["id"])
             self._db.execute(
                 f"UPDATE {source.name} SET successor_id = ? WHERE id = ?", (newest["id"], one["id"])
             )
 
     def _known(self, record: Record) -> sqlite3.Row | None:
         row: sqlite3.Row | None = self._db.execute(
-            f"SELECT loader, raw_sha256 FROM {record.source} WHERE id = ?", (record.id,)
+            f"SELECT loader, raw_sha256, status, record FROM {record.source} WHERE id = ?",
+            (record.id,),
         ).fetchone()
         return row
 
@@ -197,10 +251,45 @@ class Writer:
             )
 
     def _put_names(self, record: Record, names: Sequence[str]) -> None:
-        self._db.execute("DELETE FROM names WHERE record_id = ?", (record.id,))
+        self._forget_names(record.id)
+        for name in dict.fromkeys(names):
+            self._put_name(record.source, record.id, name)
+
+    def _put_name(self, source: str, id: str, name: str) -> None:
+        if folded := naming.words(name):
+            self._db.execute(
+                "INSERT OR IGNORE INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)",
+                (self._name_row(source, folded), id, name),
+            )
+
+    def _name_row(self, source: str, folded: Sequence[str]) -> int:
+        """The row of a name, made when there is none; those of one source lie together."""
+        known = self._db.execute(
+            "SELECT name_row FROM names WHERE source = ? AND folded = ?",
+            (source, naming.padded(folded)),
+        ).fetchone()
+        if known:
+            return int(known["name_row"])
+        first = naming.first_row(source)
+        added = self._db.execute(
+            """INSERT INTO names (name_row, source, folded, initials)
+               SELECT coalesce(max(name_row), ?) + 1, ?, ?, ? FROM names
+               WHERE name_row BETWEEN ? AND ?""",
+            (first, source, naming.padded(folded), naming.initials(folded), first,
+             first + naming.ROWS),
+        )  # fmt: skip
+        return int(added.lastrowid or 0)
+
+    def _forget_names(self, id: str) -> None:
+        """A record's names, and those that no other record goes by."""
+        rows = self._db.execute(
+            "SELECT name_row FROM name_forms WHERE record_id = ?", (id,)
+        ).fetchall()
+        self._db.execute("DELETE FROM name_forms WHERE record_id = ?", (id,))
         self._db.executemany(
-            "INSERT OR IGNORE INTO names (source, record_id, name) VALUES (?, ?, ?)",
-            ((record.source, record.id, name) for name in dict.fromkeys(names) if name),
+            """DELETE FROM names WHERE name_row = ?1
+               AND NOT EXISTS (SELECT 1 FROM name_forms WHERE name_row = ?1)""",
+            rows,
         )
 
     def _put_links(self, entry: Entry, loader: str) -> None:
@@ -278,6 +367,11 @@ class Writer:
         self._put_body(self._doc(record), record.id)
         return True
 
+    def _put_body_again(self, record: Record) -> None:
+        """A record that is back is searched by its text again."""
+        if store.texts(self._db, record.id):
+            self._put_body(self._doc(record), record.id)
+
     def _put_body(self, doc: int, id: str) -> None:
         """Only the newest version of a text is searched: ten drafts of one bill are one bill."""
         newest = self._db.execute(
@@ -289,6 +383,13 @@ class Writer:
         self._put_chunks(doc, "text", passages)
 
 
+def _says_the_same(known: sqlite3.Row, told: str) -> bool:
+    """Whether a record is what it was, but for the moment it was read."""
+    before, after = from_json(known["record"]), from_json(told)
+    same = {"retrieved_at": None}
+    return known["status"] == "active" and bool(before | same == after | same)
+
+
 def _mark(entry: Entry, loader: str) -> str:
     """Who wrote a record: the loader and its version, and the revision its source gave it."""
     return "partial" if entry.partial else f"{loader}@{entry.revision or ''}"
@@ -296,9 +397,14 @@ def _mark(entry: Entry, loader: str) -> str:
 
 def _is_older(known: sqlite3.Row, entry: Entry, loader: str) -> bool:
     """Whether what is stored is the same, or newer by its own source's word."""
-    if known["loader"] == "partial":
+    if known["loader"] == "partial" or known["status"] != "active":
         return False
     if known["loader"] == _mark(entry, loader) and known["raw_sha256"] == entry.record.raw_sha256:
         return True
-    writer, _, revision = known["loader"].partition("@")
-    return writer == loader and bool(revision) and revision > (entry.revision or "")
+    return _is_newer(known, entry, loader)
+
+
+def _is_newer(known: sqlite3.Row | None, entry: Entry, loader: str) -> bool:
+    """Whether the source itself has said something newer already."""
+    writer, _, revision = (known["loader"] if known else "").partition("@")
+    return writer == loader and revision > (entry.revision or "")

@@ -1,11 +1,16 @@
 """The loaders: one module per native format, each from bytes to entries."""
 
 from collections.abc import Iterator
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from readingroom.bases.federal.entries import Entry, Origin
 from readingroom.bases.federal.loaders import (
     billstatus,
+    cbo,
+    cfr,
+    compilations,
+    crec,
+    crs,
     dockets,
     hearings,
     legislators,
@@ -13,6 +18,7 @@ from readingroom.bases.federal.loaders import (
     offices,
     pdfs,
     register,
+    reports,
     saps,
     uslm,
     votes,
@@ -29,11 +35,19 @@ class Loader(Protocol):
     """Where its records go; `federal load SOURCE …` chooses by them."""
 
     whole: ClassVar[str | None]
-    """A field of which a file holds all records of one value (`congress`): others are gone."""
+    """A field, or several with commas between, of whose values a file holds all records
+    (`congress`): others of the same values are gone."""
 
     def recognises(self, file: RawFile) -> bool: ...
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]: ...
+
+
+@runtime_checkable
+class Accompanied(Protocol):
+    """A format whose files name others that lie beside them and are read with them."""
+
+    def companions(self, file: RawFile) -> Iterator[str]: ...
 
 
 # In the order they load when several are named: people before what they did.
@@ -43,9 +57,17 @@ LOADERS: tuple[Loader, ...] = (
     legislators.Rosters(),
     offices.DistrictOffices(),
     offices.SocialMedia(),
+    crs.CrsReports(),
+    cbo.Estimates(),
+    reports.Reports(),
+    reports.ReportTexts(),
+    crec.Issues(),
+    crec.Pages(),
     billstatus.BillStatus(),
     uslm.BillTexts(),
     uslm.Laws(),
+    compilations.Compilations(),
+    cfr.Regulations(),
     register.RegisterIssues(),
     register.RegisterJson(),
     votes.HouseVotes(),

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from xml.etree.ElementTree import Element, tostring
 
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, cited
+from readingroom.bases.federal.loaders import cbo, reports
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.people import (
@@ -40,10 +41,10 @@ from readingroom.bases.federal.records import (
 from readingroom.core.ids import (
     amendment_id,
     bill_id,
+    cited_report,
     committee_id,
     estimate_id,
     law_id,
-    report_id,
     topic_id,
     vote_id,
 )
@@ -77,8 +78,14 @@ _BREAK = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
 class BillStatus:
     """`BILLSTATUS-117hr1.xml`: a bill's status, and its amendments, topics and people."""
 
-    name: ClassVar[str] = "billstatus/2"
-    sources: ClassVar[tuple[str, ...]] = ("bills", "amendments", "topic_taxonomy")
+    name: ClassVar[str] = "billstatus/3"
+    sources: ClassVar[tuple[str, ...]] = (
+        "bills",
+        "amendments",
+        "cbo_cost_estimates",
+        "committee_reports",
+        "topic_taxonomy",
+    )
     whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
@@ -92,6 +99,8 @@ class BillStatus:
         yield from reading.named()
         yield reading.bill()
         yield from reading.amendments()
+        yield from reading.estimates()
+        yield from reading.reports()
 
 
 def page_of(congress: int, kind: str, number: int) -> str:
@@ -126,6 +135,8 @@ class _Reading:
         self.actions = [_action(item) for item in told.findall("actions/item")]
         self.committees = list(_committees(told))
         self.subjects = list(dict.fromkeys(_subjects(told)))
+        self.costs = [_estimate(item) for item in told.findall("cboCostEstimates/item")]
+        self.reported = _all(told.iterfind("committeeReports/committeeReport/citation"))
         self.policy_area = said(told, "policyArea/name") or said(
             told, "subjects/billSubjects/policyArea/name"
         ) or said(told, "primarySubject/name")  # fmt: skip
@@ -171,8 +182,9 @@ class _Reading:
             short_titles=_short_titles(told),
             text_versions=_versions(told),
             related_bills=list(_related(told)),
-            cost_estimates=[_estimate(item) for item in told.findall("cboCostEstimates/item")],
-            committee_reports=_all(told.iterfind("committeeReports/committeeReport/citation")),
+            cost_estimates=self.costs,
+            committee_reports=self.reported,
+            report_ids=list(dict.fromkeys(filter(None, map(cited_report, self.reported)))),
             votes=list(dict.fromkeys(self._votes())),
             cosponsor_count=sum(one.withdrawn_at is None for one in self.cosponsors),
             action_count=len(self.actions),
@@ -195,6 +207,19 @@ class _Reading:
     def amendments(self) -> Iterator[Entry]:
         for item in self._told.findall("amendments/amendment"):
             yield from self._amendment(item)
+
+    def estimates(self) -> Iterator[Entry]:
+        """What CBO said it would cost: a record of its own wherever CBO gave it a number."""
+        for one in self.costs:
+            if one.id and one.url:
+                yield cbo.estimate(
+                    one.url, one.title, one.date, [self.id], self._origin, partial=True
+                )
+
+    def reports(self) -> Iterator[Entry]:
+        for citation in dict.fromkeys(self.reported):
+            if cited_report(citation):
+                yield reports.named(citation, [self.id], self._origin)
 
     def _topics(self) -> list[str]:
         return known((self.policy_area, *self.subjects))
@@ -221,6 +246,7 @@ class _Reading:
             "party": [one.party for one in sponsor],
             "state": [one.state for one in sponsor],
             "topic": self._topics(),
+            "member": [one.bioguide_id for one in self.sponsors],
         }
         return _known(facets)
 
@@ -251,11 +277,11 @@ class _Reading:
             how = ", ".join(other.relationships) or "related"
             yield Link(LinkKind.RELATED, other.id, f"relatedBills/item: {how}")
         for estimate in record.cost_estimates:
-            if id := estimate_id(estimate.url or ""):
+            if estimate.id:
                 said_so = f"cboCostEstimates/item: {estimate.title} {estimate.url}"
-                yield Link(LinkKind.COST_ESTIMATE, id, said_so)
+                yield Link(LinkKind.COST_ESTIMATE, estimate.id, said_so)
         for citation in record.committee_reports:
-            if id := report_id(citation):
+            if id := cited_report(citation):
                 said_so = f"committeeReports/committeeReport: {citation}"
                 yield Link(LinkKind.COMMITTEE_REPORT, id, said_so)
         yield from topic_links(known((self.policy_area,)), "policyArea")
@@ -292,6 +318,7 @@ class _Reading:
             sponsors=sponsors,
             cosponsor_count=len(item.findall("cosponsors/item")),
             latest_action=latest,
+            votes=_votes_of(item),
             **cited(
                 self._origin,
                 url=f"https://www.congress.gov/amendment/{ordinal(congress)}-congress/{slug}/{number}",
@@ -307,6 +334,8 @@ class _Reading:
             "chamber": [record.chamber],
             "party": [one.party for one in sponsors[:1]],
             "state": [one.state for one in sponsors[:1]],
+            "member": [one.bioguide_id for one in sponsors],
+            "bill": [self.id],
         }
         yield Entry(
             record,
@@ -390,6 +419,12 @@ def _vote(vote: Element) -> Iterator[str]:
         yield vote_id(*[part or "" for part in parts])
 
 
+def _votes_of(item: Element) -> list[str]:
+    """The roll calls among the actions of an amendment, which wrap their lists once or twice."""
+    found = (id for vote in item.iterfind("actions//recordedVote") for id in _vote(vote))
+    return list(dict.fromkeys(found))
+
+
 def _latest(item: Element | None) -> LatestAction | None:
     text = said(item, "text")
     return LatestAction(date=day(said(item, "actionDate")), text=text) if text else None
@@ -471,10 +506,12 @@ def _related(told: Element) -> Iterator[RelatedBill]:
 
 
 def _estimate(item: Element) -> CostEstimate:
+    url = said(item, "url") or said(item, "rptUrl")
     return CostEstimate(
+        id=estimate_id(url or ""),
         title=said(item, "title") or said(item, "rptTitle") or "Cost estimate",
         date=day(said(item, "pubDate") or said(item, "rptPubDate")),
-        url=said(item, "url") or said(item, "rptUrl"),
+        url=url,
     )
 
 

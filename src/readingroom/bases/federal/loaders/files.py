@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LARGEST = 256 * 1024 * 1024
-_NEVER = {".pdf", ".md", ".htm", ".html", ".txt", ".gif", ".jpg", ".png", ".xsl", ".css", ".dtd"}
+_NEVER = {".pdf", ".md", ".txt", ".gif", ".jpg", ".png", ".xsl", ".css", ".dtd"}
 _HEAD = 4096
 
 

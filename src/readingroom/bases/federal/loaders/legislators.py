@@ -182,9 +182,11 @@ def _term(term: dict[str, Any]) -> Term:
 def _name_forms(names: dict[str, Any], full: str) -> tuple[str, ...]:
     """Every way a person may be called: official, first and last, nickname, with the middle."""
     last = " ".join(filter(None, (names["last"], names.get("suffix"))))
-    firsts = [names["first"], names.get("nickname"), names.get("middle")]
+    middle = names.get("middle") or ""
+    # Some go by their middle name, nobody by its initial.
+    firsts = [names["first"], names.get("nickname"), middle if len(middle) > 2 else None]
     forms = [full, *(f"{first} {last}" for first in firsts if first)]
-    forms.append(f"{names['first']} {names.get('middle') or ''} {last}")
+    forms.append(f"{names['first']} {middle} {last}")
     return tuple(" ".join(form.split()) for form in forms)
 
 

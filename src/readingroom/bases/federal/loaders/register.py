@@ -29,7 +29,7 @@ class RegisterIssues:
 
     name: ClassVar[str] = "register-issue/1"
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
-    whole: ClassVar[str | None] = None
+    whole: ClassVar[str | None] = "published_at"
 
     def recognises(self, file: RawFile) -> bool:
         return NAMESPACE in file.head and b"<frDoc" in file.head
@@ -101,11 +101,12 @@ def _agencies(preface: Element | None) -> Iterator[str]:
     for name in preface.iterfind("organization") if preface is not None else ():
         style = (name.get("style") or "").rpartition(":")[2]
         if style in ("AGENCY", "SUBAGY") and (told := said(name)):
-            yield _in_title_case(told) if told.isupper() else told
+            yield in_title_case(told) if told.isupper() else told
 
 
-def _in_title_case(capitals: str) -> str:
-    words = capitals.title().split()
+def in_title_case(capitals: str) -> str:
+    """`BUREAU OF LAND MANAGEMENT` as `Bureau of Land Management`."""
+    words = [word.capitalize() for word in capitals.split()]
     return " ".join(word.lower() if word in ("Of", "And", "The", "For") else word for word in words)
 
 

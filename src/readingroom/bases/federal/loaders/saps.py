@@ -14,6 +14,7 @@ from readingroom.core.ids import bill_id, sap_id
 
 # One official record has ten numbers run together as one; which they were is not for us to guess.
 _BILL = re.compile(r"([a-z]+)(\d{1,5})", re.ASCII)
+_FILE = re.compile(rb"^\s+file: (\S.*?)\s*$", re.M)
 _AT_ONCE = 64
 _PRESIDENT = re.compile(r"\d+-(\w+)\.yaml")
 
@@ -21,15 +22,20 @@ _PRESIDENT = re.compile(r"\d+-(\w+)\.yaml")
 class Saps:
     """`47-Trump.yaml`: every statement of one administration."""
 
-    name: ClassVar[str] = "saps/2"
+    name: ClassVar[str] = "saps/3"
     sources: ClassVar[tuple[str, ...]] = ("saps",)
-    whole: ClassVar[str | None] = None
+    whole: ClassVar[str | None] = "president, congress"
 
     def __init__(self, pdf_texts: Callable[[Sequence[bytes]], list[str]]) -> None:
         self._pdf_texts = pdf_texts
 
     def recognises(self, file: RawFile) -> bool:
         return file.head.startswith(b"- bills:") and b"document_title:" in file.head
+
+    def companions(self, file: RawFile) -> Iterator[str]:
+        """The PDFs that the file names; in YAML, so plain a name needs no parser to be found."""
+        for name in _FILE.findall(file.data):
+            yield name.decode().strip("'\"")
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
         named = _PRESIDENT.fullmatch(PurePosixPath(file.name).name)
@@ -86,6 +92,10 @@ def _entry(
         record,
         links=[Link(LinkKind.STATEMENT, bill, said_so) for bill in bills],
         head=Head(title, action="rescinded" if record.rescinded else ""),
-        facets={"congress": [str(congress)], "president": [president] if president else []},
+        facets={
+            "congress": [str(congress)],
+            "president": [president] if president else [],
+            "bill": bills,
+        },
         text=Text("text", body, title, url, raw, dated=issued) if body else None,
     )

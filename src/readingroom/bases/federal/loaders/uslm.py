@@ -31,7 +31,7 @@ class BillTexts:
     whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
-        return _is(file, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
+        return is_uslm(file, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
         told = parse(file.data)
@@ -46,14 +46,15 @@ class Laws:
     whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
-        return _is(file, b"<pLaw ")
+        return is_uslm(file, b"<pLaw ")
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
         told = parse(file.data)
         yield _law(told, _meta(told), origin)
 
 
-def _is(file: RawFile, *roots: bytes) -> bool:
+def is_uslm(file: RawFile, *roots: bytes) -> bool:
+    """Whether a file is in this language, and of one of these kinds."""
     return NAMESPACE in file.head and any(root in file.head for root in roots)
 
 
@@ -89,7 +90,7 @@ def _bill(told: Element, meta: Element, origin: Origin) -> Entry:
         facets={"congress": [str(congress)], "type": [kind], "chamber": [chamber_of(kind) or ""]},
         text=Text(
             part=version,
-            body=_body(told),
+            body=body_of(told),
             title=f"{SPOKEN[kind]} {number} ({stage or version.upper()}): {about}",
             url=f"{_GOVINFO}/BILLS-{congress}{kind}{number}{version}",
             raw_sha256=origin.sha256,
@@ -121,7 +122,7 @@ def _title(meta: Element) -> str | None:
     return match[5] or None if match else None
 
 
-def _body(told: Element) -> str:
+def body_of(told: Element) -> str:
     """What the document says, from its title to its last section, without its metadata."""
     for name in ("main", "amendMain"):
         if (main := told.find(name)) is not None:
@@ -162,7 +163,7 @@ def _law(told: Element, meta: Element, origin: Origin) -> Entry:
     about = fold_dashes(said(meta, "title") or label).partition(": ")[2] or label
     approved = _approved(told)
     bill = _came_from(told)
-    body = _body(told)
+    body = body_of(told)
     stat = [one for cite in meta.iterfind("citableAs") if "Stat." in (one := said(cite) or "")]
     package = f"PLAW-{congress}{'pvtl' if private else 'publ'}{number}"
     url = f"{_GOVINFO}/{package}"

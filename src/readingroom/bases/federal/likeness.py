@@ -1,0 +1,120 @@
+"""How alike two names are: word by word, in any order, through nicknames, beginnings and typos."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from readingroom.bases.federal.naming import vocabulary
+
+_NICKNAME, _BEGINNING, _INITIAL, _ABBREVIATED = 0.93, 0.85, 0.75, 0.5
+_FAINT = 0.15
+"""What a word weighs that stands in every second name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """A word of the question that a word of a name explains, how well, and how."""
+
+    word: str
+    name_word: str
+    value: float
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """A name beside a question: what of the question it explains, and how much of it was asked."""
+
+    ties: tuple[Tie | None, ...]
+    """One for each word of the question."""
+    asked_share: float
+
+
+def compare(asked: Sequence[str], name: Sequence[str]) -> Likeness:
+    """The best pairs first, each word used once: the order of words does not matter."""
+    pairs = sorted(
+        (-tie.value, left, right, tie)
+        for left, word in enumerate(asked)
+        for right, other in enumerate(name)
+        if word and (tie := alike(word, other))
+    )
+    ties: dict[int, Tie] = {}
+    used: dict[int, float] = {}
+    for _, left, right, tie in pairs:
+        if left not in ties and right not in used:
+            ties[left], used[right] = tie, tie.value
+    return Likeness(tuple(map(ties.get, range(len(asked)))), _share(name, used))
+
+
+def weight(word: str) -> float:
+    """How much a word tells about which name is meant."""
+    if word in vocabulary().weak:
+        return _FAINT
+    return 0.3 if len(word) == 1 else 1.0
+
+
+def _share(name: Sequence[str], used: dict[int, float]) -> float:
+    """How much of a name was asked for; what stands in every name need not be."""
+    weights = {at: weight(word) for at, word in enumerate(name)}
+    telling = {at: w for at, w in weights.items() if w > _FAINT or at in used} or weights
+    return sum(telling[at] * used.get(at, 0.0) for at in telling) / sum(telling.values())
+
+
+@lru_cache(maxsize=65_536)
+def alike(word: str, other: str) -> Tie | None:
+    """How a word of a question may mean a word of a name; None where it does not."""
+    if word == other:
+        return Tie(word, other, 1.0, "is")
+    if other in vocabulary().nicknames.get(word, ()):
+        return Tie(word, other, _NICKNAME, "is short for, or a form of,")
+    if len(word) == 1 or len(other) == 1:
+        value = _INITIAL if len(word) == 1 else _ABBREVIATED
+        return Tie(word, other, value, "has the initial of") if word[0] == other[0] else None
+    if _begins(word, other):
+        return Tie(word, other, _BEGINNING, "begins")
+    value = _spelt_alike(word, other)
+    return Tie(word, other, value, "is spelt like") if value else None
+
+
+def same_spelling(word: str, other: str) -> bool:
+    """Whether two words are one, but for a typo or two."""
+    return word == other or _spelt_alike(word, other) > 0
+
+
+def _begins(word: str, other: str) -> bool:
+    """`ag` begins `agriculture`, `approps` nearly `appropriations`."""
+    if other.startswith(word):
+        return True
+    return len(word) > 4 and word[-1] == "s" and other.startswith(word[:-1])
+
+
+def _spelt_alike(word: str, other: str) -> float:
+    """Less for each typo; 0 where there are too many for words of this length."""
+    longest = max(len(word), len(other))
+    allowed = 0 if longest < 4 else 1 if longest < 6 else 2 if longest < 9 else 3
+    if abs(len(word) - len(other)) > allowed or not _share_pairs(word, other):
+        return 0.0
+    typos = distance(word, other)
+    if typos > allowed:
+        return 0.0
+    other_start = 0.08 if word[0] != other[0] else 0.0
+    return 0.97 - 0.9 * typos / longest - other_start
+
+
+def _share_pairs(word: str, other: str) -> bool:
+    pairs = {word[at : at + 2] for at in range(len(word) - 1)}
+    return any(other[at : at + 2] in pairs for at in range(len(other) - 1))
+
+
+def distance(word: str, other: str) -> int:
+    """Letters to add, drop, change or swap with their neighbour to make one word the other."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(word, start=1):
+        older, before, row = before, row, [i]
+        for j, mark in enumerate(other, start=1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != mark))
+            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == mark:
+                cost = min(cost, older[j - 2] + 1)
+            row.append(cost)
+    return row[-1]

@@ -1,0 +1,102 @@
+"""Reads reports of the Congressional Research Service, as api.congress.gov gives them in JSON."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.loaders.billstatus import plain_text
+from readingroom.bases.federal.loaders.files import RawFile
+from readingroom.bases.federal.loaders.legislators import digest
+from readingroom.bases.federal.loaders.xml import day
+from readingroom.bases.federal.records import CrsReport, LinkKind
+from readingroom.core.ids import BILL_TYPES, bill_id, federal_id, law_id
+
+ORG = "Congressional Research Service"
+
+
+class CrsReports:
+    """`/crsreport/R47892`: a report; `/crsreport`: a list, which knows less of each."""
+
+    name: ClassVar[str] = "crs/1"
+    sources: ClassVar[tuple[str, ...]] = ("crs_reports",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return file.head.lstrip()[:1] == b"{" and b'"CRSReport' in file.head
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        told = json.loads(file.data)
+        if one := told.get("CRSReport"):
+            yield _entry(one, origin, partial=False)
+        for one in told.get("CRSReports") or ():
+            yield _entry(one, origin, partial=True)
+
+
+def _entry(told: dict[str, Any], origin: Origin, *, partial: bool) -> Entry:
+    id = federal_id(f"crs:{told['id']}").id
+    title = " ".join(told["title"].split())
+    published, updated = day(told.get("publishDate")), told.get("updateDate")
+    topics = _each(told, "topics", "topic")
+    related = told.get("relatedMaterials") or []
+    body = plain_text(told.get("summary") or "")
+    record = CrsReport(
+        id=id,
+        title=title,
+        type=(told.get("contentType") or "").lower() or None,
+        archived=(told.get("status") or "").lower() == "archived",
+        version=told.get("version"),
+        updated_at=updated,
+        authors=_each(told, "authors", "author"),
+        topics=topics,
+        bills=list(dict.fromkeys(_bills(related))),
+        laws=list(dict.fromkeys(_laws(related))),
+        pdf_url=_pdf(told),
+        characters=len(body),
+        **cited(
+            origin,
+            url=f"https://www.congress.gov/crs-product/{id}",
+            org=ORG,
+            cite=f"{title}, CRS {id}",
+            published_at=published,
+            raw_sha256=digest(told),
+        ),
+    )
+    types = [record.type] if record.type else []
+    return Entry(
+        record,
+        partial=partial,
+        head=Head(f"{title}, CRS {id}"),
+        facets={"type": types, "topic": topics, "bill": record.bills},
+        text=Text("text", body, title, record.url, record.raw_sha256, dated=published)
+        if body
+        else None,
+        links=[
+            Link(LinkKind.CRS_REPORT, other, f"relatedMaterials of CRS {id}: {other}")
+            for other in (*record.bills, *record.laws)
+        ],
+        revision=updated,
+    )
+
+
+def _each(told: dict[str, Any], field: str, name: str) -> list[str]:
+    """`[{"topic": "Taxation"}]` as `["Taxation"]`."""
+    return [one[name].strip() for one in told.get(field) or () if one.get(name)]
+
+
+def _bills(related: list[dict[str, Any]]) -> Iterator[str]:
+    for one in related:
+        if (kind := (one.get("type") or "").lower()) in BILL_TYPES:
+            yield bill_id(one["congress"], kind, one["number"])
+
+
+def _laws(related: list[dict[str, Any]]) -> Iterator[str]:
+    for one in related:
+        if (kind := (one.get("type") or "").upper()) in ("PUB", "PRIV"):
+            yield law_id(f"{one['congress']}-{one['number']}", private=kind == "PRIV")
+
+
+def _pdf(told: dict[str, Any]) -> str | None:
+    return next(
+        (one.get("url") for one in told.get("formats") or () if one.get("format") == "PDF"), None
+    )

@@ -1,0 +1,401 @@
+"""Finds the records of a registry that a noisy name may mean, best first, and says why."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, combinations, pairwise
+from typing import Any
+
+from pydantic_core import from_json
+
+from readingroom.bases.federal import naming
+from readingroom.bases.federal.likeness import Likeness, Tie, compare, same_spelling, weight
+from readingroom.bases.federal.naming import vocabulary
+from readingroom.bases.federal.narrowing import Narrowed
+from readingroom.bases.federal.sources import Source
+from readingroom.core.errors import UnrecognizedId
+from readingroom.core.ids import federal_id
+
+_NAMES = 400
+"""How many names that share pieces with the question are looked at closely."""
+_CLOSE = 80
+"""How many of those are looked at with words joined, and have their records read."""
+_RECORDS = 400
+_ENOUGH = 0.5
+"""What a record must score to be an answer at all."""
+_PART = 0.9
+"""What a subcommittee is worth beside its committee, unless one was asked for."""
+_WHERE = ("of", "from")
+_CONTEXT = 0.6
+"""What a word like `Mass` or `Sen.` weighs, beside 1 for a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of the question, and what it may say of the record besides its name."""
+
+    text: str
+    meaning: tuple[str, str] | None = None
+    no_name: bool = False
+    """Whether it can only be that: Smith `of Virginia` is not Virginia Smith."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A record that may be meant: how surely, and why."""
+
+    id: str
+    score: float
+    why: list[str]
+    record: dict[str, Any]
+    length: int = 1
+    """How many words the name has that led here."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The question, word by word."""
+
+    words: tuple[Word, ...]
+
+    @classmethod
+    def of(cls, text: str) -> "Asked":
+        words = tuple(_read(naming.all_words(text)))
+        telling = tuple(word for word in words if word.text not in vocabulary().silent)
+        return cls(telling or words)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(word.text for word in self.words)
+
+    @property
+    def spelt(self) -> tuple[str, ...]:
+        """The words as names are compared with them: nothing for one that is no name."""
+        return tuple("" if word.no_name else word.text for word in self.words)
+
+    @cached_property
+    def telling(self) -> tuple[str, ...]:
+        """The words that tell names apart; all of them where none does."""
+        weak = vocabulary().weak
+        told = [word.text for word in self.words if word.text not in weak]
+        plain = [word.text for word in self.words if word.text in told and not word.meaning]
+        return tuple(plain or told or self.texts)
+
+    @property
+    def of_a_part(self) -> bool:
+        return any(word.meaning == ("kind", "subcommittee") for word in self.words)
+
+    @cached_property
+    def letters(self) -> tuple[str, ...]:
+        """The words that `acronym` is made of: one of several letters, or all of one."""
+        return self.texts if all(len(word) == 1 for word in self.texts) else self.telling[:1]
+
+    @cached_property
+    def acronym(self) -> str | None:
+        """`AOC`, `HASC`, `T&I`: letters that may be the initials of a name."""
+        joined = "".join(self.letters)
+        if len(self.telling) > 1 and self.letters != self.texts:
+            return None
+        return joined if 2 <= len(joined) <= 6 and joined.isalpha() else None
+
+    def joined(self) -> Iterator["Asked"]:
+        """The same with two neighbours as one word: `van hollen` is `vanhollen`."""
+        for at in range(len(self.words) - 1):
+            one = Word(self.words[at].text + self.words[at + 1].text)
+            yield replace(self, words=(*self.words[:at], one, *self.words[at + 2 :]))
+
+
+def _read(texts: Sequence[str]) -> Iterator[Word]:
+    """Words with their meanings; the two of `new york` share one."""
+    known = vocabulary()
+    at = 0
+    while at < len(texts):
+        where = at > 0 and texts[at - 1] in _WHERE
+        pair = tuple(texts[at : at + 2])
+        if len(pair) == 2 and pair in known.states:
+            yield from (Word(text, ("state", known.states[pair]), where) for text in pair)
+            at += 2
+            continue
+        meaning = _meaning(texts[at])
+        yield Word(texts[at], meaning, where and meaning is not None and meaning[0] == "state")
+        at += 1
+
+
+def _meaning(text: str) -> tuple[str, str] | None:
+    known = vocabulary()
+    for kind, table in (("chamber", known.chambers), ("party", known.parties)):
+        if text in table:
+            return kind, table[text]
+    if (text,) in known.states:
+        return "state", known.states[(text,)]
+    if text in known.subcommittee:
+        return "kind", "subcommittee"
+    return ("number", text) if text.isdecimal() else None
+
+
+# --- the answer ---
+
+
+def resolve(db: sqlite3.Connection, source: Source, query: str, narrowed: Narrowed) -> list[Match]:
+    """Every record that the words may mean, the likeliest first."""
+    asked = Asked.of(query)
+    found: dict[str, Match] = {}
+    ways = (
+        _by_id(db, source, query, narrowed),
+        _by_name(db, source, asked, narrowed),
+        _by_context(db, source, asked, narrowed),
+    )
+    for match in chain.from_iterable(ways):
+        best = found.get(match.id)
+        if best is None or match.score > best.score:
+            found[match.id] = match
+    enough = (match for match in found.values() if match.score >= _ENOUGH)
+    return sorted(enough, key=_order)
+
+
+def _order(match: Match) -> tuple[Any, ...]:
+    """By score; of equals, who sits now before who sat, committees before their parts, the newest
+    first.
+    """
+    told = match.record
+    return (
+        -match.score,
+        not told.get("current", True),
+        bool(told.get("stub")),
+        bool(told.get("parent_id")),
+        match.length,
+        _newest_first(told.get("published_at")),
+        match.id,
+    )
+
+
+def _newest_first(day: str | None) -> tuple[int, ...]:
+    return tuple(-ord(letter) for letter in day) if day else (0,)
+
+
+def _by_id(
+    db: sqlite3.Connection, source: Source, query: str, narrowed: Narrowed
+) -> Iterator[Match]:
+    """The question may simply be an id."""
+    try:
+        found = federal_id(query)
+    except UnrecognizedId:
+        return
+    if found.source == source.name:
+        for id, _, record in _records(db, source, [("r.id = ?", found.id)], narrowed):
+            yield Match(id, 1.0, [f"{id} is its id"], record)
+
+
+def _by_name(
+    db: sqlite3.Connection, source: Source, asked: Asked, narrowed: Narrowed
+) -> Iterator[Match]:
+    if not asked.words:
+        return
+    names = _close(asked, {**_sharing(db, source, asked), **_with_initials(db, source, asked)})
+    wanted = [("f.name_row = ?", row) for row in names]
+    for id, (row, form), record in _records(db, source, wanted, narrowed):
+        score, why = _judged(asked, names[row], form, record)
+        if record.get("parent_id") and not asked.of_a_part:
+            score *= _PART
+        yield Match(id, round(score, 4), why, record, len(names[row].words))
+
+
+def _by_context(
+    db: sqlite3.Connection, source: Source, asked: Asked, narrowed: Narrowed
+) -> Iterator[Match]:
+    """Who is meant when no name is said at all: `senators from Mass`, `CA-11`."""
+    columns = {column.name for column in source.columns}
+    meanings = [word.meaning for word in asked.words]
+    told = dict.fromkeys(one for one in meanings if one and one[0] in columns)
+    if None in meanings or not any(kind == "state" for kind, _ in told):
+        return
+    sql = " AND ".join([narrowed.sql, *(f"{kind} = ?" for kind, _ in told)])
+    values = (*narrowed.values, *(value for _, value in told))
+    both = Narrowed(sql, values, narrowed.filters)
+    for id, _, record in _records(db, source, [("?", 1)], both):
+        borne_out, why = _borne_out(asked, [None] * len(asked.words), record)
+        yield Match(id, round(_scored(asked, borne_out, 1.0), 4), why, record)
+
+
+# --- names that may be meant ---
+
+
+def _sharing(db: sqlite3.Connection, source: Source, asked: Asked) -> dict[int, tuple[str, ...]]:
+    """The names that share most pieces with the question, and those that are it exactly."""
+    first = naming.first_row(source.name)
+    rows = (first, first + naming.ROWS)
+    one = (
+        "SELECT rowid AS name_row FROM names_fts WHERE names_fts MATCH ? AND rowid BETWEEN ? AND ?"
+    )
+    pieces = dict.fromkeys(piece for word in asked.telling for piece in naming.pieces(word))
+    found = db.execute(
+        f"""SELECT n.name_row, n.folded FROM (
+                SELECT name_row, count(*) AS shared FROM ({" UNION ALL ".join([one] * len(pieces))})
+                GROUP BY name_row ORDER BY shared DESC LIMIT {_NAMES}
+            ) JOIN names n USING (name_row)
+            UNION SELECT name_row, folded FROM names WHERE source = ? AND folded = ?""",
+        (
+            *(value for piece in pieces for value in (f'"{piece}"', *rows)),
+            source.name,
+            naming.padded(asked.texts),
+        ),
+    )
+    return {row["name_row"]: tuple(row["folded"].split()) for row in found}
+
+
+def _with_initials(
+    db: sqlite3.Connection, source: Source, asked: Asked
+) -> dict[int, tuple[str, ...]]:
+    """Names whose first letters are the question, with or without chamber and `committee`."""
+    if not asked.acronym:
+        return {}
+    letters = sorted(asked.acronym)
+    keys = {"".join(some) for size in range(1, 7) for some in combinations(letters, size)}
+    found = db.execute(
+        f"""SELECT name_row, folded FROM names
+            WHERE source = ? AND initials IN ({", ".join("?" * len(keys))}) LIMIT {_NAMES}""",
+        (source.name, *keys),
+    )
+    return {row["name_row"]: tuple(row["folded"].split()) for row in found}
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A name that may be meant, beside the reading of the question that is nearest to it."""
+
+    words: tuple[str, ...]
+    asked: Asked
+    likeness: Likeness
+
+
+def _close(asked: Asked, names: Mapping[int, tuple[str, ...]]) -> dict[int, Near]:
+    """The nearest names. Only for those is it tried to read two words as one."""
+    near = {row: Near(words, asked, compare(asked.spelt, words)) for row, words in names.items()}
+    best = sorted(near, key=lambda row: (-_promise(near[row]), row))[:_CLOSE]
+    return {row: max(_readings(near[row]), key=_promise) for row in best}
+
+
+def _readings(near: Near) -> Iterator[Near]:
+    yield near
+    for at, asked in enumerate(near.asked.joined()):
+        if any(same_spelling(asked.texts[at], word) for word in near.words):
+            yield Near(near.words, asked, compare(asked.spelt, near.words))
+    for at, (one, other) in enumerate(pairwise(near.words)):
+        if any(same_spelling(word, one + other) for word in near.asked.texts):
+            words = (*near.words[:at], one + other, *near.words[at + 2 :])
+            yield Near(words, near.asked, compare(near.asked.spelt, words))
+
+
+def _promise(near: Near) -> float:
+    """What a name can come to when the record bears out every word that may mean something else."""
+    if _worth(near.asked, near.words, "chsj"):
+        return 1.0
+    values = [
+        max(tie.value if tie else 0.0, 1.0 if word.meaning else 0.0)
+        for word, tie in zip(near.asked.words, near.likeness.ties, strict=True)
+    ]
+    return _scored(near.asked, values, near.likeness.asked_share)
+
+
+# --- records ---
+
+
+def _records(
+    db: sqlite3.Connection,
+    source: Source,
+    wanted: Sequence[tuple[str, Any]],
+    narrowed: Narrowed,
+) -> Iterator[tuple[str, tuple[int, str], dict[str, Any]]]:
+    """The newest records under each condition, with the form of the name they bear."""
+    per_name = max(1, _RECORDS // max(1, len(wanted)))
+    for condition, value in wanted:
+        rows = db.execute(
+            f"""SELECT r.id, f.name_row, f.form, r.record
+                FROM {source.name} r LEFT JOIN name_forms f ON f.record_id = r.id
+                WHERE {condition} AND {narrowed.sql} ORDER BY r.published_at DESC, r.id LIMIT ?""",
+            (value, *narrowed.values, per_name),
+        )
+        for row in rows:
+            yield row["id"], (row["name_row"], row["form"]), from_json(row["record"])
+
+
+def _judged(
+    asked: Asked, near: Near, form: str, record: Mapping[str, Any]
+) -> tuple[float, list[str]]:
+    """How well a record explains the question: by its name, else by what it says of itself."""
+    initials = _worth(asked, near.words, _besides(record))
+    if initials:
+        values, why = _borne_out(asked, [None] * len(asked.words), record)
+        told = [
+            initials if word.text in asked.letters else value
+            for word, value in zip(asked.words, values, strict=True)
+        ]
+        said = f"{asked.acronym!r} are the initials of {form!r}"
+        return _scored(asked, told, 1.0), [said, *why]
+    values, why = _borne_out(near.asked, near.likeness.ties, record)
+    if not any(tie and tie.value > 0.5 for tie in near.likeness.ties):
+        return 0.0, []
+    return _scored(near.asked, values, near.likeness.asked_share), [f"named {form!r}", *why]
+
+
+def _borne_out(
+    asked: Asked, ties: Sequence[Tie | None], record: Mapping[str, Any]
+) -> tuple[list[float], list[str]]:
+    values, why = [], []
+    for word, tie in zip(asked.words, ties, strict=True):
+        said = _says(record, word) if word.meaning else None
+        if said and (tie is None or tie.value < 1.0):
+            values.append(1.0)
+            why.append(f"{word.text!r} is its {said}")
+        else:
+            values.append(tie.value if tie else 0.0)
+            if tie and tie.value < 1.0:
+                why.append(f"{tie.word!r} {tie.how} {tie.name_word!r}")
+    return values, why
+
+
+def _says(record: Mapping[str, Any], word: Word) -> str | None:
+    """What of a record, besides its name, a word may mean."""
+    assert word.meaning
+    kind, value = word.meaning
+    if kind == "kind":
+        return "kind" if record.get("parent_id") else None
+    if kind == "number":
+        fields = ("district", "congress", "number", "session", "filing_year")
+        return next((name for name in fields if str(record.get(name)) == value), None)
+    past = (term.get(kind) for term in record.get("terms") or ())
+    return kind if value in (record.get(kind), *past) else None
+
+
+def _worth(asked: Asked, name: Sequence[str], besides: str = "") -> float:
+    """What an acronym is worth as the initials of a name: more when they come in its order.
+
+    It may have letters of words that stand in many names, the H and the C of HASC, and `besides`.
+    """
+    letters = Counter(asked.acronym or "")
+    core = [word[0] for word in name if word not in vocabulary().weak]
+    faint = [word[0] for word in name if word in vocabulary().weak]
+    extra = letters - Counter(core)
+    if Counter(core) - letters or not extra <= Counter(faint) | Counter(besides):
+        return 0.0
+    if len(core) < 2 and len(letters) < 4:
+        return 0.0
+    rest = iter(asked.acronym or "")
+    value = 0.95 if all(letter in rest for letter in core) else 0.8
+    return value - 0.05 if any(len(word) == 1 for word in name) else value
+
+
+def _besides(record: Mapping[str, Any]) -> str:
+    return f"c{(record.get('chamber') or ' ')[0]}" if "parent_id" in record else ""
+
+
+def _scored(asked: Asked, values: Sequence[float], share: float) -> float:
+    """Mostly how much of the question is explained, a little how much of the name was asked for."""
+    weights = [
+        _CONTEXT if word.meaning and weight(word.text) == 1.0 else weight(word.text)
+        for word in asked.words
+    ]
+    explained = sum(w * v for w, v in zip(weights, values, strict=True)) / sum(weights)
+    return explained * (0.85 + 0.15 * share)

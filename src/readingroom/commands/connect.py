@@ -1,0 +1,213 @@
+"""`readingroom connect`: the configuration by which a client finds this server, printed or written.
+
+A file that is there keeps all it has: one entry is put into it, and a copy of what it was before
+stays beside it. A key is written only when it is given.
+"""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from readingroom.commands.options import common, say
+from readingroom.core.errors import ClientFileUnreadable, InvalidSetting
+from readingroom.core.settings import Settings, load
+from readingroom.server.catalogue import ALL_NAME, ALL_PORT, OFFERS
+
+_STDIO_BASES = ("text", "guidance")
+_KEY_VARIABLE = "READING_ROOM_KEY"
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What is to be reached: an address, or a command that the client starts."""
+
+    name: str
+    url: str
+    key: str | None
+    locked: bool
+    stdio: str | None
+    data: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Client:
+    """How one client is configured."""
+
+    title: str
+    place: Callable[[Path], Path]
+    """Its file, given the project's folder."""
+    section: str
+    """Under which name its servers stand."""
+    variable: str
+    """How its file refers to a variable of the environment."""
+    typed: bool
+    """Whether an entry says of which kind it is."""
+
+
+def _desktop(folder: Path) -> Path:
+    if sys.platform == "darwin":
+        support = Path.home() / "Library" / "Application Support"
+    else:
+        support = Path.home() / ".config"
+    return support / "Claude" / "claude_desktop_config.json"
+
+
+_CLIENTS = {
+    "claude": _Client("Claude Desktop", _desktop, "mcpServers", "", False),
+    "claude-code": _Client(
+        "Claude Code", lambda folder: folder / ".mcp.json", "mcpServers", "${%s}", True
+    ),
+    "cursor": _Client(
+        "Cursor", lambda folder: folder / ".cursor" / "mcp.json", "mcpServers", "${env:%s}", False
+    ),
+    "vscode": _Client(
+        "VS Code", lambda folder: folder / ".vscode" / "mcp.json", "servers", "${env:%s}", True
+    ),
+}
+
+
+@click.command()
+@click.argument("client", type=click.Choice([*_CLIENTS, "chatgpt"]))
+@click.option("--base", type=click.Choice(sorted(OFFERS)), help="One base [all of them].")
+@click.option("--url", help="The server's address [READINGROOM_PUBLIC_URL, else this machine].")
+@click.option("--stdio", is_flag=True, help="Let the client start the server (text, guidance).")
+@click.option("--key", help="Write this key; else a variable that holds it.")
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Project [here].")
+@click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="Another file.")
+@click.option("--write", is_flag=True, help="Write the file instead of printing.")
+@common
+def connect(client: str, data: str | None, as_json: bool, **asked: Any) -> None:
+    """Print what CLIENT needs to reach this server, or write it with --write.
+
+    \b
+      readingroom connect claude-code --write    .mcp.json of this project
+      readingroom connect vscode --base policy   one base, printed
+      readingroom connect claude                 Claude Desktop, over stdio
+    """
+    settings = load({"data": data})
+    if client == "chatgpt":
+        _tell_chatgpt(settings, asked, as_json)
+        return
+    chosen = _CLIENTS[client]
+    target = _target(settings, asked, data, stdio=asked["stdio"] or client == "claude")
+    entry = {target.name: _entry(chosen, target)}
+    file = asked["file"] or chosen.place((asked["folder"] or Path()).absolute())
+    copy = _write(file, chosen.section, entry) if asked["write"] else None
+    body = {
+        "client": client,
+        "file": str(file),
+        "configuration": {chosen.section: entry},
+        "written": asked["write"],
+        "copy": str(copy) if copy else None,
+    }
+    say(as_json, body, _told(chosen, target, body))
+
+
+def _target(settings: Settings, asked: dict[str, Any], data: str | None, stdio: bool) -> _Target:
+    from readingroom.storage.keys import KeyRing
+
+    base: str | None = asked["base"]
+    if stdio:
+        base = base or "text"
+        if base not in _STDIO_BASES:
+            raise InvalidSetting(
+                f"{base} is not served over stdio: serve it over HTTP, and in Claude add it as a "
+                "connector (docs/clients.md)"
+            )
+    port = settings.port or ALL_PORT
+    address = asked["url"] or settings.public_url or f"http://127.0.0.1:{port}"
+    path = f"/{base}/mcp" if base else "/mcp"
+    return _Target(
+        name=f"{ALL_NAME}-{base}" if base else ALL_NAME,
+        url=address if address.endswith("/mcp") else address.rstrip("/") + path,
+        key=asked["key"],
+        locked=settings.api_key is not None or KeyRing(settings.data).any(),
+        stdio=base if stdio else None,
+        data=str(settings.data) if data else None,
+    )
+
+
+def _entry(client: _Client, target: _Target) -> dict[str, Any]:
+    if target.stdio:
+        kind = {"type": "stdio"} if client.typed else {}
+        placed = ["--data", target.data] if target.data else []
+        return {**kind, "command": _program(), "args": ["stdio", target.stdio, *placed]}
+    entry: dict[str, Any] = {"type": "http"} if client.typed else {}
+    entry["url"] = target.url
+    if target.key or target.locked:
+        key = target.key or client.variable % _KEY_VARIABLE
+        entry["headers"] = {"Authorization": f"Bearer {key}"}
+    return entry
+
+
+def _program() -> str:
+    """The command by which we were started, whole: a client has another PATH."""
+    beside = Path(sys.executable).with_name("readingroom")
+    return str(beside) if beside.exists() else shutil.which("readingroom") or "readingroom"
+
+
+def _write(file: Path, section: str, entry: dict[str, Any]) -> Path | None:
+    """Put the entry into the file; returns the copy of what it was, if it was there."""
+    file = file.resolve()  # a link to a shared file stays one
+    whole = _read(file)
+    servers = whole.setdefault(section, {})
+    if not isinstance(servers, dict):
+        raise ClientFileUnreadable(f"{file}: {section!r} is not an object; mend it first")
+    copy = None
+    if file.exists():
+        copy = file.with_name(f"{file.name}.before-{ALL_NAME}")
+        shutil.copy2(file, copy)
+    servers.update(entry)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_name(f".{file.name}.{ALL_NAME}")
+    fresh.touch(mode=0o600)  # it may hold a key
+    fresh.write_text(json.dumps(whole, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    fresh.replace(file)
+    return copy
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        whole = json.loads(file.read_text("utf-8-sig").strip() or "{}")
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ClientFileUnreadable(
+            f"{file} is not plain JSON ({error}); leave --write out and paste the entry yourself"
+        ) from error
+    if not isinstance(whole, dict):
+        raise ClientFileUnreadable(f"{file} does not hold an object; mend it first")
+    return whole
+
+
+def _told(client: _Client, target: _Target, body: dict[str, Any]) -> str:
+    if body["written"]:
+        kept = f" What it was before is in {body['copy']}." if body["copy"] else ""
+        lines = [f"{client.title}: {target.name} is in {body['file']}.{kept} Restart the client."]
+    else:
+        lines = [json.dumps(body["configuration"], indent=2), ""]
+        lines += [f"{client.title} reads this from {body['file']}; --write puts it there."]
+    if target.locked and not target.key and not target.stdio:
+        lines += [f"Set {_KEY_VARIABLE} to your key where the client starts, or pass --key."]
+    return "\n".join(lines)
+
+
+def _tell_chatgpt(settings: Settings, asked: dict[str, Any], as_json: bool) -> None:
+    """It has no file: a connector is added in its settings."""
+    target = _target(settings, asked, None, stdio=False)
+    public = target.url.startswith("https://")
+    steps = [
+        "Settings > Connectors > Advanced: switch on developer mode.",
+        f"Create a connector with the address {target.url}",
+        "Authentication: OAuth where the server has it (JOSH_AUTH=oauth), else none.",
+    ]
+    if not public:
+        steps.append("ChatGPT calls from outside: it needs a public https address (--url).")
+    body = {"client": "chatgpt", "url": target.url, "steps": steps, "written": False}
+    say(as_json, body, "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1)))

@@ -1,0 +1,178 @@
+"""The sample corpus: its own data directory, its own GOV.UK, loaded while it is already served."""
+
+import json
+import logging
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from readingroom.core.errors import DataNotEmpty, InvalidSetting, KnowledgeError
+from readingroom.core.settings import SAMPLE_MARK, Settings, is_sample, sample_directory
+
+logger = logging.getLogger(__name__)
+
+_MODELS = "models"
+
+Told = Callable[[str], None]
+Step = tuple[str, Callable[[], object]]
+
+
+def sample_folder(chosen: str | None, make: bool) -> Path:
+    """The sample's data directory; `make` marks an empty one as the sample's."""
+    data = Path(chosen).expanduser().absolute() if chosen else sample_directory()
+    if is_sample(data):
+        return data
+    if not make:
+        raise InvalidSetting(
+            f"There is no sample in {data} yet: `readingroom serve --demo` makes it"
+        )
+    if data.is_dir() and any(one.name != _MODELS for one in data.iterdir()):
+        raise DataNotEmpty(
+            f"{data} holds data of your own, which the sample must not meet: choose an empty "
+            "directory with --data, or leave --data out"
+        )
+    data.mkdir(parents=True, exist_ok=True)
+    _write_mark(data, None)
+    return data
+
+
+@contextmanager
+def sample_upstream(settings: Settings) -> Iterator[Settings]:
+    """For the sample, settings with a GOV.UK of its own on loopback; else the same settings."""
+    if not settings.sample:
+        yield settings
+        return
+    from readingroom.demo.govuk import Emulator, on_loopback, sample_items
+
+    with on_loopback(Emulator(sample_items())) as url:
+        yield settings.model_copy(update={"govuk_base_url": url})
+
+
+def renew(data: Path, reset: bool) -> None:
+    """Empty the directory when asked to, or when it was loaded from another corpus."""
+    from readingroom.demo.corpus import digest
+
+    loaded = _read_mark(data)
+    if not reset and loaded in (None, digest()):
+        return
+    _refuse_in_use(data)
+    for one in data.iterdir():
+        if one.is_dir() and one.name != _MODELS and not one.is_symlink():
+            shutil.rmtree(one)
+    _write_mark(data, None)
+
+
+def load_in_background(settings: Settings, bases: Iterable[str], told: Told) -> None:
+    """Load what is missing, on a thread that ends with the process."""
+    threading.Thread(
+        target=_load_all, args=(settings, list(bases), told), name="sample", daemon=True
+    ).start()
+
+
+def _load_all(settings: Settings, bases: list[str], told: Told) -> None:
+    from readingroom.demo.corpus import digest
+
+    if _read_mark(settings.data) == digest():
+        return
+    whole = True
+    with tempfile.TemporaryDirectory(prefix="readingroom-sample-") as made:
+        steps = [step for base in bases if base in _STEPS for step in _STEPS[base](settings, made)]
+        for number, (title, load) in enumerate(steps, 1):
+            told(f"sample {number} of {len(steps)}: {title}")
+            try:
+                load()
+            except KnowledgeError as error:
+                whole = False
+                told(f"sample: {title} could not be loaded: {error.message}")
+            except Exception as error:
+                whole = False
+                logger.error("the sample %s could not be loaded", title, exc_info=error)
+    if whole:
+        told("sample: everything is loaded")
+    if whole and set(_STEPS) <= set(bases):
+        _write_mark(settings.data, digest())
+
+
+def _policies(settings: Settings, made: str) -> Iterator[Step]:
+    from readingroom.demo import corpus
+
+    for policy in corpus.policies():
+        yield f"policy {policy['source']}", partial(_import_policy, settings, policy, Path(made))
+
+
+def _import_policy(settings: Settings, policy: dict[str, Any], folder: Path) -> None:
+    from readingroom.commands.dispatch import dispatch
+    from readingroom.commands.policy import imported
+    from readingroom.demo.corpus import write_policy
+
+    listed = write_policy(policy, folder)
+    anyio.run(dispatch, imported(listed, settings), settings, _unheard)
+
+
+def _records(settings: Settings, made: str) -> Iterator[Step]:
+    yield "federal records", partial(_load_records, settings, Path(made))
+    yield "federal records by meaning", partial(_embed_records, settings)
+
+
+def _load_records(settings: Settings, folder: Path) -> None:
+    from readingroom.bases.federal.loading import load
+    from readingroom.demo.corpus import write_records
+
+    load(_federal_file(settings), [write_records(folder)], None)
+
+
+def _embed_records(settings: Settings) -> None:
+    from readingroom.bases.federal import store, vectors
+    from readingroom.server.catalogue import embedder_of
+
+    with closing(store.connect(_federal_file(settings), writing=True)) as db:
+        vectors.embed(db, embedder_of(settings), lambda done, of: None)
+
+
+def _federal_file(settings: Settings) -> Path:
+    from readingroom.bases.federal.service import FILE
+
+    return settings.data / "federal" / FILE
+
+
+async def _unheard(done: float, total: float | None, message: str | None) -> None:
+    """Pages and chunks of a sample are too small to tell."""
+
+
+_STEPS: dict[str, Callable[[Settings, str], Iterator[Step]]] = {
+    "policy": _policies,
+    "federal": _records,
+}
+
+
+def _refuse_in_use(data: Path) -> None:
+    from readingroom.storage.lock import FolderLock
+
+    for path in data.glob("*/lock"):
+        lock = FolderLock(path.parent)
+        lock.acquire()
+        lock.release()
+
+
+def _read_mark(data: Path) -> str | None:
+    """The corpus that was loaded whole; None before."""
+    loaded: str | None = json.loads((data / SAMPLE_MARK).read_text("utf-8"))["corpus"]
+    return loaded
+
+
+def _write_mark(data: Path, corpus: str | None) -> None:
+    """The mark is never missing, also when the process is killed here."""
+    body: dict[str, Any] = {
+        "corpus": corpus,
+        "note": "This directory is the sample's: its texts are not the real documents.",
+    }
+    fresh = data / f".{SAMPLE_MARK}"
+    fresh.write_text(json.dumps(body), "utf-8")
+    fresh.replace(data / SAMPLE_MARK)

@@ -1,0 +1,237 @@
+"""The sample corpus: loaded while it is served, marked everywhere, never mixed with one's own."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from readingroom.cli import main
+from readingroom.core.settings import load, sample_directory
+from readingroom.demo.corpus import digest, policies, write_policy
+from readingroom.demo.paper import pdf_of
+from readingroom.ingest.document import Document
+from readingroom.ingest.intake import Roots
+from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.sandbox import Sandbox
+from tests.kit import LEGACY, Served, body, command, http, run, serving, stdio
+from tests.policies import MODELS
+from tests.processes import wait_until
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """`readingroom serve --demo`, with everything loaded."""
+    with serving("--demo", data=empty(tmp_path_factory.mktemp("demo") / "room")) as served:
+        wait_until(lambda: is_loaded(served.data), seconds=240)
+        yield served
+
+
+def empty(data: Path) -> Path:
+    """A data directory with nothing but the model, which is slow to make."""
+    MODELS.mkdir(parents=True, exist_ok=True)
+    data.mkdir(parents=True)
+    (data / "models").symlink_to(MODELS)
+    return data
+
+
+def is_loaded(data: Path) -> bool:
+    mark = data / "sample.json"
+    return mark.exists() and json.loads(mark.read_text())["corpus"] == digest()
+
+
+@requirement("room:sample")
+async def test_a_date_decides_which_sample_revision_answers(demo: Served) -> None:
+    question = {"query": "cycle parking spaces for each dwelling", "sources": ["NPPF"]}
+    async with http(f"{demo.url}/policy/mcp") as client:
+        for day, spaces in (("2024-03-15", "one space"), ("2025-03-15", "two spaces")):
+            asked = {**question, "effective_date": day, "mode": "hybrid"}
+            hits = body(await client.call_tool("search_policy", asked))["results"]
+            assert spaces in hits[0]["text"]
+
+
+@requirement("room:sample")
+async def test_every_base_marks_its_answers(demo: Served) -> None:
+    asked: list[tuple[str, str, dict[str, Any]]] = [
+        ("policy", "get_policy_section", {"source": "NPPF", "section_ref": "Para 116"}),
+        ("federal", "get_bill", {"bill_id": "hr:119:99001"}),
+        ("federal", "search", {"query": "safe crossings near schools"}),
+        ("guidance", "search_guidance", {"query": "annual return"}),
+        ("guidance", "get_content_by_path", {"path": "/guidance/prepare-a-charity-annual-return"}),
+        ("text", "get_kb_content", {}),
+    ]
+    for base, tool, arguments in asked:
+        async with http(f"{demo.url}/{base}/mcp", wire=LEGACY) as client:
+            result = await client.call_tool(tool, arguments)
+        assert result.meta is not None and result.meta["sample"] is True
+        assert all(said.startswith("[sample] ") for said in cited(body(result))), tool
+    async with http(f"{demo.url}/policy/mcp") as client:
+        refused = await client.call_tool(
+            "get_policy_section", {"source": "NOBODY", "section_ref": "1"}
+        )
+    assert refused.is_error and refused.meta is not None and refused.meta["sample"] is True
+
+
+def cited(told: Any) -> Iterator[str]:
+    """Every place of an answer that says what to cite or whose words it repeats."""
+    if isinstance(told, list):
+        for item in told:
+            yield from cited(item)
+    if isinstance(told, dict):
+        for name, value in told.items():
+            if name in ("citation", "citation_string", "attribution") and isinstance(value, str):
+                yield value
+            else:
+                yield from cited(value)
+
+
+@requirement("room:sample")
+def test_rest_and_the_shell_mark_theirs(demo: Served) -> None:
+    bill = demo.get("/v1/bills/hr:119:99001").json()
+    policy = demo.get("/api/v1/policies/NPPF").json()
+    missing = demo.get("/api/v1/policies/NOBODY").json()
+    assert [one["_meta"] for one in (bill, policy, missing)] == [{"sample": True}] * 3
+    assert bill["citation_string"].startswith("[sample] ")
+    assert "_meta" not in demo.get("/openapi.json").json()
+    searched = shell(demo, "policy", "search", "flood risk", "--json")
+    assert searched["_meta"] == {"sample": True}
+    assert all(hit["citation"].startswith("[sample] ") for hit in searched["results"])
+    page = shell(demo, "guidance", "get", "/guidance/charity-accounts-and-reports", "--json")
+    assert page["citation"].startswith("[sample] ")
+
+
+def shell(demo: Served, *args: str) -> Any:
+    ended = run(*args, "--demo", "--data", str(demo.data), timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+@requirement("room:sample")
+async def test_the_records_tell_one_story(demo: Served) -> None:
+    async with http(f"{demo.url}/federal/mcp") as client:
+        bill = body(await client.call_tool("get_bill", {"bill_id": "hr:119:99001"}))
+        found = [
+            body(await client.call_tool("fetch", {"id": id}))["id"]
+            for id in (
+                bill["sponsors"][0]["bioguide_id"],
+                bill["committees"][0]["id"],
+                *bill["votes"],
+                *bill["laws"],
+            )
+        ]
+    assert len(found) >= 4
+
+
+@requirement("room:sample")
+def test_the_sample_is_checked_like_ones_own(demo: Served) -> None:
+    doctor = run("doctor", "--demo", "--data", str(demo.data), "--json", timeout=60)
+    assert json.loads(doctor.stdout)["complaints"] == []
+
+
+@requirement("room:sample")
+@pytest.mark.slow
+async def test_a_kill_while_it_loads_loses_nothing(tmp_path: Path) -> None:
+    data = empty(tmp_path / "room")
+    with demo_process(data) as process:
+        assert process.stdout is not None
+        while "sample 3 of" not in (line := process.stdout.readline()):
+            assert line, "it ended before it loaded anything"
+        process.kill()
+        process.wait()
+    assert not is_loaded(data)
+    with serving("--demo", data=data) as served:
+        wait_until(lambda: is_loaded(data), seconds=240)
+        listed = served.get("/api/v1/policies").json()["policies"]
+        doctor = run("doctor", "--data", str(data), "--json", timeout=60)
+    assert {one["source"] for one in listed} == {one["source"] for one in policies()}
+    assert all(one["current_revision"]["status"] == "active" for one in listed)
+    assert json.loads(doctor.stdout)["complaints"] == []
+
+
+@contextmanager
+def demo_process(data: Path) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        command("serve", "--demo", "--data", str(data), "--port", "0"),
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+
+
+@requirement("room:sample")
+def test_the_sample_and_ones_own_data_never_share_a_directory(tmp_path: Path) -> None:
+    assert sample_directory() != load({}, {}).data
+    (tmp_path / "policy").mkdir()
+    refused = CliRunner().invoke(main, ["serve", "--demo", "--data", str(tmp_path)])
+    assert (refused.exit_code, "data of your own" in refused.output) == (1, True)
+    missing = CliRunner().invoke(main, ["policy", "list", "--demo", "--data", str(tmp_path / "n")])
+    assert (missing.exit_code, "serve --demo" in missing.output) == (2, True)
+    reset = CliRunner().invoke(main, ["serve", "--reset", "--data", str(tmp_path)])
+    assert (reset.exit_code, "add --demo" in reset.output) == (2, True)
+
+
+@requirement("room:sample")
+def test_nothing_of_the_users_reaches_the_sample(tmp_path: Path) -> None:
+    (tmp_path / "sample.json").write_text('{"corpus": null}')
+    environment = {"REDIS_URL": "redis://127.0.0.1:1", "KB_FILE": "/etc/hostname"}
+    settings = load({"data": tmp_path}, environment)
+    assert settings.sample
+    assert (settings.redis_url, settings.kb_file) == (None, None)
+
+
+@requirement("room:sample")
+async def test_over_stdio_too(tmp_path: Path) -> None:
+    async with stdio("guidance", "--demo", "--data", str(tmp_path / "room")) as client:
+        path = "/guidance/prepare-a-charity-annual-return"
+        result = await client.call_tool("get_source_metadata", {"path": path})
+    assert not result.is_error
+    assert result.meta is not None and result.meta["sample"] is True
+
+
+@requirement("room:sample")
+async def test_the_corpus_is_small_and_its_sections_are_found(tmp_path: Path) -> None:
+    for policy in policies():
+        write_policy(policy, tmp_path)
+    chunks = 0
+    for file in sorted(tmp_path.glob("*.pdf")):
+        document = await read(file)
+        chunks += len(document.chunks)
+        refs = {chunk.section_ref for chunk in document.chunks}
+        assert "Chapter 1" in refs or "Chapter 2" in refs, file.name
+        assert "Sample text written for Reading Room" in document.text
+    assert 100 < chunks < 400
+
+
+async def read(file: Path) -> Document:
+    async def unheard(done: float, total: float | None, message: str | None) -> None: ...
+
+    with Roots("sample", (file.parent,), 2**20).open(str(file)) as intake:
+        document = await Pipeline(Sandbox()).read(intake, unheard, find_sections=True)
+    assert isinstance(document, Document)
+    return document
+
+
+@requirement("room:sample")
+async def test_a_page_of_ours_reads_back_word_for_word(tmp_path: Path) -> None:
+    words = "Naïve (and quoted) \\ back – £5 “so” ‘said’ 50% of them"
+    file = tmp_path / "a.pdf"
+    file.write_bytes(pdf_of(f"# Title\n\n1. {words}\n\nSecond. " + "word " * 900, "foot"))
+    document = await read(file)
+    assert words in document.text
+    assert document.text.count("word") == 900
+    assert len(document.pages) == 2

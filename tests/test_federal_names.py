@@ -1,0 +1,380 @@
+"""Names to records: resolve_entity and `?q=`, on made-up registries and on the real ones."""
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from readingroom.bases.federal import naming, narrowing, resolving, store
+from readingroom.bases.federal.likeness import distance
+from readingroom.bases.federal.schema import MIGRATIONS
+from readingroom.bases.federal.service import FILE
+from readingroom.bases.federal.sources import Shape, names_of, of_shape, registry
+from readingroom.bases.federal.writer import Writer
+from tests.federal import Asked, asked, loaded
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+PEOPLE = """
+- id:
+    bioguide: O000001
+  name: {first: Kathleen, last: O'Brien, nickname: Katie}
+  bio: {birthday: '1970-01-01', gender: F}
+  terms:
+  - type: rep
+    start: '2025-01-03'
+    end: '2027-01-03'
+    state: MA
+    district: 4
+    party: Democrat
+- id:
+    bioguide: M000001
+  name: {first: José, middle: Q., last: Muñoz-Rivera, official_full: José Q. Muñoz-Rivera}
+  bio: {birthday: '1960-01-01', gender: M}
+  terms:
+  - type: rep
+    start: '2015-01-03'
+    end: '2019-01-03'
+    state: NM
+    district: 1
+    party: Democrat
+  - type: sen
+    start: '2019-01-03'
+    end: '2031-01-03'
+    state: NM
+    party: Democrat
+- id:
+    bioguide: S000001
+  name: {first: Virginia, last: Smith}
+  bio: {birthday: '1960-01-01', gender: F}
+  terms:
+  - type: rep
+    start: '2001-01-03'
+    end: '2003-01-03'
+    state: TX
+    district: 9
+    party: Republican
+- id:
+    bioguide: S000002
+  name: {first: Robert, last: Smith}
+  bio: {birthday: '1960-01-01', gender: M}
+  terms:
+  - type: rep
+    start: '2025-01-03'
+    end: '2027-01-03'
+    state: VA
+    district: 2
+    party: Republican
+"""
+COMMITTEES = """
+- type: house
+  name: House Committee on Canals and Locks
+  thomas_id: HSCL
+  jurisdiction: Waterways.
+  subcommittees:
+  - name: Towpaths
+    thomas_id: '01'
+- type: senate
+  name: Senate Committee on Canals
+  thomas_id: SSCL
+"""
+
+
+@pytest.fixture(scope="module")
+def registries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = tmp_path_factory.mktemp("registries")
+    (data / "files").mkdir()
+    (data / "files" / "legislators-current.yaml").write_text(PEOPLE.lstrip(), "utf-8")
+    (data / "files" / "committees-current.yaml").write_text(COMMITTEES.lstrip(), "utf-8")
+    assert loaded(data, data / "files", embed=False).failed == 0
+    return data
+
+
+async def best(ask: Asked, query: str, entity_type: str = "legislators", **filters: object) -> str:
+    found = await ask.answer(
+        "resolve_entity", query=query, entity_type=entity_type, filters=filters
+    )
+    return str(found["results"][0]["id"]) if found["results"] else ""
+
+
+@requirement("federal:D")
+@pytest.mark.parametrize(
+    ("query", "id"),
+    [
+        ("Katie O'Brian", "O000001"),
+        ("kathleen obrien", "O000001"),
+        ("O'Brien, Katie (D-MA)", "O000001"),
+        ("Congresswoman O’Brien", "O000001"),
+        ("MA-4", "O000001"),
+        ("Munoz Rivera", "M000001"),
+        ("Sen. Muñoz from New Mexico", "M000001"),
+        ("Rep. Munoz-Rivera", "M000001"),
+        ("JMR", "M000001"),
+        ("Bob Smith", "S000002"),
+        ("Smith", "S000002"),
+        ("Virginia Smith", "S000001"),
+        ("Smith of Virginia", "S000002"),
+        ("Smith from Texas", "S000001"),
+        ("S000001", "S000001"),
+    ],
+)
+async def test_a_name_as_people_write_it_finds_its_person(
+    registries: Path, query: str, id: str
+) -> None:
+    async with asked(registries) as ask:
+        assert await best(ask, query) == id
+
+
+@requirement("federal:D")
+@pytest.mark.parametrize(
+    ("query", "id"),
+    [
+        ("House Canals", "HSCL"),
+        ("canals & locks", "HSCL"),
+        ("HCCL", "HSCL"),
+        ("Senate cannals", "SSCL"),
+        ("subcommittee on towpaths", "HSCL01"),
+        ("committee:HSCL", "HSCL"),
+    ],
+)
+async def test_a_committee_is_found_by_what_it_is_called(
+    registries: Path, query: str, id: str
+) -> None:
+    async with asked(registries) as ask:
+        assert await best(ask, query, "committees") == id
+
+
+@requirement("federal:AC-15", "federal:D")
+async def test_the_tool_answers_what_rest_answers_full_ranked_records(registries: Path) -> None:
+    async with asked(registries) as ask:
+        told = await ask.answer(
+            "resolve_entity", query="Smyth", entity_type="legislators", filters={"party": "R"}
+        )
+        assert told == await ask.record("/legislators", q="Smyth", party="R", limit=10)
+        assert [one["id"] for one in told["results"]] == ["S000002", "S000001"]
+        for one in told["results"]:
+            record = await ask.record(f"/legislators/{one['id']}")
+            assert record == {key: one[key] for key in one if key not in ("score", "why")}
+            assert 0 < one["score"] < 1
+            assert "'smyth' is spelt like 'smith'" in one["why"]
+        only = await ask.answer(
+            "resolve_entity",
+            query="Smith",
+            entity_type="legislators",
+            filters={"current": False, "since": "2000-01-01"},
+        )
+        assert [one["id"] for one in only["results"]] == ["S000001"]
+        assert only["loaded_up_to"]
+
+
+@requirement("federal:paging", "federal:D")
+async def test_a_ranking_goes_on_where_its_cursor_says(registries: Path) -> None:
+    async with asked(registries) as ask:
+        first = await ask.answer(
+            "resolve_entity", query="Smith", entity_type="legislators", limit=1
+        )
+        rest = await ask.answer(
+            "resolve_entity",
+            query="Smith",
+            entity_type="legislators",
+            limit=1,
+            cursor=first["next_cursor"],
+        )
+        ids = [one["id"] for page in (first, rest) for one in page["results"]]
+        assert ids == ["S000002", "S000001"]
+        assert (first["total"], first["has_more"], rest["has_more"]) == (2, True, False)
+
+
+@requirement("federal:AC-16", "federal:D")
+async def test_the_registries_are_listed_live_and_nothing_else_is_taken(registries: Path) -> None:
+    async with asked(registries) as ask:
+        listed = (await ask.rpc("tools/list", {}))["result"]["tools"]
+        (schema,) = [one["inputSchema"] for one in listed if one["name"] == "resolve_entity"]
+        live = ask.base.service.store.now(store.live_sources)
+        assert schema["properties"]["entity_type"]["enum"] == [
+            one.path for one in live if one.shape is Shape.REGISTRY
+        ]
+        for wrong in ("bills", "saps", "nonsense"):
+            told = await ask.rpc(
+                "tools/call",
+                {"name": "resolve_entity", "arguments": {"query": "x", "entity_type": wrong}},
+            )
+            assert told["error"]["code"] == -32602
+            assert "entity_type" in told["error"]["message"]
+            assert "legislators" in told["error"]["message"]
+        told = await ask.rpc(
+            "tools/call",
+            {
+                "name": "resolve_entity",
+                "arguments": {"query": "x", "entity_type": "legislators", "filters": {"a": 1}},
+            },
+        )
+        assert "filters.a" in told["error"]["message"]
+        assert "state" in told["error"]["message"]
+        for source in of_shape(Shape.REGISTRY):
+            assert (await ask.record(f"/{source.path}", q="nobody at all"))["results"] == []
+            dashed = {"query": "nobody at all", "entity_type": source.path.replace("-", "_")}
+            assert (await ask.answer("resolve_entity", **dashed))["source"] == source.name
+        assert (await ask.get("/bills", q="rail")).status_code == 422
+
+
+async def test_any_text_at_all_is_an_ordinary_name(registries: Path) -> None:
+    async with asked(registries) as ask:
+        for query in ('"', "*", "a AND", "' OR 1=1 --", "...", "é", "x" * 300, "o " * 150, "½ ²"):
+            found = await ask.answer("resolve_entity", query=query, entity_type="legislators")
+            assert isinstance(found["results"], list)
+
+
+def test_names_that_no_record_goes_by_any_more_are_forgotten(tmp_path: Path) -> None:
+    (tmp_path / "legislators-current.yaml").write_text(PEOPLE.lstrip(), "utf-8")
+    loaded(tmp_path, tmp_path / "legislators-current.yaml", embed=False)
+    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+        people = registry("legislators")
+        before = _names(db)
+        assert "  robert  smith " in before
+        with (writer := Writer(db)).transaction():
+            writer.withdraw(people, "S000002", "2026-01-01", "entered in error")
+        assert before - _names(db) == {"  robert  smith "}
+        assert not db.execute("SELECT 1 FROM names_fts WHERE names_fts MATCH '\"rob\"'").fetchall()
+        db.execute("INSERT INTO names_fts (names_fts) VALUES ('integrity-check')")
+
+
+def _names(db: sqlite3.Connection) -> set[str]:
+    return {row["folded"] for row in db.execute("SELECT folded FROM names")}
+
+
+def test_a_file_of_the_first_version_keeps_its_names(tmp_path: Path) -> None:
+    path = tmp_path / "federal.db"
+    with closing(sqlite3.connect(path)) as db:
+        for statement in MIGRATIONS[0]:
+            db.execute(statement)
+        db.executemany(
+            "INSERT INTO names (source, record_id, name) VALUES ('legislators', ?, ?)",
+            [("S1", "Nydia M. Velázquez"), ("S2", "nydia m velazquez"), ("S2", "Someone Else")],
+        )
+        db.execute("PRAGMA user_version = 1")
+        db.commit()
+    store.prepare(path)
+    with closing(store.connect(path)) as db:
+        assert _names(db) == {"  nydia  m  velazquez ", "  someone  else "}
+        forms = db.execute("SELECT record_id, form FROM name_forms ORDER BY 1, 2").fetchall()
+        assert [tuple(row) for row in forms] == [
+            ("S1", "Nydia M. Velázquez"),
+            ("S2", "Someone Else"),
+            ("S2", "nydia m velazquez"),
+        ]
+        (first,) = db.execute("SELECT min(name_row) FROM names").fetchone()
+        assert first == naming.first_row("legislators") + 1
+
+
+letters = some.text("abcde", min_size=0, max_size=7)
+
+
+@given(letters, letters)
+@settings(max_examples=60)
+def test_typos_are_counted_like_a_naive_recursion_counts_them(one: str, other: str) -> None:
+    def naive(left: str, right: str) -> int:
+        if not left or not right:
+            return len(left) + len(right)
+        ways = [
+            naive(left[1:], right) + 1,
+            naive(left, right[1:]) + 1,
+            naive(left[1:], right[1:]) + (left[0] != right[0]),
+        ]
+        if len(left) > 1 and len(right) > 1 and left[0] == right[1] and left[1] == right[0]:
+            ways.append(naive(left[2:], right[2:]) + 1)
+        return min(ways)
+
+    if len(one) + len(other) <= 9:  # the recursion is exponential
+        assert distance(one, other) == naive(one, other)
+
+
+def test_no_two_registries_share_rows_of_names() -> None:
+    firsts = sorted(naming.first_row(name) for name in names_of(of_shape(Shape.REGISTRY)))
+    gaps = [later - earlier for earlier, later in pairwise(firsts)]
+    assert all(gap > naming.ROWS for gap in gaps)
+
+
+# --- the real registries ---
+
+
+@pytest.mark.data
+@requirement("federal:D")
+def test_of_the_noisy_names_nine_in_ten_come_first(official: Path) -> None:
+    with closing(store.connect(official / "federal" / FILE)) as db:
+        table = [*_written(), *_made(db)]
+        assert len(table) >= 150
+        ranks = [_rank(db, *row) for row in table]
+    missed = [row for row, rank in zip(table, ranks, strict=True) if rank != 0]
+    assert sum(rank == 0 for rank in ranks) / len(table) >= 0.90, missed
+    assert sum(rank < 3 for rank in ranks) / len(table) >= 0.97, missed
+
+
+def _rank(db: sqlite3.Connection, query: str, entity_type: str, id: str) -> int:
+    source = registry(entity_type)
+    found = resolving.resolve(db, source, query, narrowing.read(source, {}))
+    return next((place for place, one in enumerate(found) if one.id == id), 1000)
+
+
+def _written() -> Iterator[tuple[str, str, str]]:
+    """Names as people say them, written by hand."""
+    table = Path(__file__).with_name("fixtures") / "federal_names.tsv"
+    for line in table.read_text("utf-8").splitlines():
+        query, entity_type, id = line.split("\t")
+        yield query, entity_type, id
+
+
+def _made(db: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
+    """Real names, each spoilt by the next rule in turn."""
+    chance = random.Random(7)
+    people = db.execute(
+        """SELECT id, json_extract(record, '$.first_name'), json_extract(record, '$.last_name'),
+                  state FROM legislators WHERE current = 1 ORDER BY id"""
+    ).fetchall()
+    rules = (
+        lambda first, last, state: f"{first} {_typo(last, chance)}",
+        lambda first, last, state: f"{last}, {first}",
+        lambda first, last, state: f"{first[0]}. {last} ({state})",
+        lambda first, last, state: f"{_typo(first, chance)} {last}".lower(),
+        lambda first, last, state: f"{_typo(last, chance)} {first} {state}",
+        lambda first, last, state: f"{first} {last}".upper().replace(" ", "  "),
+    )
+    for number, (id, *name) in enumerate(chance.sample(people, 48)):
+        yield rules[number % len(rules)](*name), "legislators", id
+    committees = db.execute(
+        """SELECT id, json_extract(record, '$.title') FROM committees
+           WHERE current = 1 AND parent_id IS NULL AND chamber IN ('house', 'senate') ORDER BY id"""
+    ).fetchall()
+    for number, (id, title) in enumerate(chance.sample(committees, 24)):
+        words = title.replace("Committee on ", "").replace("the ", "").split()
+        if number % 2:
+            chance.shuffle(words)
+        yield _typo(" ".join(words), chance), "committees", id
+    for id, name in chance.sample(
+        db.execute(
+            "SELECT id, json_extract(record, '$.name') FROM topic_taxonomy ORDER BY id"
+        ).fetchall(),
+        12,
+    ):
+        yield _typo(name, chance), "topic-taxonomy", id
+
+
+def _typo(text: str, chance: random.Random) -> str:
+    """One letter inside a word dropped, doubled, changed or swapped with the next."""
+    at = chance.choice([at for at in range(1, len(text) - 1) if text[at - 1 : at + 2].isalpha()])
+    left, letter, right = text[:at], text[at], text[at + 1 :]
+    return chance.choice(
+        (
+            left + right,
+            left + letter + letter + right,
+            left + chance.choice("aeiorstn") + right,
+            left + right[0] + letter + right[1:],
+        )
+    )

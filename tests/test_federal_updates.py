@@ -1,0 +1,162 @@
+"""Newer files over older ones: what came, changed and went, told by command, REST and tombstone."""
+
+import json
+import zipfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readingroom.bases.federal import store
+from readingroom.bases.federal.loading import Summary, update
+from readingroom.bases.federal.service import FILE
+from readingroom.demo.federal import World
+from tests.federal import Asked, asked, loaded, write_world
+from tests.kit import run
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+STATEMENT = (
+    "- bills:\n  - {bill}\n  document_title: {title}\n  congress: 119\n"
+    "  date_issued: '{day}'\n  url: https://example.org/{bill}\n"
+)
+
+
+def updated(data: Path, *files: Path, even_most: bool = False) -> Summary:
+    return update(data / "federal" / FILE, list(files), None, even_most=even_most)
+
+
+def statements(folder: Path, *told: tuple[str, str, str]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "47-Sample.yaml"
+    lines = (STATEMENT.format(bill=bill, title=title, day=day) for bill, title, day in told)
+    path.write_text("".join(lines), "utf-8")
+    return path
+
+
+def zipped(path: Path, files: dict[str, str]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return path
+
+
+@requirement("federal:changes")
+async def test_an_update_says_what_came_changed_and_went(tmp_path: Path) -> None:
+    files = dict(World(1, people=40).bills(4))
+    first, second, third, fourth = files
+    loaded(tmp_path, zipped(tmp_path / "old/BILLSTATUS-119-hr.zip", dict(list(files.items())[:3])))
+    newer = {
+        second: files[second],
+        third: files[third].replace("T05:00:00Z", "T06:00:00Z").replace("<title>To", "<title>Not"),
+        fourth: files[fourth],
+    }
+    async with asked(tmp_path) as ask:
+        before = await ask.record("/changes", since="2025-01-01", limit=200)
+    done = updated(tmp_path, zipped(tmp_path / "new/BILLSTATUS-119-hr.zip", newer))
+    bills = done.changes["bills"]
+    assert (bills.new, bills.changed, bills.withdrawn) == (1, 1, 1)
+    async with asked(tmp_path) as ask:
+        today = (await ask.record("/bills"))["results"][0]["retrieved_at"][:10]
+        kinds = {one["id"]: one["kind"] for one in await _changes(ask, today, source="bills")}
+        # All came today, so whoever asks from today on has seen none of them.
+        assert sorted(kinds.values()) == ["new", "new", "new", "withdrawn"]
+        (gone,) = [id for id, kind in kinds.items() if kind == "withdrawn"]
+        refused = await ask.get(f"/bills/{gone}")
+        assert refused.status_code == 410
+        assert first.endswith(f"{gone.replace(':119:', '')}.xml")
+        assert await _changes(ask, "2999-01-01") == []
+        later = await ask.record(
+            "/changes", since="2025-01-01", source="bills", cursor=before["resume_cursor"]
+        )
+        assert len(later["results"]) == 3
+
+
+async def _changes(ask: Asked, since: str, **filters: str) -> list[dict[str, Any]]:
+    """Every change, page by page."""
+    found, cursor = [], {}
+    while True:
+        page = await ask.record("/changes", since=since, limit=2, **filters, **cursor)
+        found += page["results"]
+        if not page["has_more"]:
+            return found
+        cursor = {"cursor": page["next_cursor"]}
+
+
+@requirement("federal:changes")
+async def test_a_statement_whose_date_was_corrected_names_its_successor(tmp_path: Path) -> None:
+    old = [("hr1", "On One", "2025-03-01"), ("hr2", "On Two", "2025-03-02")]
+    loaded(tmp_path, statements(tmp_path / "old", *old))
+    new = [("hr1", "On One", "2025-03-05"), ("hr2", "On Two", "2025-03-02")]
+    done = updated(tmp_path, statements(tmp_path / "new", *new))
+    assert (done.changes["saps"].new, done.changes["saps"].withdrawn) == (1, 1)
+    async with asked(tmp_path) as ask:
+        gone = await ask.get("/saps/sap:119:2025-03-01:hr1")
+        assert gone.status_code == 410
+        assert gone.json()["error"]["hint"] == {"successor_id": "sap:119:2025-03-05:hr1"}
+        told = await ask.record("/changes", since="2025-01-01", kind="withdrawn")
+        assert [(one["id"], one["successor_id"]) for one in told["results"]] == [
+            ("sap:119:2025-03-01:hr1", "sap:119:2025-03-05:hr1")
+        ]
+
+
+async def test_what_comes_back_is_there_and_found_again(tmp_path: Path) -> None:
+    both = [("hr1", "On walruses", "2025-03-01"), ("hr2", "On Two", "2025-03-02")]
+    loaded(tmp_path, statements(tmp_path / "a", *both))
+    assert updated(tmp_path, statements(tmp_path / "b", both[1])).withdrawn == 1
+    again = updated(tmp_path, statements(tmp_path / "a", *both))
+    assert (again.withdrawn, again.changes["saps"].changed) == (0, 1)
+    async with asked(tmp_path) as ask:
+        found = await ask.answer("search", query="walruses", source="saps")
+        assert [one["id"] for one in found["results"]] == ["sap:119:2025-03-01:hr1"]
+    assert updated(tmp_path, tmp_path / "a").changes == {}
+
+
+async def test_a_file_cut_short_withdraws_nothing_unless_it_is_believed(tmp_path: Path) -> None:
+    many = [(f"hr{number}", f"On {number}", "2025-03-01") for number in range(1, 61)]
+    loaded(tmp_path, statements(tmp_path / "old", *many))
+    short = statements(tmp_path / "new", *many[:5])
+    refused = updated(tmp_path, short)
+    assert (refused.failed, refused.withdrawn) == (1, 0)
+    assert "--even-most" in refused.errors[0]["error"]
+    assert updated(tmp_path, short, even_most=True).withdrawn == 55
+
+
+async def test_an_older_file_withdraws_nothing(tmp_path: Path) -> None:
+    write_world(tmp_path / "files", bills=3)
+    loaded(tmp_path, tmp_path / "files")
+    assert updated(tmp_path, tmp_path / "files").changes == {}
+
+
+@requirement("federal:changes")
+def test_the_commands_update_and_tell_what_changed(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path / "data"))
+    old = [("hr1", "On One", "2025-03-01"), ("hr2", "On Two", "2025-03-02")]
+    run("federal", "load", str(statements(tmp_path / "old", *old)), *data)
+    newer = statements(tmp_path / "new", old[1], ("hr3", "On Three", "2025-03-03"))
+    done = json.loads(run("federal", "update", str(newer), *data, "--json").stdout)
+    assert done["changes"]["saps"] | {"first": []} == {
+        "new": 1, "changed": 0, "withdrawn": 1, "first": [],
+    }  # fmt: skip
+    told = run("federal", "changes", "--since", "2025-01-01", *data)
+    assert "withdrawn  sap:119:2025-03-01:hr1" in told.stdout
+    assert "new        sap:119:2025-03-03:hr3" in told.stdout
+    refused = run("federal", "changes", "--since", "yesterday", *data)
+    assert refused.returncode == 1
+    assert "YYYY-MM-DD" in refused.stderr
+
+
+def test_a_load_of_the_same_record_by_a_newer_loader_is_no_change(tmp_path: Path) -> None:
+    write_world(tmp_path / "files", bills=2)
+    loaded(tmp_path, tmp_path / "files", embed=False)
+    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+        db.execute("UPDATE ingestion_logs SET loader = replace(loader, '/1', '/0')")
+        db.execute("UPDATE bills SET loader = replace(loader, '/1', '/0')")
+        before = db.execute("SELECT * FROM changes WHERE source = 'bills'").fetchall()
+        again = loaded(tmp_path, tmp_path / "files", embed=False)
+        assert again.loaded > 2
+        assert "bills" not in again.changes
+        assert db.execute("SELECT * FROM changes WHERE source = 'bills'").fetchall() == before
