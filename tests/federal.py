@@ -22,7 +22,7 @@ from readingroom.engine.embedding import Matrix, Vector
 from readingroom.protocol.knowledge import KnowledgeBase
 from tests.kit import LEGACY, POST, app_of, in_process, rpc
 
-MADE_UP = {"crs_reports"}
+MADE_UP = {"crs_reports", "regulations_dot_gov_dockets"}
 """The sources of which no official file is at hand: only the made-up world has them."""
 
 

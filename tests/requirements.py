@@ -75,7 +75,6 @@ POLICY = (
     Requirement(
         "policy:FR-001:model",
         "The embedding model is a setting and is all-MiniLM-L6-v2 by default.",
-        deferred="policy",
     ),
     Requirement(
         "policy:FR-001:unknown-source",
@@ -142,9 +141,7 @@ POLICY = (
         "Chunk ids are {source}__{revision_id}__{section_ref}__{chunk_index:03d}, "
         "the same on every run.",
     ),
-    Requirement(
-        "policy:FR-005:ocr", "The text of scanned pages is read by OCR.", deferred="policy"
-    ),
+    Requirement("policy:FR-005:ocr", "The text of scanned pages is read by OCR."),
     Requirement(
         "policy:FR-005:reindex",
         "A reindex leaves exactly the new chunks, and the old ones answer until it is done.",
@@ -306,124 +303,128 @@ POLICY = (
     Requirement("policy:FR-010:constant-time", "Keys are compared with hmac.compare_digest."),
 )
 
-DOCUMENTS = _later(
-    "documents",
-    (
-        Requirement(
-            "documents:tools",
-            "The tools are listed by exact name: ingest_document, "
-            "search_application_docs, get_document_text and list_ingested_documents.",
-        ),
-        Requirement(
-            "documents:ingest:success",
-            "An ingest answers status, document_id, chunks_created, "
-            "extraction_method, contains_drawings, total_chars and total_words.",
-        ),
-        Requirement(
-            "documents:ingest:idempotent",
-            "The same bytes under the same reference answer already_ingested "
-            "with the document's id and a message.",
-        ),
-        Requirement(
-            "documents:ingest:skipped",
-            "An image-based document answers skipped with reason, image_ratio and total_pages.",
-        ),
-        Requirement(
-            "documents:ingest:errors",
-            "A failed ingest is told as file_not_found, "
-            "unsupported_file_type, extraction_failed, no_content or no_chunks.",
-        ),
-        Requirement(
-            "documents:ingest:type",
-            "An explicit document_type wins over the classification.",
-        ),
-        Requirement(
-            "documents:ingest:formats",
-            "Files ending pdf, png, jpg, jpeg, tiff, tif and bmp are accepted.",
-        ),
-        Requirement(
-            "documents:ingest:hash",
-            "A document's identity is its SHA-256, "
-            "and its id the sanitised reference with six hex digits.",
-        ),
-        Requirement(
-            "documents:search:shape",
-            "A search answers status, query, results_count and results, "
-            "each with chunk_id, text, relevance_score and the ten metadata fields.",
-        ),
-        Requirement(
-            "documents:search:filters",
-            "application_ref and document_types restrict the results, "
-            "alone or together, to ten unless max_results asks otherwise.",
-        ),
-        Requirement(
-            "documents:text",
-            "get_document_text gives the whole text in order, "
-            "no overlap repeated, or tells document_not_found or no_chunks.",
-        ),
-        Requirement(
-            "documents:text:fields",
-            "get_document_text also answers file_path, document_type and chunk_count.",
-        ),
-        Requirement(
-            "documents:list",
-            "The list answers application_ref, document_count and documents with seven "
-            "fields each; an application without any gives 0 and an empty list, not an error.",
-        ),
-        Requirement(
-            "documents:chunks",
-            "Chunks are 800 characters with 200 overlapping, split at the spec's "
-            "separators in order, each kept at the end of the chunk before it.",
-        ),
-        Requirement("documents:pages", 'Each chunk knows the pages it spans, written as "14,15".'),
-        Requirement(
-            "documents:embedding",
-            "MiniLM gives 384 dimensions in batches of 32, loads on first use, "
-            "cuts text at 1,024 characters with a warning and raises ValueError on blank input.",
-        ),
-        Requirement(
-            "documents:store",
-            "A PersistentClient without telemetry, or memory when there is no directory, "
-            "holds application_docs and document_registry, whose embeddings are 384 zeros.",
-        ),
-        Requirement("documents:ids", "Chunk ids are {ref}_{hash6}_{page:03d}_{chunk:03d}."),
-        Requirement(
-            "documents:metadata",
-            "Chunks and registry entries answer exactly the spec's metadata fields.",
-        ),
-        Requirement(
-            "documents:delete",
-            "delete_document removes the document's chunks and its registry entry.",
-        ),
-        Requirement(
-            "documents:config",
-            "The five variables of the spec are read, and have its defaults.",
-        ),
-        Requirement(
-            "documents:transport",
-            "Served alone, the base answers the spec's endpoints with its auth on port 3002.",
-        ),
-        Requirement(
-            "documents:type:other",
-            "An unknown document_type override is refused, and the known ones are named.",
-        ),
-        Requirement(
-            "documents:application",
-            "An application has a record of its own, with its validation date.",
-        ),
-        Requirement(
-            "documents:overview",
-            "What an application's documents hold can be seen in one call.",
-        ),
-        Requirement(
-            "documents:folder",
-            "A whole folder is ingested in one command, with a result for each file.",
-        ),
-        Requirement("documents:remove", "A document can be removed by a tool or a command."),
-        Requirement("documents:page-image", "A page of a document can be had as an image."),
-        Requirement(
-            "documents:rest",
-            "What the tools do can be done over REST, references travelling as query parameters.",
+DOCUMENTS = (
+    Requirement(
+        "documents:ingest:idempotent",
+        "The same bytes under the same reference answer already_ingested "
+        "with the document's id and a message.",
+    ),
+    Requirement(
+        "documents:ingest:type",
+        "An explicit document_type wins over the classification.",
+    ),
+    Requirement(
+        "documents:ingest:hash",
+        "A document's identity is its SHA-256, "
+        "and its id the sanitised reference with six hex digits.",
+    ),
+    Requirement(
+        "documents:search:shape",
+        "A search answers status, query, results_count and results, "
+        "each with chunk_id, text, relevance_score and the ten metadata fields.",
+    ),
+    Requirement(
+        "documents:search:filters",
+        "application_ref and document_types restrict the results, "
+        "alone or together, to ten unless max_results asks otherwise.",
+    ),
+    Requirement(
+        "documents:text",
+        "get_document_text gives the whole text in order, "
+        "no overlap repeated, or tells document_not_found or no_chunks.",
+    ),
+    Requirement(
+        "documents:text:fields",
+        "get_document_text also answers file_path, document_type and chunk_count.",
+    ),
+    Requirement(
+        "documents:list",
+        "The list answers application_ref, document_count and documents with seven "
+        "fields each; an application without any gives 0 and an empty list, not an error.",
+    ),
+    Requirement("documents:pages", 'Each chunk knows the pages it spans, written as "14,15".'),
+    Requirement(
+        "documents:store",
+        "A PersistentClient without telemetry, or memory when there is no directory, "
+        "holds application_docs and document_registry, whose embeddings are 384 zeros.",
+    ),
+    Requirement("documents:ids", "Chunk ids are {ref}_{hash6}_{page:03d}_{chunk:03d}."),
+    Requirement(
+        "documents:metadata",
+        "Chunks and registry entries answer exactly the spec's metadata fields.",
+    ),
+    Requirement(
+        "documents:delete",
+        "delete_document removes the document's chunks and its registry entry.",
+    ),
+    Requirement("documents:remove", "A document can be removed by a tool or a command."),
+    *_later(
+        "documents",
+        (
+            Requirement(
+                "documents:tools",
+                "The tools are listed by exact name: ingest_document, "
+                "search_application_docs, get_document_text and list_ingested_documents.",
+            ),
+            Requirement(
+                "documents:ingest:success",
+                "An ingest answers status, document_id, chunks_created, "
+                "extraction_method, contains_drawings, total_chars and total_words.",
+            ),
+            Requirement(
+                "documents:ingest:skipped",
+                "An image-based document answers skipped with reason, image_ratio and total_pages.",
+            ),
+            Requirement(
+                "documents:ingest:errors",
+                "A failed ingest is told as file_not_found, "
+                "unsupported_file_type, extraction_failed, no_content or no_chunks.",
+            ),
+            Requirement(
+                "documents:ingest:formats",
+                "Files ending pdf, png, jpg, jpeg, tiff, tif and bmp are accepted.",
+            ),
+            Requirement(
+                "documents:chunks",
+                "Chunks are 800 characters with 200 overlapping, split at the spec's "
+                "separators in order, each kept at the end of the chunk before it.",
+            ),
+            Requirement(
+                "documents:embedding",
+                "MiniLM gives 384 dimensions in batches of 32, loads on first use, "
+                "cuts text at 1,024 characters with a warning and raises ValueError on "
+                "blank input.",
+            ),
+            Requirement(
+                "documents:config",
+                "The five variables of the spec are read, and have its defaults.",
+            ),
+            Requirement(
+                "documents:transport",
+                "Served alone, the base answers the spec's endpoints with its auth on port 3002.",
+            ),
+            Requirement(
+                "documents:type:other",
+                "An unknown document_type override is refused, and the known ones are named.",
+            ),
+            Requirement(
+                "documents:application",
+                "An application has a record of its own, with its validation date.",
+            ),
+            Requirement(
+                "documents:overview",
+                "What an application's documents hold can be seen in one call.",
+            ),
+            Requirement(
+                "documents:folder",
+                "A whole folder is ingested in one command, with a result for each file.",
+            ),
+            Requirement("documents:page-image", "A page of a document can be had as an image."),
+            Requirement(
+                "documents:rest",
+                "What the tools do can be done over REST, "
+                "references travelling as query parameters.",
+            ),
         ),
     ),
 )
@@ -641,6 +642,25 @@ FEDERAL = (
         "Records name the records they refer to, by ids that fetch takes.",
     ),
     Requirement(
+        "federal:AC-17",
+        "count, sum and time_series answer the REST aggregate unchanged: "
+        "value or buckets, total_buckets, and query_cost.",
+    ),
+    Requirement(
+        "federal:AC-18",
+        "The group_by and sum_field enums are the eligible fields "
+        "of each resource's AggregationPlan.",
+    ),
+    Requirement(
+        "federal:AC-19",
+        "An aggregate over its row budget or its time is told as "
+        "aggregate_too_broad or aggregate_timeout, with _meta.hint.suggest_narrowing.",
+    ),
+    Requirement(
+        "federal:E",
+        "count, sum and time_series take the enums of the plan and keep to budget and timeout.",
+    ),
+    Requirement(
         "federal:AC-03",
         "MCP and REST run in one process with the same request ids and the same JOSH_AUTH posture.",
     ),
@@ -663,43 +683,29 @@ FEDERAL = (
         "The oauth mode serves both well-known documents and refuses a call without a valid token.",
     ),
     Requirement("federal:changes", "What changed since a date can be listed."),
+    Requirement(
+        "federal:AC-27",
+        "The manifest gives the name io.github.<org>/josh, "
+        "a one-line description, the tools and a link to the install docs.",
+    ),
+    Requirement(
+        "federal:manifest",
+        "server.json holds name, description, tools and a link to the docs.",
+    ),
+    Requirement(
+        "federal:install",
+        "The landing page links the registry listing and names Cowork, ChatGPT, Claude and Cursor.",
+    ),
+    Requirement("federal:sync", "A source can be brought up to date without loading it again."),
     *_later(
         "federal",
         (
-            Requirement(
-                "federal:sync", "A source can be brought up to date without loading it again."
-            ),
-            Requirement(
-                "federal:AC-17",
-                "count, sum and time_series answer the REST aggregate unchanged: "
-                "value or buckets, total_buckets, and query_cost.",
-            ),
-            Requirement(
-                "federal:AC-18",
-                "The group_by and sum_field enums are the eligible fields "
-                "of each resource's AggregationPlan.",
-            ),
-            Requirement(
-                "federal:AC-19",
-                "An aggregate over its row budget or its time is told as "
-                "aggregate_too_broad or aggregate_timeout, with _meta.hint.suggest_narrowing.",
-            ),
             Requirement(
                 "federal:AC-20",
                 "Each of the four dossier tools answers the whole REST dossier, "
                 "all sections, in one result.",
             ),
             Requirement("federal:AC-21", "A truncated section of a dossier keeps its more_url."),
-            Requirement(
-                "federal:AC-27",
-                "The manifest gives the name io.github.<org>/josh, "
-                "a one-line description, the tools and a link to the install docs.",
-            ),
-            Requirement(
-                "federal:E",
-                "count, sum and time_series take the enums of the plan "
-                "and keep to budget and timeout.",
-            ),
             Requirement(
                 "federal:F",
                 "The four dossiers hold all their sections, and more_url where one is cut.",
@@ -708,15 +714,6 @@ FEDERAL = (
                 "federal:routing",
                 "The routing evaluation covers every class of tool, "
                 "and its questions reach the right one.",
-            ),
-            Requirement(
-                "federal:manifest",
-                "server.json holds name, description, tools and a link to the docs.",
-            ),
-            Requirement(
-                "federal:install",
-                "The landing page links the registry listing and names Cowork, "
-                "ChatGPT, Claude and Cursor.",
             ),
             Requirement(
                 "federal:tls",
@@ -1184,10 +1181,7 @@ ROOM = (
         "and the TypeScript inspector all work.",
     ),
     Requirement("room:dialects", "The error body of each base is the one its dialect prescribes."),
-    *_later(
-        "policy",
-        (Requirement("room:crash", "kill -9 at any moment loses nothing that was acknowledged."),),
-    ),
+    Requirement("room:crash", "kill -9 at any moment loses nothing that was acknowledged."),
     *_later(
         "documents",
         (Requirement("room:roots", "No file outside the configured roots is read."),),
@@ -1195,6 +1189,7 @@ ROOM = (
     Requirement(
         "room:connect", "A client's configuration is printed or written, and keeps what it had."
     ),
+    Requirement("room:doctor", "doctor checks data and machine; each line says what to do."),
     Requirement("room:backup", "A backup taken under load restores to equal answers."),
     Requirement(
         "room:sample",

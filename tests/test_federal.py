@@ -34,7 +34,7 @@ TYPED = (
     "list_member_votes",
 )
 SEARCHES = ("lexical_search", "search", "semantic_search")
-OTHERS = ("fetch", "resolve_entity")
+OTHERS = ("count", "fetch", "resolve_entity", "sum", "time_series")
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,13 @@ import anyio
 import click
 
 from readingroom import __version__
-from readingroom.bases.policy.commands import HANDOVER, BackUpPolicies, RestorePolicies
+from readingroom.bases.policy.commands import BackUpPolicies, RestorePolicies
 from readingroom.commands.options import common, say, tell
 from readingroom.core import clock
 from readingroom.core.errors import BackupUnusable, DataNotEmpty, FolderInUse
 from readingroom.core.settings import Settings, load
 from readingroom.protocol.command import Command
+from readingroom.storage.handover import HANDOVER
 
 if TYPE_CHECKING:
     from readingroom.storage.archive import Manifest

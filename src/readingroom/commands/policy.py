@@ -1,8 +1,6 @@
 """`readingroom policy`: register policies and revisions, and look at what is in force."""
 
 import json
-import shutil
-import uuid
 from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +10,6 @@ import click
 from pydantic import BaseModel, ValidationError
 
 from readingroom.bases.policy.commands import (
-    HANDOVER,
     AddPolicy,
     EffectiveOn,
     ImportedPolicy,
@@ -31,6 +28,7 @@ from readingroom.core.dates import parse_day
 from readingroom.core.errors import FileNotFound, InvalidArguments
 from readingroom.core.settings import Settings, load
 from readingroom.protocol.command import Command
+from readingroom.storage.handover import hand_over
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -69,7 +67,7 @@ def revise(source: str, file: Path, data: str | None, as_json: bool, **values: A
     """Add a revision of SOURCE from a PDF and wait until it can be searched."""
     settings = load({"data": data})
     new = _new_revision(values["label"], values["start"], values["end"], values["notes"])
-    handed = _hand_over(settings, file)
+    handed = hand_over(settings.data / "policy", file)
     command = _model(RevisePolicy, source=source, revision=new, file=handed)
     answer = _run(command, settings)
     told = (
@@ -206,15 +204,6 @@ def _new_revision(label: str, start: str, end: str | None, notes: str | None) ->
     )
 
 
-def _hand_over(settings: Settings, file: Path) -> str:
-    """Put a copy where the owner of the folder finds it, under a name nobody else has."""
-    folder = settings.data / "policy" / HANDOVER
-    folder.mkdir(parents=True, exist_ok=True)
-    name = f"{uuid.uuid4().hex}.pdf"
-    shutil.copyfile(file, folder / name)
-    return name
-
-
 def _listed(file: Path) -> list[dict[str, Any]]:
     try:
         listed: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))["policies"]
@@ -236,7 +225,9 @@ def _imported(entry: dict[str, Any], file: Path, settings: Settings) -> Imported
             one.get("effective_to"),
             one.get("notes"),
         )
-        revisions.append(ImportedRevision(revision=new, file=_hand_over(settings, path)))
+        revisions.append(
+            ImportedRevision(revision=new, file=hand_over(settings.data / "policy", path))
+        )
     try:
         described = NewPolicy.model_validate_json(json.dumps(entry))
     except ValidationError as error:

@@ -75,7 +75,7 @@ def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
     gate = Gate(_secret(settings), KeyRing(settings.data))
     _check_bind(settings, gate.closed or (base == "federal" and settings.josh_auth == "oauth"))
     names = [base] if base else sorted(OFFERS)
-    port = OFFERS[base].port if base else ALL_PORT
+    port = OFFERS[base].port_in(settings) if base else ALL_PORT
     listener = bind(settings.host, port if settings.port is None else settings.port)
     address = address_of(listener)
     with ExitStack() as held:
@@ -117,7 +117,7 @@ def _check_bind(settings: Settings, guarded: bool) -> None:
 
 def _exposed(settings: Settings) -> str | None:
     """The address by which other machines reach us, directly or through a proxy; None if none."""
-    from readingroom.server.door import is_loopback
+    from readingroom.server.addresses import is_loopback
 
     if not is_loopback(settings.host):
         return settings.host

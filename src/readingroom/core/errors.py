@@ -21,6 +21,9 @@ KnowledgeError                 code                  http
 ├── ExtractionFailed           extraction_failed     422   a file cannot be parsed within limits
 ├── NoContent                  no_content            422   a file was read and holds no text
 ├── NoChunks                   no_chunks             422   there is text, but nothing to search in
+├── DocumentNotFound           document_not_found    404   no document of that id
+├── PageNotFound               page_not_found        404   the document has no such page
+├── ApplicationNotFound        application_not_found 404   nothing is known of the application
 ├── Unauthorized               unauthorized          401   no key, a wrong key, a wrong scheme
 ├── IssuerUnreachable          issuer_unreachable    503   no token can be checked just now
 ├── Misdirected                misdirected           421   a Host this server does not answer to
@@ -39,8 +42,11 @@ KnowledgeError                 code                  http
 ├── UnknownSource              unknown_source        422   no source of that name
 ├── SourceNotSearchable        source_not_searchable 422   a registry: names, not texts
 ├── NotSearchableSemantically  source_not_searchable_semantically 422   a source without vectors
+├── AggregateTooBroad          aggregate_too_broad   422   more rows or buckets than one may cost
+├── AggregateTimeout           aggregate_timeout     503   an aggregate took longer than it may
 ├── InvalidCursor              invalid_cursor        422   a cursor that no list gave out
 ├── LoadFailed                 load_failed           422   nothing of what was named can be loaded
+├── DownloadFailed             download_failed       502   an official file could not be fetched
 ├── StorageFailed              storage_failed        503   the data directory cannot be used
 ├── BackupUnusable             backup_unusable       422   a backup is damaged, newer, or not one
 ├── DataNotEmpty               data_not_empty        409   a restore would cover what is there
@@ -276,6 +282,27 @@ class NoChunks(KnowledgeError):
     http_status = 422
 
 
+class DocumentNotFound(KnowledgeError):
+    """No document has this id; `list_ingested_documents` names those of an application."""
+
+    code = "document_not_found"
+    http_status = 404
+
+
+class PageNotFound(KnowledgeError):
+    """The document has no such page; `page_count` says how many it has."""
+
+    code = "page_not_found"
+    http_status = 404
+
+
+class ApplicationNotFound(KnowledgeError):
+    """The application has neither a record nor a document; its reference is compared exactly."""
+
+    code = "application_not_found"
+    http_status = 404
+
+
 class Unauthorized(KnowledgeError):
     """The request carries no key, a wrong key, or another scheme than Bearer."""
 
@@ -402,6 +429,22 @@ class NotSearchableSemantically(KnowledgeError):
     http_status = 422
 
 
+class AggregateTooBroad(KnowledgeError):
+    """The aggregate would read more rows, or give more buckets, than one may;
+    `hint.suggest_narrowing` lists filters that would fit.
+    """
+
+    code = "aggregate_too_broad"
+    http_status = 422
+
+
+class AggregateTimeout(KnowledgeError):
+    """The aggregate was stopped at its time limit; `hint.suggest_narrowing` lists narrower ones."""
+
+    code = "aggregate_timeout"
+    http_status = 503
+
+
 class InvalidCursor(KnowledgeError):
     """The cursor is not one that this list gave out; leave it away to start again."""
 
@@ -414,6 +457,13 @@ class LoadFailed(KnowledgeError):
 
     code = "load_failed"
     http_status = 422
+
+
+class DownloadFailed(KnowledgeError):
+    """An official host did not give a file, or gave a damaged one, however often it was asked."""
+
+    code = "download_failed"
+    http_status = 502
 
 
 class StorageFailed(KnowledgeError):

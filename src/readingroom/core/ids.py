@@ -3,7 +3,7 @@
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from readingroom.core.errors import UnrecognizedId
@@ -348,3 +348,49 @@ def is_guidance_path(text: str) -> bool:
 def guidance_id(path: str) -> str:
     """A page's id across all bases, which the desk's `fetch` takes."""
     return f"guidance:{path}"
+
+
+# --- documents ---
+#
+# `doc:25_01178_REM_a1b2c3` is a document, `doc:25_01178_REM_a1b2c3#page=14` a page of it.
+
+_DOCUMENT_ID = r"[A-Za-z0-9_-]{1,200}_[0-9a-f]{6,64}"
+_DOC = re.compile(rf"doc:({_DOCUMENT_ID})(?:#page=([1-9][0-9]{{0,4}}))?", re.ASCII)
+_UNSAFE = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRef:
+    """A document, or one page of it."""
+
+    document_id: str
+    page: int | None
+
+
+def document_ids(application_ref: str, sha256: str) -> Iterator[str]:
+    """The ids a document may have, the contract's first: where another document has that one, the
+    next is one hash digit longer.
+    """
+    sanitised = _UNSAFE.sub("_", application_ref)
+    for digits in range(6, len(sha256) + 1):
+        yield f"{sanitised}_{sha256[:digits]}"
+
+
+def document_chunk_id(document_id: str, page: int, index: int) -> str:
+    """`25_01178_REM_a1b2c3_014_042`: the page it begins on, and its place in the document."""
+    return f"{document_id}_{page:03d}_{index:03d}"
+
+
+def doc_id(document_id: str, page: int | None = None) -> str:
+    """A document's id across all bases, or a page's, which the desk's `fetch` takes."""
+    return f"doc:{document_id}" + (f"#page={page}" if page else "")
+
+
+def document_ref(text: str) -> DocumentRef:
+    """The document, and the page, that an id across all bases names."""
+    match = _DOC.fullmatch(fold_dashes(text).strip())
+    if match is None:
+        raise UnrecognizedId(
+            f"{text[:100]!r} is not the id of a document", valid_prefixes=["doc:<document_id>"]
+        )
+    return DocumentRef(match[1], int(match[2]) if match[2] else None)

@@ -57,8 +57,15 @@ _BARE = (
 )
 
 
-def _setting(default: Any, env: str, description: str, **bounds: Any) -> Any:
-    return Field(default, description=description, json_schema_extra={"env": env}, **bounds)
+def _setting(
+    default: Any, env: str, description: str, empty_counts: bool = False, **bounds: Any
+) -> Any:
+    """`empty_counts`: an empty variable is a value of its own, and not the same as none."""
+    extra: dict[str, Any] = {"env": env} | ({"empty_counts": True} if empty_counts else {})
+    return Field(default, description=description, json_schema_extra=extra, **bounds)
+
+
+_HOST = r"^https?://[A-Za-z0-9.:\[\]-]+$"
 
 
 class Settings(BaseModel):
@@ -114,6 +121,12 @@ class Settings(BaseModel):
         "JOSH_OAUTH_JWKS_URL",
         "Where the issuer's signing keys are; by default found through its metadata.",
         pattern=TRUSTED_URL,
+    )
+    registry_org: str = _setting(
+        "reading-room",
+        "READINGROOM_REGISTRY_ORG",
+        "The GitHub organisation under which the MCP Registry lists the federal server.",
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]{0,37}[A-Za-z0-9])?$",
     )
     allowed_hosts: Names = _setting(
         (),
@@ -182,7 +195,7 @@ class Settings(BaseModel):
         "https://www.gov.uk",
         "GOVUK_BASE_URL",
         "Where the guidance base asks; the one host it ever calls.",
-        pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$",
+        pattern=_HOST,
     )
     govuk_timeout_seconds: float = _setting(
         10.0,
@@ -190,6 +203,44 @@ class Settings(BaseModel):
         "How long the guidance base waits for GOV.UK in one call, retries included.",
         gt=0,
         le=120,
+        allow_inf_nan=False,
+    )
+    govinfo_url: str = _setting(
+        "https://www.govinfo.gov",
+        "READINGROOM_GOVINFO_URL",
+        "Where `federal sync` finds the bulk data of the Government Publishing Office.",
+        pattern=_HOST,
+    )
+    federal_register_url: str = _setting(
+        "https://www.federalregister.gov",
+        "READINGROOM_FEDERAL_REGISTER_URL",
+        "Where `federal sync` asks for the documents of the Federal Register.",
+        pattern=_HOST,
+    )
+    legislators_url: str = _setting(
+        "https://unitedstates.github.io/congress-legislators",
+        "READINGROOM_LEGISLATORS_URL",
+        "Where `federal sync` finds the files of congress-legislators.",
+        pattern=r"^https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._-]+)*$",
+    )
+    house_clerk_url: str = _setting(
+        "https://clerk.house.gov",
+        "READINGROOM_HOUSE_CLERK_URL",
+        "Where `federal sync` finds the roll call votes of the House.",
+        pattern=_HOST,
+    )
+    senate_url: str = _setting(
+        "https://www.senate.gov",
+        "READINGROOM_SENATE_URL",
+        "Where `federal sync` finds the roll call votes of the Senate.",
+        pattern=_HOST,
+    )
+    sync_pause_seconds: float = _setting(
+        0.5,
+        "READINGROOM_SYNC_PAUSE_SECONDS",
+        "How long `federal sync` waits between two requests.",
+        ge=0,
+        le=60,
         allow_inf_nan=False,
     )
     cache_ttl_search_seconds: float = _setting(
@@ -243,6 +294,20 @@ class Settings(BaseModel):
         "READINGROOM_MODEL_URL",
         "Where `readingroom model install` fetches the embedding model; its files are pinned.",
         pattern=r"^https?://\S+$",
+    )
+    document_store_port: int = _setting(
+        3002,
+        "DOCUMENT_STORE_PORT",
+        "The port of the documents base when it is served alone; READINGROOM_PORT beats it.",
+        ge=0,
+        le=65535,
+    )
+    chroma_persist_dir: str | None = _setting(
+        None,
+        "CHROMA_PERSIST_DIR",
+        "Where the documents base keeps its chunks; by default in the data directory. "
+        "Set to the empty string, it keeps everything in memory and forgets it at the end.",
+        empty_counts=True,
     )
     document_roots: Paths | None = _setting(
         None,
@@ -311,7 +376,9 @@ def sample_directory() -> Path:
 
 
 def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings in force. A flag that is None was not given; an empty variable is not set."""
+    """The settings in force. A flag that is None was not given; an empty variable is not set,
+    unless its setting gives the empty string a meaning.
+    """
     variables = os.environ if environment is None else environment
     given = {name: value for name, value in flags.items() if value is not None}
     chosen = _from_environment(variables) | given
@@ -347,9 +414,18 @@ def variable(field: FieldInfo) -> str:
     return str(extra["env"])
 
 
+def _empty_counts(field: FieldInfo) -> bool:
+    return isinstance(field.json_schema_extra, dict) and "empty_counts" in field.json_schema_extra
+
+
 def _from_environment(variables: Mapping[str, str]) -> dict[str, Any]:
-    names = {name: variable(field) for name, field in Settings.model_fields.items()}
-    return {name: variables[env] for name, env in names.items() if variables.get(env)}
+    fields = Settings.model_fields
+    names = {name: variable(field) for name, field in fields.items()}
+    return {
+        name: variables[env]
+        for name, env in names.items()
+        if variables.get(env) or (env in variables and _empty_counts(fields[name]))
+    }
 
 
 def _from_file(path: Path) -> dict[str, Any]:

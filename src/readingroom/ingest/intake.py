@@ -99,6 +99,16 @@ def take(data: bytes, name: str, largest: int) -> Iterator[Intake]:
         yield intake
 
 
+@contextmanager
+def take_file(path: Path, name: str, largest: int) -> Iterator[Intake]:
+    """A file of our own, under the name that whoever sent it gave it."""
+    with (
+        path.open("rb", buffering=0) as file,
+        _copied(_blocks(file.fileno()), Path(name).name, largest) as intake,
+    ):
+        yield intake
+
+
 @asynccontextmanager
 async def in_thread(taking: AbstractContextManager[Intake]) -> AsyncIterator[Intake]:
     """What `Roots.open` or `take` gives, while the event loop goes on: a large file takes time."""
@@ -145,4 +155,6 @@ def _copied(blocks: Iterable[bytes], name: str, largest: int) -> Iterator[Intake
             left = memoryview(block)
             while left:
                 left = left[copy.write(left) :]
-        yield Intake(name, size, digest.hexdigest(), copy)
+        # A name that is no Unicode can be opened, but neither stored nor told.
+        told = name.encode("utf-8", "replace").decode("utf-8")
+        yield Intake(told, size, digest.hexdigest(), copy)

@@ -24,15 +24,19 @@ class Pipeline:
         self._sandbox = sandbox
         self._options = options or Options()
 
-    async def read(
-        self, intake: Intake, report: Report, *, find_sections: bool = False
-    ) -> Document | Skipped:
-        """Text, pages, sections and chunks of a file; `Skipped` when it is nothing but pictures."""
+    async def check(self, intake: Intake) -> None:
+        """Refuse a file by its name or its first bytes, before anything is read."""
         try:
             check_name(intake.name)
             sniff(await anyio.to_thread.run_sync(intake.head, HEAD), intake.name)
         except Refusal as refusal:
             raise refused(refusal.code, refusal.message) from refusal
+
+    async def read(
+        self, intake: Intake, report: Report, *, find_sections: bool = False
+    ) -> Document | Skipped:
+        """Text, pages, sections and chunks of a file; `Skipped` when it is nothing but pictures."""
+        await self.check(intake)
         options = replace(self._options, find_sections=find_sections)
         found = await self._sandbox.read(intake.file, intake.name, options, report)
         if isinstance(found, Document):

@@ -6,9 +6,16 @@ import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic_core import PydanticSerializationError, to_json
 
 from readingroom.core.errors import InvalidArguments
@@ -17,11 +24,36 @@ Schema = dict[str, Any]
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
+def _said(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must hold a word")
+    return text
+
+
+Said = Annotated[str, AfterValidator(_said)]
+"""A text that is not blank."""
+
+# A date stays text until the service reads it, so that a bad one is told as `invalid_date`.
+DayText = Annotated[
+    str,
+    Field(max_length=40, description="A day, YYYY-MM-DD.", json_schema_extra={"format": "date"}),
+]
+
+
 class Question(BaseModel):
     """What a tool may be asked: unknown arguments are refused, nothing is coerced."""
 
     # Built when first used: every start of the program imports the models of every base's commands.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+
+
+class Body(Question):
+    """The same as REST is sent it. FastAPI has parsed the JSON before us, so strictness is per
+    field.
+    """
+
+    # FastAPI looks into a body's model early, and warns of one that is not built.
+    model_config = ConfigDict(strict=False, defer_build=False)
 
 
 class Answer(BaseModel):

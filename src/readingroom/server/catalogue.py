@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from readingroom.core.settings import Settings
@@ -11,6 +13,7 @@ from readingroom.protocol.tool import Tool
 
 if TYPE_CHECKING:
     from readingroom.engine.embedding import Embedder
+    from readingroom.ingest.pipeline import Pipeline
 
 ALL_NAME = "reading-room"
 ALL_PORT = 8000
@@ -25,6 +28,12 @@ class Offer:
     open: Callable[[Settings], KnowledgeBase]
     folder_locked: bool = False
     """Whether its folder in the data directory belongs to one process at a time."""
+    port_setting: str | None = None
+    """The setting that chooses another port, where the contract names one."""
+
+    def port_in(self, settings: Settings) -> int:
+        """The port when it is served alone and none was asked for."""
+        return getattr(settings, self.port_setting) if self.port_setting else self.port
 
 
 # Openers import their base when called: a server of one base does not pay for another's libraries.
@@ -34,10 +43,25 @@ def _text(settings: Settings) -> KnowledgeBase:
     return open_text(settings.kb_file, settings.kb_description)
 
 
+def _documents(settings: Settings) -> KnowledgeBase:
+    from readingroom.bases.documents.tools import open_documents
+    from readingroom.ingest.intake import roots_of
+
+    folder = settings.data / "documents"
+    chosen = settings.chroma_persist_dir
+    return open_documents(
+        folder,
+        None if chosen == "" else Path(chosen) if chosen else folder / "chroma",
+        embedder_of(settings),
+        pipeline_of(settings),
+        roots_of("documents", settings),
+        settings.read_only,
+    )
+
+
 def _policy(settings: Settings) -> KnowledgeBase:
     from readingroom.bases.policy.tools import open_policy
     from readingroom.ingest.intake import roots_of
-    from readingroom.ingest.pipeline import pipeline_of
 
     return open_policy(
         settings.data / "policy",
@@ -90,7 +114,17 @@ def embedder_of(settings: Settings) -> "Embedder":
 
 _EMBEDDERS: dict[Any, "Embedder"] = {}
 
+
+@lru_cache
+def pipeline_of(settings: Settings) -> "Pipeline":
+    """One pipeline for all bases of a process: it holds the seats, as many as there are cores."""
+    from readingroom.ingest import pipeline
+
+    return pipeline.pipeline_of(settings)
+
+
 OFFERS = {
+    "documents": Offer(3002, _documents, folder_locked=True, port_setting="document_store_port"),
     "federal": Offer(8000, _federal),
     "guidance": Offer(3004, _guidance),
     "policy": Offer(3003, _policy, folder_locked=True),

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readingroom.core.errors import EmbeddingMismatch, StoreUnusable
-from readingroom.core.filters import Condition, Filter, In, Metadata, Range, conditions
+from readingroom.core.filters import Condition, Filter, In, Metadata, Range, Value, conditions
 from readingroom.storage.lock import FolderLock
 
 if TYPE_CHECKING:
@@ -184,6 +184,19 @@ class ChunkCollection:
             {**dict.fromkeys(old.get(id) or {}), **metadata} or None
             for id, metadata in zip(ids, new, strict=True)
         ]
+
+
+# Chroma has no list metadata, so numbers travel as "14,15".
+
+
+def written(numbers: Iterable[int]) -> str:
+    """Numbers as metadata can hold them."""
+    return ",".join(map(str, numbers))
+
+
+def numbers_of(value: Value) -> tuple[int, ...]:
+    """What `written` wrote."""
+    return tuple(int(number) for number in str(value).split(",") if number)
 
 
 def _client(directory: Path | None) -> Any:

@@ -5,14 +5,11 @@ intent is still there at the next start, and its owner finishes the work or take
 """
 
 import json
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from readingroom.core.errors import StorageFailed
+from readingroom.storage.database import small_database
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS intents (
@@ -40,7 +37,7 @@ class IntentLog:
 
     def begin(self, kind: str, **body: Any) -> Intent:
         """Write down what is about to be done."""
-        with self._db() as db:
+        with small_database(self._path, _SCHEMA) as db:
             row = db.execute(
                 "INSERT INTO intents (kind, body) VALUES (?, ?)", (kind, json.dumps(body))
             )
@@ -49,22 +46,11 @@ class IntentLog:
 
     def finish(self, intent: Intent) -> None:
         """It is done, or taken back."""
-        with self._db() as db:
+        with small_database(self._path, _SCHEMA) as db:
             db.execute("DELETE FROM intents WHERE id = ?", (intent.id,))
 
     def unfinished(self) -> list[Intent]:
         """What an earlier process began and did not finish, oldest first."""
-        with self._db() as db:
+        with small_database(self._path, _SCHEMA) as db:
             rows = db.execute("SELECT id, kind, body FROM intents ORDER BY id").fetchall()
         return [Intent(id, kind, json.loads(body)) for id, kind, body in rows]
-
-    @contextmanager
-    def _db(self) -> Iterator[sqlite3.Connection]:
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(self._path, timeout=10)) as db, db:
-                db.execute("PRAGMA synchronous = FULL")
-                db.execute(_SCHEMA)
-                yield db
-        except (OSError, sqlite3.Error) as error:
-            raise StorageFailed(f"{self._path} cannot be used: {error}") from error

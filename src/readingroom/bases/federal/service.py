@@ -11,10 +11,12 @@ from pydantic_core import from_json
 
 from readingroom.bases.federal import changes, cursors, links, narrowing, resolving, store
 from readingroom.bases.federal import search as searching
+from readingroom.bases.federal.aggregates import Aggregation, Aggregator, Budget
 from readingroom.bases.federal.models import (
     LONGEST_TEXT,
     ActionPage,
     BillText,
+    Buckets,
     Change,
     ChangeKind,
     ChangePage,
@@ -29,6 +31,8 @@ from readingroom.bases.federal.models import (
     Resolved,
     Search,
     SearchAnswer,
+    Series,
+    Total,
     WitnessPage,
 )
 from readingroom.bases.federal.narrowing import Narrowed
@@ -62,8 +66,9 @@ _FIRST_MEMBER = ("", -1, "")
 class FederalService:
     """Records by id, lists, texts: the handlers that REST and the tools share."""
 
-    def __init__(self, path: Path, embedder: Embedder) -> None:
+    def __init__(self, path: Path, embedder: Embedder, budget: Budget | None = None) -> None:
         self.path = path
+        self.budget = budget or Budget()
         self.store = FederalStore(path)
         self.vectors = FederalVectors(embedder)
         self.passages = Passages()
@@ -78,14 +83,14 @@ class FederalService:
     async def records(
         self,
         source: Source,
-        filters: dict[str, Any],
+        narrowed: Narrowed,
         limit: int = 50,
         cursor: str | None = None,
     ) -> RecordPage:
         after = cursors.decode(cursor, (str, type(None)), str)
 
         def read(db: sqlite3.Connection) -> RecordPage:
-            page = store.records(db, source, narrowing.narrowed(filters), limit, after)
+            page = store.records(db, source, narrowed, limit, after)
             up_to = store.progress_of(db, source).loaded_up_to
             return RecordPage(
                 results=page.rows, source=source.name, loaded_up_to=up_to, **_next(page)
@@ -136,9 +141,9 @@ class FederalService:
         source = BY_NAME["bills"]
         id = self._of(source, bill)
         await self.store.ask(lambda db: store.record(db, source, id))
-        return await self.records(
-            BY_NAME["amendments"], {"bill_id": id}, limit=limit, cursor=cursor
-        )
+        theirs = BY_NAME["amendments"]
+        narrowed = narrowing.narrowed(theirs.resource, {"bill_id": id})
+        return await self.records(theirs, narrowed, limit, cursor)
 
     async def members(
         self, committee: str, congress: int | None, limit: int, cursor: str | None
@@ -315,6 +320,26 @@ class FederalService:
             )
 
         return await self.store.ask(look)
+
+    # --- numbers ---
+
+    async def aggregate(self, asked: Aggregation) -> Total | Buckets:
+        """A count or a sum, of all or by group."""
+
+        def read(db: sqlite3.Connection) -> Total | Buckets:
+            with store.snapshot(db):
+                return Aggregator(db, self.budget).total(asked)
+
+        return await self.store.ask(read)
+
+    async def time_series(self, asked: Aggregation) -> Series:
+        """A count or a sum for each stretch of time."""
+
+        def read(db: sqlite3.Connection) -> Series:
+            with store.snapshot(db):
+                return Aggregator(db, self.budget).over_time(asked)
+
+        return await self.store.ask(read)
 
     # --- search ---
 

@@ -13,7 +13,7 @@ from pydantic_core import from_json, to_json
 
 from readingroom.bases.federal.narrowing import Narrowed
 from readingroom.bases.federal.schema import migrate
-from readingroom.bases.federal.sources import SOURCES, Source
+from readingroom.bases.federal.sources import MEMBER_VOTES, SOURCES, Resource, Source
 from readingroom.core.errors import RecordGone, RecordNotFound, StorageFailed
 
 T = TypeVar("T")
@@ -280,6 +280,11 @@ def live_sources(db: sqlite3.Connection) -> tuple[Source, ...]:
     """The sources that this file has a table for."""
     tables = {row["name"] for row in db.execute("SELECT name FROM sqlite_master")}
     return tuple(source for source in SOURCES if source.name in tables)
+
+
+def live_resources(db: sqlite3.Connection) -> tuple[Resource, ...]:
+    """What of this file can be aggregated."""
+    return (*(source.resource for source in live_sources(db)), MEMBER_VOTES)
 
 
 def status(db: sqlite3.Connection) -> list[dict[str, Any]]:

@@ -4,11 +4,12 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from readingroom.bases.policy import timeline
-from readingroom.bases.policy.models import Complaint, Diagnosis
+from readingroom.bases.policy.models import Diagnosis
 from readingroom.bases.policy.records import Policy, Revision, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.bases.policy.store import differs, of_registry
 from readingroom.core.filters import Metadata
+from readingroom.protocol.checkup import Complaint
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,12 @@
 """The operator's commands on the policy base, run here or by the process that owns its folder.
 
-A file is handed over as a copy in `<data>/policy/handover`: bytes, not a path of the caller's.
+A file is handed over as a copy: bytes, not a path of the caller's.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import anyio
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from readingroom.bases.policy.models import (
     BackedUp,
@@ -30,15 +27,11 @@ from readingroom.core.dates import parse_day
 from readingroom.core.errors import PolicyExists
 from readingroom.protocol.command import Command
 from readingroom.protocol.tool import Answer, Report
+from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
 
 if TYPE_CHECKING:
     from readingroom.bases.policy.registrar import Registrar
     from readingroom.bases.policy.service import PolicyService
-
-HANDOVER = "handover"
-
-HandedOver = Annotated[str, Field(pattern=r"^[0-9a-f]{32}\.pdf$")]
-HandedFolder = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
 class _PolicyCommand(Command):
@@ -64,7 +57,7 @@ class RevisePolicy(_PolicyCommand):
     file: HandedOver
 
     async def run(self, service: Any, report: Report) -> Ingested:
-        async with _handed_over(service, self.file) as spool:
+        async with handed_over(service.folder, self.file) as spool:
             return await _registrar(service).revise(self.source, self.revision, spool, report)
 
 
@@ -177,7 +170,7 @@ class ImportPolicies(_PolicyCommand):
     ) -> bool:
         known = (await registrar.policy(source)).revisions
         starts = [one.effective_from for one in known]
-        async with _handed_over(service, entry.file) as spool:
+        async with handed_over(service.folder, entry.file) as spool:
             if entry.revision.effective_from in starts:
                 return False
             await registrar.revise(source, entry.revision, spool, report)
@@ -200,7 +193,7 @@ class BackUpPolicies(_PolicyCommand):
     """Write a copy of the whole base for the one who asks."""
 
     name: ClassVar[str] = "policy.backup"
-    folder: HandedFolder
+    folder: HandedOver
 
     async def run(self, service: Any, report: Report) -> BackedUp:
         from readingroom.bases.policy.copies import write_copy
@@ -212,7 +205,7 @@ class RestorePolicies(_PolicyCommand):
     """Fill an empty base from such a copy."""
 
     name: ClassVar[str] = "policy.restore"
-    folder: HandedFolder
+    folder: HandedOver
     home: str
     """Where the base's folder will lie when everything is in place."""
     replace: bool = False
@@ -243,12 +236,3 @@ def _registrar(service: Any) -> "Registrar":
     from readingroom.bases.policy.registrar import Registrar
 
     return Registrar(service)
-
-
-@asynccontextmanager
-async def _handed_over(service: Any, name: str) -> AsyncIterator[Path]:
-    path: Path = service.folder / HANDOVER / name
-    try:
-        yield path
-    finally:
-        await anyio.Path(path).unlink(missing_ok=True)

@@ -6,40 +6,33 @@ the registry says so, and go after it has forgotten them. At the start unfinishe
 brought to the end or taken back by looking at what the registry says.
 """
 
-import logging
 import shutil
 import uuid
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.to_thread
-import numpy as np
 
 from readingroom.bases.policy import timeline
 from readingroom.bases.policy.models import Ingested, Progress
 from readingroom.bases.policy.records import Revision, RevisionStatus
 from readingroom.bases.policy.registry import PolicyRegistry
-from readingroom.bases.policy.store import PolicyStore, Vectors, chunks_from
+from readingroom.bases.policy.store import PolicyStore, chunks_from
 from readingroom.core.errors import KnowledgeError, NoContent, RegistryUnavailable, RevisionBusy
 from readingroom.engine.embedding import Embedder
 from readingroom.ingest.document import Document
+from readingroom.ingest.embedded import Vectors, embedded
 from readingroom.ingest.intake import Intake, Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.protocol.tool import Report
-from readingroom.storage.gate import Gate
-from readingroom.storage.intents import Intent, IntentLog
-
-logger = logging.getLogger(__name__)
+from readingroom.storage.changes import Changes, Step, unnoticed
+from readingroom.storage.intents import Intent
 
 LARGEST = 50 * 1024 * 1024
-_SLICE = 64  # chunks embedded between two reports, and between two chances to be cancelled
-
-Step = Callable[[str], None]
 
 
 class Ingestion:
@@ -53,7 +46,7 @@ class Ingestion:
         pipeline: Pipeline,
         embedder: Embedder,
         now: Callable[[], datetime],
-        at: Step = lambda name: None,
+        at: Step = unnoticed,
     ) -> None:
         self._folder = folder
         self._registry = registry
@@ -61,10 +54,7 @@ class Ingestion:
         self._pipeline = pipeline
         self._embedder = embedder
         self._now = now
-        self._at = at  # told of every step that is done; tests end the process there
-        self._intents = IntentLog(folder / "intents.db")
-        self._locks: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
-        self._gate = Gate()
+        self._changes = Changes(folder / "intents.db", at)
         self._busy: dict[str, Progress] = {}
 
     # --- what can be done ---
@@ -73,7 +63,7 @@ class Ingestion:
         self, source: str, spool: Path, label: str, start: date, end: date | None, notes: str | None
     ) -> tuple[Revision, list[Revision]]:
         """Register a revision with its file; returns it, and the revision it will supersede."""
-        async with self._alone(source):
+        async with self._changes.alone(source):
             before = await self._registry.revisions(source)
             revision_id = timeline.new_id(source, start, [one.revision_id for one in before])
             new = Revision(
@@ -87,9 +77,11 @@ class Ingestion:
                 notes=notes,
                 created_at=self._now(),
             )
-            async with self._intent("create", source=source, revision_id=revision_id) as intent:
+            async with self._changes.intent(
+                "create", source=source, revision_id=revision_id
+            ) as intent:
                 await anyio.to_thread.run_sync(self._keep_file, spool, source, revision_id)
-                self._at("create:file")
+                self._changes.at("create:file")
                 try:
                     changed = await self._registry.change(
                         source, lambda at: timeline.create(at, new)
@@ -97,7 +89,7 @@ class Ingestion:
                 except KnowledgeError:
                     await self._take_back(intent)
                     raise
-                self._at("create:registry")
+                self._changes.at("create:registry")
         return new, [one for one in changed if one.revision_id != revision_id]
 
     async def ingest(self, revision: Revision, intake: Intake, report: Report) -> Ingested:
@@ -108,59 +100,58 @@ class Ingestion:
             except KnowledgeError as error:
                 await self._failed(revision, error)
                 raise
-            spool = await anyio.to_thread.run_sync(self._spooled, intake)
-            async with self._alone(revision.source):
-                return await self._committed(revision, document, vectors, spool)
+            async with self._changes.alone(revision.source):
+                return await self._committed(revision, document, vectors, intake)
 
     async def remove_chunks(self, source: str, revision_id: str) -> int:
         """Delete a revision's chunks; the registry only learns that there are none."""
-        async with self._alone(source):
+        async with self._changes.alone(source):
             timeline.find(await self._registry.revisions(source), revision_id)
             ids = await self._store.ids_of(source, revision_id)
-            async with self._intent("remove", source=source, revision_id=revision_id):
+            async with self._changes.intent("remove", source=source, revision_id=revision_id):
                 await self._store.delete(ids)
-                self._at("remove:chunks")
+                self._changes.at("remove:chunks")
                 await self._put(source, revision_id, chunk_count=0)
-                self._at("remove:registry")
+                self._changes.at("remove:registry")
         return len(ids)
 
     async def delete(self, source: str, revision_id: str) -> int:
         """Forget a revision, then its chunks, then its file."""
         if revision_id in self._busy:
             raise RevisionBusy(f"{revision_id} is being ingested; delete it when that has ended")
-        async with self._alone(source):
+        async with self._changes.alone(source):
             ids = await self._store.ids_of(source, revision_id)
-            async with self._intent("delete", source=source, revision_id=revision_id):
+            async with self._changes.intent("delete", source=source, revision_id=revision_id):
                 await self._registry.delete_revision(source, revision_id)
-                self._at("delete:registry")
+                self._changes.at("delete:registry")
                 await self._store.delete(ids)
-                self._at("delete:chunks")
+                self._changes.at("delete:chunks")
                 await self._drop_file(source, revision_id)
-                self._at("delete:file")
+                self._changes.at("delete:file")
                 await self._describe_all(source)
-                self._at("delete:dates")
+                self._changes.at("delete:dates")
         return len(ids)
 
     async def amend(self, source: str, revision_id: str, values: dict[str, Any]) -> None:
         """Change a revision's dates or label, in the registry and on its chunks."""
-        async with self._alone(source), self._intent("amend", source=source):
+        async with self._changes.alone(source), self._changes.intent("amend", source=source):
             await self._registry.change(
                 source, lambda before: timeline.amend(before, revision_id, values)
             )
-            self._at("amend:registry")
+            self._changes.at("amend:registry")
             await self._describe_all(source)
-            self._at("amend:dates")
+            self._changes.at("amend:dates")
 
     async def amend_policy(self, source: str, values: dict[str, Any]) -> None:
         """Change a policy's title, description or category; chunks carry the title too."""
-        async with self._alone(source):
+        async with self._changes.alone(source):
             policy = await self._registry.policy(source)
-            async with self._intent("amend", source=source):
+            async with self._changes.intent("amend", source=source):
                 changed = policy.model_copy(update={**values, "updated_at": self._now()})
                 await self._registry.update_policy(changed)
-                self._at("amend:policy")
+                self._changes.at("amend:policy")
                 await self._describe_all(source)
-                self._at("amend:titles")
+                self._changes.at("amend:titles")
 
     async def reopen(self, revision: Revision) -> None:
         """A failed revision is tried again."""
@@ -196,22 +187,16 @@ class Ingestion:
 
     async def recover(self, report: Report) -> int:
         """Bring every unfinished change to an end; returns how many there were."""
-        unfinished = await anyio.to_thread.run_sync(self._intents.unfinished)
-        for intent in unfinished:
-            logger.warning("finishing an interrupted %s of %s", intent.kind, intent.body["source"])
-            try:
-                await self._finish(intent, report)
-            except RegistryUnavailable:
-                raise
-            except KnowledgeError as error:  # tried again at the next start; doctor names it
-                logger.error("it cannot be finished: %s", error.message)
-            else:
-                await anyio.to_thread.run_sync(self._intents.finish, intent)
-        await anyio.to_thread.run_sync(self._sweep_uploads)
-        return len(unfinished)
+
+        async def finish(intent: Intent) -> None:
+            await self._finish(intent, report)
+
+        count = await self._changes.recover(finish, fatal=(RegistryUnavailable,))
+        await self._sweep_uploads()
+        return count
 
     async def unfinished(self) -> list[Intent]:
-        return await anyio.to_thread.run_sync(self._intents.unfinished)
+        return await self._changes.unfinished()
 
     async def _finish(self, intent: Intent, report: Report) -> None:
         source, revision_id = intent.body["source"], intent.body.get("revision_id", "")
@@ -261,22 +246,14 @@ class Ingestion:
         return document, await self._embedded(revision, document, report)
 
     async def _embedded(self, revision: Revision, document: Document, report: Report) -> Vectors:
-        texts = [document.text_of(chunk) for chunk in document.chunks]
-        # Texts of one length side by side waste no work on padding.
-        order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
-        vectors = np.empty((len(texts), 384), np.float32)
-        for first in range(0, len(order), _SLICE):
-            rows = order[first : first + _SLICE]
-            vectors[rows] = await anyio.to_thread.run_sync(
-                self._embedder.embed_batch, [texts[row] for row in rows], abandon_on_cancel=True
-            )
-            done = first + len(rows)
-            self._note(revision, "embedding", 40 + 55 * done / len(order), done)
-            await report(done, len(order), f"embedded {done} of {len(order)} chunks")
-        return vectors
+        async def embedding(done: float, total: float | None, message: str | None) -> None:
+            self._note(revision, "embedding", 40 + 55 * done / total if total else 40, int(done))
+            await report(done, total, message)
+
+        return await embedded(document, self._embedder, embedding)
 
     async def _committed(
-        self, revision: Revision, document: Document, vectors: Vectors, spool: Path
+        self, revision: Revision, document: Document, vectors: Vectors, intake: Intake
     ) -> Ingested:
         source, revision_id = revision.source, revision.revision_id
         policy = await self._registry.policy(source)
@@ -285,16 +262,19 @@ class Ingestion:
         end = timeline.closing(current, revisions)
         chunks = chunks_from(document, vectors, policy, current, end)
         self._note(revision, "storing", 95, len(chunks))
-        async with self._intent("ingest", source=source, revision_id=revision_id, file=str(spool)):
-            self._at("ingest:intent")
+        spool = await anyio.to_thread.run_sync(self._spooled, intake)
+        async with self._changes.intent(
+            "ingest", source=source, revision_id=revision_id, file=str(spool)
+        ):
+            self._changes.at("ingest:intent")
             await self._store.put(chunks)
-            self._at("ingest:chunks")
+            self._changes.at("ingest:chunks")
             kept = set(chunks.ids)
             held = await self._store.ids_of(source, revision_id)
             await self._store.delete([id for id in held if id not in kept])
-            self._at("ingest:surplus")
+            self._changes.at("ingest:surplus")
             await anyio.to_thread.run_sync(self._keep_file, spool, source, revision_id)
-            self._at("ingest:file")
+            self._changes.at("ingest:file")
             values = {
                 "chunk_count": len(chunks),
                 "page_count": len(document.pages),
@@ -305,9 +285,9 @@ class Ingestion:
             await self._registry.change(
                 source, lambda before: timeline.finish(before, revision_id, values)
             )
-            self._at("ingest:registry")
+            self._changes.at("ingest:registry")
             await self._describe_all(source)
-            self._at("ingest:dates")
+            self._changes.at("ingest:dates")
         return Ingested(
             source=source,
             revision_id=revision_id,
@@ -335,32 +315,11 @@ class Ingestion:
             source, lambda before: [timeline.find(before, revision_id).model_copy(update=values)]
         )
 
-    # --- around every change ---
-
-    @asynccontextmanager
-    async def _alone(self, source: str) -> AsyncIterator[None]:
-        """One change of a policy at a time; once begun it is not cancelled."""
-        async with self._locks[source], self._gate.passing():
-            with anyio.CancelScope(shield=True):
-                yield
-
     def standing_still(self) -> AbstractAsyncContextManager[None]:
         """No change is half done in here, and none begins: for whoever copies all the stores."""
-        return self._gate.closed()
+        return self._changes.standing_still()
 
-    @asynccontextmanager
-    async def _intent(self, kind: str, **body: str) -> AsyncIterator[Intent]:
-        """On disk until the change is complete; an error that undid itself completes it too."""
-        intent = await anyio.to_thread.run_sync(lambda: self._intents.begin(kind, **body))
-        self._at(f"{kind}:begin")
-        try:
-            yield intent
-        except KnowledgeError as error:
-            if error.http_status < 500:  # a refusal: nothing was changed
-                await anyio.to_thread.run_sync(self._intents.finish, intent)
-            raise
-        await anyio.to_thread.run_sync(self._intents.finish, intent)
-        self._at(f"{kind}:end")
+    # --- how far it has come ---
 
     @contextmanager
     def _working(self, revision_id: str) -> Iterator[None]:
@@ -397,9 +356,9 @@ class Ingestion:
         folder = self.file_of(source, revision_id).parent
         await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
 
-    def _sweep_uploads(self) -> None:
+    async def _sweep_uploads(self) -> None:
         """What no intent names any more was left by an upload that never ended."""
-        needed = {intent.body.get("file") for intent in self._intents.unfinished()}
+        needed = {intent.body.get("file") for intent in await self.unfinished()}
         for path in self.uploads.glob("*.pdf"):
             if str(path) not in needed:
                 path.unlink(missing_ok=True)

@@ -3,14 +3,15 @@
 from datetime import date, datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from readingroom.bases.policy.records import PolicyCategory, RevisionStatus, SourceSlug
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidDate
-from readingroom.protocol.tool import Answer, Question
+from readingroom.core.searching import Mode
+from readingroom.protocol.checkup import Complaint
+from readingroom.protocol.tool import Answer, Body, DayText, Question, Said
 
-Mode = Literal["semantic", "hybrid", "lexical"]
 Why = Literal[
     "date_before_first_revision",
     "date_in_gap",
@@ -18,15 +19,6 @@ Why = Literal[
     "no_chunks",
     "unknown_source",
 ]
-
-
-def _said(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must hold a word")
-    return text
-
-
-Said = Annotated[str, AfterValidator(_said)]
 
 
 def _day(value: object) -> object:
@@ -41,11 +33,6 @@ def _day(value: object) -> object:
 
 Day = Annotated[date, BeforeValidator(_day)]
 
-# A date stays text until the service reads it, so that a bad one is told as `invalid_date`.
-DayText = Annotated[
-    str,
-    Field(max_length=40, description="A day, YYYY-MM-DD.", json_schema_extra={"format": "date"}),
-]
 RevisionId = Annotated[
     str, Field(min_length=1, max_length=120, description="Revision id, such as `rev_NPPF_2024_12`.")
 ]
@@ -390,14 +377,7 @@ class Snapshot(Answer):
 # --- REST and commands ---
 
 
-class _Body(Question):
-    """What REST is sent. FastAPI has parsed the JSON before us, so strictness is per field."""
-
-    # FastAPI looks into a body's model early, and warns of one that is not built.
-    model_config = ConfigDict(strict=False, defer_build=False)
-
-
-class NewPolicy(_Body):
+class NewPolicy(Body):
     """A policy to register."""
 
     source: SourceSlug
@@ -406,7 +386,7 @@ class NewPolicy(_Body):
     category: PolicyCategory
 
 
-class PolicyPatch(_Body):
+class PolicyPatch(Body):
     """What to change of a policy; what is left out stays."""
 
     title: Annotated[Said, Field(max_length=300)] | None = None
@@ -414,7 +394,7 @@ class PolicyPatch(_Body):
     category: PolicyCategory | None = None
 
 
-class NewRevision(_Body):
+class NewRevision(Body):
     """A revision to register, beside its file."""
 
     version_label: Annotated[Said, Field(max_length=120)]
@@ -429,7 +409,7 @@ class NewRevision(_Body):
         return self
 
 
-class RevisionPatch(_Body):
+class RevisionPatch(Body):
     """What to change of a revision; neighbours do not follow."""
 
     version_label: Annotated[Said, Field(max_length=120)] | None = None
@@ -583,15 +563,6 @@ class BackedUp(Answer):
     policies: int
     revisions: int
     chunks: int
-
-
-class Complaint(Answer):
-    """A disagreement that a check found."""
-
-    subject: str
-    problem: str
-    fix: str
-    repaired: bool = False
 
 
 class Diagnosis(Answer):

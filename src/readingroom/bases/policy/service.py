@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.policy import passages, timeline
-from readingroom.bases.policy.ingestion import Ingestion, Step
+from readingroom.bases.policy.ingestion import Ingestion
 from readingroom.bases.policy.jobs import Jobs
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
@@ -48,7 +48,7 @@ from readingroom.bases.policy.models import (
 from readingroom.bases.policy.records import Revision
 from readingroom.bases.policy.registry import PolicyRegistry
 from readingroom.bases.policy.resolver import EffectiveDateResolver
-from readingroom.bases.policy.store import Found, PolicyStore, StoredChunk
+from readingroom.bases.policy.store import PolicyStore, StoredChunk
 from readingroom.core import clock
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import (
@@ -58,9 +58,11 @@ from readingroom.core.errors import (
     SectionNotFound,
 )
 from readingroom.engine.embedding import Embedder
+from readingroom.engine.librarian import Ranking
 from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.protocol.tool import Report
+from readingroom.storage.changes import Step, unnoticed
 from readingroom.storage.keyvalue import check_durable, check_room, open_key_values
 
 logger = logging.getLogger(__name__)
@@ -91,7 +93,7 @@ class PolicyService:
         pipeline: Pipeline,
         roots: Roots,
         now: Callable[[], datetime] = clock.now,
-        at: Step = lambda name: None,
+        at: Step = unnoticed,
     ) -> None:
         self.folder = folder
         self._redis_url = redis_url
@@ -343,15 +345,15 @@ class PolicyService:
     async def _search(self, question: SearchPolicy, scope: _Scope) -> PolicyHits:
         offset = _offset(question)
         wanted = offset + question.n_results
-        ranked, degraded = await self._ranked(question, wanted + 1, scope.revisions)
-        page = ranked[offset:wanted]
+        ranking = await self._ranked(question, wanted + 1, scope.revisions)
+        page = ranking.found[offset:wanted]
         chunks = await self.store.named([found.chunk_id for found in page])
         results = [
             self._hit(chunks[found.chunk_id], found.score, scope.timelines)
             for found in page
             if found.chunk_id in chunks
         ]
-        more = len(ranked) > wanted and wanted < _DEEPEST
+        more = len(ranking.found) > wanted and wanted < _DEEPEST
         return PolicyHits(
             query=question.query,
             effective_date=question.effective_date,
@@ -359,23 +361,14 @@ class PolicyService:
             results=results,
             excluded=scope.excluded,
             searched_revisions=len(scope.revisions),
-            degraded=degraded,
+            degraded=ranking.degraded,
             next_cursor=f"{wanted}.{_fingerprint(question)}" if more else None,
         )
 
-    async def _ranked(
-        self, question: SearchPolicy, k: int, revisions: list[Revision]
-    ) -> tuple[list[Found], str | None]:
+    async def _ranked(self, question: SearchPolicy, k: int, revisions: list[Revision]) -> Ranking:
         if not revisions:
-            return [], None
-        if question.mode == "lexical":
-            return await self.store.worded(question.query, k, revisions), None
-        if question.mode == "hybrid":
-            return await self.store.either(question.query, k, revisions)
-        try:
-            return await self.store.nearest(question.query, k, revisions), None
-        except ModelUnavailable as error:
-            return await self.store.worded(question.query, k, revisions), error.message
+            return Ranking([])
+        return await self.store.ranked(question.query, k, revisions, question.mode)
 
     def _hit(self, chunk: StoredChunk, score: float, timelines: Timelines) -> PolicyHit:
         revisions = timelines[chunk.source]
@@ -437,8 +430,8 @@ class PolicyService:
         self, quote: str, revisions: list[Revision]
     ) -> NearestPassage | None:
         question = SearchPolicy(query=quote[:2000], mode="hybrid")
-        ranked, _ = await self._ranked(question, _CANDIDATES, revisions)
-        chunks = await self.store.named([found.chunk_id for found in ranked])
+        ranking = await self._ranked(question, _CANDIDATES, revisions)
+        chunks = await self.store.named([found.chunk_id for found in ranking.found])
         near: list[NearestPassage] = []
         for chunk in chunks.values():
             text, similarity = await anyio.to_thread.run_sync(passages.closest, quote, chunk.text)

@@ -1,6 +1,6 @@
 """The chunks of policies: kept in ChromaDB, found in memory and by words, always in step.
 
-ChromaDB is what lasts; the engine's shelf keeps both indexes in step with it.
+ChromaDB is what lasts; the engine's librarian keeps both indexes in step with it.
 """
 
 from collections.abc import Sequence
@@ -8,28 +8,23 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
-import numpy as np
-from numpy.typing import NDArray
 
 from readingroom.bases.policy.records import Policy, Revision
 from readingroom.core.dates import number
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
+from readingroom.core.searching import Mode
 from readingroom.engine.embedding import Embedder
-from readingroom.engine.fusion import K
-from readingroom.engine.lexical import LexicalIndex
-from readingroom.engine.shelf import TEXT, Shelf
+from readingroom.engine.librarian import Librarian, Ranking
 from readingroom.ingest.document import Document
+from readingroom.ingest.embedded import Vectors
 from readingroom.storage.archive import dump_chunks, fill_chunks
-from readingroom.storage.chunks import Chunks, ChunkStore
+from readingroom.storage.chunks import Chunks, ChunkStore, numbers_of, written
 
 COLLECTION = "policy_docs"
 
 _FIELDS = Fields(equality=("source", "revision_id"))
 _PATH = " > "
-
-Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +54,6 @@ class StoredChunk:
         return self.pages[sum(offset >= start for start in self.page_starts)]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A chunk that answers, and how well."""
-
-    chunk_id: str
-    score: float
-
-
 class PolicyStore:
     """The collection `policy_docs` and the two indexes made from it."""
 
@@ -74,8 +61,7 @@ class PolicyStore:
         self._folder = folder
         self._embedder = embedder
         self._chroma: ChunkStore | None = None
-        self._words: LexicalIndex
-        self._shelf: Shelf
+        self._docs: Librarian
 
     async def open(self) -> None:
         await anyio.to_thread.run_sync(self._open)
@@ -83,67 +69,60 @@ class PolicyStore:
     async def close(self) -> None:
         await anyio.to_thread.run_sync(self._close)
 
-    # A write is shielded: its thread goes on to the end even when nobody waits for it any more.
-
     async def put(self, chunks: Chunks) -> None:
         """Add chunks, in place of those with the same ids."""
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self._shelf.put_embedded, chunks)
+        await self._docs.put(chunks)
 
     async def delete(self, ids: Sequence[str]) -> None:
-        if ids:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._shelf.remove, ids)
+        await self._docs.delete(ids)
 
     async def describe(self, policy: Policy, revision: Revision, end: date | None) -> int:
         """Make the metadata of a revision's chunks say what the registry says; returns how many
         chunks had said something else.
         """
         wanted = of_registry(policy, revision, end)
-        held = await self._get(_of(revision.source, revision.revision_id))
+        held = await self._docs.get(where=_of(revision.source, revision.revision_id))
         wrong = [
             id
             for id, metadata in zip(held.ids, held.metadatas, strict=True)
             if differs(metadata, wanted)
         ]
         if wrong:
-            laid = [wanted] * len(wrong)
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._shelf.change, wrong, laid)
+            await self._docs.change(wrong, [wanted] * len(wrong))
         return len(wrong)
 
     async def rebuild(self) -> None:
         """Make both indexes anew from the chunks."""
-        await anyio.to_thread.run_sync(self._rebuild)
+        await self._docs.rebuild()
 
     async def dump(self, path: Path) -> int:
         """Write every chunk to a file; returns how many."""
-        return await anyio.to_thread.run_sync(dump_chunks, self._shelf.chunks, path)
+        return await anyio.to_thread.run_sync(dump_chunks, self._docs.chunks, path)
 
     async def fill(self, path: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need."""
-        held = await anyio.to_thread.run_sync(fill_chunks, path, self._shelf.chunks)
+        held = await anyio.to_thread.run_sync(fill_chunks, path, self._docs.chunks)
         await self.rebuild()
         return held
 
     async def ids_of(self, source: str, revision_id: str) -> list[str]:
-        return (await self._get(_of(source, revision_id))).ids
+        return (await self._docs.get(where=_of(source, revision_id))).ids
 
     async def chunks_of(self, source: str, revision_id: str) -> list[StoredChunk]:
         """A revision's chunks in reading order."""
-        held = await self._get(_of(source, revision_id))
+        held = await self._docs.get(where=_of(source, revision_id))
         return sorted(_stored(held), key=lambda chunk: chunk.chunk_index)
 
     async def named(self, ids: Sequence[str]) -> dict[str, StoredChunk]:
         """Chunks by id; those that are not there are left out."""
         if not ids:
             return {}
-        held = await anyio.to_thread.run_sync(self._shelf.chunks.get, list(ids))
+        held = await self._docs.named(ids)
         return {chunk.chunk_id: chunk for chunk in _stored(held)}
 
     async def census(self) -> dict[tuple[str, str], list[Metadata]]:
         """The metadata of every chunk, by source and revision: what a check compares."""
-        held = await self._get(None)
+        held = await self._docs.get()
         found: dict[tuple[str, str], list[Metadata]] = {}
         for metadata in held.metadatas:
             key = (str(metadata["source"]), str(metadata["revision_id"]))
@@ -152,50 +131,24 @@ class PolicyStore:
 
     async def index_sizes(self) -> tuple[int, int]:
         """How many chunks the vector index and the word index hold."""
-        return await anyio.to_thread.run_sync(
-            lambda: (len(self._shelf.vectors()), len(self._shelf.words()))
-        )
+        return await self._docs.index_sizes()
 
-    async def nearest(self, query: str, k: int, revisions: Sequence[Revision]) -> list[Found]:
-        """The chunks nearest in meaning, among those of these revisions."""
-        hits = await anyio.to_thread.run_sync(self._shelf.near, query, k, _within(revisions))
-        return [Found(hit.id, hit.score) for hit in hits]
-
-    async def worded(self, query: str, k: int, revisions: Sequence[Revision]) -> list[Found]:
-        """The chunks that best hold the words, among those of these revisions."""
-        hits = await anyio.to_thread.run_sync(self._shelf.worded, query, k, _within(revisions))
-        return _placed([hit.id for hit in hits])
-
-    async def either(
-        self, query: str, k: int, revisions: Sequence[Revision]
-    ) -> tuple[list[Found], str | None]:
-        """The best by meaning and words together, and why meaning was left out, if it was."""
-        found = await anyio.to_thread.run_sync(self._shelf.search, query, k, _within(revisions))
-        return _placed(found.ids), found.degraded
-
-    async def _get(self, where: Filter | None) -> Chunks:
-        return await anyio.to_thread.run_sync(lambda: self._shelf.chunks.get(where=where))
+    async def ranked(
+        self, query: str, k: int, revisions: Sequence[Revision], mode: Mode
+    ) -> Ranking:
+        """The chunks that answer best, among those of these revisions."""
+        return await self._docs.ranked(query, k, _within(revisions), mode)
 
     def _open(self) -> None:
         self._chroma = ChunkStore(self._folder / "chroma")
         collection = self._chroma.collection(COLLECTION)
-        self._words = LexicalIndex(self._folder / "words.db", {TEXT: 1.0}, _FIELDS)
-        self._shelf = Shelf(collection, _FIELDS, self._embedder, self._words)
+        self._docs = Librarian(collection, _FIELDS, self._embedder, self._folder / "words.db")
 
     def _close(self) -> None:
         if self._chroma:
-            self._words.close()
+            self._docs.close()
             self._chroma.close()
             self._chroma = None
-
-    def _rebuild(self) -> None:
-        """Without its file the word index has no generation, so it is filled anew on next need."""
-        self._words.close()
-        (self._folder / "words.db").unlink(missing_ok=True)
-        assert self._chroma is not None
-        collection = self._chroma.collection(COLLECTION)
-        self._words = LexicalIndex(self._folder / "words.db", {TEXT: 1.0}, _FIELDS)
-        self._shelf = Shelf(collection, _FIELDS, self._embedder, self._words)
 
 
 def chunks_from(
@@ -212,13 +165,11 @@ def chunks_from(
                 "source": revision.source,
                 "revision_id": revision.revision_id,
                 "section_ref": chunk.section_ref or "",
-                # Chroma has no list metadata, so paths and pages travel as text.
+                # Chroma has no list metadata, so the path travels as text.
                 "section_path": _PATH.join(chunk.section_path),
                 "page_number": chunk.pages[0] if chunk.pages else 1,
-                "pages": ",".join(map(str, chunk.pages)),
-                "page_starts": ",".join(
-                    str(document.pages[page - 1].start) for page in chunk.pages[1:]
-                ),
+                "pages": written(chunk.pages),
+                "page_starts": written(document.pages[page - 1].start for page in chunk.pages[1:]),
                 "chunk_index": chunk.index,
                 "extraction_method": document.method,
                 "start": chunk.start,
@@ -263,15 +214,6 @@ def _within(revisions: Sequence[Revision]) -> Filter:
     )
 
 
-def _placed(ids: Sequence[str]) -> list[Found]:
-    """A ranking by words has no score of its own between 0 and 1, so the place stands for it."""
-    return [Found(id, K / (K + place)) for place, id in enumerate(ids)]
-
-
-def _numbers(written: object) -> tuple[int, ...]:
-    return tuple(int(number) for number in str(written).split(",") if number)
-
-
 def _stored(chunks: Chunks) -> list[StoredChunk]:
     return [
         StoredChunk(
@@ -281,8 +223,8 @@ def _stored(chunks: Chunks) -> list[StoredChunk]:
             revision_id=str(metadata["revision_id"]),
             section_ref=str(metadata["section_ref"]),
             section_path=tuple(filter(None, str(metadata["section_path"]).split(_PATH))),
-            pages=_numbers(metadata["pages"]) or (1,),
-            page_starts=_numbers(metadata["page_starts"]),
+            pages=numbers_of(metadata["pages"]) or (1,),
+            page_starts=numbers_of(metadata["page_starts"]),
             chunk_index=int(metadata["chunk_index"]),
             start=int(metadata["start"]),
             end=int(metadata["end"]),

@@ -1,0 +1,1 @@
+"""Documents of planning applications: ingested, searched, read page by page, and cited."""

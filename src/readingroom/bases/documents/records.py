@@ -1,0 +1,107 @@
+"""What is kept of a document beside its chunks, and of an application beside its documents."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Literal
+
+from readingroom.ingest.document import Method
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRecord:
+    """A document's entry in the registry: the contract's fields, then ours."""
+
+    document_id: str
+    file_path: str
+    file_hash: str
+    application_ref: str
+    document_type: str
+    chunk_count: int
+    ingested_at: str
+    extraction_method: Method
+    contains_drawings: bool
+    source_file: str
+    total_chars: int
+    total_words: int
+    page_starts: tuple[int, ...]
+    """Where each page begins in the cleaned text; a page without text begins with the next."""
+    blank_pages: tuple[int, ...]
+    """Pages that gave no text."""
+
+    @property
+    def page_count(self) -> int:
+        return len(self.page_starts)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """A chunk as it is kept."""
+
+    chunk_id: str
+    text: str
+    application_ref: str
+    document_id: str
+    source_file: str
+    document_type: str
+    pages: tuple[int, ...]
+    chunk_index: int
+    total_chunks: int
+    extraction_method: Method
+    start: int
+    gap: str
+    """The white space between it and the chunk before, which belongs to neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What is known of an application itself."""
+
+    reference: str
+    address: str | None = None
+    description: str | None = None
+    validation_date: date | None = None
+    status: str | None = None
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A file that was offered for an application and is not among its documents, and why."""
+
+    application_ref: str
+    file_hash: str
+    source_file: str
+    document_type: str
+    outcome: Literal["skipped", "error"]
+    reason: str
+    """`image_based`, or the code of the error."""
+    message: str
+    at: str
+
+
+def text_of(chunks: Sequence[StoredChunk]) -> str:
+    """The text that chunks in order were cut from: what they share stands once."""
+    parts: list[str] = []
+    end = 0
+    for chunk in chunks:
+        parts.append(chunk.gap + chunk.text[max(0, end - chunk.start) :])
+        end = max(end, chunk.start + len(chunk.text))
+    return "".join(parts)
+
+
+def runs(pages: Sequence[int]) -> list[tuple[int, int]]:
+    """Pages in order as first and last of each unbroken run."""
+    found: list[tuple[int, int]] = []
+    for page in pages:
+        first = page
+        if found and page == found[-1][1] + 1:
+            first, _ = found.pop()
+        found.append((first, page))
+    return found
+
+
+def citation(source_file: str, pages: Sequence[int]) -> str:
+    """`Transport_Assessment.pdf, p. 14–15`."""
+    told = [f"{first}–{last}" if last > first else f"{first}" for first, last in runs(pages)]
+    return f"{source_file}, p. {', '.join(told)}" if told else source_file

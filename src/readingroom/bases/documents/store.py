@@ -1,0 +1,238 @@
+"""Documents and their chunks in ChromaDB: the collections `application_docs`, `document_registry`.
+
+The registry has vectors of zeros, as the contract asks: nobody searches it. Chunks are found by the
+engine's librarian. Metadata holds the contract's fields and, after them, ours.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import numpy as np
+
+from readingroom.bases.documents.records import DocumentRecord, StoredChunk
+from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
+from readingroom.core.ids import document_chunk_id
+from readingroom.core.searching import Mode
+from readingroom.engine.embedding import Embedder
+from readingroom.engine.librarian import Librarian, Ranking
+from readingroom.engine.vectors import DIMENSIONS
+from readingroom.ingest.document import Document
+from readingroom.ingest.embedded import Vectors
+from readingroom.storage.chunks import (
+    ChunkCollection,
+    Chunks,
+    ChunkStore,
+    numbers_of,
+    written,
+)
+
+CHUNKS = "application_docs"
+REGISTRY = "document_registry"
+
+FIELDS = Fields(equality=("application_ref", "document_type"))
+
+
+class DocumentStore:
+    """Both collections. `directory` is ChromaDB's; None keeps them in memory."""
+
+    def __init__(self, directory: Path | None, words: Path, embedder: Embedder) -> None:
+        self._directory = directory
+        self._words = words
+        self._embedder = embedder
+        self._chroma: ChunkStore | None = None
+        self._chunks: Librarian
+        self._registry: ChunkCollection
+
+    async def open(self) -> None:
+        await anyio.to_thread.run_sync(self._open)
+
+    async def close(self) -> None:
+        await anyio.to_thread.run_sync(self._close)
+
+    # --- the registry ---
+
+    async def find(self, application_ref: str, sha256: str) -> DocumentRecord | None:
+        """The document with these bytes under exactly this reference."""
+        where = And((Equals("application_ref", application_ref), Equals("file_hash", sha256)))
+        return next(iter(await self._records(where=where)), None)
+
+    async def record(self, document_id: str) -> DocumentRecord | None:
+        return next(iter(await self._records([document_id])), None)
+
+    async def known(self, document_ids: Sequence[str]) -> dict[str, DocumentRecord]:
+        """Those of these documents that are registered."""
+        return {one.document_id: one for one in await self._records(document_ids)}
+
+    async def documents(self, application_ref: str | None = None) -> list[DocumentRecord]:
+        """The documents of an application, or all, in the order they came."""
+        where = Equals("application_ref", application_ref) if application_ref is not None else None
+        found = await self._records(where=where)
+        return sorted(found, key=lambda one: (one.ingested_at, one.document_id))
+
+    async def register(self, record: DocumentRecord) -> None:
+        entry = Chunks(
+            [record.document_id],
+            [record.file_path],
+            [_entry(record)],
+            np.zeros((1, DIMENSIONS), np.float32),
+        )
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._registry.upsert, entry)
+
+    async def forget(self, document_id: str) -> None:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._registry.delete, [document_id])
+
+    # --- the chunks ---
+
+    async def put(self, chunks: Chunks) -> None:
+        await self._chunks.put(chunks)
+
+    async def delete(self, chunk_ids: Sequence[str]) -> None:
+        await self._chunks.delete(chunk_ids)
+
+    async def chunks_of(self, document_id: str) -> list[StoredChunk]:
+        """A document's chunks in reading order."""
+        held = await self._chunks.get(where=Equals("document_id", document_id))
+        return sorted(_stored(held), key=lambda chunk: chunk.chunk_index)
+
+    async def named(self, chunk_ids: Sequence[str]) -> dict[str, StoredChunk]:
+        """Chunks by id; those that are not there are left out."""
+        held = await self._chunks.named(chunk_ids) if chunk_ids else Chunks([], [], [])
+        return {chunk.chunk_id: chunk for chunk in _stored(held)}
+
+    async def ranked(
+        self,
+        query: str,
+        k: int,
+        application_ref: str | None,
+        document_types: Sequence[str] | None,
+        mode: Mode,
+    ) -> Ranking:
+        """The chunks that answer best, among those of this application and these types."""
+        where = _within(application_ref, document_types)
+        return await self._chunks.ranked(query, k, where, mode)
+
+    async def census(self) -> Counter[str]:
+        """How many chunks there are of every document: what a check compares."""
+        held = await self._chunks.get()
+        return Counter(str(metadata["document_id"]) for metadata in held.metadatas)
+
+    async def index_sizes(self) -> tuple[int, int]:
+        """How many chunks the vector index and the word index hold."""
+        return await self._chunks.index_sizes()
+
+    async def rebuild(self) -> None:
+        """Make both indexes anew from the chunks."""
+        await self._chunks.rebuild()
+
+    # --- parts ---
+
+    async def _records(
+        self, ids: Sequence[str] | None = None, where: Filter | None = None
+    ) -> list[DocumentRecord]:
+        held = await anyio.to_thread.run_sync(lambda: self._registry.get(ids, where))
+        return [_record(id, entry) for id, entry in zip(held.ids, held.metadatas, strict=True)]
+
+    def _open(self) -> None:
+        self._chroma = ChunkStore(self._directory)
+        self._registry = self._chroma.collection(REGISTRY)
+        chunks = self._chroma.collection(CHUNKS)
+        self._chunks = Librarian(chunks, FIELDS, self._embedder, self._words)
+
+    def _close(self) -> None:
+        if self._chroma:
+            self._chunks.close()
+            self._chroma.close()
+            self._chroma = None
+
+
+def chunks_from(record: DocumentRecord, document: Document, vectors: Vectors) -> Chunks:
+    """What is stored of a document that was read."""
+    texts = [document.text_of(chunk) for chunk in document.chunks]
+    ends = [0]
+    for chunk in document.chunks:
+        ends.append(max(ends[-1], chunk.end))
+    return Chunks(
+        ids=[
+            document_chunk_id(record.document_id, chunk.pages[0], chunk.index)
+            for chunk in document.chunks
+        ],
+        texts=texts,
+        metadatas=[
+            {
+                "application_ref": record.application_ref,
+                "document_id": record.document_id,
+                "source_file": record.source_file,
+                "document_type": record.document_type,
+                "page_numbers": written(chunk.pages),
+                "chunk_index": chunk.index,
+                "total_chunks": len(texts),
+                "extraction_method": record.extraction_method,
+                "char_count": len(text),
+                "word_count": len(text.split()),
+                "start": chunk.start,
+                "gap": document.text[end : chunk.start],
+            }
+            for chunk, text, end in zip(document.chunks, texts, ends, strict=False)
+        ],
+        vectors=vectors,
+    )
+
+
+def _entry(record: DocumentRecord) -> Metadata:
+    return {
+        "file_path": record.file_path,
+        "file_hash": record.file_hash,
+        "application_ref": record.application_ref,
+        "document_type": record.document_type,
+        "chunk_count": record.chunk_count,
+        "ingested_at": record.ingested_at,
+        "extraction_method": record.extraction_method,
+        "contains_drawings": record.contains_drawings,
+        "source_file": record.source_file,
+        "total_chars": record.total_chars,
+        "total_words": record.total_words,
+        "page_starts": written(record.page_starts),
+        "blank_pages": written(record.blank_pages),
+    }
+
+
+def _record(document_id: str, entry: Metadata) -> DocumentRecord:
+    values: dict[str, Any] = dict(entry)
+    for name in ("page_starts", "blank_pages"):
+        values[name] = numbers_of(values[name])
+    return DocumentRecord(document_id=document_id, **values)
+
+
+def _stored(chunks: Chunks) -> list[StoredChunk]:
+    return [
+        StoredChunk(
+            chunk_id=id,
+            text=text,
+            application_ref=str(metadata["application_ref"]),
+            document_id=str(metadata["document_id"]),
+            source_file=str(metadata["source_file"]),
+            document_type=str(metadata["document_type"]),
+            pages=numbers_of(metadata["page_numbers"]),
+            chunk_index=int(metadata["chunk_index"]),
+            total_chunks=int(metadata["total_chunks"]),
+            extraction_method=metadata["extraction_method"],  # type: ignore[arg-type]
+            start=int(metadata["start"]),
+            gap=str(metadata["gap"]),
+        )
+        for id, text, metadata in zip(chunks.ids, chunks.texts, chunks.metadatas, strict=True)
+    ]
+
+
+def _within(application_ref: str | None, document_types: Sequence[str] | None) -> Filter | None:
+    parts: list[Filter] = []
+    if application_ref is not None:
+        parts.append(Equals("application_ref", application_ref))
+    if document_types is not None:
+        parts.append(In("document_type", tuple(document_types)))
+    return And(tuple(parts)) if parts else None

@@ -1,0 +1,103 @@
+"""The documents base's tools, and the base itself as the server sees it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from readingroom.bases.documents.models import (
+    AlreadyIngested,
+    DocumentHits,
+    DocumentList,
+    DocumentText,
+    GetDocumentText,
+    IngestDocument,
+    IngestedDocument,
+    ListIngestedDocuments,
+    RemovedDocument,
+    RemoveDocument,
+    SearchApplicationDocs,
+    SkippedDocument,
+)
+from readingroom.bases.documents.service import DocumentsService
+from readingroom.engine.embedding import Embedder
+from readingroom.ingest.intake import Roots
+from readingroom.ingest.pipeline import Pipeline
+from readingroom.protocol.dialects import StatusDialect
+from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.protocol.tool import Call, Hints, Tool, tool
+
+
+def open_documents(
+    folder: Path,
+    chroma: Path | None,
+    embedder: Embedder,
+    pipeline: Pipeline,
+    roots: Roots,
+    read_only: bool = False,
+) -> KnowledgeBase:
+    """Open the documents base on a folder; its stores are opened when it is served."""
+    service = DocumentsService(folder, chroma, embedder, pipeline, roots)
+    return KnowledgeBase(
+        name="documents",
+        server_name="document-store-mcp",
+        title="Documents of planning applications",
+        instructions=(
+            "The documents of planning applications: reports, statements, plans, scans. Give "
+            "application_ref to stay within one application. Cite with the `citation` of a result; "
+            "read around a passage with get_document_text and its pages."
+        ),
+        dialect=StatusDialect(),
+        tools=(*_searching(service), *_reading(service), *_writing(service)),
+        service=service,
+        stateful=True,
+        sse=True,
+        running=service.running,
+    )
+
+
+def _searching(service: DocumentsService) -> Iterable[Tool]:
+    async def search_application_docs(question: SearchApplicationDocs, call: Call) -> DocumentHits:
+        """Find passages in the documents of planning applications that answer a question, within
+        one application when application_ref is given. Returns passages, not whole documents: use
+        get_document_text for those.
+        """
+        return await service.search(question)
+
+    yield tool(search_application_docs, title="Search documents")
+
+
+def _reading(service: DocumentsService) -> Iterable[Tool]:
+    async def get_document_text(question: GetDocumentText, call: Call) -> DocumentText:
+        """Read a document whole, or some of its pages, or as much as max_chars allows and then on
+        from next_offset. It does not search.
+        """
+        return await service.text(question)
+
+    async def list_ingested_documents(question: ListIngestedDocuments, call: Call) -> DocumentList:
+        """List the documents of one planning application with their ids and types. It returns no
+        text.
+        """
+        return await service.documents(question)
+
+    yield tool(get_document_text, title="Read a document")
+    yield tool(list_ingested_documents, title="List documents")
+
+
+def _writing(service: DocumentsService) -> Iterable[Tool]:
+    async def ingest_document(
+        question: IngestDocument, call: Call
+    ) -> IngestedDocument | AlreadyIngested | SkippedDocument:
+        """Read a PDF or an image of text from the server's disk into an application, so that it can
+        be searched. It does not take files from anywhere but DOCUMENT_ROOTS; pictures without words
+        are skipped.
+        """
+        return await service.ingest(question, call.report)
+
+    async def remove_document(question: RemoveDocument, call: Call) -> RemovedDocument:
+        """Remove a document from the store, with all its chunks. The file it was ingested from is
+        left alone.
+        """
+        return await service.remove(question)
+
+    deletes = Hints(read_only=False, destructive=True)
+    yield tool(ingest_document, title="Ingest a document", hints=Hints(read_only=False))
+    yield tool(remove_document, title="Remove a document", hints=deletes)

@@ -1,0 +1,21 @@
+"""Small SQLite files that are opened for one change or one look and synced at every change."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from readingroom.core.errors import StorageFailed
+
+
+@contextmanager
+def small_database(path: Path, schema: str) -> Iterator[sqlite3.Connection]:
+    """One transaction on the file; `schema` makes what is not there yet."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(path, timeout=10)) as db, db:
+            db.execute("PRAGMA synchronous = FULL")
+            db.executescript(schema)
+            yield db
+    except (OSError, sqlite3.Error) as error:
+        raise StorageFailed(f"{path} cannot be used: {error}") from error
