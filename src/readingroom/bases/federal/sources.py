@@ -374,13 +374,27 @@ SOURCES = (
             Column("year", "INTEGER"),
             Column("period"),
             Column("registrant_id"),
+            Column("registrant"),
             Column("client_id"),
+            Column("client"),
             Column("registration", "BOOLEAN"),
-            Column("amount_cents", "INTEGER"),
             Column("series"),
+            Column("amount_cents", "INTEGER", measure=True),
         ),
         ("lda", "filings", "lobbying"),
         newest_of="series",
+        plan=AggregationPlan(
+            ("type", "year", "period", "registrant", "client", "registration"),
+            (
+                Facet(
+                    "issue",
+                    """SELECT DISTINCT r.id AS id, j.value ->> '$.issue_code' AS value
+                       FROM lda_filings r, json_each(r.record, '$.activities') j""",
+                ),
+            ),
+            (Measure("amount", "amount_cents", digits=2, unit="USD"),),
+            (("published_at", "published_at"), ("posted_at", "published_at")),
+        ),
     ),
     Source(
         "regulations_dot_gov_dockets",
