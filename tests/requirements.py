@@ -1191,23 +1191,21 @@ ROOM = (
         "room:connect", "A client's configuration is printed or written, and keeps what it had."
     ),
     Requirement("room:doctor", "doctor checks data and machine; each line says what to do."),
+    Requirement(
+        "room:packages", "The wheel works alone; image, service and bundle hold to their rules."
+    ),
     Requirement("room:backup", "A backup taken under load restores to equal answers."),
     Requirement(
         "room:sample",
         "Answers from the sample corpus are marked as sample everywhere.",
     ),
-    *_later(
-        "newcomer",
-        (
-            Requirement(
-                "room:desk",
-                "search and fetch reach over all bases, "
-                "and assess_against_policy sets an application beside the policy in force.",
-            ),
-            Requirement("room:prompts", "Prompts can be listed, read and completed."),
-            Requirement("room:resources", "Resources can be listed, read and completed."),
-        ),
+    Requirement(
+        "room:desk",
+        "search and fetch reach over all bases, "
+        "and assess_against_policy sets an application beside the policy in force.",
     ),
+    Requirement("room:prompts", "Prompts can be listed, read and completed."),
+    Requirement("room:resources", "Resources can be listed, read and completed."),
 )
 
 REQUIREMENTS: dict[str, Requirement] = _by_id(

@@ -97,6 +97,10 @@ class Embedder:
                 self._remembered.popitem(last=False)
         return [known[text] for text in checked]
 
+    def embed_few(self, texts: Sequence[str]) -> Matrix:
+        """The vectors of a handful of texts, now: a search does not wait for an ingest."""
+        return self._loaded().run(_checked(texts))
+
     def embed_batch(
         self, texts: Sequence[str], batch_size: int = 32, progress: Progress | None = None
     ) -> Matrix:
