@@ -2,8 +2,8 @@
 
 It knows what an agent's retriever knows: a tool's name, its description and the names of its
 arguments. A score by words (BM25, stemmed) and one by meaning (the engine's own model), each as a
-share of the best, count the same. It was chosen among a dozen usual ones on the tuning half, with the
-descriptions as they were before any was improved; it has no weight that was fitted.
+share of the best, count the same. It was chosen among a dozen usual ones on the tuning half, with
+the descriptions as they were before any was improved; it has no weight that was fitted.
 """
 
 import hashlib

@@ -12,9 +12,9 @@ _REGISTRIES = (
 
 def search(sources: tuple[Source, ...]) -> str:
     return (
-        "Find official federal material on a subject, recent or of given years, by words and meaning "
-        "at once. Pick it when the question names no identifier; with one (H.R. 1, a bioguide id) "
-        "use the typed tools instead. Each result has an id for fetch, a title, a url, a passage "
+        "Find official federal material on a subject, recent or of given years, by words and "
+        "meaning at once. Pick it when the question names no identifier; with one (H.R. 1, a "
+        "bioguide id) use the typed tools instead. Each result has an id for fetch, a title, a url, a passage "
         f"and a citation. Sources: {_listed(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
     )
 
@@ -29,9 +29,9 @@ def lexical_search(sources: tuple[Source, ...]) -> str:
 
 def semantic_search(sources: tuple[Source, ...]) -> str:
     return (
-        "Search federal documents for a meaning, whatever its wording: ideas, topics, bills similar "
-        "to another, documents that deal with something. Pick it for free-text questions without "
-        "exact terms; it does not match words. Filters apply before scoring. "
+        "Search federal documents for a meaning, whatever its wording: ideas, topics, bills "
+        "similar to another, documents that deal with something. Pick it for free-text questions "
+        "without exact terms; it does not match words. Filters apply before scoring. "
         f"Sources: {_listed(sources, Shape.BODY)}. {_REGISTRIES}"
     )
 
@@ -42,11 +42,11 @@ def _listed(sources: tuple[Source, ...], *shapes: Shape) -> str:
 
 def count(resources: tuple[Resource, ...]) -> str:
     return (
-        "Count federal records: how many there are, or the number in each group, the largest first "
-        "(how many bills were introduced by each party, which members voted Nay most). Pick it for "
-        "how many and which most; it does not list the records, and it adds nothing up: sum does. "
-        f"group_by, by resource: {_fields(resources, _groups)}. Filters are these fields, since and "
-        "until."
+        "Count federal records: how many there are, or the number in each group, the largest "
+        "first (how many bills were introduced by each party, which members voted Nay most). Pick "
+        "it for how many and which most; it does not list the records, and it adds nothing up: sum does. "
+        f"group_by, by resource: {_fields(resources, _groups)}. Filters are these fields, since "
+        "and until."
     )
 
 

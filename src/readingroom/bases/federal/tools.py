@@ -75,7 +75,8 @@ def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None)
 def _lookups(service: FederalService) -> tuple[Tool, ...]:
     async def get_bill(question: GetBill, call: Call) -> Bill:
         """Look up one bill or resolution whose number and Congress you know, such as H.R. 1 of the
-        119th (`hr:119:1`): sponsor, committees, latest action, summary, laws, votes. It does not
+        119th (`hr:119:1`): title, current status, when it was introduced, sponsor, committees,
+        latest action, subjects, summary, the law it became, votes, related bills. It does not
         search, and it does not return the bill's wording: use get_bill_text for that.
         """
         return await service.bill(question.bill_id)
@@ -88,22 +89,22 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         return await service.bill_text(question.bill_id, question.version, question.offset)
 
     async def list_cosponsors(question: ListCosponsors, call: Call) -> CosponsorPage:
-        """List who cosponsored a bill whose id you know: who put their names to it, with party,
-        state and the date each joined. The sponsor is in get_bill, not here.
+        """List who cosponsored a bill whose id you know, who put their names to it, with party,
+        state, district and the date each joined or withdrew. The sponsor is in get_bill, not here.
         """
         return await service.cosponsors(question.bill_id, question.limit, question.cursor)
 
     async def get_legislator(question: GetLegislator, call: Call) -> Legislator:
-        """Look up one member of Congress, senator or representative, sitting or former, by
-        bioguide id (`S000033`): party, state, every term, leadership. It does not look up names:
-        resolve_entity does.
+        """Look up one member of Congress, senator or representative, current or former, by
+        bioguide id (`S000033`): name, party, state, district, every term with its start and end,
+        leadership. It does not look up names: resolve_entity does.
         """
         return await service.legislator(question.bioguide)
 
     async def list_member_votes(question: ListMemberVotes, call: Call) -> MemberVotePage:
-        """List the voting record of one member, by bioguide id (`S000033`): how they voted in roll
-        calls, for or against, newest first, with what each vote was on. Only recorded votes that
-        are loaded here are listed.
+        """List the voting record of one member, by bioguide id (`S000033`), in roll calls, newest
+        first: the position taken, Yea or Nay, the question, the bill and the result. Only recorded
+        votes that are loaded here are listed.
         """
         return await service.member_votes(
             question.bioguide, question.congress, question.limit, question.cursor
@@ -111,8 +112,8 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
 
     async def get_committee(question: GetCommittee, call: Call) -> Committee:
         """Look up one committee or subcommittee by its code (`HSAG`, `HSAG15`, `SSBK`): name,
-        chamber, jurisdiction, web page, subcommittees. Its members are in list_committee_members;
-        it does not look up names.
+        chamber, jurisdiction, address and web page, subcommittees, former names. Its members are
+        in list_committee_members; it does not look up names.
         """
         return await service.committee(question.id)
 

@@ -109,14 +109,15 @@ def _tools(service: GuidanceService) -> tuple[Tool, ...]:
         return await service.search(question, errand_of(call))
 
     async def recent_changes(question: RecentChanges, call: Call) -> Changes:
-        """List what is new: what the Charity Commission published or updated on GOV.UK since a
-        day, the latest first. It says that a page changed, not what changed in it.
+        """List what the Charity Commission published or updated on GOV.UK since a day, the recent
+        changes, the latest first. It says that a page changed, not what changed in it.
         """
         return await service.changes(question, errand_of(call))
 
     async def get_source_metadata(question: GetSourceMetadata, call: Call) -> SourceMetadata:
-        """Tell where a page of Charity Commission guidance is from: address, identifiers, last
-        update, licence, publishers. Gives none of its text.
+        """Tell where a page of Charity Commission guidance is from: its address, content_id and
+        other identifiers, when it was first published and last updated, licence, organisations.
+        Gives none of its text.
         """
         return await service.metadata(question, errand_of(call))
 
@@ -127,7 +128,9 @@ def _tools(service: GuidanceService) -> tuple[Tool, ...]:
         return await service.refresh(question, errand_of(call))
 
     async def get_error_taxonomy(question: GetErrorTaxonomy, call: Call) -> ErrorTaxonomy:
-        """List every error code of these tools with what it means. Asks nothing of GOV.UK."""
+        """List every error code of these tools with its description, what it means. Asks nothing
+        of GOV.UK.
+        """
         return await service.taxonomy(errand_of(call))
 
     meta = {"schemaVersion": SCHEMA_VERSION}

@@ -79,10 +79,10 @@ def _tools(service: PolicyService) -> tuple[Tool, ...]:
 
 def _searching(service: PolicyService) -> Iterable[Tool]:
     async def search_policy(question: SearchPolicy, call: Call) -> PolicyHits:
-        """Find what planning policy says on a question, in the local plan or in national policy and
-        guidance: passages, in the revisions that applied on a day when effective_date is given (else
-        in all revisions, each marked). Returns passages, not whole sections: use get_policy_section
-        for those. `excluded` says which policies could not answer and why.
+        """Find what planning policy says on a question, in the local plan or in national policy
+        and guidance: passages, in the revisions that applied on a day when effective_date is given
+        (else in all revisions, each marked). Returns passages, not whole sections: use
+        get_policy_section for those. `excluded` says which policies could not answer and why.
         """
         hits = await service.search(question)
         _log_revisions(call, [hit.revision_id for hit in hits.results])
@@ -104,8 +104,8 @@ def _searching(service: PolicyService) -> Iterable[Tool]:
 def _reading(service: PolicyService) -> Iterable[Tool]:
     async def get_policy_section(question: GetPolicySection, call: Call) -> SectionText:
         """Read one section of a policy whole (`Chapter 9`, `Para 116`, `Policy TR4`, `Table 5-2`),
-        with the sections in it, from the revision in force today or the one named. It does not
-        search: the reference must be the document's own.
+        the text, its pages and the sections in it, from the revision in force today or the one
+        named. It does not search: the reference must be the document's own.
         """
         section = await service.section(question)
         _log_revisions(call, [section.revision_id])
@@ -119,8 +119,8 @@ def _reading(service: PolicyService) -> Iterable[Tool]:
         return await service.policies()
 
     async def list_policy_revisions(question: ListPolicyRevisions, call: Call) -> RevisionList:
-        """List the revisions of one policy, newest first: when each came into force and ended, and
-        whether it is superseded. It returns no text.
+        """List the revisions of one policy, its versions, newest first: when each came into force
+        and ended, and whether it is superseded. It returns no text.
         """
         return await service.revisions(question)
 
