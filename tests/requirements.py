@@ -686,12 +686,10 @@ FEDERAL = (
         "The oauth mode serves both well-known documents and refuses a call without a valid token.",
     ),
     Requirement("federal:changes", "What changed since a date can be listed."),
+    Requirement("federal:sync", "A source can be brought up to date without loading it again."),
     *_later(
         "federal",
         (
-            Requirement(
-                "federal:sync", "A source can be brought up to date without loading it again."
-            ),
             Requirement(
                 "federal:AC-20",
                 "Each of the four dossier tools answers the whole REST dossier, "

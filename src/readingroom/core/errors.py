@@ -46,6 +46,7 @@ KnowledgeError                 code                  http
 ├── AggregateTimeout           aggregate_timeout     503   an aggregate took longer than it may
 ├── InvalidCursor              invalid_cursor        422   a cursor that no list gave out
 ├── LoadFailed                 load_failed           422   nothing of what was named can be loaded
+├── DownloadFailed             download_failed       502   an official file could not be fetched
 ├── StorageFailed              storage_failed        503   the data directory cannot be used
 ├── BackupUnusable             backup_unusable       422   a backup is damaged, newer, or not one
 ├── DataNotEmpty               data_not_empty        409   a restore would cover what is there
@@ -456,6 +457,13 @@ class LoadFailed(KnowledgeError):
 
     code = "load_failed"
     http_status = 422
+
+
+class DownloadFailed(KnowledgeError):
+    """An official host did not give a file, or gave a damaged one, however often it was asked."""
+
+    code = "download_failed"
+    http_status = 502
 
 
 class StorageFailed(KnowledgeError):

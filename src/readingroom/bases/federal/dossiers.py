@@ -245,4 +245,3 @@ def _section(
 
 def _url(path: str, **params: Any) -> str:
     return f"{path}?{urlencode({k: v for k, v in params.items() if v is not None})}"
-

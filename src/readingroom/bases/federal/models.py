@@ -8,12 +8,12 @@ from pydantic import AfterValidator, Field
 
 from readingroom.bases.federal.records import (
     Bill,
-    Committee,
-    Law,
-    Legislator,
     BillAction,
     Citation,
+    Committee,
     Cosponsor,
+    Law,
+    Legislator,
     LinkKind,
     Membership,
     MemberVote,
@@ -463,8 +463,12 @@ class Section(Answer):
     items: list[dict[str, Any]]
     total: int | None = Field(description="How many there are; null when that could not be read.")
     truncated: bool
-    more_url: str | None = Field(None, description="Where the list goes on, when it is truncated.")
-    error: SectionError | None = Field(None, description="Why this section could not be read.")
+    more_url: str | None = Field(
+        default=None, description="Where the list goes on, when it is truncated."
+    )
+    error: SectionError | None = Field(
+        default=None, description="Why this section could not be read."
+    )
 
 
 class BillDossier(Answer):

@@ -150,7 +150,6 @@ _FACET = """SELECT d.id AS id, f.value AS value FROM facets f JOIN documents d U
             WHERE f.field = '{field}'"""
 
 
-
 def _linked(name: str, *kinds: str) -> Facet:
     """The records at the other end of links of these kinds, whichever end says so."""
     among = ", ".join(f"'{kind}'" for kind in kinds)

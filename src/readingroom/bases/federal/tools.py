@@ -277,9 +277,7 @@ def _dossiers(service: FederalService) -> tuple[Tool, ...]:
         """
         return await service.committee_dossier(question.committee_id, question.congress)
 
-    async def get_public_law_dossier(
-        question: GetPublicLawDossier, call: Call
-    ) -> PublicLawDossier:
+    async def get_public_law_dossier(question: GetPublicLawDossier, call: Call) -> PublicLawDossier:
         """Get everything about one law by its number (`pl:117-103`), in one call: the bill it was,
         the sections of the CFR and the rules of the Federal Register that cite it, its text as
         amended since. It does not return the law's own text: fetch does.
