@@ -75,8 +75,9 @@ def _federal(quick: bool) -> Iterator[Table]:
 
 
 def _policy(quick: bool) -> Iterator[Table]:
-    from benchmarks import policy_ingest, policy_search
+    from benchmarks import policy_crash, policy_ingest, policy_search
 
+    yield policy_crash.measure(quick)
     yield policy_search.measure(chunks=1_000, rounds=3 if quick else 41)
     yield policy_search.measure(chunks=2_000 if quick else 50_000, rounds=3 if quick else 21)
     yield policy_ingest.measure(paragraphs=60 if quick else 1400)

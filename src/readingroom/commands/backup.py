@@ -21,7 +21,7 @@ from readingroom.bases.policy.commands import BackUpPolicies, RestorePolicies
 from readingroom.commands.options import common, say, tell
 from readingroom.core import clock
 from readingroom.core.errors import BackupUnusable, DataNotEmpty, FolderInUse
-from readingroom.core.settings import Settings, load
+from readingroom.core.settings import MODELS, Settings, load
 from readingroom.protocol.command import Command
 from readingroom.storage.handover import HANDOVER
 
@@ -32,10 +32,9 @@ _KEYS = "keys.db"
 _FEDERAL = "federal"
 _RESTORING = ".restoring"
 _REPLACED = ".replaced"
-_MODELS = "models"
 _CONFIGURATION = "readingroom.toml"
 # What a restore leaves where it is.
-_STAYS = (_MODELS, _CONFIGURATION)
+_STAYS = (MODELS, _CONFIGURATION)
 
 # The bases that are copied by the process that owns their folder, and how.
 _COPIED: dict[str, tuple[type[BackUpPolicies], type[RestorePolicies]]] = {

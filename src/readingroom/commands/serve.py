@@ -117,7 +117,7 @@ def _check_bind(settings: Settings, guarded: bool) -> None:
 
 def _exposed(settings: Settings) -> str | None:
     """The address by which other machines reach us, directly or through a proxy; None if none."""
-    from readingroom.server.door import is_loopback
+    from readingroom.server.addresses import is_loopback
 
     if not is_loopback(settings.host):
         return settings.host

@@ -122,6 +122,12 @@ class Settings(BaseModel):
         "Where the issuer's signing keys are; by default found through its metadata.",
         pattern=TRUSTED_URL,
     )
+    registry_org: str = _setting(
+        "reading-room",
+        "READINGROOM_REGISTRY_ORG",
+        "The GitHub organisation under which the MCP Registry lists the federal server.",
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]{0,37}[A-Za-z0-9])?$",
+    )
     allowed_hosts: Names = _setting(
         (),
         "READINGROOM_ALLOWED_HOSTS",
@@ -271,6 +277,11 @@ class Settings(BaseModel):
         "A folder with the embedding model (model.safetensors, tokenizer.json, config.json); "
         "by default the installed weights package, else what `readingroom model install` fetched.",
     )
+    models_dir: Path | None = _setting(
+        None,
+        "READINGROOM_MODELS_DIR",
+        "Where the model is kept as it is run; by default `models` in the data directory.",
+    )
     embedding_precision: Literal["float32", "int8"] = _setting(
         "float32",
         "READINGROOM_EMBEDDING_PRECISION",
@@ -344,11 +355,17 @@ class Settings(BaseModel):
     )
 
     @property
+    def models(self) -> Path:
+        """Where the model is kept: what `readingroom model` fetched, and the graph it is run as."""
+        return self.models_dir or self.data / MODELS
+
+    @property
     def sample(self) -> bool:
         """Whether the data directory is the sample's: then every answer says so."""
         return is_sample(self.data)
 
 
+MODELS = "models"
 SAMPLE_MARK = "sample.json"
 """The file that makes a data directory the sample's."""
 

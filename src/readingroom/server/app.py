@@ -27,6 +27,7 @@ from readingroom.server.guards import Guards
 from readingroom.server.landing import Pages
 from readingroom.server.limits import RateLimiter
 from readingroom.server.logging import log_call
+from readingroom.server.manifest import manifest_routes
 from readingroom.server.mcp import Recorder, mcp_server
 from readingroom.server.metrics import CONTENT_TYPE, Metrics
 from readingroom.server.problems import Problems, http_problem
@@ -58,6 +59,7 @@ def build_app(
     routes: list[BaseRoute] = [
         *(route for room in rooms for route in room.routes()),
         *guards.routes(),
+        *manifest_routes(faces, settings, guards),
         Route("/", pages.index),
         Route("/health", _health),
         Route("/metrics", partial(_metrics, metrics)),

@@ -102,7 +102,7 @@ def embedder_of(settings: Settings) -> "Embedder":
     from readingroom.engine.embedding import Embedder
 
     key = (
-        settings.data / "models",
+        settings.models,
         settings.embedding_model_dir,
         settings.embedding_precision,
         settings.embedding_threads,

@@ -18,6 +18,7 @@ def rest_app(bases: Sequence[KnowledgeBase]) -> FastAPI:
     """Every base's routers, documented at /docs and /openapi.json."""
     app = FastAPI(
         title="Reading Room",
+        description="What agents reach over MCP, for programs. To connect an agent: [/mcp](/mcp).",
         version=__version__,
         redirect_slashes=False,
         exception_handlers={

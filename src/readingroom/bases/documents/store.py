@@ -102,7 +102,7 @@ class DocumentStore:
 
     async def named(self, chunk_ids: Sequence[str]) -> dict[str, StoredChunk]:
         """Chunks by id; those that are not there are left out."""
-        held = await self._chunks.get(list(chunk_ids)) if chunk_ids else Chunks([], [], [])
+        held = await self._chunks.named(chunk_ids) if chunk_ids else Chunks([], [], [])
         return {chunk.chunk_id: chunk for chunk in _stored(held)}
 
     async def ranked(

@@ -100,9 +100,8 @@ class Ingestion:
             except KnowledgeError as error:
                 await self._failed(revision, error)
                 raise
-            spool = await anyio.to_thread.run_sync(self._spooled, intake)
             async with self._changes.alone(revision.source):
-                return await self._committed(revision, document, vectors, spool)
+                return await self._committed(revision, document, vectors, intake)
 
     async def remove_chunks(self, source: str, revision_id: str) -> int:
         """Delete a revision's chunks; the registry only learns that there are none."""
@@ -254,7 +253,7 @@ class Ingestion:
         return await embedded(document, self._embedder, embedding)
 
     async def _committed(
-        self, revision: Revision, document: Document, vectors: Vectors, spool: Path
+        self, revision: Revision, document: Document, vectors: Vectors, intake: Intake
     ) -> Ingested:
         source, revision_id = revision.source, revision.revision_id
         policy = await self._registry.policy(source)
@@ -263,6 +262,7 @@ class Ingestion:
         end = timeline.closing(current, revisions)
         chunks = chunks_from(document, vectors, policy, current, end)
         self._note(revision, "storing", 95, len(chunks))
+        spool = await anyio.to_thread.run_sync(self._spooled, intake)
         async with self._changes.intent(
             "ingest", source=source, revision_id=revision_id, file=str(spool)
         ):
