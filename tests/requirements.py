@@ -1198,18 +1198,13 @@ ROOM = (
         "room:sample",
         "Answers from the sample corpus are marked as sample everywhere.",
     ),
-    *_later(
-        "newcomer",
-        (
-            Requirement(
-                "room:desk",
-                "search and fetch reach over all bases, "
-                "and assess_against_policy sets an application beside the policy in force.",
-            ),
-            Requirement("room:prompts", "Prompts can be listed, read and completed."),
-            Requirement("room:resources", "Resources can be listed, read and completed."),
-        ),
+    Requirement(
+        "room:desk",
+        "search and fetch reach over all bases, "
+        "and assess_against_policy sets an application beside the policy in force.",
     ),
+    Requirement("room:prompts", "Prompts can be listed, read and completed."),
+    Requirement("room:resources", "Resources can be listed, read and completed."),
 )
 
 REQUIREMENTS: dict[str, Requirement] = _by_id(

@@ -46,6 +46,8 @@ KnowledgeError                 code                  http
 ├── AggregateTimeout           aggregate_timeout     503   an aggregate took longer than it may
 ├── InvalidCursor              invalid_cursor        422   a cursor that no list gave out
 ├── LoadFailed                 load_failed           422   nothing of what was named can be loaded
+├── BaseSilent                 base_silent           503   a base did not answer the desk in time
+├── ValidationDateUnknown      validation_date_unknown 422 no day says which policy applies
 ├── DownloadFailed             download_failed       502   an official file could not be fetched
 ├── StorageFailed              storage_failed        503   the data directory cannot be used
 ├── BackupUnusable             backup_unusable       422   a backup is damaged, newer, or not one
@@ -456,6 +458,20 @@ class LoadFailed(KnowledgeError):
     """Nothing of what was named could be loaded; the message says why."""
 
     code = "load_failed"
+    http_status = 422
+
+
+class BaseSilent(KnowledgeError):
+    """A base did not answer the desk in time; what the others said stands."""
+
+    code = "base_silent"
+    http_status = 503
+
+
+class ValidationDateUnknown(KnowledgeError):
+    """The application's record has no validation date; give `date`, or set it."""
+
+    code = "validation_date_unknown"
     http_status = 422
 
 

@@ -325,9 +325,49 @@ def is_guidance_path(text: str) -> bool:
     return _GUIDANCE_PATH.fullmatch(text) is not None
 
 
+# --- ids across the bases, which the desk's `fetch` takes ---
+#
+# The first word says whose record it is; what begins with none of these is a federal id.
+
+TEXT_ID = "text:kb"
+
+_SECTION = re.compile(r"policy:([A-Za-z0-9_-]{1,80})@([A-Za-z0-9_-]{1,120})#(.{1,120})", re.ASCII)
+
+
 def guidance_id(path: str) -> str:
-    """A page's id across all bases, which the desk's `fetch` takes."""
     return f"guidance:{path}"
+
+
+def policy_section_id(source: str, revision_id: str, section_ref: str) -> str:
+    return f"policy:{source}@{revision_id}#{section_ref}"
+
+
+def policy_passage_id(chunk_id: str) -> str:
+    return f"policy:{chunk_id}"
+
+
+def policy_section(id: str) -> tuple[str, str, str] | None:
+    """Policy, revision and section, when that is what an id names; else it names a passage."""
+    match = _SECTION.fullmatch(id)
+    return (match[1], match[2], match[3]) if match else None
+
+
+_BASES = {"policy": "policy", "doc": "documents", "guidance": "guidance", "text": "text"}
+
+
+def base_of(id: str) -> str:
+    """Whose record an id names."""
+    prefix, colon, _ = id.strip().partition(":")
+    return _BASES.get(prefix.lower(), "federal") if colon else "federal"
+
+
+ROOM_PREFIXES = (
+    "policy: (policy:NPPF@rev_NPPF_2024_12#Para 116)",
+    "doc: (doc:25_01178_REM_a1b2c3#page=4)",
+    "guidance: (guidance:/guidance/charity-reporting)",
+    TEXT_ID,
+    *VALID_PREFIXES,
+)
 
 
 # --- documents ---

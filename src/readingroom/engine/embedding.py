@@ -77,6 +77,10 @@ class Embedder:
         """The vector of a text, kept for the next time it is asked; not to be written to."""
         return self._remembered(*_checked([text]))
 
+    def embed_few(self, texts: Sequence[str]) -> Matrix:
+        """The vectors of a handful of texts, now: a search does not wait for an ingest."""
+        return self._loaded().run(_checked(texts))
+
     def embed_batch(
         self, texts: Sequence[str], batch_size: int = 32, progress: Progress | None = None
     ) -> Matrix:

@@ -31,6 +31,7 @@ from readingroom.server.manifest import manifest_routes
 from readingroom.server.mcp import Recorder, mcp_server
 from readingroom.server.metrics import CONTENT_TYPE, Metrics
 from readingroom.server.problems import Problems, http_problem
+from readingroom.server.reading import reading_page
 from readingroom.server.transports import SessionRules, Sse, StreamableHttp
 
 
@@ -64,6 +65,8 @@ def build_app(
         Route("/health", _health),
         Route("/metrics", partial(_metrics, metrics)),
     ]
+    if desk := next((base for base in bases if base.name == "desk"), None):
+        routes.append(Route("/read", partial(reading_page, desk.service, settings.sample)))
     if ownership:
         routes.append(_admin_route(bases, ownership, settings.max_body_bytes))
     app = Starlette(

@@ -80,7 +80,7 @@ class Pages:
 {tools}
 <p><a href="/">All knowledge bases of this server</a></p>
 """
-        return _html(face.title, body)
+        return html_page(face.title, body)
 
     def _listing(self, face: Face) -> str:
         if not any(base.josh_auth for base in face.bases):
@@ -105,7 +105,7 @@ class Pages:
 {faces}
 <p><a href="/health">health</a> · <a href="/metrics">metrics</a></p>
 """
-        return _html("Reading Room", body)
+        return html_page("Reading Room", body)
 
     def addresses(self, address: str) -> dict[str, object]:
         return {
@@ -172,6 +172,7 @@ def _rows(rows: Iterable[tuple[str, str]]) -> str:
     return f"<table>{cells}</table>"
 
 
-def _html(title: str, body: str) -> Response:
+def html_page(title: str, body: str) -> Response:
+    """A whole page; `body` is markup, whatever stands in it is escaped already."""
     page = _PAGE.format(title=escape(title), body=body, version=__version__)
     return HTMLResponse(page, headers=_HEADERS)

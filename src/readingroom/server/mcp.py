@@ -6,23 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mcp_types as wire
-from mcp.server import CacheHint, Server, ServerRequestContext
+from mcp.server import CacheHint, Server
 from mcp.shared.exceptions import MCPError
 from pydantic_core import to_json
 
 from readingroom import __version__
-from readingroom.core import ids
 from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
 from readingroom.protocol import sample
 from readingroom.protocol.dialects import Dialect, ToldError
 from readingroom.protocol.tool import Call, Tool
-from readingroom.server.auth import client_ip
+from readingroom.server.calls import Context, call_of
 from readingroom.server.catalogue import Face
+from readingroom.server.library import stock
 from readingroom.server.logging import CallRecord
 
 logger = logging.getLogger(__name__)
 
-Context = ServerRequestContext[Any, Any]
 Recorder = Callable[[CallRecord], None]
 
 # A listing changes only when a base's live values do; a minute old is fresh enough for anybody.
@@ -45,6 +44,7 @@ def mcp_server(face: Face, recorders: Sequence[Recorder], is_sample: bool = Fals
     for base in face.bases:
         if base.furnish:
             base.furnish(server)
+    stock(server, face, is_sample)
     return server
 
 
@@ -73,7 +73,7 @@ class _Desk:
     async def call_tool(
         self, context: Context, params: wire.CallToolRequestParams
     ) -> wire.CallToolResult:
-        call = _call(context)
+        call = call_of(context)
         known = self._shelf.get(params.name)
         tool_name = params.name if known else "unknown"
         # What never comes to an answer or an error was cancelled by its caller.
@@ -178,26 +178,6 @@ def _listed(tool: Tool) -> wire.Tool:
             open_world_hint=hints.open_world,
         ),
         _meta=dict(tool.meta) or None,
-    )
-
-
-def _call(context: Context) -> Call:
-    """Who is calling, under which request id: from the HTTP request, or alone over stdio."""
-    report = context.session.report_progress
-    if context.request is None:
-        request_id = ids.request_id()
-        return Call(request_id, "anonymous", report, correlation_id=request_id)
-    scope = context.request.scope
-    user = scope.get("user")
-    state = scope["state"]
-    return Call(
-        request_id=state["request_id"],
-        caller=f"api_key:{user.username}" if user else "anonymous",
-        report=report,
-        client=f"key:{user.username}" if user else f"ip:{client_ip(scope)}",
-        correlation_id=state["correlation_id"],
-        traceparent=state["sent"].get(b"traceparent"),
-        request_bytes=state["sent"].get(b"content-length"),
     )
 
 

@@ -108,6 +108,10 @@ class FederalService:
     async def committee(self, id: str) -> Committee:
         return Committee.model_validate_json(await self.record_json(BY_NAME["committees"], id))
 
+    async def ids(self, begun: str, most: int) -> list[str]:
+        """Ids of searchable records that begin so."""
+        return await self.store.ask(lambda db: store.ids(db, begun.lower(), most))
+
     async def progress(self) -> list[Progress]:
         return await self.store.ask(store.progress)
 

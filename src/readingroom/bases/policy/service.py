@@ -54,9 +54,11 @@ from readingroom.core.dates import parse_day
 from readingroom.core.errors import (
     InvalidCursor,
     ModelUnavailable,
+    RecordNotFound,
     RevisionNotFound,
     SectionNotFound,
 )
+from readingroom.core.ids import policy_passage_id, policy_section_id
 from readingroom.engine.embedding import Embedder
 from readingroom.engine.librarian import Ranking
 from readingroom.ingest.intake import Roots
@@ -190,8 +192,15 @@ class PolicyService:
             effective_to=timeline.closing(revision, revisions),
             in_force_today=self._in_force_today(revision, revisions),
             citation=_citation(revision, ref, pages[0]),
-            id=f"policy:{question.source}@{revision.revision_id}#{ref}",
+            id=policy_section_id(question.source, revision.revision_id, ref),
         )
+
+    async def passage(self, chunk_id: str) -> PolicyHit:
+        """One passage by its id, as a search told it."""
+        chunk = (await self.store.named([chunk_id])).get(chunk_id)
+        if chunk is None:
+            raise RecordNotFound(f"No policy has a passage {chunk_id[:200]!r}")
+        return self._hit(chunk, 1.0, (await self.registry.catalogue()).timelines)
 
     async def policies(self) -> PolicyList:
         """Every policy by name."""
@@ -388,7 +397,7 @@ class PolicyService:
             in_force_today=self._in_force_today(revision, revisions),
             superseded_by=successor.revision_id if successor else None,
             citation=_citation(revision, chunk.section_ref, chunk.page_number),
-            id=f"policy:{chunk.chunk_id}",
+            id=policy_passage_id(chunk.chunk_id),
         )
 
     def _embed_all(self, queries: Sequence[str]) -> None:
