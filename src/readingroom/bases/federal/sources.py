@@ -16,9 +16,13 @@ from readingroom.bases.federal.records import (
     CommitteeReport,
     Compilation,
     CrsReport,
+    Docket,
+    Filing,
+    Hearing,
     Law,
     Legislator,
     Membership,
+    Office,
     PresidentialDocument,
     Proceeding,
     Record,
@@ -122,6 +126,8 @@ class Source:
     aliases: tuple[str, ...] = ()
     as_of: str = "published_at"
     """The field whose newest value says up to when the source is loaded."""
+    newest_of: str | None = None
+    """A column that is alike for records that replace each other: the newest posted is active."""
     holds: tuple[str, ...] = ()
     """Sources that are parts of this one: a search of it looks through them too."""
     plan: AggregationPlan = field(default_factory=AggregationPlan)
@@ -367,9 +373,48 @@ SOURCES = (
         "topic_taxonomy",
         Shape.REGISTRY,
         Topic,
-        (Column("policy_area", "BOOLEAN"),),
+        (Column("policy_area", "BOOLEAN"), Column("parent_id"), Column("vocabulary")),
         ("topics",),
         as_of="retrieved_at",
+    ),
+    Source(
+        "staff_directories",
+        Shape.REGISTRY,
+        Office,
+        (_TYPE, Column("bioguide_id"), Column("state"), Column("city")),
+        ("staff", "offices"),
+        as_of="retrieved_at",
+    ),
+    Source(
+        "lda_filings",
+        Shape.REGISTRY,
+        Filing,
+        (
+            _TYPE,
+            Column("year", "INTEGER"),
+            Column("period"),
+            Column("registrant_id"),
+            Column("client_id"),
+            Column("registration", "BOOLEAN"),
+            Column("amount_cents", "INTEGER"),
+            Column("series"),
+        ),
+        ("lda", "filings", "lobbying"),
+        newest_of="series",
+    ),
+    Source(
+        "regulations_dot_gov_dockets",
+        Shape.REGISTRY,
+        Docket,
+        (_TYPE, Column("agency"), Column("rin")),
+        ("dockets", "docket", "regulations"),
+    ),
+    Source(
+        "hearings",
+        Shape.REGISTRY,
+        Hearing,
+        (_CONGRESS, _CHAMBER, _TYPE, Column("committee", path="$.committees[0]")),
+        ("hearing", "meetings"),
     ),
 )
 
