@@ -108,9 +108,9 @@ def _whole(db: sqlite3.Connection, found: Sequence[links.Linked]) -> dict[str, d
 
 def listed(name: str, field: str, *, by_congress: bool = False) -> Part:
     """The records of a source that its list gives for this one, newest first."""
+    source = BY_NAME[name]
 
     def part(subject: Subject) -> Section:
-        source = BY_NAME[name]
         filters: dict[str, Any] = {field: subject.id}
         if by_congress and subject.congress is not None:
             filters["congress"] = subject.congress

@@ -393,28 +393,47 @@ SOURCES = (
             _TYPE,
             Column("year", "INTEGER"),
             Column("period"),
+            Column("registrant"),
             Column("registrant_id"),
+            Column("client"),
             Column("client_id"),
             Column("registration", "BOOLEAN"),
-            Column("amount_cents", "INTEGER"),
+            Column("amount_cents", "INTEGER", measure=True),
             Column("series"),
         ),
         ("lda", "filings", "lobbying"),
         newest_of="series",
+        plan=AggregationPlan(
+            ("registrant", "client", "year", "period", "type", "registration"),
+            (
+                Facet(
+                    "issue",
+                    """SELECT DISTINCT r.id AS id, json_extract(j.value, '$.issue') AS value
+                       FROM lda_filings r, json_each(r.record, '$.activities') j""",
+                ),
+                _linked("bill", "filing"),
+            ),
+            (Measure("amount", "amount_cents", 2, "USD"),),
+            (("published_at", "published_at"), ("posted_at", "published_at")),
+        ),
     ),
     Source(
         "regulations_dot_gov_dockets",
         Shape.REGISTRY,
         Docket,
         (_TYPE, Column("agency"), Column("rin")),
-        ("dockets", "docket", "regulations"),
+        ("dockets", "docket"),
     ),
     Source(
         "hearings",
         Shape.REGISTRY,
         Hearing,
-        (_CONGRESS, _CHAMBER, _TYPE, Column("committee", path="$.committees[0]")),
+        (_CONGRESS, _CHAMBER, _TYPE),
         ("hearing", "meetings"),
+        plan=AggregationPlan(
+            facets=(_linked("committee", "committee"), _linked("bill", "hearing")),
+            times=(("published_at", "published_at"), ("held_at", "published_at")),
+        ),
     ),
 )
 
