@@ -87,7 +87,8 @@ POLICY = (
     ),
     Requirement(
         "policy:FR-002:whole",
-        "A section's text is all of its chunks in order, joined by a blank line.",
+        "A section's text is all of its chunks in order, joined by a blank line; what two of them "
+        "share stands once.",
     ),
     Requirement(
         "policy:FR-002:default",

@@ -182,6 +182,15 @@ def test_money_is_exact(tmp_path: Path) -> None:
         dollars("a lot")
 
 
+async def test_what_was_spent_is_summed_over_the_filings_that_stand(tmp_path: Path) -> None:
+    other = filing(6, "Q1", "2025-04-20T10:00:00-04:00", income=None, expenses="0.10",
+                   client={"id": 3, "name": "OTHER"})  # fmt: skip
+    page(tmp_path, "page.json", ORIGINAL, AMENDED, other)
+    async with asked(tmp_path) as ask:
+        summed = await ask.record("/lda-filings", aggregate="sum", sum_field="amount", year=2025)
+        assert summed["value"] == "12500.60"
+
+
 def test_a_filing_that_is_no_filing_spoils_its_page_and_nothing_else(tmp_path: Path) -> None:
     page(tmp_path, "page.json", ORIGINAL)
     (tmp_path / "bad.json").write_text(json.dumps(filing(5, "Q1", "2025-04-20", income="?")))

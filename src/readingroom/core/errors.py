@@ -26,6 +26,7 @@ KnowledgeError                 code                  http
 ├── ApplicationNotFound        application_not_found 404   nothing is known of the application
 ├── Unauthorized               unauthorized          401   no key, a wrong key, a wrong scheme
 ├── IssuerUnreachable          issuer_unreachable    503   no token can be checked just now
+├── ReadOnlyKey                read_only_key         403   a key for reading, used to write
 ├── Misdirected                misdirected           421   a Host this server does not answer to
 ├── ForbiddenOrigin            forbidden_origin      403   a web page we do not know is calling
 ├── TooManySessions            too_many_sessions     503   every session of this face is in use
@@ -317,6 +318,13 @@ class IssuerUnreachable(KnowledgeError):
 
     code = "issuer_unreachable"
     http_status = 503
+
+
+class ReadOnlyKey(KnowledgeError):
+    """The key is for reading alone; one made without --read-only may also write."""
+
+    code = "read_only_key"
+    http_status = 403
 
 
 class Misdirected(KnowledgeError):

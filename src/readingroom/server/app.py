@@ -175,10 +175,10 @@ def _pages_allowed(names: Names) -> dict[str, Any]:
 
 def _rest(bases: Sequence[KnowledgeBase], is_sample: bool) -> ASGIApp:
     """What no other route takes; FastAPI is imported only for bases that have REST."""
-    from readingroom.server.rest import rest_app
+    from readingroom.server.rest import Readers, rest_app
     from readingroom.server.samples import SampleBodies
 
-    app = rest_app(bases)
+    app = Readers(rest_app(bases))
     return SampleBodies(app) if is_sample else app
 
 

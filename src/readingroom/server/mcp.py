@@ -15,6 +15,7 @@ from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
 from readingroom.protocol import sample
 from readingroom.protocol.dialects import Dialect, ToldError
 from readingroom.protocol.tool import Call, Tool
+from readingroom.server.auth import may_write
 from readingroom.server.calls import Context, call_of
 from readingroom.server.catalogue import Face
 from readingroom.server.library import stock
@@ -24,8 +25,9 @@ logger = logging.getLogger(__name__)
 
 Recorder = Callable[[CallRecord], None]
 
-# A listing changes only when a base's live values do; a minute old is fresh enough for anybody.
-_LISTING = CacheHint(ttl_ms=60_000, scope="public")
+# A listing changes only when a base's live values do; a minute old is fresh enough. Private: keys
+# that may only read see fewer tools.
+_LISTING = CacheHint(ttl_ms=60_000, scope="private")
 
 
 def mcp_server(face: Face, recorders: Sequence[Recorder], is_sample: bool = False) -> Server[Any]:
@@ -60,6 +62,14 @@ class _Desk:
             if "x-mcp-header" in str(tool.input_schema)
         }
         self._recorders = recorders
+        self._reading = {
+            name: shelved for name, shelved in self._shelf.items() if shelved[0].hints.read_only
+        }
+
+    def _shelf_of(self, context: Context) -> dict[str, tuple[Tool, Dialect]]:
+        """The tools of this caller: whoever may only read has none that writes."""
+        writes = context.request is None or may_write(context.request.scope)
+        return self._shelf if writes else self._reading
 
     def input_schema(self, name: str) -> dict[str, Any] | None:
         """The schema of a tool some of whose arguments travel as headers, which the SDK checks."""
@@ -68,13 +78,15 @@ class _Desk:
     async def list_tools(
         self, context: Context, params: wire.PaginatedRequestParams | None
     ) -> wire.ListToolsResult:
-        return wire.ListToolsResult(tools=[_listed(tool) for tool, _ in self._shelf.values()])
+        return wire.ListToolsResult(
+            tools=[_listed(tool) for tool, _ in self._shelf_of(context).values()]
+        )
 
     async def call_tool(
         self, context: Context, params: wire.CallToolRequestParams
     ) -> wire.CallToolResult:
         call = call_of(context)
-        known = self._shelf.get(params.name)
+        known = self._shelf_of(context).get(params.name)
         tool_name = params.name if known else "unknown"
         # What never comes to an answer or an error was cancelled by its caller.
         record = CallRecord(
@@ -84,7 +96,8 @@ class _Desk:
         try:
             if known is None:
                 record.error_code = "unknown_tool"
-                raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
+                why = ": this key may only read" if params.name in self._shelf else ""
+                raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}{why}")
             if "input_responses" in params.model_fields_set and params.input_responses is None:
                 record.error_code = "invalid_arguments"
                 raise MCPError(wire.INVALID_PARAMS, "Invalid params: inputResponses: null")

@@ -393,27 +393,27 @@ SOURCES = (
             _TYPE,
             Column("year", "INTEGER"),
             Column("period"),
-            Column("registrant"),
             Column("registrant_id"),
-            Column("client"),
+            Column("registrant"),
             Column("client_id"),
+            Column("client"),
             Column("registration", "BOOLEAN"),
-            Column("amount_cents", "INTEGER", measure=True),
             Column("series"),
+            Column("amount_cents", "INTEGER", measure=True),
         ),
         ("lda", "filings", "lobbying"),
         newest_of="series",
         plan=AggregationPlan(
-            ("registrant", "client", "year", "period", "type", "registration"),
+            ("type", "year", "period", "registrant", "client", "registration"),
             (
                 Facet(
                     "issue",
-                    """SELECT DISTINCT r.id AS id, json_extract(j.value, '$.issue') AS value
+                    """SELECT DISTINCT r.id AS id, j.value ->> '$.issue_code' AS value
                        FROM lda_filings r, json_each(r.record, '$.activities') j""",
                 ),
                 _linked("bill", "filing"),
             ),
-            (Measure("amount", "amount_cents", 2, "USD"),),
+            (Measure("amount", "amount_cents", digits=2, unit="USD"),),
             (("published_at", "published_at"), ("posted_at", "published_at")),
         ),
     ),
