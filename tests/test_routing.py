@@ -1,13 +1,12 @@
 """Questions as people ask them, and the tool a retriever would pick from the listing alone."""
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from readingroom.core.settings import load
 from readingroom.server.catalogue import OFFERS, embedder_of, faces_of_all, open_bases
-from tests.routing import Routed, questions, route, share
+from tests.routing import Routed, questions, route
 
 CLASSES = {
     "A": "get_bill get_legislator get_committee list_committee_members list_cosponsors "

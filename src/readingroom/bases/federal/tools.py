@@ -6,21 +6,29 @@ from pathlib import Path
 from readingroom.bases.federal import descriptions, narrowing, sources, store
 from readingroom.bases.federal.aggregates import Aggregation, Budget
 from readingroom.bases.federal.models import (
+    BillDossier,
     BillText,
     Buckets,
+    CommitteeDossier,
     CosponsorPage,
     Count,
     Fetch,
     Fetched,
     GetBill,
+    GetBillDossier,
     GetBillText,
     GetCommittee,
+    GetCommitteeDossier,
     GetLegislator,
+    GetLegislatorDossier,
+    GetPublicLawDossier,
+    LegislatorDossier,
     ListCommitteeMembers,
     ListCosponsors,
     ListMemberVotes,
     MembershipPage,
     MemberVotePage,
+    PublicLawDossier,
     Resolved,
     ResolveEntity,
     Search,
@@ -65,6 +73,7 @@ def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None)
             *_searches(service),
             _resolution(service),
             *_aggregates(service),
+            *_dossiers(service),
         ),
         service=service,
         routers=(router(service),),
@@ -248,4 +257,44 @@ def _aggregates(service: FederalService) -> tuple[Tool, ...]:
             describe=lambda: descriptions.time_series(live()),
             choices=choices("resource", "time_field", "group_by", "sum_field"),
         ),
+    )
+
+
+def _dossiers(service: FederalService) -> tuple[Tool, ...]:
+    async def get_bill_dossier(question: GetBillDossier, call: Call) -> BillDossier:
+        """Get everything about one bill whose id you know, in one call: the record, cosponsors,
+        actions, amendments, votes, and the CRS reports, cost estimates, Statements of
+        Administration Policy, committee reports and hearings on it. Each section has its total,
+        and `more_url` where it is cut. For one of these alone, use the narrower tool.
+        """
+        return await service.bill_dossier(question.bill_id)
+
+    async def get_legislator_dossier(
+        question: GetLegislatorDossier, call: Call
+    ) -> LegislatorDossier:
+        """Get the profile of one member of Congress by bioguide id, in one call: terms, committee
+        seats, bills sponsored and cosponsored by Congress, leadership, offices, speeches. With
+        `congress`, only what falls into it. It does not look up names: use resolve_entity first.
+        """
+        return await service.legislator_dossier(question.bioguide_id, question.congress)
+
+    async def get_committee_dossier(question: GetCommitteeDossier, call: Call) -> CommitteeDossier:
+        """Get everything about one committee by its code (`HSAG`), in one call: members,
+        subcommittees, hearings, bills referred to it, reports. With `congress`, only what falls
+        into it. It does not look up names: use resolve_entity first.
+        """
+        return await service.committee_dossier(question.committee_id, question.congress)
+
+    async def get_public_law_dossier(question: GetPublicLawDossier, call: Call) -> PublicLawDossier:
+        """Get everything about one law by its number (`pl:117-103`), in one call: the bill it was,
+        the sections of the CFR and the rules of the Federal Register that cite it, its text as
+        amended since. It does not return the law's own text: fetch does.
+        """
+        return await service.public_law_dossier(question.id)
+
+    return (
+        tool(get_bill_dossier, title="Everything about a bill"),
+        tool(get_legislator_dossier, title="Everything about a member of Congress"),
+        tool(get_committee_dossier, title="Everything about a committee"),
+        tool(get_public_law_dossier, title="Everything about a law"),
     )
