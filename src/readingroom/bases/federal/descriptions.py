@@ -14,8 +14,9 @@ def search(sources: tuple[Source, ...]) -> str:
     return (
         "Find official federal material on a subject, recent or of given years, by words and "
         "meaning at once. Pick it when the question names no identifier; with one (H.R. 1, a "
-        "bioguide id) use the typed tools instead. Each result has an id for fetch, a title, a url, "
-        f"a passage and a citation. Sources: {_listed(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
+        "bioguide id) use the typed tools instead. Each result has an id for fetch, a title, a "
+        f"url, a passage and a citation. Sources: {_listed(sources, Shape.BODY, Shape.SHORT)}. "
+        f"{_REGISTRIES}"
     )
 
 
@@ -44,9 +45,9 @@ def count(resources: tuple[Resource, ...]) -> str:
     return (
         "Count federal records: how many there are, or the number in each group, the largest "
         "first (how many bills were introduced by each party, which members voted Nay most). Pick "
-        "it for how many and which most; it does not list the records, and it adds nothing up: sum "
-        f"does. group_by, by resource: {_fields(resources, _groups)}. Filters are these fields, since "
-        "and until."
+        "it for how many and which most; it does not list the records, and it adds nothing up: "
+        f"sum does. group_by, by resource: {_fields(resources, _groups)}. Filters are these "
+        "fields, since and until."
     )
 
 

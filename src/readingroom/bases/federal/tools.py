@@ -272,9 +272,10 @@ def _dossiers(service: FederalService) -> tuple[Tool, ...]:
     async def get_legislator_dossier(
         question: GetLegislatorDossier, call: Call
     ) -> LegislatorDossier:
-        """Get the profile of one member of Congress by bioguide id, in one call: terms, committee
-        seats, bills sponsored and cosponsored by Congress, leadership, offices, speeches. With
-        `congress`, only what falls into it. It does not look up names: use resolve_entity first.
+        """Get everything about one member of Congress by bioguide id (`S000033`), the profile, in
+        one call: terms, committee seats, bills sponsored and cosponsored by Congress, leadership,
+        offices, speeches. With `congress`, only what falls into it. It does not look up names: use
+        resolve_entity first.
         """
         return await service.legislator_dossier(question.bioguide_id, question.congress)
 
