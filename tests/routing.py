@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from readingroom.core.settings import load
 from readingroom.engine.embedding import Embedder
 from readingroom.engine.words import words_of
 from readingroom.protocol.tool import Tool
+from readingroom.server.catalogue import OFFERS, desk_of, embedder_of, faces_of_all, open_bases
 
 FIXTURE = Path(__file__).parent / "fixtures" / "mcp_routing_eval.jsonl"
 
@@ -56,6 +58,16 @@ class Routed:
 
 def questions() -> list[Asked]:
     return [Asked(**json.loads(line)) for line in FIXTURE.read_text("utf-8").splitlines()]
+
+
+def routed(data: Path) -> list[Routed]:
+    """Every question whose tool is served, over the listing of the face of all bases."""
+    settings = load({"data": data}, {})
+    bases = open_bases(sorted(OFFERS), settings)
+    everything, *_ = faces_of_all(bases, desk_of(bases, settings))
+    tools = [tool for tool, _ in everything.shelf.values()]
+    asked = [one for one in questions() if one.tool in everything.shelf]
+    return route(asked, tools, embedder_of(settings))
 
 
 def route(asked: Iterable[Asked], tools: Sequence[Tool], embedder: Embedder) -> list[Routed]:
