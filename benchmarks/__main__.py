@@ -94,6 +94,12 @@ def _newcomer(quick: bool) -> Iterator[Table]:
     yield newcomer.measure(quick)
 
 
+def _routing(quick: bool) -> Iterator[Table]:
+    from benchmarks import routing
+
+    yield from routing.tables()
+
+
 PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "server": _server,
     "engine": _engine,
@@ -102,6 +108,7 @@ PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "guidance": _guidance,
     "federal": _federal,
     "newcomer": _newcomer,
+    "routing": _routing,
 }
 
 

@@ -25,6 +25,14 @@ FIXTURE = Path(__file__).parent / "fixtures" / "mcp_routing_eval.jsonl"
 
 Half = Literal["tuning", "held_out"]
 
+REASONS = {
+    "sibling": "a tool for the same things, one step narrower or wider, says nearly the same",
+    "word": "the word that decides is not in the description",
+    "id": "the form of the id says which tool it is, and a retriever does not read forms",
+    "base": "its words draw a tool of another base",
+    "topic": "all its words are the subject, none is what to do",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -36,7 +44,7 @@ class Asked:
     blind: bool
     """Written from the contracts alone, before any description was read."""
     why: str = ""
-    """Why a retriever may miss it, where one did."""
+    """Why the scorer missed it, by a word of `REASONS`, where it did in the held-out half."""
 
     @property
     def half(self) -> Half:
