@@ -83,6 +83,13 @@ def _policy(quick: bool) -> Iterator[Table]:
     yield policy_ingest.measure(paragraphs=60 if quick else 1400)
 
 
+def _newcomer(quick: bool) -> Iterator[Table]:
+    from benchmarks import load, newcomer
+
+    yield newcomer.measure()
+    yield load.measure(minutes=0.5, clients=8) if quick else load.measure(minutes=10)
+
+
 PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "server": _server,
     "engine": _engine,
@@ -90,6 +97,7 @@ PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "policy": _policy,
     "guidance": _guidance,
     "federal": _federal,
+    "newcomer": _newcomer,
 }
 
 
