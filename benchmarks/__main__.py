@@ -83,10 +83,9 @@ def _policy(quick: bool) -> Iterator[Table]:
     yield policy_ingest.measure(paragraphs=60 if quick else 1400)
 
 
-def _newcomer(quick: bool) -> Iterator[Table]:
-    from benchmarks import load, newcomer
+def _load(quick: bool) -> Iterator[Table]:
+    from benchmarks import load
 
-    yield newcomer.measure()
     yield load.measure(minutes=0.5, clients=8) if quick else load.measure(minutes=10)
 
 
@@ -97,7 +96,7 @@ PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "policy": _policy,
     "guidance": _guidance,
     "federal": _federal,
-    "newcomer": _newcomer,
+    "load": _load,
 }
 
 

@@ -185,6 +185,7 @@ def measure(minutes: float, clients: int = CLIENTS) -> Table:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         data.mkdir()
+        MODELS.mkdir(parents=True, exist_ok=True)
         (data / "models").symlink_to(MODELS)
         with serving("--demo", data=data) as served:
             _wait_for_sample(served)
