@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from readingroom.core.errors import (
     SectionNotFound,
 )
 from readingroom.core.settings import load
+from readingroom.engine import embedding
 from readingroom.engine.weights import find_weights
 from readingroom.server.catalogue import embedder_of
 from tests.policies import FILLER, MODELS, Shelf, brief, pdf, shelf, unheard
@@ -166,13 +168,21 @@ async def test_pages_of_results_make_up_the_whole(library: Shelf) -> None:
 
 
 @requirement("policy:nice:batch")
-async def test_a_batch_answers_each_query_as_a_search_would(library: Shelf) -> None:
-    queries = ["cycle parking", "homes"]
+async def test_a_batch_answers_each_query_as_a_search_would(
+    library: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = ["parking for cycles", "homes for people"]
+    runs: list[list[str]] = []
+    run = embedding._Model.run
+    monkeypatch.setattr(
+        embedding._Model, "run", lambda model, texts: runs.append(texts) or run(model, texts)
+    )
     batch = await library.service.search_batch(
         SearchPolicyBatch(queries=queries, effective_date="2025-01-01")
     )
     singles = [await search(library, query, effective_date="2025-01-01") for query in queries]
     assert batch.searches == singles
+    assert runs == [queries]  # one call of the model for all
 
 
 # --- sections ---
@@ -229,6 +239,22 @@ async def test_defect_3_a_long_section_is_whole_in_order_and_of_one_revision(
     assert "highway safety" not in parent.text
     assert section.page_numbers == sorted(set(section.page_numbers))
     assert len(section.page_numbers) > 1
+
+
+@requirement("policy:FR-002:whole")
+async def test_paragraphs_are_parted_by_a_blank_line_and_an_overlap_stands_once(
+    empty: Shelf,
+) -> None:
+    sentences = [f"Sentence {number} says something of its own." for number in range(60)]
+    content = pdf([("Walking", ["Short.", " ".join(sentences), "Last."])])
+    await empty.revise("NPPF", "December 2024", "2024-12-12", content=content)
+    chunks = await empty.service.store.chunks_of("NPPF", NEW)
+    long = [chunk for chunk in chunks if chunk.section_ref == "Para 2"]
+    assert any(one.end > next_one.start for one, next_one in pairwise(long))
+    chapter = await empty.service.section(GetPolicySection(source="NPPF", section_ref="Chapter 1"))
+    parts = chapter.text.split("\n\n")
+    assert [part.split()[0] for part in parts[-3:]] == ["1.", "2.", "3."]
+    assert re.findall(r"Sentence \d+", parts[-2]) == [f"Sentence {n}" for n in range(60)]
 
 
 # --- lists ---
@@ -412,6 +438,11 @@ async def test_a_removal_takes_the_chunks_and_leaves_the_registry(empty: Shelf) 
         "chunks_removed": before.chunk_count,
     }
     assert again.chunks_removed == 0
+    unknown = await empty.service.remove(question.model_copy(update={"revision_id": "rev_X"}))
+    assert unknown.chunks_removed == 0
+    with pytest.raises(PolicyNotFound) as told:
+        await empty.service.remove(question.model_copy(update={"source": "NOBODY"}))
+    assert told.value.hint["valid_sources"] == ["NPPF"]
     assert after == before.model_copy(update={"chunk_count": 0})
     hits = await search(empty, effective_date="2025-01-01")
     assert [(one.source, one.reason) for one in hits.excluded] == [("NPPF", "no_chunks")]
@@ -550,7 +581,7 @@ async def test_the_checkup_names_every_disagreement_and_mends_it(empty: Shelf) -
     revision = (await service.registry.revisions("NPPF"))[0]
     policy = await service.registry.policy("NPPF")
     assert not (await Checkup(service, repair=False).diagnose()).complaints
-    await service.ingestion.recount(revision, 999)
+    await service.ingestion.recount("NPPF", NEW, 999)
     await service.store.describe(policy, revision, revision.effective_from)
     await service.registry.change(
         "OTHER", lambda at: [revision.model_copy(update={"source": "OTHER"})]

@@ -140,6 +140,26 @@ def estimate_id(url: str) -> str | None:
     return f"cbo:{int(match[1])}" if match else None
 
 
+def staff_id(office: str) -> str:
+    """`P000620-cañon_city` as `staff:P000620-canon_city`."""
+    plain = unicodedata.normalize("NFKD", office).encode("ascii", "ignore").decode()
+    return f"staff:{re.sub('[^A-Za-z0-9._-]+', '_', plain)}"
+
+
+def docket_id(number: str) -> str:
+    return f"docket:{fold_dashes(number).strip().upper()}"
+
+
+def meeting_id(chamber: str | None, event: str) -> str:
+    """A meeting by its event number, which each chamber counts for itself."""
+    return f"hearing:{(chamber or 'joint').lower()}-{event}"
+
+
+def transcript_id(congress: int | str, chamber: str | None, jacket: int | str) -> str:
+    """A printed hearing as GovInfo names it: `hearing:CHRG-116shrg37721`."""
+    return f"hearing:CHRG-{int(congress)}{(chamber or 'joint')[0].lower()}hrg{jacket}"
+
+
 def membership_id(congress: int | str, committee: str, bioguide: str) -> str:
     return f"membership:{int(congress)}:{committee}:{bioguide}"
 

@@ -9,21 +9,25 @@ from readingroom.bases.federal import narrowing
 from readingroom.bases.federal.aggregates import Aggregation
 from readingroom.bases.federal.models import (
     ActionPage,
+    BillDossier,
     BillText,
     Buckets,
     ChangeKind,
     ChangePage,
+    CommitteeDossier,
     Congress,
     CosponsorPage,
     Day,
     Fetched,
     Filters,
     Interval,
+    LegislatorDossier,
     Limit,
     LinkPage,
     MembershipPage,
     MemberVotePage,
     Mode,
+    PublicLawDossier,
     RecordOf,
     RecordPage,
     Resolved,
@@ -32,6 +36,7 @@ from readingroom.bases.federal.models import (
     Series,
     Top,
     Total,
+    WitnessPage,
     Word,
 )
 from readingroom.bases.federal.narrowing import Narrowed
@@ -194,6 +199,7 @@ def router(service: FederalService) -> APIRouter:
     _changes(routes, service)
     _of_bills(routes, service)
     _of_people(routes, service)
+    _dossiers(routes, service)
     _member_votes(routes, service)
     for source in SOURCES:
         _list(routes, service, source)
@@ -270,6 +276,28 @@ def _member_votes(routes: APIRouter, service: FederalService) -> None:
         return await asked.numbers(service, MEMBER_VOTES)
 
 
+def _dossiers(routes: APIRouter, service: FederalService) -> None:
+    @routes.get("/bills/{id}/dossier", tags=["bills"], responses=_GONE)
+    async def bill(id: RecordId) -> BillDossier:
+        """A bill and everything linked to it, in sections."""
+        return await service.bill_dossier(id)
+
+    @routes.get("/legislators/{id}/dossier", tags=["legislators"], responses=_GONE)
+    async def legislator(id: RecordId, congress: Congress | None = None) -> LegislatorDossier:
+        """A member of Congress: seats, bills, offices, speeches."""
+        return await service.legislator_dossier(id, congress)
+
+    @routes.get("/committees/{id}/dossier", tags=["committees"], responses=_GONE)
+    async def committee(id: RecordId, congress: Congress | None = None) -> CommitteeDossier:
+        """A committee: members, subcommittees, hearings, bills, reports."""
+        return await service.committee_dossier(id, congress)
+
+    @routes.get("/public-laws/{id}/dossier", tags=["public-laws"], responses=_GONE)
+    async def public_law(id: RecordId) -> PublicLawDossier:
+        """A law, the bill it was, and the regulations that rest on it."""
+        return await service.public_law_dossier(id)
+
+
 def _record(routes: APIRouter, service: FederalService, source: Source) -> None:
     async def read(id: RecordId) -> Response:
         # The stored record is the answer already; making a model of it again would only cost time.
@@ -344,6 +372,11 @@ def _of_people(routes: APIRouter, service: FederalService) -> None:
     ) -> MembershipPage:
         """Who sits on a committee: the majority first, each side by rank."""
         return await service.members(id, congress, limit, cursor)
+
+    @routes.get("/hearings/{id}/witnesses", tags=["hearings"], responses=_GONE)
+    async def witnesses(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> WitnessPage:
+        """Who spoke at a hearing, in the order of the official list."""
+        return await service.witnesses(id, limit, cursor)
 
     @routes.get("/roll-call-votes/{id}/members", tags=["roll-call-votes"], responses=_GONE)
     async def voters(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> MemberVotePage:

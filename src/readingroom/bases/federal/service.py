@@ -2,37 +2,42 @@
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic_core import from_json
 
-from readingroom.bases.federal import changes, cursors, links, narrowing, resolving, store
+from readingroom.bases.federal import changes, cursors, dossiers, links, narrowing, resolving, store
 from readingroom.bases.federal import search as searching
 from readingroom.bases.federal.aggregates import Aggregation, Aggregator, Budget
 from readingroom.bases.federal.models import (
     LONGEST_TEXT,
     ActionPage,
+    BillDossier,
     BillText,
     Buckets,
     Change,
     ChangeKind,
     ChangePage,
+    CommitteeDossier,
     CosponsorPage,
     Fetched,
+    LegislatorDossier,
     LinkedRecord,
     LinkPage,
     MembershipPage,
     MemberVotePage,
     Mode,
+    PublicLawDossier,
     RecordPage,
     Resolved,
     Search,
     SearchAnswer,
     Series,
     Total,
+    WitnessPage,
 )
 from readingroom.bases.federal.narrowing import Narrowed
 from readingroom.bases.federal.passages import Passages
@@ -42,11 +47,14 @@ from readingroom.bases.federal.records import (
     Citation,
     Committee,
     Cosponsor,
+    Law,
     Legislator,
     LinkKind,
     Membership,
     MemberVote,
+    Witness,
 )
+from readingroom.bases.federal.schema import PARENTS
 from readingroom.bases.federal.sources import BY_NAME, Source, named
 from readingroom.bases.federal.store import FederalStore, Progress, StoredText
 from readingroom.bases.federal.vectors import FederalVectors
@@ -57,7 +65,6 @@ from readingroom.engine.embedding import Embedder
 T = TypeVar("T")
 
 FILE = "federal.db"
-_FIRST_MEMBER = ("", -1, "")
 
 
 class FederalService:
@@ -118,14 +125,25 @@ class FederalService:
             found = [Cosponsor.model_validate_json(row["record"]) for row in rows]
             return CosponsorPage(results=found, **told)
 
-        return await self._of_bill("bill_cosponsors", bill, limit, cursor, page)
+        return await self._children_of(
+            BY_NAME["bills"], "bill_cosponsors", bill, limit, cursor, page
+        )
 
     async def actions(self, bill: str, limit: int, cursor: str | None) -> ActionPage:
         def page(rows: list[Any], told: dict[str, Any]) -> ActionPage:
             found = [BillAction.model_validate_json(row["record"]) for row in rows]
             return ActionPage(results=found, **told)
 
-        return await self._of_bill("bill_actions", bill, limit, cursor, page)
+        return await self._children_of(BY_NAME["bills"], "bill_actions", bill, limit, cursor, page)
+
+    async def witnesses(self, hearing: str, limit: int, cursor: str | None) -> WitnessPage:
+        def page(rows: list[Any], told: dict[str, Any]) -> WitnessPage:
+            found = [Witness.model_validate_json(row["record"]) for row in rows]
+            return WitnessPage(results=found, **told)
+
+        return await self._children_of(
+            BY_NAME["hearings"], "hearing_witnesses", hearing, limit, cursor, page
+        )
 
     async def amendments(self, bill: str, limit: int, cursor: str | None) -> RecordPage:
         source = BY_NAME["bills"]
@@ -140,7 +158,7 @@ class FederalService:
     ) -> MembershipPage:
         source = BY_NAME["committees"]
         id = self._of(source, committee)
-        after = cursors.decode(cursor, str, int, str) or _FIRST_MEMBER
+        after = cursors.decode(cursor, str, int, str) or store.FIRST_MEMBER
 
         def read(db: sqlite3.Connection) -> MembershipPage:
             up_to = store.progress_of(db, BY_NAME["committee_memberships"]).loaded_up_to
@@ -311,6 +329,45 @@ class FederalService:
 
         return await self.store.ask(look)
 
+    # --- dossiers ---
+
+    async def bill_dossier(self, id: str) -> BillDossier:
+        told, sections = await self._dossier(BY_NAME["bills"], id, None, dossiers.BILL)
+        return BillDossier(bill=Bill.model_validate(told), **sections)
+
+    async def legislator_dossier(self, id: str, congress: int | None) -> LegislatorDossier:
+        told, sections = await self._dossier(
+            BY_NAME["legislators"], id, congress, dossiers.LEGISLATOR
+        )
+        return LegislatorDossier(
+            legislator=Legislator.model_validate(told), congress=congress, **sections
+        )
+
+    async def committee_dossier(self, id: str, congress: int | None) -> CommitteeDossier:
+        told, sections = await self._dossier(
+            BY_NAME["committees"], id, congress, dossiers.COMMITTEE
+        )
+        return CommitteeDossier(
+            committee=Committee.model_validate(told), congress=congress, **sections
+        )
+
+    async def public_law_dossier(self, id: str) -> PublicLawDossier:
+        told, sections = await self._dossier(BY_NAME["public_laws"], id, None, dossiers.PUBLIC_LAW)
+        return PublicLawDossier(public_law=Law.model_validate(told), **sections)
+
+    async def _dossier(
+        self, source: Source, id: str, congress: int | None, parts: Mapping[str, dossiers.Part]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """A record and its sections, all as they were at one moment."""
+        canonical = self._of(source, id)
+
+        def read(db: sqlite3.Connection) -> tuple[dict[str, Any], dict[str, Any]]:
+            with store.snapshot(db):
+                told = store.record(db, source, canonical)
+                return told, dossiers.gather(dossiers.Subject(db, source, told, congress), parts)
+
+        return await self.store.ask(read)
+
     # --- numbers ---
 
     async def aggregate(self, asked: Aggregation) -> Total | Buckets:
@@ -369,22 +426,22 @@ class FederalService:
             f"{found.id} is an id of {found.source}, not of {source.name}", source=found.source
         )
 
-    async def _of_bill(
+    async def _children_of(
         self,
+        source: Source,
         table: str,
-        bill: str,
+        record: str,
         limit: int,
         cursor: str | None,
         page_of: Callable[[list[Any], dict[str, Any]], T],
     ) -> T:
-        source = BY_NAME["bills"]
-        id = self._of(source, bill)
+        id, parent = self._of(source, record), PARENTS[table]
         (after,) = cursors.decode(cursor, int) or (0,)
 
         def read(db: sqlite3.Connection) -> T:
             told = store.record(db, source, id)
-            page, total = store.children(db, table, "bill_id", id, limit, after)
-            rest = {"total": total, "bill_id": id, "loaded_up_to": told["loaded_up_to"]}
+            page, total = store.children(db, table, parent, id, limit, after)
+            rest = {"total": total, parent: id, "loaded_up_to": told["loaded_up_to"]}
             return page_of(page.rows, {**rest, **_next(page)})
 
         return await self.store.ask(read)
