@@ -99,7 +99,7 @@ class Visitor:
     async def asks_policy(self) -> None:
         day = f"20{self.choose.randrange(21, 26)}-06-01"
         await self.call("search_policy", query=self.words, effective_date=day)
-        await self.call("get_policy_section", source="NPPF", section_ref="Para 1")
+        await self.call("get_policy_section", source="NPPF", section_ref="Para 116")
         await self.call("policy_snapshot", date=day)
 
     async def asks_documents(self) -> None:
