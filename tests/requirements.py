@@ -308,6 +308,15 @@ POLICY = (
 
 DOCUMENTS = (
     Requirement(
+        "documents:crash",
+        "A kill at any step of an ingest or a removal leaves no registry entry without its chunks "
+        "and no chunks without an entry, and ingesting again heals.",
+    ),
+    Requirement(
+        "documents:doctor",
+        "The doctor compares registry, chunks, indexes and files, and mends what can be mended.",
+    ),
+    Requirement(
         "documents:ingest:idempotent",
         "The same bytes under the same reference answer already_ingested "
         "with the document's id and a message.",

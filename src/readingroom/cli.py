@@ -6,6 +6,7 @@ from readingroom import __version__
 from readingroom.commands.backup import backup, restore
 from readingroom.commands.connect import connect
 from readingroom.commands.doctor import doctor
+from readingroom.commands.documents import documents
 from readingroom.commands.federal import federal
 from readingroom.commands.guidance import guidance
 from readingroom.commands.keys import keys
@@ -26,6 +27,7 @@ def main() -> None:
       readingroom federal load PATH…            official bulk files into the federal base
       readingroom guidance search "reserves"    Charity Commission guidance, from the shell
       readingroom policy add NPPF …             a policy; `policy revise` adds its text
+      readingroom documents ingest FOLDER …     the documents of a planning application
       readingroom doctor                        what is wrong in the data directory, if anything
       readingroom keys add NAME                 a key for one caller
       readingroom connect claude-code           the configuration a client needs
@@ -40,6 +42,7 @@ for _verb in (
     serve,
     stdio,
     policy,
+    documents,
     federal,
     guidance,
     keys,

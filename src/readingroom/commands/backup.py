@@ -13,16 +13,14 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import click
 
 from readingroom import __version__
 from readingroom.bases.policy.commands import BackUpPolicies, RestorePolicies
-from readingroom.commands.options import common, say, tell
+from readingroom.commands.options import common, run, say
 from readingroom.core import clock
 from readingroom.core.errors import BackupUnusable, DataNotEmpty, FolderInUse
 from readingroom.core.settings import Settings, load
-from readingroom.protocol.command import Command
 from readingroom.storage.handover import HANDOVER
 
 if TYPE_CHECKING:
@@ -121,7 +119,7 @@ def _copied(name: str, settings: Settings, folder: Path) -> dict[str, Any]:
     copy = settings.data / name / HANDOVER / handed
     click.echo(f"{name}: copying", err=True)
     try:
-        counts = _run(_COPIED[name][0](folder=handed), settings)
+        counts = run(_COPIED[name][0](folder=handed), settings)
         shutil.move(copy, folder)
     finally:
         shutil.rmtree(copy, ignore_errors=True)
@@ -221,7 +219,7 @@ def _put_back(name: str, settings: Settings, replace: bool) -> dict[str, Any]:
     click.echo(f"{name}: putting back", err=True)
     try:
         command = _COPIED[name][1](folder=handed, home=str(settings.data / name), replace=replace)
-        return _run(command, settings.model_copy(update={"data": staging}))
+        return run(command, settings.model_copy(update={"data": staging}))
     finally:
         shutil.rmtree(copy, ignore_errors=True)
 
@@ -240,12 +238,6 @@ def _put_in_place(staging: Path, home: Path) -> None:
 
 
 # --- both ---
-
-
-def _run(command: Command, settings: Settings) -> dict[str, Any]:
-    from readingroom.commands.dispatch import dispatch
-
-    return anyio.run(dispatch, command, settings, tell)
 
 
 def _federal_file(data: Path) -> Path:

@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx2
 
+from readingroom.bases.documents.commands import DOCUMENTS_COMMANDS
 from readingroom.bases.policy.commands import POLICY_COMMANDS
 from readingroom.core.errors import FolderInUse, OwnerRefused, OwnerUnreachable
 from readingroom.core.settings import Settings
@@ -17,7 +18,9 @@ from readingroom.server.catalogue import OFFERS, Offer
 from readingroom.storage.lock import FolderLock, Owner, owner_of
 
 # The commands an owner runs for others, by name: those of bases whose folder has one owner.
-COMMANDS: dict[str, type[Command]] = {command.name: command for command in POLICY_COMMANDS}
+COMMANDS: dict[str, type[Command]] = {
+    command.name: command for command in (*DOCUMENTS_COMMANDS, *POLICY_COMMANDS)
+}
 
 
 async def dispatch(

@@ -2,16 +2,16 @@
 
 import shutil
 import sys
-from typing import Any
 
-import anyio
 import click
 
+from readingroom.bases.documents.commands import CheckDocuments
 from readingroom.bases.policy.commands import CheckPolicies
-from readingroom.commands.options import common, say
+from readingroom.commands.options import common, run, say
 from readingroom.core.errors import ModelUnavailable
 from readingroom.core.settings import Settings, load
 from readingroom.protocol.checkup import Complaint
+from readingroom.protocol.command import Command
 
 _LEAST_FREE = 512 * 1024 * 1024
 
@@ -25,20 +25,22 @@ def doctor(repair: bool, data: str | None, as_json: bool) -> None:
     Ends with 0 when all is well or was mended, else with 1.
     """
     settings = load({"data": data})
-    found = [*_policy(settings, repair), *_model(settings), *_surroundings(settings)]
+    found = [
+        *_base(CheckPolicies(repair=repair), settings),
+        *_base(CheckDocuments(repair=repair), settings),
+        *_model(settings),
+        *_surroundings(settings),
+    ]
     lines = [f"{one.subject}: {one.problem}\n  → {_advice(one)}" for one in found]
     body = {"complaints": [one.model_dump(mode="json") for one in found]}
     say(as_json, body, "\n".join(lines) or "All is well.")
     sys.exit(0 if all(one.repaired for one in found) else 1)
 
 
-def _policy(settings: Settings, repair: bool) -> list[Complaint]:
-    if not (settings.data / "policy").is_dir():
+def _base(command: Command, settings: Settings) -> list[Complaint]:
+    if not (settings.data / command.base).is_dir():
         return []
-    from readingroom.commands.dispatch import dispatch
-
-    answer: dict[str, Any] = anyio.run(dispatch, CheckPolicies(repair=repair), settings, _silent)
-    return [Complaint.model_validate(one) for one in answer["complaints"]]
+    return [Complaint.model_validate(one) for one in run(command, settings)["complaints"]]
 
 
 def _model(settings: Settings) -> list[Complaint]:
@@ -82,7 +84,3 @@ def _surroundings(settings: Settings) -> list[Complaint]:
 
 def _advice(complaint: Complaint) -> str:
     return "mended" if complaint.repaired else complaint.fix
-
-
-async def _silent(done: float, total: float | None, message: str | None) -> None:
-    """A check has no steps worth telling."""
