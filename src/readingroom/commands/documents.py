@@ -1,5 +1,6 @@
 """`readingroom documents`: files of planning applications in, passages with their pages out."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -165,23 +166,23 @@ def _named(paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
 @contextmanager
 def _bar(count: int, hidden: bool) -> Iterator[Report]:
     """A progress bar on standard error that names what is being done."""
-    bar: Any
     with click.progressbar(
         length=max(1, 100 * count),
         label=f"{count} files",
-        file=click.get_text_stream("stderr"),
+        file=sys.stderr,
         hidden=hidden,
         item_show_func=_shortened,
     ) as bar:
 
         async def report(done: float, total: float | None, message: str | None) -> None:
-            bar.update(max(0, round(100 * done) - bar.pos), message)
+            step: Any = message  # Click types what it shows as a number
+            bar.update(max(0, round(100 * done) - bar.pos), step)
 
         yield report
 
 
-def _shortened(message: str | None) -> str | None:
-    return message and message[:60]
+def _shortened(message: Any) -> str | None:
+    return str(message)[:60] if message else None
 
 
 def _table(answer: dict[str, Any]) -> str:
