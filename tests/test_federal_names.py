@@ -319,7 +319,7 @@ def test_of_the_noisy_names_nine_in_ten_come_first(official: Path) -> None:
 
 def _rank(db: sqlite3.Connection, query: str, entity_type: str, id: str) -> int:
     source = registry(entity_type)
-    found = resolving.resolve(db, source, query, narrowing.read(source, {}))
+    found = resolving.resolve(db, source, query, narrowing.read(source.resource, {}))
     return next((place for place, one in enumerate(found) if one.id == id), 1000)
 
 

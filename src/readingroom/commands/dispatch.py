@@ -10,6 +10,7 @@ from readingroom.bases.documents.commands import DOCUMENTS_COMMANDS
 from readingroom.bases.policy.commands import POLICY_COMMANDS
 from readingroom.core.errors import FolderInUse, OwnerRefused, OwnerUnreachable
 from readingroom.core.settings import Settings
+from readingroom.desk.commands import DESK_COMMANDS
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import marked_document
 from readingroom.protocol.tool import Report
@@ -18,9 +19,8 @@ from readingroom.server.catalogue import OFFERS, Offer
 from readingroom.storage.lock import FolderLock, Owner, owner_of
 
 # The commands an owner runs for others, by name: those of bases whose folder has one owner.
-COMMANDS: dict[str, type[Command]] = {
-    command.name: command for command in (*DOCUMENTS_COMMANDS, *POLICY_COMMANDS)
-}
+_ALL: tuple[type[Command], ...] = (*POLICY_COMMANDS, *DOCUMENTS_COMMANDS, *DESK_COMMANDS)
+COMMANDS = {command.name: command for command in _ALL}
 
 
 async def dispatch(

@@ -5,6 +5,7 @@ A file is handed over as a copy: bytes, not a path of the caller's.
 
 from contextlib import AsyncExitStack
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -29,8 +30,9 @@ from readingroom.bases.documents.models import (
     SetApplication,
 )
 from readingroom.protocol.command import Command
+from readingroom.protocol.copies import Copied, ReadCopy, WriteCopy
 from readingroom.protocol.tool import Report
-from readingroom.storage.handover import HandedOver, handed_over
+from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
 
 if TYPE_CHECKING:
     from readingroom.bases.documents.service import DocumentsService
@@ -151,6 +153,29 @@ class CheckDocuments(_DocumentsCommand):
         return await Checkup(service, self.repair).diagnose()
 
 
+class BackUpDocuments(_DocumentsCommand, WriteCopy):
+    """Write a copy of the whole base for the one who asks."""
+
+    name: ClassVar[str] = "documents.backup"
+
+    async def run(self, service: Any, report: Report) -> Copied:
+        from readingroom.bases.documents.copies import write_copy
+
+        return await write_copy(service, service.folder / HANDOVER / self.folder)
+
+
+class RestoreDocuments(_DocumentsCommand, ReadCopy):
+    """Fill an empty base from such a copy."""
+
+    name: ClassVar[str] = "documents.restore"
+
+    async def run(self, service: Any, report: Report) -> Copied:
+        from readingroom.bases.documents.copies import read_copy
+
+        copy = service.folder / HANDOVER / self.folder
+        return await read_copy(service, copy, Path(self.home), self.replace)
+
+
 DOCUMENTS_COMMANDS: tuple[type[Command], ...] = (
     IngestFiles,
     ListDocuments,
@@ -161,4 +186,5 @@ DOCUMENTS_COMMANDS: tuple[type[Command], ...] = (
     DescribeApplication,
     ShowApplication,
     CheckDocuments,
+    BackUpDocuments,
 )

@@ -99,6 +99,10 @@ class Ingestion:
         """Our copy of a document's file: what was read is what can be shown."""
         return self._kept(record.document_id, record.source_file)
 
+    def standing_still(self) -> AbstractAsyncContextManager[None]:
+        """No change is half done in here, and none begins: for whoever copies all the stores."""
+        return self._changes.standing_still()
+
     # --- what is done at the start ---
 
     async def recover(self) -> int:
@@ -109,10 +113,6 @@ class Ingestion:
         return await self._changes.unfinished()
 
     # --- for a check ---
-
-    def standing_still(self) -> AbstractAsyncContextManager[None]:
-        """No change is half done in here, and none begins."""
-        return self._changes.standing_still()
 
     async def kept(self) -> set[str]:
         """The documents whose files we have."""

@@ -1,10 +1,12 @@
-"""What the search tools say of themselves: written for a model that chooses, with live sources."""
+"""What some tools say of themselves: written for a model that chooses, with live values."""
 
-from readingroom.bases.federal.sources import Shape, Source, names_of
+from collections.abc import Callable, Iterable, Sequence
+
+from readingroom.bases.federal.sources import Resource, Shape, Source, names_of
 
 _REGISTRIES = (
-    "Registries (people, committees, votes, topics) are out of scope here: they hold names, not "
-    "texts; resolve_entity looks names up."
+    "Registries (people, offices, committees, votes, hearings, lobbying filings, dockets, topics) "
+    "are out of scope here: they hold names, not texts; resolve_entity looks names up."
 )
 
 
@@ -35,3 +37,67 @@ def semantic_search(sources: tuple[Source, ...]) -> str:
 
 def _listed(sources: tuple[Source, ...], *shapes: Shape) -> str:
     return ", ".join(names_of(source for source in sources if source.shape in shapes))
+
+
+def count(resources: tuple[Resource, ...]) -> str:
+    return (
+        "Count federal records: how many there are, or how many in each group, the largest first "
+        "(how many bills by party, which members voted Nay most). Pick it for how many and which "
+        "most; it does not list the records, and it adds nothing up: sum does. group_by, by "
+        f"resource: {_fields(resources, _groups)}. Filters are these fields, since and until."
+    )
+
+
+def sum(resources: tuple[Resource, ...]) -> str:
+    return (
+        "Add up a number of federal records exactly, in all or for each group, the largest first "
+        "(top lobbying spenders of a year, cosponsors by party). Pick it for amounts and totals; "
+        "it does not count records: count does. sum_field, by resource: "
+        f"{_fields(resources, _sums)}. group_by, by resource: "
+        f"{_fields(_summable(resources), _groups)}."
+    )
+
+
+def time_series(resources: tuple[Resource, ...]) -> str:
+    return (
+        "Count federal records over time, by day, week, month, quarter or year, without gaps: "
+        "trends, volume, activity since a year. With group_by, one series for each group. Pick it "
+        "when the question asks how something changed; for one number use count. time_field, by "
+        f"resource: {_fields(resources, _times)}. group_by as in count."
+    )
+
+
+def aggregate_choices(
+    resources: tuple[Resource, ...], arguments: Sequence[str]
+) -> dict[str, list[str]]:
+    """The values that the arguments of an aggregate may have, over all resources."""
+    if "sum_field" in arguments and "time_field" not in arguments:
+        resources = _summable(resources)
+    told = {
+        "resource": [one.path for one in resources],
+        "group_by": sorted({name for one in resources for name in _groups(one)}),
+        "sum_field": sorted({name for one in resources for name in _sums(one)}),
+        "time_field": sorted({name for one in resources for name in _times(one)}),
+    }
+    return {name: told[name] for name in arguments}
+
+
+def _summable(resources: tuple[Resource, ...]) -> tuple[Resource, ...]:
+    return tuple(one for one in resources if one.plan.sums)
+
+
+def _groups(resource: Resource) -> Iterable[str]:
+    return resource.plan.groups
+
+
+def _sums(resource: Resource) -> Iterable[str]:
+    return (one.name for one in resource.plan.sums)
+
+
+def _times(resource: Resource) -> Iterable[str]:
+    return dict(resource.plan.times)
+
+
+def _fields(resources: tuple[Resource, ...], fields: Callable[[Resource], Iterable[str]]) -> str:
+    told = ((one.path, ", ".join(fields(one))) for one in resources)
+    return "; ".join(f"{path}: {names}" for path, names in told if names)

@@ -1,4 +1,4 @@
-"""What a list, a resolution or an aggregate is narrowed by: the filters of its source, as SQL."""
+"""What a list, a resolution or an aggregate is narrowed by: its filters, as SQL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from readingroom.bases.federal.models import Day, Word
-from readingroom.bases.federal.sources import Source
+from readingroom.bases.federal.sources import Resource
 from readingroom.core.errors import InvalidArguments
 
 _KINDS: dict[str, Any] = {
@@ -19,7 +19,7 @@ _KINDS: dict[str, Any] = {
 
 
 class SourceFilters(BaseModel):
-    """What every source can be narrowed by; each has fields of its own besides."""
+    """What every resource can be narrowed by; each has fields of its own besides."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -37,40 +37,43 @@ class Narrowed:
 
 
 @cache
-def filters_of(source: Source) -> type[SourceFilters]:
-    """The filters of one source, as a model that says which do not fit."""
-    fields: dict[str, Any] = {
-        column.name: (_KINDS[column.kind] | None, None) for column in source.columns
-    }
-    return create_model(f"{source.record.__name__}Filters", __base__=SourceFilters, **fields)
+def filters_of(resource: Resource) -> type[SourceFilters]:
+    """The filters of one resource, as a model that says which do not fit."""
+    fields: dict[str, Any] = {one.name: (Word | None, None) for one in resource.plan.facets}
+    fields |= {column.name: (_KINDS[column.kind] | None, None) for column in resource.filters}
+    title = resource.name.title().replace("_", "")
+    return create_model(f"{title}Filters", __base__=SourceFilters, **fields)
 
 
-def read(source: Source, filters: Mapping[str, Any] | None) -> Narrowed:
-    """Filters as a tool is given them; one that the source does not have is named."""
+def read(resource: Resource, filters: Mapping[str, Any] | None) -> Narrowed:
+    """Filters as a tool is given them; one that the resource does not have is named."""
     try:
-        told = filters_of(source).model_validate(dict(filters or {}))
+        told = filters_of(resource).model_validate(dict(filters or {}))
     except ValidationError as error:
         problems = InvalidArguments.of(error).errors
-        valid = ", ".join(filters_of(source).model_fields)
+        valid = ", ".join(filters_of(resource).model_fields)
         raise InvalidArguments(
             [
                 {
                     "field": f"filters.{one['field']}",
-                    "message": f"{one['message']} ({source.path} takes {valid})",
+                    "message": f"{one['message']} ({resource.path} takes {valid})",
                 }
                 for one in problems
             ]
         ) from error
-    return narrowed(told.model_dump(exclude_none=True))
+    return narrowed(resource, told.model_dump(exclude_none=True))
 
 
-def narrowed(filters: Mapping[str, Any]) -> Narrowed:
+def narrowed(resource: Resource, filters: Mapping[str, Any]) -> Narrowed:
     """The same filters as conditions; withdrawn records never pass."""
-    where, values = ["status = 'active'"], []
-    for name, value in filters.items():
-        where.append(_CONDITIONS.get(name, f"{name} = ?"))
-        values.append(value)
-    return Narrowed(" AND ".join(where), tuple(values), dict(filters))
+    where = [resource.where, *(_condition(resource, name) for name in filters)]
+    return Narrowed(" AND ".join(where), tuple(filters.values()), dict(filters))
 
 
-_CONDITIONS = {"since": "published_at >= ?", "until": "published_at <= ?"}
+def _condition(resource: Resource, name: str) -> str:
+    if name == "since":
+        return f"{resource.dated} >= ?"
+    if name == "until":
+        return f"{resource.dated} <= ?"
+    facet = next((one for one in resource.plan.facets if one.name == name), None)
+    return f"id IN (SELECT id FROM ({facet.rows}) WHERE value = ?)" if facet else f"{name} = ?"

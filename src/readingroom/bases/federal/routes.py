@@ -1,14 +1,16 @@
 """The federal base over REST: `/v1`, a list and a record endpoint for every source."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from readingroom.bases.federal import narrowing
+from readingroom.bases.federal.aggregates import Aggregation
 from readingroom.bases.federal.models import (
     ActionPage,
     BillText,
+    Buckets,
     ChangeKind,
     ChangePage,
     Congress,
@@ -16,6 +18,7 @@ from readingroom.bases.federal.models import (
     Day,
     Fetched,
     Filters,
+    Interval,
     Limit,
     LinkPage,
     MembershipPage,
@@ -26,11 +29,16 @@ from readingroom.bases.federal.models import (
     Resolved,
     Search,
     SearchAnswer,
+    Series,
+    Top,
+    Total,
+    WitnessPage,
     Word,
 )
+from readingroom.bases.federal.narrowing import Narrowed
 from readingroom.bases.federal.records import LinkKind
 from readingroom.bases.federal.service import FederalService
-from readingroom.bases.federal.sources import SOURCES, Shape, Source
+from readingroom.bases.federal.sources import MEMBER_VOTES, SOURCES, Resource, Shape, Source
 from readingroom.protocol.rest import problems
 
 RecordId = Annotated[str, Path(min_length=1, max_length=200, description="The record's id.")]
@@ -49,15 +57,80 @@ _PROBLEMS = problems(
 _GONE = problems({410: "Withdrawn; the hint names its successor"})
 
 
-class ListQuestion(BaseModel):
-    """What every list takes besides its source's filters."""
+class AggregateQuestion(BaseModel):
+    """Asks for numbers in place of records; what it is narrowed by comes from its resource."""
+
+    aggregate: Literal["count", "sum"] | None = None
+    sum_field: Word | None = Field(None, description="What `aggregate=sum` adds up.")
+    group_by: Word | None = Field(None, description="One number for each value of this field.")
+    top: Top | None = Field(None, description="How many groups, the largest first; else 20.")
+    bucket_by_time: Word | None = Field(None, description="One number for each stretch of time.")
+    time_interval: Interval | None = Field(None, description="How long a stretch is; else a month.")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.aggregate == "sum") != (self.sum_field is not None):
+            raise ValueError("sum_field: belongs to aggregate=sum, which needs it")
+        if self.time_interval and not self.bucket_by_time:
+            raise ValueError("bucket_by_time: say which date time_interval is about")
+        if (self.group_by or self.top) and not self.wants_numbers:
+            raise ValueError("aggregate: say count or sum")
+        return self
+
+    @property
+    def wants_numbers(self) -> bool:
+        return self.aggregate is not None or self.bucket_by_time is not None
+
+    def narrowed(self, resource: Resource) -> Narrowed:
+        names = narrowing.filters_of(resource).model_fields.keys()
+        return narrowing.narrowed(resource, self.model_dump(include=set(names), exclude_none=True))
+
+    async def numbers(
+        self, service: FederalService, resource: Resource
+    ) -> Total | Buckets | Series:
+        """What the tools answer to the same."""
+        asked = Aggregation(
+            resource,
+            self.narrowed(resource),
+            self.sum_field,
+            self.group_by,
+            self.top or 20,
+            self.bucket_by_time,
+            self.time_interval or "month",
+        )
+        if self.bucket_by_time:
+            return await service.time_series(asked)
+        return await service.aggregate(asked)
+
+
+class CountQuestion(AggregateQuestion):
+    """The same where there is no list behind it."""
+
+    @model_validator(mode="after")
+    def _wanted(self) -> Self:
+        if not self.wants_numbers:
+            raise ValueError("aggregate: these are counted here, not listed")
+        return self
+
+
+class ListQuestion(AggregateQuestion):
+    """What every list takes besides the filters of its source."""
 
     limit: Limit = 50
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
 
+    async def answered(
+        self, service: FederalService, source: Source
+    ) -> RecordPage | Resolved | Total | Buckets | Series:
+        if self.wants_numbers:
+            return await self.numbers(service, source.resource)
+        return await service.records(
+            source, self.narrowed(source.resource), self.limit, self.cursor
+        )
+
 
 class RegistryQuestion(ListQuestion):
-    """What the list of a registry takes."""
+    """The list of a registry also takes a name."""
 
     q: str | None = Field(
         None,
@@ -65,6 +138,14 @@ class RegistryQuestion(ListQuestion):
         max_length=300,
         description="A name, as it was said: the records it may mean, the likeliest first.",
     )
+
+    async def answered(
+        self, service: FederalService, source: Source
+    ) -> RecordPage | Resolved | Total | Buckets | Series:
+        if self.q is None:
+            return await super().answered(service, source)
+        narrowed = self.narrowed(source.resource)
+        return await service.resolve(source, self.q, narrowed, self.limit, self.cursor)
 
 
 class SearchQuestion(BaseModel):
@@ -114,6 +195,7 @@ def router(service: FederalService) -> APIRouter:
     _changes(routes, service)
     _of_bills(routes, service)
     _of_people(routes, service)
+    _member_votes(routes, service)
     for source in SOURCES:
         _list(routes, service, source)
         _links(routes, service, source)
@@ -150,21 +232,20 @@ def _changes(routes: APIRouter, service: FederalService) -> None:
 
 def _list(routes: APIRouter, service: FederalService, source: Source) -> None:
     registry = source.shape is Shape.REGISTRY
-    asked = RegistryQuestion if registry else ListQuestion
     question_model = create_model(
-        f"List{source.record.__name__}", __base__=(asked, narrowing.filters_of(source))
+        f"List{source.record.__name__}",
+        __base__=(
+            RegistryQuestion if registry else ListQuestion,
+            narrowing.filters_of(source.resource),
+        ),
     )
 
     # Made per source, so that each list documents its own filters.
     async def list_records(
         question: Annotated[question_model, Query()],  # type: ignore[valid-type]
-    ) -> RecordPage | Resolved:
-        told = question.model_dump(exclude_none=True)  # type: ignore[attr-defined]
-        paging = {name: told.pop(name, None) for name in ListQuestion.model_fields}
-        name = told.pop("q", None)
-        if name:
-            return await service.resolve(source, name, narrowing.narrowed(told), **paging)
-        return await service.records(source, told, **paging)
+    ) -> RecordPage | Resolved | Total | Buckets | Series:
+        asked: ListQuestion = question
+        return await asked.answered(service, source)
 
     routes.add_api_route(
         f"/{source.path}",
@@ -174,6 +255,20 @@ def _list(routes: APIRouter, service: FederalService, source: Source) -> None:
         operation_id=f"list_{source.name}",
         summary=f"List {source.path}, newest first",
     )
+
+
+def _member_votes(routes: APIRouter, service: FederalService) -> None:
+    question_model = create_model(
+        "CountMemberVotes", __base__=(CountQuestion, narrowing.filters_of(MEMBER_VOTES))
+    )
+
+    @routes.get("/member-votes", tags=["roll-call-votes"])
+    async def member_votes(
+        question: Annotated[question_model, Query()],  # type: ignore[valid-type]
+    ) -> Total | Buckets | Series:
+        """How members voted, counted; listed they are by member or by roll call."""
+        asked: CountQuestion = question
+        return await asked.numbers(service, MEMBER_VOTES)
 
 
 def _record(routes: APIRouter, service: FederalService, source: Source) -> None:
@@ -250,6 +345,11 @@ def _of_people(routes: APIRouter, service: FederalService) -> None:
     ) -> MembershipPage:
         """Who sits on a committee: the majority first, each side by rank."""
         return await service.members(id, congress, limit, cursor)
+
+    @routes.get("/hearings/{id}/witnesses", tags=["hearings"], responses=_GONE)
+    async def witnesses(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> WitnessPage:
+        """Who spoke at a hearing, in the order of the official list."""
+        return await service.witnesses(id, limit, cursor)
 
     @routes.get("/roll-call-votes/{id}/members", tags=["roll-call-votes"], responses=_GONE)
     async def voters(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> MemberVotePage:

@@ -20,6 +20,16 @@ CITATION = (
     "citation_string",
 )
 
+# What belongs to a record, by table: the column that says to which.
+PARENTS = {
+    "bill_cosponsors": "bill_id",
+    "bill_actions": "bill_id",
+    "bill_topics": "bill_id",
+    "bill_committees": "bill_id",
+    "member_votes": "vote_id",
+    "hearing_witnesses": "hearing_id",
+}
+
 
 def migrate(db: sqlite3.Connection) -> None:
     """Bring a file to the newest version; a new file gets everything at once."""
@@ -61,7 +71,12 @@ def _gained(db: sqlite3.Connection) -> Iterator[str]:
                 # SQLite adds no column that it would have to store in every row.
                 added = _generated(column).replace("STORED", "VIRTUAL")
                 yield f"ALTER TABLE {source.name} ADD COLUMN {added}"
-                yield _column_index(source, column)
+                if not column.measure:
+                    yield _column_index(source, column)
+        indexed = [row[2] for row in db.execute(f"PRAGMA index_info({source.resource.facts})")]
+        if indexed != _facts(source):
+            yield f"DROP INDEX IF EXISTS {source.resource.facts}"
+            yield _facts_index(source)
 
 
 def _know_names(db: sqlite3.Connection) -> None:
@@ -90,12 +105,22 @@ CREATE TABLE {source.name} (
     successor_id TEXT{generated}{citation}
 )"""
     yield f"CREATE INDEX {source.name}_newest ON {source.name} (published_at DESC, id)"
-    for column in source.columns:
+    for column in source.resource.filters:
         yield _column_index(source, column)
+    yield _facts_index(source)
 
 
 def _column_index(source: Source, column: Column) -> str:
     return f"CREATE INDEX {source.name}_{column.name} ON {source.name} ({column.name})"
+
+
+def _facts_index(source: Source) -> str:
+    """Everything an aggregate asks of a source, in rows that are short: records are long."""
+    return f"CREATE INDEX {source.resource.facts} ON {source.name} ({', '.join(_facts(source))})"
+
+
+def _facts(source: Source) -> list[str]:
+    return ["published_at", "status", *(column.name for column in source.columns), "id"]
 
 
 def _generated(column: Column) -> str:
@@ -276,6 +301,16 @@ CREATE TABLE links (
     "CREATE INDEX links_back ON links (to_id, kind, from_id)",
 )
 
+_HEARINGS = (
+    """
+CREATE TABLE hearing_witnesses (
+    hearing_id TEXT NOT NULL REFERENCES hearings ON DELETE CASCADE,
+    ordinal INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    PRIMARY KEY (hearing_id, ordinal)
+) WITHOUT ROWID""",
+)
+
 _LOADING = (
     """
 CREATE TABLE ingestion_logs (
@@ -379,4 +414,5 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _LINKS,
     _NAMES_FOLDED,
     _CHANGES,
+    _HEARINGS,
 )

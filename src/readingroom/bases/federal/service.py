@@ -11,10 +11,12 @@ from pydantic_core import from_json
 
 from readingroom.bases.federal import changes, cursors, links, narrowing, resolving, store
 from readingroom.bases.federal import search as searching
+from readingroom.bases.federal.aggregates import Aggregation, Aggregator, Budget
 from readingroom.bases.federal.models import (
     LONGEST_TEXT,
     ActionPage,
     BillText,
+    Buckets,
     Change,
     ChangeKind,
     ChangePage,
@@ -29,6 +31,9 @@ from readingroom.bases.federal.models import (
     Resolved,
     Search,
     SearchAnswer,
+    Series,
+    Total,
+    WitnessPage,
 )
 from readingroom.bases.federal.narrowing import Narrowed
 from readingroom.bases.federal.passages import Passages
@@ -42,7 +47,9 @@ from readingroom.bases.federal.records import (
     LinkKind,
     Membership,
     MemberVote,
+    Witness,
 )
+from readingroom.bases.federal.schema import PARENTS
 from readingroom.bases.federal.sources import BY_NAME, Source, named
 from readingroom.bases.federal.store import FederalStore, Progress, StoredText
 from readingroom.bases.federal.vectors import FederalVectors
@@ -59,8 +66,9 @@ _FIRST_MEMBER = ("", -1, "")
 class FederalService:
     """Records by id, lists, texts: the handlers that REST and the tools share."""
 
-    def __init__(self, path: Path, embedder: Embedder) -> None:
+    def __init__(self, path: Path, embedder: Embedder, budget: Budget | None = None) -> None:
         self.path = path
+        self.budget = budget or Budget()
         self.store = FederalStore(path)
         self.vectors = FederalVectors(embedder)
         self.passages = Passages()
@@ -75,14 +83,14 @@ class FederalService:
     async def records(
         self,
         source: Source,
-        filters: dict[str, Any],
+        narrowed: Narrowed,
         limit: int = 50,
         cursor: str | None = None,
     ) -> RecordPage:
         after = cursors.decode(cursor, (str, type(None)), str)
 
         def read(db: sqlite3.Connection) -> RecordPage:
-            page = store.records(db, source, narrowing.narrowed(filters), limit, after)
+            page = store.records(db, source, narrowed, limit, after)
             up_to = store.progress_of(db, source).loaded_up_to
             return RecordPage(
                 results=page.rows, source=source.name, loaded_up_to=up_to, **_next(page)
@@ -99,6 +107,10 @@ class FederalService:
     async def committee(self, id: str) -> Committee:
         return Committee.model_validate_json(await self.record_json(BY_NAME["committees"], id))
 
+    async def ids(self, begun: str, most: int) -> list[str]:
+        """Ids of searchable records that begin so."""
+        return await self.store.ask(lambda db: store.ids(db, begun.lower(), most))
+
     async def progress(self) -> list[Progress]:
         return await self.store.ask(store.progress)
 
@@ -109,22 +121,33 @@ class FederalService:
             found = [Cosponsor.model_validate_json(row["record"]) for row in rows]
             return CosponsorPage(results=found, **told)
 
-        return await self._of_bill("bill_cosponsors", bill, limit, cursor, page)
+        return await self._children_of(
+            BY_NAME["bills"], "bill_cosponsors", bill, limit, cursor, page
+        )
 
     async def actions(self, bill: str, limit: int, cursor: str | None) -> ActionPage:
         def page(rows: list[Any], told: dict[str, Any]) -> ActionPage:
             found = [BillAction.model_validate_json(row["record"]) for row in rows]
             return ActionPage(results=found, **told)
 
-        return await self._of_bill("bill_actions", bill, limit, cursor, page)
+        return await self._children_of(BY_NAME["bills"], "bill_actions", bill, limit, cursor, page)
+
+    async def witnesses(self, hearing: str, limit: int, cursor: str | None) -> WitnessPage:
+        def page(rows: list[Any], told: dict[str, Any]) -> WitnessPage:
+            found = [Witness.model_validate_json(row["record"]) for row in rows]
+            return WitnessPage(results=found, **told)
+
+        return await self._children_of(
+            BY_NAME["hearings"], "hearing_witnesses", hearing, limit, cursor, page
+        )
 
     async def amendments(self, bill: str, limit: int, cursor: str | None) -> RecordPage:
         source = BY_NAME["bills"]
         id = self._of(source, bill)
         await self.store.ask(lambda db: store.record(db, source, id))
-        return await self.records(
-            BY_NAME["amendments"], {"bill_id": id}, limit=limit, cursor=cursor
-        )
+        theirs = BY_NAME["amendments"]
+        narrowed = narrowing.narrowed(theirs.resource, {"bill_id": id})
+        return await self.records(theirs, narrowed, limit, cursor)
 
     async def members(
         self, committee: str, congress: int | None, limit: int, cursor: str | None
@@ -302,6 +325,26 @@ class FederalService:
 
         return await self.store.ask(look)
 
+    # --- numbers ---
+
+    async def aggregate(self, asked: Aggregation) -> Total | Buckets:
+        """A count or a sum, of all or by group."""
+
+        def read(db: sqlite3.Connection) -> Total | Buckets:
+            with store.snapshot(db):
+                return Aggregator(db, self.budget).total(asked)
+
+        return await self.store.ask(read)
+
+    async def time_series(self, asked: Aggregation) -> Series:
+        """A count or a sum for each stretch of time."""
+
+        def read(db: sqlite3.Connection) -> Series:
+            with store.snapshot(db):
+                return Aggregator(db, self.budget).over_time(asked)
+
+        return await self.store.ask(read)
+
     # --- search ---
 
     async def search(self, question: Search, mode: Mode = "hybrid") -> SearchAnswer:
@@ -340,22 +383,22 @@ class FederalService:
             f"{found.id} is an id of {found.source}, not of {source.name}", source=found.source
         )
 
-    async def _of_bill(
+    async def _children_of(
         self,
+        source: Source,
         table: str,
-        bill: str,
+        record: str,
         limit: int,
         cursor: str | None,
         page_of: Callable[[list[Any], dict[str, Any]], T],
     ) -> T:
-        source = BY_NAME["bills"]
-        id = self._of(source, bill)
+        id, parent = self._of(source, record), PARENTS[table]
         (after,) = cursors.decode(cursor, int) or (0,)
 
         def read(db: sqlite3.Connection) -> T:
             told = store.record(db, source, id)
-            page, total = store.children(db, table, "bill_id", id, limit, after)
-            rest = {"total": total, "bill_id": id, "loaded_up_to": told["loaded_up_to"]}
+            page, total = store.children(db, table, parent, id, limit, after)
+            rest = {"total": total, parent: id, "loaded_up_to": told["loaded_up_to"]}
             return page_of(page.rows, {**rest, **_next(page)})
 
         return await self.store.ask(read)

@@ -16,9 +16,13 @@ from readingroom.bases.federal.records import (
     CommitteeReport,
     Compilation,
     CrsReport,
+    Docket,
+    Filing,
+    Hearing,
     Law,
     Legislator,
     Membership,
+    Office,
     PresidentialDocument,
     Proceeding,
     Record,
@@ -46,6 +50,69 @@ class Column:
     kind: str = "TEXT"
     path: str = ""
     """Where it stands in the record, when not at the top under its own name."""
+    measure: bool = False
+    """Whether it is only summed: no list is filtered by it, and it has no index of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What can be summed. Money is kept in whole cents, so that no sum of it is ever rounded."""
+
+    name: str
+    column: str
+    digits: int = 0
+    """How many decimal digits of the column's whole numbers come after the point."""
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """A field of which a record may have several values; `rows` selects `id` and `value`."""
+
+    name: str
+    rows: str
+
+
+@dataclass(frozen=True, slots=True)
+class AggregationPlan:
+    """What of a resource can be counted by, summed, and laid out over time."""
+
+    group_by: tuple[str, ...] = ()
+    """Names of columns."""
+    facets: tuple[Facet, ...] = ()
+    sums: tuple[Measure, ...] = ()
+    times: tuple[tuple[str, str], ...] = (("published_at", "published_at"),)
+    """Names of dates, each with its column."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return (*self.group_by, *(facet.name for facet in self.facets))
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A table whose rows can be narrowed and counted."""
+
+    name: str
+    columns: tuple[Column, ...]
+    plan: AggregationPlan
+    size: str
+    """SQL that tells at once about how many rows there are."""
+    facts: str | None = None
+    """The index that alone answers every aggregate."""
+    lookups: tuple[str, ...] = ()
+    """The columns that have an index of their own."""
+    where: str = "status = 'active'"
+    dated: str = "published_at"
+    """What `since` and `until` speak of."""
+
+    @property
+    def path(self) -> str:
+        return self.name.replace("_", "-")
+
+    @property
+    def filters(self) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if not column.measure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +126,35 @@ class Source:
     aliases: tuple[str, ...] = ()
     as_of: str = "published_at"
     """The field whose newest value says up to when the source is loaded."""
+    newest_of: str | None = None
+    """A column that is alike for records that replace each other: the newest posted is active."""
     holds: tuple[str, ...] = ()
     """Sources that are parts of this one: a search of it looks through them too."""
+    plan: AggregationPlan | None = None
+    """What can be aggregated, where that is more than a count by each column."""
+
+    @property
+    def resource(self) -> Resource:
+        """The source as something to narrow and count."""
+        filters = tuple(column.name for column in self.columns if not column.measure)
+        return Resource(
+            self.name,
+            self.columns,
+            self.plan or AggregationPlan(filters),
+            size=f"SELECT records FROM progress WHERE source = '{self.name}'",
+            facts=f"{self.name}_facts",
+            lookups=filters,
+        )
 
     @property
     def path(self) -> str:
         """Its place under `/v1`."""
         return self.name.replace("_", "-")
 
+
+# The words a record can be searched by are kept ready beside it.
+_FACET = """SELECT d.id AS id, f.value AS value FROM facets f JOIN documents d USING (doc)
+            WHERE f.field = '{field}'"""
 
 _CONGRESS = Column("congress", "INTEGER")
 _CHAMBER = Column("chamber")
@@ -85,9 +173,30 @@ SOURCES = (
             Column("sponsor", path="$.sponsors[0].bioguide_id"),
             Column("party", path="$.sponsors[0].party"),
             Column("state", path="$.sponsors[0].state"),
+            Column("cosponsor_count", "INTEGER", measure=True),
+            Column("action_count", "INTEGER", measure=True),
+            Column("amendment_count", "INTEGER", measure=True),
         ),
         ("bill",),
         as_of="updated_at",
+        plan=AggregationPlan(
+            ("congress", "type", "chamber", "policy_area", "sponsor", "party", "state"),
+            (
+                Facet("topic", _FACET.format(field="topic")),
+                Facet(
+                    "committee", "SELECT bill_id AS id, committee_id AS value FROM bill_committees"
+                ),
+                Facet(
+                    "cosponsor", "SELECT bill_id AS id, bioguide_id AS value FROM bill_cosponsors"
+                ),
+            ),
+            (
+                Measure("cosponsor_count", "cosponsor_count"),
+                Measure("action_count", "action_count"),
+                Measure("amendment_count", "amendment_count"),
+            ),
+            (("published_at", "published_at"), ("introduced_at", "published_at")),
+        ),
     ),
     Source(
         "amendments",
@@ -117,6 +226,17 @@ SOURCES = (
         ("fr", "rules"),
         # The President's documents are printed there; each is one record, under its own source.
         holds=("presidential_documents",),
+        plan=AggregationPlan(
+            ("type", "subtype"),
+            (
+                Facet(
+                    "agency",
+                    """SELECT r.id AS id, j.value AS value
+                       FROM federal_register r, json_each(r.record, '$.agency_slugs') j""",
+                ),
+                Facet("topic", _FACET.format(field="topic")),
+            ),
+        ),
     ),
     Source(
         "presidential_documents",
@@ -208,20 +328,114 @@ SOURCES = (
         "roll_call_votes",
         Shape.REGISTRY,
         RollCall,
-        (_CONGRESS, _CHAMBER, Column("session", "INTEGER"), Column("result")),
+        (
+            _CONGRESS,
+            _CHAMBER,
+            Column("session", "INTEGER"),
+            Column("result"),
+            Column("yea", "INTEGER", "$.totals.yea", measure=True),
+            Column("nay", "INTEGER", "$.totals.nay", measure=True),
+            Column("not_voting", "INTEGER", "$.totals.not_voting", measure=True),
+            Column("recorded", "INTEGER", measure=True),
+        ),
         ("votes", "rolls"),
+        plan=AggregationPlan(
+            ("congress", "chamber", "session", "result"),
+            sums=(
+                Measure("yea", "yea"),
+                Measure("nay", "nay"),
+                Measure("not_voting", "not_voting"),
+            ),
+            times=(("published_at", "published_at"), ("voted_at", "published_at")),
+        ),
     ),
     Source(
         "topic_taxonomy",
         Shape.REGISTRY,
         Topic,
-        (Column("policy_area", "BOOLEAN"),),
+        (Column("policy_area", "BOOLEAN"), Column("parent_id"), Column("vocabulary")),
         ("topics",),
         as_of="retrieved_at",
+    ),
+    Source(
+        "staff_directories",
+        Shape.REGISTRY,
+        Office,
+        (_TYPE, Column("bioguide_id"), Column("state"), Column("city")),
+        ("staff", "offices"),
+        as_of="retrieved_at",
+    ),
+    Source(
+        "lda_filings",
+        Shape.REGISTRY,
+        Filing,
+        (
+            _TYPE,
+            Column("year", "INTEGER"),
+            Column("period"),
+            Column("registrant_id"),
+            Column("registrant"),
+            Column("client_id"),
+            Column("client"),
+            Column("registration", "BOOLEAN"),
+            Column("series"),
+            Column("amount_cents", "INTEGER", measure=True),
+        ),
+        ("lda", "filings", "lobbying"),
+        newest_of="series",
+        plan=AggregationPlan(
+            ("type", "year", "period", "registrant", "client", "registration"),
+            (
+                Facet(
+                    "issue",
+                    """SELECT DISTINCT r.id AS id, j.value ->> '$.issue_code' AS value
+                       FROM lda_filings r, json_each(r.record, '$.activities') j""",
+                ),
+            ),
+            (Measure("amount", "amount_cents", digits=2, unit="USD"),),
+            (("published_at", "published_at"), ("posted_at", "published_at")),
+        ),
+    ),
+    Source(
+        "regulations_dot_gov_dockets",
+        Shape.REGISTRY,
+        Docket,
+        (_TYPE, Column("agency"), Column("rin")),
+        ("dockets", "docket", "regulations"),
+    ),
+    Source(
+        "hearings",
+        Shape.REGISTRY,
+        Hearing,
+        (_CONGRESS, _CHAMBER, _TYPE, Column("committee", path="$.committees[0]")),
+        ("hearing", "meetings"),
     ),
 )
 
 BY_NAME = {source.name: source for source in SOURCES}
+
+MEMBER_VOTES = Resource(
+    "member_votes",
+    (
+        Column("bioguide_id"),
+        _CONGRESS,
+        Column("party"),
+        Column("state"),
+        Column("position"),
+        Column("vote_id"),
+    ),
+    AggregationPlan(
+        ("position", "party", "state", "congress", "bioguide_id", "vote_id"),
+        times=(("voted_at", "substr(sorted_at, 1, 10)"),),
+    ),
+    size="SELECT sum(recorded) FROM roll_call_votes",
+    lookups=("bioguide_id", "vote_id"),
+    where="1",
+    dated="substr(sorted_at, 1, 10)",
+)
+"""How each member voted in each roll call: counted, though listed only by member or by vote."""
+
+RESOURCES = {one.name: one for one in (*(source.resource for source in SOURCES), MEMBER_VOTES)}
 _ALIASES = {alias: source for source in SOURCES for alias in source.aliases}
 
 
@@ -246,6 +460,18 @@ def registry(name: str) -> Source:
     if found is None or found.shape is not Shape.REGISTRY:
         valid = ", ".join(one.path for one in of_shape(Shape.REGISTRY))
         told = {"field": "entity_type", "message": f"{problem}; one of {valid}"}
+        raise InvalidArguments([told])
+    return found
+
+
+def resource(name: str) -> Resource:
+    """What can be aggregated, by its name or an alias of its source."""
+    folded = name.strip().lower().replace("-", "_")
+    source = BY_NAME.get(folded) or _ALIASES.get(folded)
+    found = RESOURCES.get(source.name if source else folded)
+    if found is None:
+        valid = ", ".join(one.path for one in RESOURCES.values())
+        told = {"field": "resource", "message": f"there is no {name[:100]!r}; one of {valid}"}
         raise InvalidArguments([told])
     return found
 

@@ -13,7 +13,7 @@ from pydantic_core import from_json, to_json
 
 from readingroom.bases.federal.narrowing import Narrowed
 from readingroom.bases.federal.schema import migrate
-from readingroom.bases.federal.sources import SOURCES, Source
+from readingroom.bases.federal.sources import MEMBER_VOTES, SOURCES, Resource, Source
 from readingroom.core.errors import RecordGone, RecordNotFound, StorageFailed
 
 T = TypeVar("T")
@@ -282,6 +282,11 @@ def live_sources(db: sqlite3.Connection) -> tuple[Source, ...]:
     return tuple(source for source in SOURCES if source.name in tables)
 
 
+def live_resources(db: sqlite3.Connection) -> tuple[Resource, ...]:
+    """What of this file can be aggregated."""
+    return (*(source.resource for source in live_sources(db)), MEMBER_VOTES)
+
+
 def status(db: sqlite3.Connection) -> list[dict[str, Any]]:
     """How much of each source is here: records, chunks, vectors, up to which date."""
     counted = db.execute(
@@ -302,3 +307,12 @@ def _told(stored: str, up_to: str | None) -> dict[str, Any]:
     told: dict[str, Any] = from_json(stored)
     told["loaded_up_to"] = up_to
     return told
+
+
+def ids(db: sqlite3.Connection, begun: str, most: int) -> list[str]:
+    """Ids of searchable records that begin so, in order."""
+    rows = db.execute(
+        "SELECT id FROM documents WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+        (begun, begun + "\U0010ffff", most),
+    )
+    return [row["id"] for row in rows]

@@ -4,9 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from readingroom.bases.federal import descriptions, narrowing, sources, store
+from readingroom.bases.federal.aggregates import Aggregation, Budget
 from readingroom.bases.federal.models import (
     BillText,
+    Buckets,
     CosponsorPage,
+    Count,
     Fetch,
     Fetched,
     GetBill,
@@ -22,11 +25,15 @@ from readingroom.bases.federal.models import (
     ResolveEntity,
     Search,
     SearchAnswer,
+    Series,
+    Sum,
+    TimeSeries,
+    Total,
 )
 from readingroom.bases.federal.records import Bill, Committee, Legislator
 from readingroom.bases.federal.routes import router
 from readingroom.bases.federal.service import FILE, FederalService
-from readingroom.bases.federal.sources import Shape, Source
+from readingroom.bases.federal.sources import Resource, Shape, Source
 from readingroom.engine.embedding import Embedder
 from readingroom.protocol.dialects import FederalDialect
 from readingroom.protocol.knowledge import KnowledgeBase
@@ -42,18 +49,23 @@ _INSTRUCTIONS = (
 )
 
 
-def open_federal(folder: Path, embedder: Embedder) -> KnowledgeBase:
+def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None) -> KnowledgeBase:
     """Open the federal base on its folder; an empty one is made where there is none."""
     path = folder / FILE
     store.prepare(path)
-    service = FederalService(path, embedder)
+    service = FederalService(path, embedder, budget)
     return KnowledgeBase(
         name="federal",
         server_name="josh",
         title="Federal records",
         instructions=_INSTRUCTIONS,
         dialect=FederalDialect(),
-        tools=(*_lookups(service), *_searches(service), _resolution(service)),
+        tools=(
+            *_lookups(service),
+            *_searches(service),
+            _resolution(service),
+            *_aggregates(service),
+        ),
         service=service,
         routers=(router(service),),
         josh_auth=True,
@@ -163,7 +175,7 @@ def _resolution(service: FederalService) -> Tool:
         It does not search texts: use search for that.
         """
         source = sources.registry(question.entity_type)
-        narrowed = narrowing.read(source, question.filters)
+        narrowed = narrowing.read(source.resource, question.filters)
         return await service.resolve(
             source, question.query, narrowed, question.limit, question.cursor
         )
@@ -173,3 +185,59 @@ def _resolution(service: FederalService) -> Tool:
         return {"entity_type": [one.path for one in live if one.shape is Shape.REGISTRY]}
 
     return tool(resolve_entity, title="Resolve a name", choices=choices)
+
+
+def _aggregates(service: FederalService) -> tuple[Tool, ...]:
+    async def count(question: Count, call: Call) -> Total | Buckets:
+        found = sources.resource(question.resource)
+        narrowed = narrowing.read(found, question.filters)
+        asked = Aggregation(found, narrowed, group_by=question.group_by, top=question.top)
+        return await service.aggregate(asked)
+
+    async def sum(question: Sum, call: Call) -> Total | Buckets:
+        found = sources.resource(question.resource)
+        narrowed = narrowing.read(found, question.filters)
+        asked = Aggregation(
+            found, narrowed, question.sum_field, question.group_by, top=question.top
+        )
+        return await service.aggregate(asked)
+
+    async def time_series(question: TimeSeries, call: Call) -> Series:
+        found = sources.resource(question.resource)
+        asked = Aggregation(
+            found,
+            narrowing.read(found, question.filters),
+            question.sum_field,
+            question.group_by,
+            question.top,
+            question.time_field,
+            question.interval,
+        )
+        return await service.time_series(asked)
+
+    def live() -> tuple[Resource, ...]:
+        return service.store.now(store.live_resources)
+
+    def choices(*arguments: str) -> Callable[[], dict[str, list[str]]]:
+        return lambda: descriptions.aggregate_choices(live(), arguments)
+
+    return (
+        tool(
+            count,
+            title="Count records",
+            describe=lambda: descriptions.count(live()),
+            choices=choices("resource", "group_by"),
+        ),
+        tool(
+            sum,
+            title="Add numbers up",
+            describe=lambda: descriptions.sum(live()),
+            choices=choices("resource", "sum_field", "group_by"),
+        ),
+        tool(
+            time_series,
+            title="Count over time",
+            describe=lambda: descriptions.time_series(live()),
+            choices=choices("resource", "time_field", "group_by", "sum_field"),
+        ),
+    )
