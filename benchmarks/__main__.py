@@ -100,6 +100,12 @@ def _routing(quick: bool) -> Iterator[Table]:
     yield from routing.tables()
 
 
+def _load(quick: bool) -> Iterator[Table]:
+    from benchmarks import load
+
+    yield load.measure(minutes=0.5, clients=8) if quick else load.measure(minutes=10)
+
+
 PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "server": _server,
     "engine": _engine,
@@ -107,6 +113,7 @@ PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "policy": _policy,
     "guidance": _guidance,
     "federal": _federal,
+    "load": _load,
     "newcomer": _newcomer,
     "routing": _routing,
 }
