@@ -20,6 +20,7 @@ from fastapi import APIRouter, FastAPI, Response
 
 from benchmarks import federal_world
 from benchmarks.federal_world import Size, Stand, Vocabulary
+from benchmarks.memory import resident_mb
 from benchmarks.table import Ratio, Table
 from readingroom.bases.federal import loading, search, store
 from readingroom.bases.federal.routes import RecordId, router
@@ -197,7 +198,7 @@ def _loading(bills: int, path: Path, size: Size) -> Table:
                 for table in ("bills", "bill_cosponsors", "member_votes", "passages", "facets")
             ]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    resident = _resident()
+    resident = resident_mb()
     gigabytes = path.stat().st_size / 1e9
     rows = (
         ("bill files a second, one transaction each", f"{bills / took:,.0f}", ""),
@@ -222,13 +223,6 @@ def _peak_of_a_load(folder: Path, data: Path) -> float:
         (sys.executable, "-m", "readingroom", *load), check=True, stdout=subprocess.DEVNULL
     )
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-
-
-def _resident() -> float:
-    for line in Path("/proc/self/status").read_text("utf-8").splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    return float("nan")
 
 
 # --- tools ---
