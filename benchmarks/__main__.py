@@ -88,6 +88,18 @@ def _policy(quick: bool) -> Iterator[Table]:
     )
 
 
+def _newcomer(quick: bool) -> Iterator[Table]:
+    from benchmarks import newcomer
+
+    yield newcomer.measure(quick)
+
+
+def _load(quick: bool) -> Iterator[Table]:
+    from benchmarks import load
+
+    yield load.measure(minutes=0.5, clients=8) if quick else load.measure(minutes=10)
+
+
 PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "server": _server,
     "engine": _engine,
@@ -95,6 +107,8 @@ PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "policy": _policy,
     "guidance": _guidance,
     "federal": _federal,
+    "load": _load,
+    "newcomer": _newcomer,
 }
 
 

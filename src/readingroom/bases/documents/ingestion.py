@@ -7,6 +7,7 @@ removal is brought to its end.
 
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path, PurePath
 
@@ -98,6 +99,10 @@ class Ingestion:
         """Our copy of a document's file: what was read is what can be shown."""
         return self._kept(record.document_id, record.source_file)
 
+    def standing_still(self) -> AbstractAsyncContextManager[None]:
+        """No change is half done in here, and none begins: for whoever copies all the stores."""
+        return self._changes.standing_still()
+
     # --- what is done at the start ---
 
     async def recover(self) -> int:
@@ -106,6 +111,18 @@ class Ingestion:
 
     async def unfinished(self) -> list[Intent]:
         return await self._changes.unfinished()
+
+    # --- for a check ---
+
+    async def kept(self) -> set[str]:
+        """The documents whose files we have."""
+        return await anyio.to_thread.run_sync(self._with_files)
+
+    async def sweep(self, document_id: str) -> None:
+        """Delete what belongs to no registered document."""
+        async with self._changes.alone(_WRITING):
+            if await self._store.record(document_id) is None:
+                await self._removed(document_id)
 
     async def _finish(self, intent: Intent) -> None:
         document_id = intent.body["document_id"]
@@ -238,6 +255,9 @@ class Ingestion:
 
     def _kept(self, document_id: str, name: str) -> Path:
         return self._folder / "files" / document_id / f"document{PurePath(name).suffix.lower()}"
+
+    def _with_files(self) -> set[str]:
+        return {path.parent.name for path in (self._folder / "files").glob("*/document.*")}
 
     def _drop_file(self, document_id: str) -> None:
         shutil.rmtree(self._folder / "files" / document_id, ignore_errors=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from readingroom.bases.policy.models import (
-    BackedUp,
     Diagnosis,
     EffectivePolicies,
     GetPolicySection,
@@ -25,6 +24,7 @@ from readingroom.bases.policy.models import (
 from readingroom.bases.policy.records import SourceSlug
 from readingroom.core.dates import parse_day
 from readingroom.protocol.command import Command
+from readingroom.protocol.copies import Copied, ReadCopy, WriteCopy
 from readingroom.protocol.tool import Report
 from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
 
@@ -133,28 +133,25 @@ class CheckPolicies(_PolicyCommand):
         return await Checkup(service, self.repair).diagnose()
 
 
-class BackUpPolicies(_PolicyCommand):
+class BackUpPolicies(WriteCopy):
     """Write a copy of the whole base for the one who asks."""
 
     name: ClassVar[str] = "policy.backup"
-    folder: HandedOver
+    base: ClassVar[str] = "policy"
 
-    async def run(self, service: Any, report: Report) -> BackedUp:
+    async def run(self, service: Any, report: Report) -> Copied:
         from readingroom.bases.policy.copies import write_copy
 
         return await write_copy(service, service.folder / HANDOVER / self.folder)
 
 
-class RestorePolicies(_PolicyCommand):
+class RestorePolicies(ReadCopy):
     """Fill an empty base from such a copy."""
 
     name: ClassVar[str] = "policy.restore"
-    folder: HandedOver
-    home: str
-    """Where the base's folder will lie when everything is in place."""
-    replace: bool = False
+    base: ClassVar[str] = "policy"
 
-    async def run(self, service: Any, report: Report) -> BackedUp:
+    async def run(self, service: Any, report: Report) -> Copied:
         from readingroom.bases.policy.copies import read_copy
 
         copy = service.folder / HANDOVER / self.folder
