@@ -1,12 +1,15 @@
 """Links between federal records: readable from both ends, never without evidence."""
 
+import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from readingroom.bases.federal import links as reading
 from readingroom.bases.federal import store
 from readingroom.bases.federal.entries import Entry, Link, Origin, cited
 from readingroom.bases.federal.records import Law, LinkKind
@@ -15,6 +18,7 @@ from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME, SOURCES
 from readingroom.bases.federal.writer import Writer
 from readingroom.core.ids import cited_report, estimate_id, federal_id
+from readingroom.demo.federal import register_document
 from tests.federal import Asked, asked, loaded, write_world
 from tests.requirements import requirement
 
@@ -181,6 +185,74 @@ def test_every_link_of_official_files_has_evidence_and_ids_that_fetch_takes(offi
         assert evidence.strip()
         assert loader
         assert LinkKind(kind)
+
+
+def test_a_list_that_knows_less_takes_no_link_away(tmp_path: Path) -> None:
+    put(tmp_path, law(1, Link(LinkKind.LAW, "hr:119:1", "a")))
+    listed = replace(law(1, Link(LinkKind.LAW, "hr:119:2", "b")), partial=True)
+    put(tmp_path, listed)
+    put(tmp_path, listed)
+    assert [row[2:4] for row in links(tmp_path)] == [
+        ("hr:119:1", "laws"),
+        ("hr:119:2", "laws#listed"),
+    ]
+
+
+@requirement("federal:links")
+async def test_a_rule_leads_to_its_docket_its_regulations_its_laws_and_subjects(
+    tmp_path: Path,
+) -> None:
+    rule = register_document(
+        "2025-00001",
+        "2025-02-03",
+        "Airport noise",
+        abstract="Carries out Public Law 115\u2013254.",
+        docket_ids=["Docket No. FAA\u20132025\u20130012", "SR-MIAX-2025-1039"],
+        cfr_references=[{"title": 14, "part": 36}],
+        topics=["Noise control"],
+    )
+    (tmp_path / "rule.json").write_text(json.dumps(rule), "utf-8")
+    docket = {"id": "FAA-2025-0012", "type": "dockets", "attributes": {"title": "Noise",
+              "modifyDate": "2025-01-01T00:00:00Z"}}  # fmt: skip
+    (tmp_path / "docket.json").write_text(json.dumps({"data": docket}), "utf-8")
+    assert loaded(tmp_path, tmp_path / "rule.json", tmp_path / "docket.json").failed == 0
+    async with asked(tmp_path) as ask:
+        told = await ask.record("/federal-register/2025-00001/links")
+        assert {(one["kind"], one["id"]) for one in told["results"]} == {
+            ("docket", "docket:FAA-2025-0012"),
+            ("cfr", "cfr:14:36"),
+            ("mention", "pl:115-254"),
+            ("topic", "topic:noise-control"),
+        }
+        back = await ask.record("/regulations-dot-gov-dockets/docket:FAA-2025-0012/links")
+        assert [one["id"] for one in back["results"]] == ["2025-00001"]
+        assert (await ask.record("/topic-taxonomy/topic:noise-control"))["vocabulary"] == (
+            "federal_register"
+        )
+
+
+@pytest.mark.data
+@requirement("federal:links")
+async def test_a_rule_rests_on_the_law_that_its_authority_cites(official: Path) -> None:
+    async with asked(official) as ask:
+        told = await ask.record("/federal-register/2017-21003/links", limit=200)
+        kinds = {(one["kind"], one["id"]): one["evidence"][0]["words"] for one in told["results"]}
+        assert "Sec. 1503, Pub. L. 108-11" in kinds["authority", "pl:108-11"]
+        assert ("mention", "pl:108-11") not in kinds
+        parts = [id for kind, id in kinds if kind == "cfr"]
+        assert len(parts) == 23
+        assert {"cfr:15:730", "cfr:15:774"} <= set(parts)
+
+
+def test_a_section_shows_the_rules_on_its_part(tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    store.prepare(path)
+    with closing(store.connect(path, writing=True)) as db:
+        db.execute("INSERT INTO links VALUES ('2025-1', 'cfr', 'cfr:14:36', 'x', 'part 36')")
+        found, _, total = reading.of(db, "cfr:14:36.9", None, 10, None)
+        assert ([one.id for one in found], total) == (["2025-1"], 1)
+        assert reading.counts(db, "cfr:14:36.9") == {"cfr": 1}
+        assert reading.counts(db, "cfr:14:361.9") == {}
 
 
 @pytest.mark.parametrize(
