@@ -130,13 +130,15 @@ def test_the_records_cover_every_source_and_tell_one_story(tmp_path: Path) -> No
     ends = {end for row in linked for end in (row[0], row[2])}
     assert ends <= known
     assert {"hr:119:99001", "pl:119-9901", "R99901", "cbo:99001", "house:119:1:9901"} <= ends
+    assert len(COVERED) == 21
 
 
 COVERED = (
     *("bills", "amendments", "public_laws", "federal_register", "presidential_documents"),
     *("congressional_record", "crs_reports", "cfr_sections", "statute_compilations"),
     *("cbo_cost_estimates", "committee_reports", "saps", "legislators", "committees"),
-    *("committee_memberships", "roll_call_votes", "topic_taxonomy"),
+    *("committee_memberships", "roll_call_votes", "topic_taxonomy", "staff_directories"),
+    *("lda_filings", "regulations_dot_gov_dockets", "hearings"),
 )
 
 
