@@ -99,7 +99,7 @@ def _printed(told: Element, published: str | None, volume: str | None, origin: O
         "rins": [one.removeprefix("RIN ") for one in _refs(preface, "property[@role='RIN']")],
         "body": prose(main) if main is not None else "",
         "authorities": [said(one) or "" for one in told.iter("authority")],
-        "cited": references.regulations((main,)) if main is not None else [],
+        "cited": references.regulations_in_words((main,)) if main is not None else {},
     }
     return _entry(fields, origin)
 
@@ -191,8 +191,8 @@ def _links(told: dict[str, Any]) -> Iterator[Link]:
         for title, parts in _PARTS.findall(written):
             for part in re.findall(r"\d+[a-z]?", parts):
                 yield Link(LinkKind.CFR, cfr_id(title, part), f"affected: {written}")
-    for section in told.get("cited", ()):
-        yield Link(LinkKind.MENTION, section, f"reference in the text: {section}")
+    for section, words in told.get("cited", {}).items():
+        yield Link(LinkKind.MENTION, section, f"reference in the text: {words}")
     rests_on = [
         link
         for written in told.get("authorities", ())
