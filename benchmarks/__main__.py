@@ -88,6 +88,12 @@ def _policy(quick: bool) -> Iterator[Table]:
     )
 
 
+def _newcomer(quick: bool) -> Iterator[Table]:
+    from benchmarks import newcomer
+
+    yield newcomer.measure(quick)
+
+
 PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "server": _server,
     "engine": _engine,
@@ -95,6 +101,7 @@ PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "policy": _policy,
     "guidance": _guidance,
     "federal": _federal,
+    "newcomer": _newcomer,
 }
 
 

@@ -103,7 +103,7 @@ async def http(url: str, wire: str = MODERN, key: str | None = None) -> AsyncIte
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with httpx2.AsyncClient(headers=headers, timeout=30, trust_env=False) as web:
         transport = streamable_http_client(url, http_client=web)
-        async with Client(transport, mode=_mode(wire)) as client:
+        async with Client(transport, mode=mode_of(wire)) as client:
             yield client
 
 
@@ -124,11 +124,11 @@ async def stdio(
     executable, *rest = command("stdio", *args)
     parameters = StdioServerParameters(command=executable, args=rest, env=clean_environment(env))
     with (log or Path(os.devnull)).open("w", encoding="utf-8") as errors:
-        async with Client(stdio_client(parameters, errors), mode=_mode(wire)) as client:
+        async with Client(stdio_client(parameters, errors), mode=mode_of(wire)) as client:
             yield client
 
 
-def _mode(wire: str) -> Any:
+def mode_of(wire: str) -> Any:
     return "legacy" if wire == LEGACY else "auto"
 
 

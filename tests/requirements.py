@@ -698,19 +698,19 @@ FEDERAL = (
         "The landing page links the registry listing and names Cowork, ChatGPT, Claude and Cursor.",
     ),
     Requirement("federal:sync", "A source can be brought up to date without loading it again."),
+    Requirement(
+        "federal:AC-20",
+        "Each of the four dossier tools answers the whole REST dossier, "
+        "all sections, in one result.",
+    ),
+    Requirement("federal:AC-21", "A truncated section of a dossier keeps its more_url."),
+    Requirement(
+        "federal:F",
+        "The four dossiers hold all their sections, and more_url where one is cut.",
+    ),
     *_later(
         "federal",
         (
-            Requirement(
-                "federal:AC-20",
-                "Each of the four dossier tools answers the whole REST dossier, "
-                "all sections, in one result.",
-            ),
-            Requirement("federal:AC-21", "A truncated section of a dossier keeps its more_url."),
-            Requirement(
-                "federal:F",
-                "The four dossiers hold all their sections, and more_url where one is cut.",
-            ),
             Requirement(
                 "federal:routing",
                 "The routing evaluation covers every class of tool, "

@@ -34,7 +34,17 @@ TYPED = (
     "list_member_votes",
 )
 SEARCHES = ("lexical_search", "search", "semantic_search")
-OTHERS = ("count", "fetch", "resolve_entity", "sum", "time_series")
+OTHERS = (
+    "count",
+    "fetch",
+    "get_bill_dossier",
+    "get_committee_dossier",
+    "get_legislator_dossier",
+    "get_public_law_dossier",
+    "resolve_entity",
+    "sum",
+    "time_series",
+)
 
 
 @pytest.fixture(scope="module")
