@@ -94,6 +94,12 @@ def _newcomer(quick: bool) -> Iterator[Table]:
     yield newcomer.measure(quick)
 
 
+def _load(quick: bool) -> Iterator[Table]:
+    from benchmarks import load
+
+    yield load.measure(minutes=0.5, clients=8) if quick else load.measure(minutes=10)
+
+
 PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "server": _server,
     "engine": _engine,
@@ -101,6 +107,7 @@ PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "policy": _policy,
     "guidance": _guidance,
     "federal": _federal,
+    "load": _load,
     "newcomer": _newcomer,
 }
 

@@ -344,8 +344,24 @@ class Writer:
         )
 
     def _put_chunks(self, doc: int, part: str, passages: Sequence[Passage]) -> None:
-        self._db.execute("DELETE FROM chunks WHERE doc = ? AND part = ?", (doc, part))
-        for ordinal, passage in enumerate(passages):
+        """These passages in place of those that were; one that is the same keeps its vector."""
+        stored = self._db.execute(
+            """SELECT ordinal, chunk, start, title, abstract, action, body
+               FROM chunks JOIN passages USING (chunk) WHERE doc = ? AND part = ?""",
+            (doc, part),
+        )
+        there = {row["ordinal"]: row for row in stored}
+        new = [
+            (ordinal, passage)
+            for ordinal, passage in enumerate(passages)
+            if ordinal not in there or tuple(there[ordinal])[2:] != passage
+        ]
+        kept = set(range(len(passages))) - {ordinal for ordinal, _ in new}
+        self._db.executemany(
+            "DELETE FROM chunks WHERE chunk = ?",
+            [(row["chunk"],) for ordinal, row in there.items() if ordinal not in kept],
+        )
+        for ordinal, passage in new:
             added = self._db.execute(
                 "INSERT INTO chunks (doc, part, ordinal) VALUES (?, ?, ?)", (doc, part, ordinal)
             )
