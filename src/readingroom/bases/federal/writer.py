@@ -295,8 +295,9 @@ class Writer:
     def _put_links(self, entry: Entry, loader: str) -> None:
         """What this loader says of the record's links, in place of what it said before."""
         id, family = entry.record.id, loader.partition("/")[0]
-        # Each version of a bill's text is a file of its own and speaks for itself alone.
-        who = f"{family}#{entry.text.part}" if entry.partial and entry.text else family
+        # A file that knows only a part, such as one version of a text, speaks for that part alone.
+        part = entry.text.part if entry.text else "listed"
+        who = f"{family}#{part}" if entry.partial else family
         self._db.execute("DELETE FROM links WHERE from_id = ? AND loader = ?", (id, who))
         self._db.executemany(
             "INSERT INTO links VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
