@@ -74,6 +74,14 @@ def _federal(quick: bool) -> Iterator[Table]:
     yield federal.loads(quick)
 
 
+def _federal_answers(quick: bool) -> Iterator[Table]:
+    from benchmarks import federal_answers
+
+    yield federal_answers.names(quick)
+    yield federal_answers.numbers(quick)
+    yield federal_answers.whole_bill(quick)
+
+
 def _policy(quick: bool) -> Iterator[Table]:
     from benchmarks import policy_crash, policy_ingest, policy_memory, policy_search
 
@@ -95,6 +103,7 @@ PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "policy": _policy,
     "guidance": _guidance,
     "federal": _federal,
+    "federal-answers": _federal_answers,
 }
 
 
