@@ -96,6 +96,12 @@ def _policy(quick: bool) -> Iterator[Table]:
     )
 
 
+def _newcomer(quick: bool) -> Iterator[Table]:
+    from benchmarks import newcomer
+
+    yield newcomer.measure(quick)
+
+
 PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "server": _server,
     "engine": _engine,
@@ -104,6 +110,7 @@ PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "guidance": _guidance,
     "federal": _federal,
     "federal-answers": _federal_answers,
+    "newcomer": _newcomer,
 }
 
 

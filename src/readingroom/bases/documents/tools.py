@@ -56,8 +56,9 @@ def open_documents(
 
 def _searching(service: DocumentsService) -> Iterable[Tool]:
     async def search_application_docs(question: SearchApplicationDocs, call: Call) -> DocumentHits:
-        """Find passages in the documents of planning applications that answer a question, within
-        one application when application_ref is given. Returns passages, not whole documents: use
+        """Find what the documents of a planning application (`19/00017/FUL`) say on a question,
+        the statements, assessments and reports that the applicant submitted: passages, within one
+        application when application_ref is given. Returns passages, not whole documents: use
         get_document_text for those.
         """
         return await service.search(question)
@@ -67,13 +68,15 @@ def _searching(service: DocumentsService) -> Iterable[Tool]:
 
 def _reading(service: DocumentsService) -> Iterable[Tool]:
     async def get_document_text(question: GetDocumentText, call: Call) -> DocumentText:
-        """Read a document whole, or some of its pages, or as much as max_chars allows and then on
-        from next_offset. It does not search.
+        """Read a document of a planning application by its document id (`19_00017_FUL_3c9a01`):
+        whole, or some of its pages, or as much as max_chars allows and then on from next_offset.
+        It does not search.
         """
         return await service.text(question)
 
     async def list_ingested_documents(question: ListIngestedDocuments, call: Call) -> DocumentList:
-        """List the documents of one planning application with their ids and types. It returns no
+        """List which documents, the files submitted, of one planning application (`19/00017/FUL`,
+        `19/00018/OUT`, `19/00019/REM`) are here so far, with their ids and types. It returns no
         text.
         """
         return await service.documents(question)
@@ -86,15 +89,17 @@ def _writing(service: DocumentsService) -> Iterable[Tool]:
     async def ingest_document(
         question: IngestDocument, call: Call
     ) -> IngestedDocument | AlreadyIngested | SkippedDocument:
-        """Read a PDF or an image of text from the server's disk into an application, so that it can
-        be searched. It does not take files from anywhere but DOCUMENT_ROOTS; pictures without words
-        are skipped.
+        """Add one file to a planning application (`19/00018/OUT`, `19/00019/REM`): a PDF or a scan
+        of a report, statement or plan is read from the server's disk, so that it can be searched.
+        It does not take files from anywhere but DOCUMENT_ROOTS; pictures without words are
+        skipped.
         """
         return await service.ingest(question, call.report)
 
     async def remove_document(question: RemoveDocument, call: Call) -> RemovedDocument:
-        """Remove a document from the store, with all its chunks. The file it was ingested from is
-        left alone.
+        """Remove a document of a planning application from the store, by its document id
+        (`19_00017_FUL_3c9a01`), with all its chunks: a duplicate, say. The file it was ingested
+        from is left alone.
         """
         return await service.remove(question)
 
