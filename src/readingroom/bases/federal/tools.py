@@ -54,8 +54,8 @@ _INSTRUCTIONS = (
     "get_legislator, list_committee_members. A name without an id (Sen. Markey, House Ag) goes to "
     "resolve_entity first. Use search for questions in words, then fetch(id) for the whole record. "
     "How many, how much and how it changed: count, sum, time_series. Everything about one bill, "
-    "member, committee or law in one call: the dossiers. Cite `citation.citation_string` with its `url`; `loaded_up_to` says how "
-    "recent a source is here."
+    "member, committee or law in one call: the dossiers. Cite `citation.citation_string` with its "
+    "`url`; `loaded_up_to` says how recent a source is here."
 )
 
 
