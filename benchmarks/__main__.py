@@ -102,6 +102,12 @@ def _newcomer(quick: bool) -> Iterator[Table]:
     yield newcomer.measure(quick)
 
 
+def _load(quick: bool) -> Iterator[Table]:
+    from benchmarks import load
+
+    yield load.measure(minutes=0.5, clients=8) if quick else load.measure(minutes=10)
+
+
 PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "server": _server,
     "engine": _engine,
@@ -110,6 +116,7 @@ PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "guidance": _guidance,
     "federal": _federal,
     "federal-answers": _federal_answers,
+    "load": _load,
     "newcomer": _newcomer,
 }
 

@@ -5,18 +5,25 @@ from pathlib import Path
 
 from readingroom.bases.documents.models import (
     AlreadyIngested,
+    ApplicationOverview,
+    ApplicationSet,
     DocumentHits,
     DocumentList,
     DocumentText,
+    FolderIngested,
     GetDocumentText,
     IngestDocument,
     IngestedDocument,
+    IngestFolder,
     ListIngestedDocuments,
+    Overview,
     RemovedDocument,
     RemoveDocument,
     SearchApplicationDocs,
+    SetApplication,
     SkippedDocument,
 )
+from readingroom.bases.documents.routes import documents_router
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.engine.embedding import Embedder
 from readingroom.ingest.intake import Roots
@@ -50,6 +57,7 @@ def open_documents(
         service=service,
         stateful=True,
         sse=True,
+        routers=(documents_router(service, read_only),),
         running=service.running,
     )
 
@@ -81,6 +89,14 @@ def _reading(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.documents(question)
 
+    async def application_overview(question: ApplicationOverview, call: Call) -> Overview:
+        """See at once what is there of a planning application: its record with the validation date,
+        its documents by type, what could not be read and why, and which types are missing. It
+        returns no text.
+        """
+        return await service.overview(question)
+
+    yield tool(application_overview, title="See an application")
     yield tool(get_document_text, title="Read a document")
     yield tool(list_ingested_documents, title="List documents")
 
@@ -96,6 +112,19 @@ def _writing(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.ingest(question, call.report)
 
+    async def ingest_folder(question: IngestFolder, call: Call) -> FolderIngested:
+        """Read all files below a folder of the server's disk into an application, as
+        ingest_document does for one. A file that cannot be read does not stop the others: each has
+        an outcome of its own.
+        """
+        return await service.ingest_folder(question, call.report)
+
+    async def set_application(question: SetApplication, call: Call) -> ApplicationSet:
+        """Write down what is known of a planning application itself: address, description,
+        validation date, status. What is left out stays as it is; documents are not touched.
+        """
+        return await service.set_application(question)
+
     async def remove_document(question: RemoveDocument, call: Call) -> RemovedDocument:
         """Remove a document of a planning application from the store, by its document id
         (`19_00017_FUL_3c9a01`), with all its chunks: a duplicate, say. The file it was ingested
@@ -105,4 +134,6 @@ def _writing(service: DocumentsService) -> Iterable[Tool]:
 
     deletes = Hints(read_only=False, destructive=True)
     yield tool(ingest_document, title="Ingest a document", hints=Hints(read_only=False))
+    yield tool(ingest_folder, title="Ingest a folder", hints=Hints(read_only=False))
+    yield tool(set_application, title="Describe an application", hints=Hints(read_only=False))
     yield tool(remove_document, title="Remove a document", hints=deletes)
