@@ -102,6 +102,12 @@ def _newcomer(quick: bool) -> Iterator[Table]:
     yield newcomer.measure(quick)
 
 
+def _routing(quick: bool) -> Iterator[Table]:
+    from benchmarks import routing
+
+    yield from routing.tables()
+
+
 def _load(quick: bool) -> Iterator[Table]:
     from benchmarks import load
 
@@ -118,6 +124,7 @@ PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "federal-answers": _federal_answers,
     "load": _load,
     "newcomer": _newcomer,
+    "routing": _routing,
 }
 
 
