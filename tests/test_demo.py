@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -109,6 +111,16 @@ def test_rest_and_the_shell_mark_theirs(demo: Served) -> None:
     assert all(hit["citation"].startswith("[sample] ") for hit in searched["results"])
     page = shell(demo, "guidance", "get", "/guidance/charity-accounts-and-reports", "--json")
     assert page["citation"].startswith("[sample] ")
+
+
+@requirement("room:sample")
+def test_the_readme_shows_the_answer_that_is_given(demo: Served) -> None:
+    page = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    (block,) = re.findall(r"```console\n\$ (\S+readingroom ask .*?)```", page, re.S)
+    asked, _, shown = block.partition("--demo\n")
+    _, *arguments = shlex.split(asked.replace("\\\n", " "))
+    ended = run(*arguments, "--demo", "--data", str(demo.data), env={"COLUMNS": "80"}, timeout=60)
+    assert ended.stdout.replace(demo.url, "http://127.0.0.1:8000") == shown
 
 
 def shell(demo: Served, *args: str) -> Any:
