@@ -51,7 +51,19 @@ class Served:
 
 def clean_environment(extra: Mapping[str, str] = {}) -> dict[str, str]:
     """This process's environment without any setting of ours, plus `extra`."""
-    ours = ("READINGROOM_", "KB_", "MCP_", "OTEL_", "GOVUK_", "CACHE_", "RATE_", "REDIS_", "JOSH_")
+    ours = (
+        "READINGROOM_",
+        "KB_",
+        "MCP_",
+        "OTEL_",
+        "GOVUK_",
+        "CACHE_",
+        "RATE_",
+        "REDIS_",
+        "CHROMA_",
+        "DOCUMENT_",
+        "JOSH_",
+    )
     kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     return {**kept, **extra}
 
