@@ -1,6 +1,7 @@
 """`readingroom policy`: register policies and revisions, and look at what is in force."""
 
 import json
+import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,6 @@ from pydantic import ValidationError
 from readingroom.bases.policy.commands import (
     AddPolicy,
     EffectiveOn,
-    ImportedPolicy,
-    ImportedRevision,
     ImportPolicies,
     ListPolicies,
     ReadSection,
@@ -20,7 +19,14 @@ from readingroom.bases.policy.commands import (
     SearchPolicies,
     ShowPolicy,
 )
-from readingroom.bases.policy.models import GetPolicySection, NewPolicy, NewRevision, SearchPolicy
+from readingroom.bases.policy.models import (
+    GetPolicySection,
+    ImportedPolicy,
+    ImportedRevision,
+    NewPolicy,
+    NewRevision,
+    SearchPolicy,
+)
 from readingroom.bases.policy.records import PolicyCategory
 from readingroom.commands.options import asked, common, run, say
 from readingroom.core.dates import parse_day
@@ -154,6 +160,9 @@ def section(
 def import_policies(file: Path, data: str | None, as_json: bool) -> None:
     """Add policies and revisions in bulk from a JSON FILE; what is there already is left alone.
 
+    A revision that failed before is tried again with the file named now. Ends with 1 when one
+    failed.
+
     \b
       {"policies": [{"source": "NPPF", "title": "…", "category": "national_policy",
         "revisions": [{"file": "nppf.pdf", "version_label": "December 2024",
@@ -167,7 +176,8 @@ def import_policies(file: Path, data: str | None, as_json: bool) -> None:
         f"Added {len(answer['policies_added'])} policies and {len(answer['revisions_added'])} "
         f"revisions; {len(answer['already_there'])} were there already."
     )
-    say(as_json, answer, told)
+    say(as_json, answer, "\n".join([told, *(f"Failed: {one}" for one in answer["failed"])]))
+    sys.exit(1 if answer["failed"] else 0)
 
 
 def imported(file: Path, settings: Settings) -> ImportPolicies:

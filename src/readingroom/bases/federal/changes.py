@@ -24,10 +24,13 @@ class Tally:
 
 
 def note(db: sqlite3.Connection, source: str, id: str, kind: ChangeKind, at: str) -> None:
-    """Write down a change, in the transaction that makes it."""
+    """Write down a change, in the transaction that makes it.
+
+    A record that changes before anything was written down of it came at an unknown time.
+    """
     db.execute(
         """INSERT INTO changes (record_id, source, kind, at, new_at, seq, new_seq)
-           SELECT ?1, ?2, ?3, ?4, ?4, last + 1, last + 1
+           SELECT ?1, ?2, ?3, ?4, iif(?3 = 'new', ?4, ''), last + 1, iif(?3 = 'new', last + 1, 0)
            FROM (SELECT coalesce(max(seq), 0) AS last FROM changes) WHERE true
            ON CONFLICT (record_id) DO UPDATE
            SET kind = excluded.kind, at = excluded.at, seq = excluded.seq""",

@@ -295,8 +295,9 @@ class Writer:
     def _put_links(self, entry: Entry, loader: str) -> None:
         """What this loader says of the record's links, in place of what it said before."""
         id, family = entry.record.id, loader.partition("/")[0]
-        # Each version of a bill's text is a file of its own and speaks for itself alone.
-        who = f"{family}#{entry.text.part}" if entry.partial and entry.text else family
+        # A file that knows only a part, such as one version of a text, speaks for that part alone.
+        part = entry.text.part if entry.text else "listed"
+        who = f"{family}#{part}" if entry.partial else family
         self._db.execute("DELETE FROM links WHERE from_id = ? AND loader = ?", (id, who))
         self._db.executemany(
             "INSERT INTO links VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -343,8 +344,24 @@ class Writer:
         )
 
     def _put_chunks(self, doc: int, part: str, passages: Sequence[Passage]) -> None:
-        self._db.execute("DELETE FROM chunks WHERE doc = ? AND part = ?", (doc, part))
-        for ordinal, passage in enumerate(passages):
+        """These passages in place of those that were; one that is the same keeps its vector."""
+        stored = self._db.execute(
+            """SELECT ordinal, chunk, start, title, abstract, action, body
+               FROM chunks JOIN passages USING (chunk) WHERE doc = ? AND part = ?""",
+            (doc, part),
+        )
+        there = {row["ordinal"]: row for row in stored}
+        new = [
+            (ordinal, passage)
+            for ordinal, passage in enumerate(passages)
+            if ordinal not in there or tuple(there[ordinal])[2:] != passage
+        ]
+        kept = set(range(len(passages))) - {ordinal for ordinal, _ in new}
+        self._db.executemany(
+            "DELETE FROM chunks WHERE chunk = ?",
+            [(row["chunk"],) for ordinal, row in there.items() if ordinal not in kept],
+        )
+        for ordinal, passage in new:
             added = self._db.execute(
                 "INSERT INTO chunks (doc, part, ordinal) VALUES (?, ?, ?)", (doc, part, ordinal)
             )
