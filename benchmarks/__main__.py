@@ -103,12 +103,14 @@ def _newcomer(quick: bool) -> Iterator[Table]:
 
 
 def _documents(quick: bool) -> Iterator[Table]:
-    from benchmarks import documents_ingest, documents_search
+    from benchmarks import documents_ingest, documents_memory, documents_search
 
     yield documents_search.measure(
         applications=200 if quick else 2_000, rounds=30 if quick else 300
     )
     yield documents_ingest.measure(files=4 if quick else 50, pages=5 if quick else 20)
+    if not quick:
+        yield documents_memory.measure()
 
 
 def _routing(quick: bool) -> Iterator[Table]:
