@@ -25,13 +25,14 @@ class Tally:
 
 def note(db: sqlite3.Connection, source: str, id: str, kind: ChangeKind, at: str) -> None:
     """Write down a change, in the transaction that makes it."""
+    # Asked apart: inside the statement below SQLite would read every change to find the last.
+    number = last(db) + 1
     db.execute(
         """INSERT INTO changes (record_id, source, kind, at, new_at, seq, new_seq)
-           SELECT ?1, ?2, ?3, ?4, ?4, last + 1, last + 1
-           FROM (SELECT coalesce(max(seq), 0) AS last FROM changes) WHERE true
+           VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?5)
            ON CONFLICT (record_id) DO UPDATE
            SET kind = excluded.kind, at = excluded.at, seq = excluded.seq""",
-        (id, source, kind, at),
+        (id, source, kind, at, number),
     )
 
 

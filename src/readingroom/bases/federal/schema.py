@@ -394,4 +394,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _LINKS,
     _NAMES_FOLDED,
     _CHANGES,
+    # Whoever adds passages brings them into the index, many at once.
+    ("DROP TRIGGER passages_added",),
 )
