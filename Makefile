@@ -21,7 +21,7 @@ PART = @$(BIN)/python .ci/part $@ $($@.minutes)
 .DEFAULT_GOAL := help
 # The parts share one machine and one screen, and the first failure should be the last thing on it.
 .NOTPARALLEL:
-.PHONY: help serve test check bench docs lock clean setup \
+.PHONY: help serve test check bench docs lock wheel clean setup \
         format lint types imports docs-check licences sbom pytest conformance tesseract
 
 help: ## list the commands
@@ -39,6 +39,10 @@ bench: .venv/dev.stamp tesseract ## measure
 
 docs: .venv/dev.stamp ## write the generated pages of docs/ anew
 	@$(BIN)/python scripts/docs.py
+
+wheel: .venv/project.stamp ## build the wheel and the Claude Desktop bundle into dist/
+	@$(BIN)/python -m hatchling build -t wheel -d dist
+	@$(BIN)/python scripts/bundle.py
 
 clean: ## remove everything that make made
 	rm -rf .venv build dist tests/node/node_modules .coverage .hypothesis \

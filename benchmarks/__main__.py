@@ -75,11 +75,17 @@ def _federal(quick: bool) -> Iterator[Table]:
 
 
 def _policy(quick: bool) -> Iterator[Table]:
-    from benchmarks import policy_ingest, policy_search
+    from benchmarks import policy_crash, policy_ingest, policy_memory, policy_search
 
-    yield policy_search.measure(chunks=1_000, rounds=3 if quick else 41)
+    yield policy_crash.measure(quick)
+    yield policy_search.measure(chunks=1_000, rounds=3 if quick else 61)
     yield policy_search.measure(chunks=2_000 if quick else 50_000, rounds=3 if quick else 21)
-    yield policy_ingest.measure(paragraphs=60 if quick else 1400)
+    yield policy_memory.measure(paragraphs=40 if quick else 400, searches=9 if quick else 60)
+    yield (
+        policy_ingest.measure(pages=5, more=10, rounds=1)
+        if quick
+        else policy_ingest.measure(pages=100, more=300, rounds=3)
+    )
 
 
 PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {

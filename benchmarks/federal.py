@@ -71,7 +71,7 @@ def _searches(service: FederalService, size: Size, rounds: int) -> Table:
             times["fts"].append(_timed(lambda q=question: _bare_fts(db, q)))
             times["scan"].append(_timed(lambda v=vector: _bare_scan(matrix, v)))
             times["index"].append(
-                _timed(lambda v=vector: service.vectors.search(v, 2 * _LIMIT + 50, None))
+                _timed(lambda v=vector: service.vectors._index.search(v, 2 * _LIMIT + 50))
             )
             asked = {"q": question, "limit": _LIMIT, "source": "bills"}
             times["rest"].append(_timed(lambda a=asked: get("/v1/search", a)))

@@ -15,13 +15,14 @@ from readingroom.bases.federal.loading import Summary, load
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.tools import open_federal
 from readingroom.core.errors import ModelUnavailable
+from readingroom.demo import registries
 from readingroom.demo.federal import World, register_document
 from readingroom.demo.federal_texts import every_text
 from readingroom.engine.embedding import Matrix, Vector
 from readingroom.protocol.knowledge import KnowledgeBase
 from tests.kit import LEGACY, POST, app_of, in_process, rpc
 
-MADE_UP = {"crs_reports"}
+MADE_UP = {"crs_reports", "regulations_dot_gov_dockets"}
 """The sources of which no official file is at hand: only the made-up world has them."""
 
 
@@ -73,7 +74,26 @@ def write_world(folder: Path, bills: int = 30, votes: int = 3, seed: int = 1) ->
         "  url: https://www.whitehouse.gov/sample\n  date_fetched: '2025-03-02'\n",
         "utf-8",
     )
+    write_registries(folder, world)
     return world
+
+
+def write_registries(folder: Path, world: World) -> None:
+    """Offices, filings, dockets and hearings of that world."""
+    written = {
+        "legislators-district-offices.yaml": registries.district_offices(world),
+        "legislators-social-media.yaml": registries.social_media(world),
+        "filings.json": registries.filings(world, 10),
+        "witnesses-900001.xml": registries.witnesses(world, 1),
+        "committee-meeting-335000.json": registries.api_meeting(world, 335000),
+        "hearing-60001.json": registries.api_hearing(60001, 335000),
+    }
+    for name, text in (
+        *written.items(),
+        *registries.dockets(world, 3),
+        *registries.meetings(world, 3),
+    ):
+        (folder / name).write_text(text, "utf-8")
 
 
 def _texts(world: World, bills: int) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,7 @@ from readingroom.bases.policy.models import NewPolicy, NewRevision
 from readingroom.bases.policy.records import PolicyCategory
 from readingroom.bases.policy.registrar import Registrar
 from readingroom.bases.policy.service import PolicyService
+from readingroom.core.errors import NoContent
 from readingroom.engine.embedding import Embedder
 from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.intake import Intake, Roots
@@ -72,6 +73,8 @@ class PlainPipeline:
 
     async def read(self, intake: Intake, report: Any, *, find_sections: bool) -> Document:
         text = intake.head(1 << 20).decode().partition("\n")[2]
+        if not text:
+            raise NoContent("No text was found")
         chunks, at = [], 0
         for index, paragraph in enumerate(text.split("\n\n")):
             path = ("Chapter 1", f"Para {index + 1}")
@@ -100,6 +103,10 @@ class WordEmbedder:
 
 PLAIN: dict[str, Any] = {"pipeline": PlainPipeline(), "embedder": WordEmbedder()}
 """For tests of consistency, which make hundreds of changes: without the edges that take long."""
+
+
+BROKEN = b"%PDF-plain"
+"""What `PlainPipeline` cannot read."""
 
 
 def plain(*paragraphs: str) -> bytes:

@@ -1,5 +1,8 @@
-"""A process that prepares a policy base, begins one change and kills itself at a named step."""
+"""Processes that begin one change of a policy base and kill themselves at a named step, and what a
+restart finds afterwards. The tests and the benchmark share it.
+"""
 
+import multiprocessing
 import os
 import signal
 from collections.abc import Awaitable, Callable
@@ -8,24 +11,35 @@ from pathlib import Path
 
 import anyio
 
+from readingroom.bases.policy.checkup import Checkup
 from readingroom.bases.policy.models import (
+    Complaint,
     IngestPolicyRevision,
     PolicyPatch,
     RemovePolicyRevision,
     RevisionPatch,
+    SearchPolicy,
 )
 from tests.policies import PLAIN, Shelf, plain, shelf, unheard
 
 OLD, NEW = "rev_NPPF_2023_09", "rev_NPPF_2024_12"
+
+# Processes are forked from one that has imported everything and started nothing.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["tests.policy_victim", "tests.policy_room", "chromadb"])
 
 
 @dataclass(frozen=True)
 class Change:
     """What is there before, what is done, and which revisions may answer for 2025 afterwards."""
 
+    says: str
     prepare: Callable[[Shelf], Awaitable[object]]
     make: Callable[[Shelf], Awaitable[object]]
     outcomes: tuple[tuple[str, ...], ...]
+    lasts_from: str
+    """The step from which on a caller may have been told that it is done, so it must be kept."""
+    is_kept: Callable[[Shelf], Awaitable[bool]]
 
 
 def _text(label: str) -> bytes:
@@ -74,16 +88,55 @@ async def insert(library: Shelf) -> None:
     await library.revise("NPPF", "July 2021", "2021-07-20", "2023-09-04", _text("July 2021"))
 
 
+async def _has(library: Shelf, revision_id: str) -> bool:
+    revisions = await library.service.registry.revisions("NPPF")
+    return revision_id in [one.revision_id for one in revisions if one.counts]
+
+
+async def _superseded(library: Shelf) -> bool:
+    return await _has(library, NEW)
+
+
+async def _inserted(library: Shelf) -> bool:
+    return await _has(library, "rev_NPPF_2021_07")
+
+
+async def _reindexed(library: Shelf) -> bool:
+    chunks = await library.service.store.chunks_of("NPPF", NEW)
+    return [chunk.text for chunk in chunks] == ["Cycle parking is free."]
+
+
+async def _removed(library: Shelf) -> bool:
+    return (await library.registrar.revision("NPPF", OLD)).chunk_count == 0
+
+
+async def _deleted(library: Shelf) -> bool:
+    return not await _has(library, OLD)
+
+
+async def _redated(library: Shelf) -> bool:
+    return str((await library.registrar.revision("NPPF", OLD)).effective_to) == "2024-06-30"
+
+
+async def _retitled(library: Shelf) -> bool:
+    return (await library.registrar.policy("NPPF")).title == "The Framework"
+
+
 _SEP, _DEC = ("September 2023",), ("December 2024",)
 
 CHANGES = {
-    "supersede": Change(one, supersede, (_SEP, _DEC)),
-    "insert": Change(two, insert, (_DEC,)),
-    "reindex": Change(two, reindex, (_DEC,)),
-    "remove": Change(two, remove, (_DEC,)),
-    "delete": Change(two, delete, (_DEC,)),
-    "redate": Change(two, redate, (_DEC,)),
-    "retitle": Change(two, retitle, (_DEC,)),
+    "supersede": Change(
+        "a successor created and ingested",
+        *(one, supersede, (_SEP, _DEC), "create:registry", _superseded),
+    ),
+    "insert": Change("history inserted", two, insert, (_DEC,), "create:registry", _inserted),
+    "reindex": Change(
+        "a reindex with another file", two, reindex, (_DEC,), "ingest:begin", _reindexed
+    ),
+    "remove": Change("chunks removed", two, remove, (_DEC,), "remove:begin", _removed),
+    "delete": Change("a revision deleted", two, delete, (_DEC,), "delete:registry", _deleted),
+    "redate": Change("dates changed", two, redate, (_DEC,), "amend:registry", _redated),
+    "retitle": Change("a title changed", two, retitle, (_DEC,), "amend:policy", _retitled),
 }
 
 _CREATE = ("create:begin", "create:file", "create:registry", "create:end")
@@ -93,7 +146,7 @@ _INGEST = (
 )
 STEPS = {
     "supersede": (*_CREATE, *_INGEST),
-    "insert": ("create:registry", "ingest:chunks", "ingest:registry"),
+    "insert": (*_CREATE, *_INGEST),
     "reindex": _INGEST,
     "remove": ("remove:begin", "remove:chunks", "remove:registry", "remove:end"),
     "delete": (
@@ -103,6 +156,38 @@ STEPS = {
     "redate": ("amend:begin", "amend:registry", "amend:dates", "amend:end"),
     "retitle": ("amend:begin", "amend:policy", "amend:titles", "amend:end"),
 }
+
+
+def must_last(change: str, step: str) -> bool:
+    """Whether a kill at this step may come after the answer that says it is done."""
+    return STEPS[change].index(step) >= STEPS[change].index(CHANGES[change].lasts_from)
+
+
+async def steps_of(folder: Path, change: str) -> tuple[str, ...]:
+    """The named steps that a change really passes, in order."""
+    passed: list[str] = []
+    async with shelf(folder, at=passed.append, **PLAIN) as library:
+        await CHANGES[change].prepare(library)
+        passed.clear()
+        await CHANGES[change].make(library)
+    return tuple(passed)
+
+
+def kill_at(folder: Path, change: str, step: str) -> None:
+    """Prepare the base and make the change in a process that kills itself at the step."""
+    _killed(_change, folder, change, step)
+
+
+def kill_recovery_at(folder: Path, step: str) -> None:
+    """Start on what another kill left, and be killed while mending it."""
+    _killed(_recover, folder, step)
+
+
+def _killed(work: Callable[..., Awaitable[None]], *args: object) -> None:
+    victim = FORKS.Process(target=anyio.run, args=(work, *args))
+    victim.start()
+    victim.join(60)
+    assert victim.exitcode == -signal.SIGKILL, f"never came to {args[-1]}"
 
 
 async def _change(folder: Path, change: str, step: str) -> None:
@@ -118,6 +203,53 @@ async def _change(folder: Path, change: str, step: str) -> None:
         await CHANGES[change].make(library)
 
 
-def main(folder: Path, change: str, step: str) -> None:
-    """What the process runs; it comes back only when the step was never reached."""
-    anyio.run(_change, folder, change, step)
+async def _recover(folder: Path, step: str) -> None:
+    def at(name: str) -> None:
+        if name == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async with shelf(folder, at=at, **PLAIN) as library:
+        await library.service.jobs.idle()
+
+
+@dataclass(frozen=True)
+class Aftermath:
+    """What is there once the base has been started again. Orphans and counts are counted here,
+    not by the checkup.
+    """
+
+    orphans: int
+    wrong_counts: int
+    complaints: list[Complaint]
+    in_force: tuple[str, ...]
+    is_kept: bool
+    leftovers: list[str]
+
+    @property
+    def is_whole(self) -> bool:
+        return not (self.orphans or self.wrong_counts or self.complaints or self.leftovers)
+
+
+async def aftermath(folder: Path, change: str) -> Aftermath:
+    """Start the base, let it finish what it finds, and count."""
+    async with shelf(folder, **PLAIN) as library:
+        await library.service.jobs.idle()
+        held = {key: len(of) for key, of in (await library.service.store.census()).items()}
+        revisions = await library.service.registry.revisions("NPPF")
+        counts = {("NPPF", one.revision_id): one.chunk_count for one in revisions}
+        diagnosis = await Checkup(library.service, repair=False).diagnose()
+        return Aftermath(
+            orphans=sum(count for key, count in held.items() if key not in counts),
+            wrong_counts=sum(held.get(key, 0) != count for key, count in counts.items()),
+            complaints=diagnosis.complaints,
+            in_force=await _in_force(library),
+            is_kept=await CHANGES[change].is_kept(library),
+            leftovers=[path.name for path in library.service.ingestion.uploads.glob("*")],
+        )
+
+
+async def _in_force(library: Shelf) -> tuple[str, ...]:
+    hits = await library.service.search(
+        SearchPolicy(query="cycle parking", effective_date="2025-01-01", n_results=50)
+    )
+    return tuple(sorted({f"{hit.version_label}" for hit in hits.results}))

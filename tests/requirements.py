@@ -75,7 +75,6 @@ POLICY = (
     Requirement(
         "policy:FR-001:model",
         "The embedding model is a setting and is all-MiniLM-L6-v2 by default.",
-        deferred="policy",
     ),
     Requirement(
         "policy:FR-001:unknown-source",
@@ -88,7 +87,8 @@ POLICY = (
     ),
     Requirement(
         "policy:FR-002:whole",
-        "A section's text is all of its chunks in order, joined by a blank line.",
+        "A section's text is all of its chunks in order, joined by a blank line; what two of them "
+        "share stands once.",
     ),
     Requirement(
         "policy:FR-002:default",
@@ -142,9 +142,7 @@ POLICY = (
         "Chunk ids are {source}__{revision_id}__{section_ref}__{chunk_index:03d}, "
         "the same on every run.",
     ),
-    Requirement(
-        "policy:FR-005:ocr", "The text of scanned pages is read by OCR.", deferred="policy"
-    ),
+    Requirement("policy:FR-005:ocr", "The text of scanned pages is read by OCR."),
     Requirement(
         "policy:FR-005:reindex",
         "A reindex leaves exactly the new chunks, and the old ones answer until it is done.",
@@ -686,23 +684,29 @@ FEDERAL = (
         "The oauth mode serves both well-known documents and refuses a call without a valid token.",
     ),
     Requirement("federal:changes", "What changed since a date can be listed."),
+    Requirement(
+        "federal:AC-27",
+        "The manifest gives the name io.github.<org>/josh, "
+        "a one-line description, the tools and a link to the install docs.",
+    ),
+    Requirement(
+        "federal:manifest",
+        "server.json holds name, description, tools and a link to the docs.",
+    ),
+    Requirement(
+        "federal:install",
+        "The landing page links the registry listing and names Cowork, ChatGPT, Claude and Cursor.",
+    ),
+    Requirement("federal:sync", "A source can be brought up to date without loading it again."),
     *_later(
         "federal",
         (
-            Requirement(
-                "federal:sync", "A source can be brought up to date without loading it again."
-            ),
             Requirement(
                 "federal:AC-20",
                 "Each of the four dossier tools answers the whole REST dossier, "
                 "all sections, in one result.",
             ),
             Requirement("federal:AC-21", "A truncated section of a dossier keeps its more_url."),
-            Requirement(
-                "federal:AC-27",
-                "The manifest gives the name io.github.<org>/josh, "
-                "a one-line description, the tools and a link to the install docs.",
-            ),
             Requirement(
                 "federal:F",
                 "The four dossiers hold all their sections, and more_url where one is cut.",
@@ -711,15 +715,6 @@ FEDERAL = (
                 "federal:routing",
                 "The routing evaluation covers every class of tool, "
                 "and its questions reach the right one.",
-            ),
-            Requirement(
-                "federal:manifest",
-                "server.json holds name, description, tools and a link to the docs.",
-            ),
-            Requirement(
-                "federal:install",
-                "The landing page links the registry listing and names Cowork, "
-                "ChatGPT, Claude and Cursor.",
             ),
             Requirement(
                 "federal:tls",
@@ -1187,10 +1182,7 @@ ROOM = (
         "and the TypeScript inspector all work.",
     ),
     Requirement("room:dialects", "The error body of each base is the one its dialect prescribes."),
-    *_later(
-        "policy",
-        (Requirement("room:crash", "kill -9 at any moment loses nothing that was acknowledged."),),
-    ),
+    Requirement("room:crash", "kill -9 at any moment loses nothing that was acknowledged."),
     *_later(
         "documents",
         (Requirement("room:roots", "No file outside the configured roots is read."),),
@@ -1199,23 +1191,21 @@ ROOM = (
         "room:connect", "A client's configuration is printed or written, and keeps what it had."
     ),
     Requirement("room:doctor", "doctor checks data and machine; each line says what to do."),
+    Requirement(
+        "room:packages", "The wheel works alone; image, service and bundle hold to their rules."
+    ),
     Requirement("room:backup", "A backup taken under load restores to equal answers."),
     Requirement(
         "room:sample",
         "Answers from the sample corpus are marked as sample everywhere.",
     ),
-    *_later(
-        "newcomer",
-        (
-            Requirement(
-                "room:desk",
-                "search and fetch reach over all bases, "
-                "and assess_against_policy sets an application beside the policy in force.",
-            ),
-            Requirement("room:prompts", "Prompts can be listed, read and completed."),
-            Requirement("room:resources", "Resources can be listed, read and completed."),
-        ),
+    Requirement(
+        "room:desk",
+        "search and fetch reach over all bases, "
+        "and assess_against_policy sets an application beside the policy in force.",
     ),
+    Requirement("room:prompts", "Prompts can be listed, read and completed."),
+    Requirement("room:resources", "Resources can be listed, read and completed."),
 )
 
 REQUIREMENTS: dict[str, Requirement] = _by_id(

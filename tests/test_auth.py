@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from mcp.shared.exceptions import MCPError
 
 from readingroom.server import auth
 from tests.kit import LEGACY, MODERN, POST, Served, body, http, rpc, run, serving, sse
@@ -319,3 +320,41 @@ def test_a_refusal_leaves_a_short_line(locked_room: Served) -> None:
     locked_room.get("/" + "a" * 50_000)
     line = [line for line in locked_room.lines() if line["level"] == "WARNING"][-1]
     assert len(line["endpoint"]) == 200
+
+
+@requirement("room:read-only", "room:keys")
+@pytest.mark.anyio
+@pytest.mark.parametrize("wire", [LEGACY, MODERN])
+async def test_a_key_for_reading_sees_and_calls_nothing_that_writes(
+    two_keys: tuple[Served, str, str], wire: str
+) -> None:
+    served, ann, _ = two_keys
+    name = f"reader-{wire}"
+    added = run("keys", "add", name, "--read-only", "--data", str(served.data), "--json")
+    reader = json.loads(added.stdout)["key"]
+    async with http(served.url + "/mcp", wire, key=reader) as client:
+        listed = {tool.name for tool in (await client.list_tools()).tools}
+        assert "list_policy_documents" in listed
+        assert "remove_policy_revision" not in listed
+        with pytest.raises(MCPError, match="may only read"):
+            await client.call_tool(
+                "remove_policy_revision", {"source": "NPPF", "revision_id": "rev_NPPF_2024_12"}
+            )
+    async with http(served.url + "/mcp", wire, key=ann) as client:
+        assert "remove_policy_revision" in {tool.name for tool in (await client.list_tools()).tools}
+
+
+@requirement("room:read-only", "room:keys")
+def test_a_key_for_reading_changes_nothing_over_rest(two_keys: tuple[Served, str, str]) -> None:
+    served, _, _ = two_keys
+    added = run("keys", "add", "rest-reader", "--read-only", "--data", str(served.data), "--json")
+    reader = json.loads(added.stdout)["key"]
+    new = {"source": "LTN", "title": "Cycle infrastructure", "category": "national_guidance"}
+    with httpx2.Client(base_url=served.url, timeout=10, trust_env=False) as web:
+        refused = web.post("/api/v1/policies", json=new, headers=bearer(reader))
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "read_only_key")
+        listed = web.get("/api/v1/policies", headers=bearer(reader))
+        assert (listed.status_code, listed.json()["policies"]) == (200, [])
+    shown = run("keys", "list", "--data", str(served.data))
+    assert "rest-reader" in shown.stdout
+    assert "read-only" in shown.stdout

@@ -18,6 +18,7 @@ from readingroom.core.filters import And, Equals, Fields, Filter, In, Range, pas
 from readingroom.engine import weights
 from readingroom.engine.embedding import Embedder
 from readingroom.engine.lexical import LexicalIndex
+from readingroom.engine.recent import RecentChunks
 from readingroom.engine.shelf import TEXT, Shelf
 from readingroom.storage import chunks as store_module
 from readingroom.storage.chunks import ChunkCollection, Chunks, ChunkStore
@@ -346,11 +347,37 @@ def test_after_any_writes_both_indexes_agree_with_the_store(
             shelf.change(ids, [known] * len(ids))
         elif verb == "remove":
             shelf.remove(ids)
+        every = [f"id{number}" for number in range(13)]
+        assert described(shelf.named(every)) == described(shelf.chunks.get(every))
 
     wanted = sorted(shelf.chunks.get(where=where).ids)
     assert shelf.vectors().matching(where) == wanted
     assert sorted(hit.id for hit in shelf.worded("cycle", 99, where)) == wanted
     shelf.remove(shelf.chunks.get().ids)
+
+
+def described(held: Chunks) -> dict[str, tuple[str, Any]]:
+    rows = zip(held.texts, held.metadatas, strict=True)
+    return dict(zip(held.ids, rows, strict=True))
+
+
+@requirement("engine:shelf:in-step")
+def test_what_a_write_overtook_is_not_remembered(shelf: Shelf) -> None:
+    shelf.put_embedded(chunks("a", source="old"))
+    read = shelf.chunks.get
+
+    def overtaken(ids: Any) -> Chunks:
+        held = read(ids)
+        shelf.change(["a"], [{"source": "new"}])
+        return held
+
+    recent = RecentChunks(overtaken)
+    shelf._recent = recent
+    shelf.named(["a"])
+    recent._read = read
+    assert shelf.named(["a"]).metadatas == [{"source": "new"}]
+    shelf.remove(["a"])
+    assert shelf.named(["a"]).ids == []
 
 
 @requirement("engine:shelf:in-step")

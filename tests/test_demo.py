@@ -5,16 +5,18 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from readingroom.bases.federal.loading import load as load_files
+from readingroom.bases.federal.store import connect, status
 from readingroom.cli import main
 from readingroom.core.settings import load, sample_directory
-from readingroom.demo.corpus import digest, policies, write_policy
+from readingroom.demo.corpus import digest, policies, write_policy, write_records
 from readingroom.demo.paper import pdf_of
 from readingroom.ingest.document import Document
 from readingroom.ingest.intake import Roots
@@ -116,19 +118,28 @@ def shell(demo: Served, *args: str) -> Any:
 
 
 @requirement("room:sample")
-async def test_the_records_tell_one_story(demo: Served) -> None:
-    async with http(f"{demo.url}/federal/mcp") as client:
-        bill = body(await client.call_tool("get_bill", {"bill_id": "hr:119:99001"}))
-        found = [
-            body(await client.call_tool("fetch", {"id": id}))["id"]
-            for id in (
-                bill["sponsors"][0]["bioguide_id"],
-                bill["committees"][0]["id"],
-                *bill["votes"],
-                *bill["laws"],
-            )
-        ]
-    assert len(found) >= 4
+def test_the_records_cover_every_source_and_tell_one_story(tmp_path: Path) -> None:
+    path = tmp_path / "federal.db"
+    summary = load_files(path, [write_records(tmp_path)], None)
+    assert (summary.failed, summary.ignored) == (0, 0), summary.errors
+    with closing(connect(path)) as db:
+        rows = {row["source"]: row["records"] for row in status(db)}
+        linked = db.execute("SELECT * FROM links").fetchall()
+        known = {id for name in rows for (id,) in db.execute(f"SELECT id FROM {name}")}
+    assert [name for name in COVERED if not rows[name]] == []
+    ends = {end for row in linked for end in (row[0], row[2])}
+    assert ends <= known
+    assert {"hr:119:99001", "pl:119-9901", "R99901", "cbo:99001", "house:119:1:9901"} <= ends
+    assert len(COVERED) == 21
+
+
+COVERED = (
+    *("bills", "amendments", "public_laws", "federal_register", "presidential_documents"),
+    *("congressional_record", "crs_reports", "cfr_sections", "statute_compilations"),
+    *("cbo_cost_estimates", "committee_reports", "saps", "legislators", "committees"),
+    *("committee_memberships", "roll_call_votes", "topic_taxonomy", "staff_directories"),
+    *("lda_filings", "regulations_dot_gov_dockets", "hearings"),
+)
 
 
 @requirement("room:sample")

@@ -90,8 +90,10 @@ async def test_rest_and_mcp_share_a_process_a_key_and_a_limit(tmp_path: Path) ->
         key = {"Authorization": "Bearer sesame", "X-Request-ID": "mine-1"}
         first = served.get("/v1/bills", **key)
         assert first.headers["x-request-id"] == "mine-1"
+        # The page for browsers is open to everybody; a client that wants a stream is not one.
+        key["Accept"] = "text/event-stream, application/json"
         statuses = [served.get(path, **key).status_code for path in ("/mcp", "/v1/bills", "/mcp")]
-        assert statuses == [200, 200, 429]
+        assert statuses == [405, 200, 429]
 
 
 # --- class A and C: records ---

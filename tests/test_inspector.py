@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests import node
@@ -50,6 +51,31 @@ def test_it_lists_and_calls_over_http_and_sse(
     assert {"get_kb_content", "get_kb_info"} <= set(names)
     assert (len(names) == 2) is (path != "/mcp")
     assert called["structuredContent"]["status"] == "available"
+
+
+@pytest.fixture(scope="module")
+def policy(room: Served) -> str:
+    """A policy without a revision, registered over REST; its slug."""
+    new = {"source": "NPPF", "title": "The Framework", "category": "national_policy"}
+    post = httpx2.post(f"{room.url}/api/v1/policies", json=new, timeout=30, trust_env=False)
+    assert post.status_code in (201, 409)
+    return "NPPF"
+
+
+@requirement("room:clients", "policy:tools", "policy:FR-009:endpoints")
+@ERAS
+@pytest.mark.parametrize(("path", "transport"), [("/policy/mcp", "http"), ("/policy/sse", "sse")])
+def test_it_asks_the_policy_base_over_http_and_sse(
+    room: Served, tmp_path: Path, policy: str, path: str, transport: str, era: str
+) -> None:
+    target = (room.url + path, "--transport", transport, "--protocol-era", era)
+    listed = result(inspect(tmp_path, *target, "--method", "tools/list"))
+    call = ("--method", "tools/call", "--tool-name")
+    day = ("--tool-arg", "date=2024-12-12")
+    snapshot = result(inspect(tmp_path, *target, *call, "policy_snapshot", *day))
+    assert len(listed["tools"]) == 10
+    (entry,) = snapshot["structuredContent"]["policies"]
+    assert (entry["source"], entry["reason"]) == (policy, "no_active_revision")
 
 
 @requirement("room:clients")

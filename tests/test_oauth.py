@@ -616,6 +616,9 @@ def test_what_tells_of_the_federal_base_is_open_and_nothing_beside_it(guarded: S
         page = guarded.get(path, Accept="text/html")
         assert (page.status_code, page.headers["content-type"][:9]) == (200, "text/html")
         assert guarded.get(path, Accept="text/event-stream").status_code == 401
+    assert guarded.get("/server.json").json()["name"].endswith("/josh")
+    for path in ("/server.json/", "/text/server.json", "/federal/server.json"):
+        assert guarded.get(path).status_code == 401, path
     for path in ("/text/mcp", "/policy/mcp", "/mcp/", "//mcp", f"{WELL_KNOWN}/", "/v1", "/v1/"):
         assert guarded.get(path, Accept="text/html").status_code == 401, path
     for path in (f"{WELL_KNOWN}/text/mcp", "/.well-known/"):

@@ -1,7 +1,10 @@
 """The policy base's answers, on real PDFs, a real registry and a real model."""
 
+import os
 import re
+import shutil
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from readingroom.bases.policy.models import (
     GetPolicySection,
     IngestPolicyRevision,
     ListPolicyRevisions,
+    PolicyPatch,
     PolicySnapshot,
     RemovePolicyRevision,
     RevisionPatch,
@@ -21,6 +25,7 @@ from readingroom.bases.policy.models import (
     VerifyPolicyQuote,
 )
 from readingroom.core.errors import (
+    EmbeddingMismatch,
     FileNotFound,
     InvalidCursor,
     InvalidDate,
@@ -29,8 +34,13 @@ from readingroom.core.errors import (
     RevisionNotFound,
     SectionNotFound,
 )
-from tests.policies import FILLER, Shelf, brief, pdf, shelf, unheard
+from readingroom.core.settings import load
+from readingroom.engine import embedding
+from readingroom.engine.weights import find_weights
+from readingroom.server.catalogue import embedder_of
+from tests.policies import FILLER, MODELS, Shelf, brief, pdf, shelf, unheard
 from tests.requirements import requirement
+from tests.test_ocr import scan, scanned_pdf
 
 pytestmark = pytest.mark.anyio
 
@@ -158,13 +168,21 @@ async def test_pages_of_results_make_up_the_whole(library: Shelf) -> None:
 
 
 @requirement("policy:nice:batch")
-async def test_a_batch_answers_each_query_as_a_search_would(library: Shelf) -> None:
-    queries = ["cycle parking", "homes"]
+async def test_a_batch_answers_each_query_as_a_search_would(
+    library: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = ["parking for cycles", "homes for people"]
+    runs: list[list[str]] = []
+    run = embedding._Model.run
+    monkeypatch.setattr(
+        embedding._Model, "run", lambda model, texts: runs.append(texts) or run(model, texts)
+    )
     batch = await library.service.search_batch(
         SearchPolicyBatch(queries=queries, effective_date="2025-01-01")
     )
     singles = [await search(library, query, effective_date="2025-01-01") for query in queries]
     assert batch.searches == singles
+    assert runs == [queries]  # one call of the model for all
 
 
 # --- sections ---
@@ -201,23 +219,42 @@ async def test_a_section_that_is_not_there_names_those_like_it(library: Shelf) -
 
 
 @requirement("policy:FR-002:whole")
-async def test_a_long_section_is_whole_and_in_order_and_its_parent_holds_its_children(
+async def test_defect_3_a_long_section_is_whole_in_order_and_of_one_revision(
     empty: Shelf,
 ) -> None:
+    """And a parent holds its children."""
     words = [f"word{number:05d}" for number in range(3000)]
     long = " ".join(words)
     content = pdf([("Walking", ["See Chapter 2 for homes.", long]), ("Homes", list(FILLER))])
+    other = pdf([("Walking", ["See this.", long.upper()])])
+    await empty.revise("NPPF", "September 2023", "2023-09-05", content=other)
     await empty.revise("NPPF", "December 2024", "2024-12-12", content=content)
     chunks = await empty.service.store.chunks_of("NPPF", NEW)
     section = await empty.service.section(GetPolicySection(source="NPPF", section_ref="Para 2"))
     parent = await empty.service.section(GetPolicySection(source="NPPF", section_ref="Chapter 1"))
     assert sum(chunk.section_ref == "Para 2" for chunk in chunks) > 20
-    assert re.findall(r"word\d{5}", section.text) == words
-    assert re.findall(r"word\d{5}", parent.text) == words
+    assert re.findall(r"(?i)word\d{5}", section.text) == words
+    assert re.findall(r"(?i)word\d{5}", parent.text) == words
     assert "See Chapter 2 for homes." in parent.text
     assert "highway safety" not in parent.text
     assert section.page_numbers == sorted(set(section.page_numbers))
     assert len(section.page_numbers) > 1
+
+
+@requirement("policy:FR-002:whole")
+async def test_paragraphs_are_parted_by_a_blank_line_and_an_overlap_stands_once(
+    empty: Shelf,
+) -> None:
+    sentences = [f"Sentence {number} says something of its own." for number in range(60)]
+    content = pdf([("Walking", ["Short.", " ".join(sentences), "Last."])])
+    await empty.revise("NPPF", "December 2024", "2024-12-12", content=content)
+    chunks = await empty.service.store.chunks_of("NPPF", NEW)
+    long = [chunk for chunk in chunks if chunk.section_ref == "Para 2"]
+    assert any(one.end > next_one.start for one, next_one in pairwise(long))
+    chapter = await empty.service.section(GetPolicySection(source="NPPF", section_ref="Chapter 1"))
+    parts = chapter.text.split("\n\n")
+    assert [part.split()[0] for part in parts[-3:]] == ["1.", "2.", "3."]
+    assert re.findall(r"Sentence \d+", parts[-2]) == [f"Sentence {n}" for n in range(60)]
 
 
 # --- lists ---
@@ -350,6 +387,42 @@ async def test_what_cannot_be_ingested_is_told_and_recorded(empty: Shelf) -> Non
     assert failed.error
 
 
+@requirement("policy:FR-005:ocr", "policy:FR-005:shape")
+async def test_scanned_pages_are_read_by_ocr_and_can_be_searched(empty: Shelf) -> None:
+    await empty.register("NPPF", "December 2024", "2024-12-12")
+    pages = scan("Cycle parking stands within sight of the entrance.")
+    path = empty.inbox("scan.pdf", scanned_pdf(pages, words="Homes are built here."))
+    question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path)
+    answer = await empty.service.ingest(question, unheard)
+    assert (answer.extraction_method, answer.page_count) == ("mixed", 2)
+    hits = await search(empty, effective_date="2025-01-01", n_results=1)
+    assert "within sight of the entrance" in hits.results[0].text
+    quote = VerifyPolicyQuote(source="NPPF", quote="within sight of", date="2025-01-01")
+    assert [one.page_number for one in (await empty.service.verify(quote)).found] == [2]
+
+
+@requirement("policy:FR-001:model")
+async def test_the_model_is_a_setting_and_all_minilm_by_default(tmp_path: Path) -> None:
+    own = tmp_path / "our-model"
+    package = find_weights(MODELS).folder
+    shutil.copytree(package, own)
+    with (own / "model.safetensors").open("r+b") as weights:
+        weights.seek(-4, os.SEEK_END)
+        weights.write(b"\0\0\0\0")
+    settings = {"data": tmp_path / "data"}
+    default = embedder_of(load(settings, {}))
+    chosen = embedder_of(load(settings, {"EMBEDDING_MODEL_DIR": str(own)}))
+    assert default.identity.startswith("all-MiniLM-L6-v2@")
+    async with shelf(tmp_path / "policy", embedder=chosen) as library:
+        await library.add("NPPF")
+        await library.revise("NPPF", "December 2024", "2024-12-12")
+        assert (await search(library)).results_count > 0
+    # What one model made is never compared with what another made.
+    async with shelf(tmp_path / "policy", embedder=default) as library:
+        with pytest.raises(EmbeddingMismatch, match="our-model"):
+            await search(library)
+
+
 @requirement("policy:FR-006", "policy:FR-006:shape", "policy:NFR-003")
 async def test_a_removal_takes_the_chunks_and_leaves_the_registry(empty: Shelf) -> None:
     await empty.revise("NPPF", "December 2024", "2024-12-12")
@@ -365,6 +438,11 @@ async def test_a_removal_takes_the_chunks_and_leaves_the_registry(empty: Shelf) 
         "chunks_removed": before.chunk_count,
     }
     assert again.chunks_removed == 0
+    unknown = await empty.service.remove(question.model_copy(update={"revision_id": "rev_X"}))
+    assert unknown.chunks_removed == 0
+    with pytest.raises(PolicyNotFound) as told:
+        await empty.service.remove(question.model_copy(update={"source": "NOBODY"}))
+    assert told.value.hint["valid_sources"] == ["NPPF"]
     assert after == before.model_copy(update={"chunk_count": 0})
     hits = await search(empty, effective_date="2025-01-01")
     assert [(one.source, one.reason) for one in hits.excluded] == [("NPPF", "no_chunks")]
@@ -401,6 +479,27 @@ async def test_while_a_successor_is_processing_the_chunks_of_the_old_one_stay_op
     assert {hit.revision_id for hit in hits.results} == {OLD}
     assert {hit.effective_to for hit in hits.results} == {None}
     assert not (await Checkup(empty.service, repair=False).diagnose()).complaints
+
+
+@requirement("policy:FR-007:auto")
+async def test_defect_2_a_revision_that_has_a_successor_says_superseded(empty: Shelf) -> None:
+    await empty.revise("NPPF", "September 2023", "2023-09-05")
+    await empty.revise("NPPF", "December 2024", "2024-12-12")
+    listed = await empty.service.revisions(ListPolicyRevisions(source="NPPF"))
+    assert [str(one.status) for one in listed.revisions] == ["active", "superseded"]
+
+
+@requirement("policy:FR-005:metadata")
+async def test_defect_6_the_title_on_the_chunks_is_the_title(empty: Shelf) -> None:
+    await empty.revise("NPPF", "December 2024", "2024-12-12")
+
+    async def titles() -> set[Any]:
+        census = await empty.service.store.census()
+        return {one["source_title"] for one in census["NPPF", NEW]}
+
+    assert await titles() == {"National Planning Policy Framework"}
+    await empty.registrar.amend_policy("NPPF", PolicyPatch(title="The Framework"))
+    assert await titles() == {"The Framework"}
 
 
 @requirement("policy:FR-005:metadata")
@@ -482,7 +581,7 @@ async def test_the_checkup_names_every_disagreement_and_mends_it(empty: Shelf) -
     revision = (await service.registry.revisions("NPPF"))[0]
     policy = await service.registry.policy("NPPF")
     assert not (await Checkup(service, repair=False).diagnose()).complaints
-    await service.ingestion.recount(revision, 999)
+    await service.ingestion.recount("NPPF", NEW, 999)
     await service.store.describe(policy, revision, revision.effective_from)
     await service.registry.change(
         "OTHER", lambda at: [revision.model_copy(update={"source": "OTHER"})]

@@ -1,52 +1,165 @@
-"""Any sequence of changes, crashes and restarts, against a model that is too simple to be wrong."""
+"""Any sequence of changes, crashes and restarts, against a model that is too simple to be wrong.
 
-import contextlib
+The base runs in a process of its own, on a real Valkey and a real ChromaDB, and its crashes are
+`kill -9`. Only what reads PDFs and the embedding model are stand-ins.
+"""
+
+import copy
+import itertools
 import tempfile
-from datetime import date, timedelta
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 import pytest
-from anyio.from_thread import BlockingPortal, start_blocking_portal
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from readingroom.bases.policy import timeline
 from readingroom.bases.policy.checkup import Checkup
-from readingroom.bases.policy.models import GetPolicySection, RevisionPatch, SearchPolicy
+from readingroom.bases.policy.models import (
+    GetPolicySection,
+    IngestPolicyRevision,
+    PolicySnapshot,
+    RemovePolicyRevision,
+    RevisionPatch,
+    SearchPolicy,
+)
 from readingroom.core.errors import (
+    NoContent,
+    RevisionBusy,
+    RevisionNotFound,
     RevisionOverlap,
     SectionNotFound,
     SoleRevision,
 )
-from tests.policies import PLAIN, Shelf, plain, shelf, unheard
+from tests.policies import BROKEN, Shelf, plain, unheard
+from tests.policy_room import Killed, Room
+from tests.policy_victim import STEPS
 from tests.requirements import requirement
 
-FIRST = date(2024, 1, 1)
-DAYS = 40
-STEPS = st.sampled_from(
-    [
-        *("create:begin", "create:file", "create:registry", "ingest:begin", "ingest:chunks"),
-        *("ingest:surplus", "ingest:file", "ingest:registry", "ingest:dates"),
-        *("amend:registry", "delete:begin", "delete:registry", "delete:chunks", "delete:file"),
-    ]
-)
+FIRST = date(2024, 1, 20)
+DAYS = 24
+LONGEST = 8
+STEPS_OF = {
+    "create": STEPS["supersede"],
+    "ingest": STEPS["reindex"],
+    "amend": STEPS["redate"],
+    "delete": STEPS["delete"],
+    "remove": STEPS["remove"],
+}
 
 
-class Crash(Exception):
-    """The process is gone. Nothing in a change catches what it did not foresee."""
+def day(number: int) -> date:
+    return FIRST + timedelta(days=number)
+
+
+# --- changes, and how the base makes them ---
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing a caller may want, its days counted from FIRST."""
+
+    kind: str
+    id: str = ""
+    start: int = 0
+    end: int | None = None
+    readable: bool = True
+    """Whether its file can be read; a revision whose file cannot is `failed`."""
+    waits: bool = False
+    """Whether it stays `processing`, as an upload does until its turn has come."""
+    text: str = ""
+
+
+async def make(library: Shelf, source: str, change: Change) -> bool | None:
+    """Whether it was made: None where the revision was busy, and the caller may ask again."""
+    try:
+        await MAKING[change.kind](library, source, change)
+    except (RevisionOverlap, RevisionNotFound, SoleRevision):
+        return False
+    except RevisionBusy:
+        return None
+    except NoContent:
+        return True  # the revision now says that it failed
+    return True
+
+
+async def make_at_once(library: Shelf, source: str, changes: Sequence[Change]) -> list[bool | None]:
+    made: list[bool | None] = [None] * len(changes)
+
+    async def one(number: int) -> None:
+        made[number] = await make(library, source, changes[number])
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(len(changes)):
+            tasks.start_soon(one, number)
+    return made
+
+
+def _file(change: Change) -> bytes:
+    return plain(f"This is {change.text}.", "Homes.", "Roads.") if change.readable else BROKEN
+
+
+def _end(change: Change) -> date | None:
+    return None if change.end is None else day(change.end)
+
+
+async def _create(library: Shelf, source: str, change: Change) -> None:
+    way = library.register if change.waits else library.revise
+    last = _end(change)
+    days = day(change.start).isoformat(), last.isoformat() if last else None
+    await way(source, change.text, *days, _file(change))
+
+
+async def _ingest(library: Shelf, source: str, change: Change) -> None:
+    path = library.inbox(f"{change.text}.pdf", _file(change))
+    question = IngestPolicyRevision(
+        source=source, revision_id=change.id, file_path=path, reindex=True
+    )
+    await library.service.ingest(question, unheard)
+
+
+async def _amend(library: Shelf, source: str, change: Change) -> None:
+    patch = RevisionPatch(effective_from=day(change.start), effective_to=_end(change))
+    await library.registrar.amend_revision(source, change.id, patch)
+
+
+async def _delete(library: Shelf, source: str, change: Change) -> None:
+    await library.registrar.delete_revision(source, change.id)
+
+
+async def _remove(library: Shelf, source: str, change: Change) -> None:
+    await library.service.remove(RemovePolicyRevision(source=source, revision_id=change.id))
+
+
+MAKING = {
+    "create": _create,
+    "ingest": _ingest,
+    "amend": _amend,
+    "delete": _delete,
+    "remove": _remove,
+}
+
+
+# --- the model ---
 
 
 class Entry:
-    """A revision as the model knows it, its days counted from FIRST."""
+    """A revision as the model knows it."""
 
-    def __init__(self, start: int, end: int | None) -> None:
-        self.start, self.recorded = start, end
-        self.real = end
+    def __init__(self, start: int, end: int | None, text: str, readable: bool) -> None:
+        self.start, self.recorded, self.real = start, end, end
+        self.text, self.readable = text, readable
         self.closer: Entry | None = None
-        self.counts = False
+        self.counts = self.failed = self.has_chunks = False
+
+    @property
+    def waits(self) -> bool:
+        return not self.counts and not self.failed
 
     def days(self) -> set[int]:
         return set(range(self.start, DAYS * 3 if self.recorded is None else self.recorded + 1))
@@ -55,43 +168,84 @@ class Entry:
 class Model:
     """Which revision is in force on a day, found by looking at every one of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: str) -> None:
+        self.source = source
         self.entries: dict[str, Entry] = {}
 
-    def on(self, day: int) -> str | None:
-        begun = [(e.start, id) for id, e in self.entries.items() if e.counts and e.start <= day]
+    def on(self, number: int) -> str | None:
+        begun = [(e.start, id) for id, e in self.entries.items() if e.counts and e.start <= number]
         if not begun:
             return None
         last = max(begun)[1]
         real = self.entries[last].real
-        return last if real is None or day <= real else None
+        return last if real is None or number <= real else None
+
+    def latest(self) -> str | None:
+        counting = [(e.start, id) for id, e in self.entries.items() if e.counts]
+        return max(counting)[1] if counting else None
+
+    def make(self, change: Change) -> bool:
+        """Make a change, or refuse it and stay as it is."""
+        if change.kind == "create":
+            return self.create(change)
+        if change.id not in self.entries:
+            return False
+        return bool(getattr(self, change.kind)(change))
+
+    def create(self, change: Change) -> bool:
+        closed = self.closed_by(change.start)
+        if self.collides(change, self.entries.values(), closed):
+            return False
+        new = Entry(change.start, change.end, change.text, change.readable)
+        for one in closed:
+            one.recorded, one.closer = change.start - 1, new
+        self.entries[self.new_id(change.start)] = new
+        if not change.waits:
+            self.read(new)
+        return True
+
+    def new_id(self, start: int) -> str:
+        month = f"rev_{self.source}_{day(start):%Y_%m}"
+        return f"{month}_{day(start):%d}" if month in self.entries else month
 
     def closed_by(self, start: int) -> list[Entry]:
         return [e for e in self.entries.values() if e.recorded is None and e.start < start]
 
-    def collides(self, start: int, end: int | None, but: str | None = None) -> bool:
-        """Whether a new one shares a day with any that it does not close."""
-        wanted = Entry(start, end).days()
-        others = [e for id, e in self.entries.items() if id != but]
-        closed = [] if but else self.closed_by(start)
-        return any(wanted & e.days() for e in others if e not in closed)
+    def collides(self, change: Change, others: Iterable[Entry], but: Sequence[Entry] = ()) -> bool:
+        wanted = Entry(change.start, change.end, "", True).days()
+        return any(wanted & e.days() for e in others if e not in but)
 
-    def create(self, id: str, start: int, end: int | None) -> None:
-        new = Entry(start, end)
-        for one in self.closed_by(start):
-            one.recorded, one.closer = start - 1, new
-        self.entries[id] = new
-
-    def activate(self, id: str) -> None:
-        """What its creation closed is closed from now on."""
-        new = self.entries[id]
-        new.counts = True
+    def read(self, entry: Entry) -> None:
+        """Its file is read: it counts, and what its creation closed is closed from now on."""
+        if not entry.readable:
+            entry.failed = not entry.counts
+            return
+        entry.counts, entry.failed, entry.has_chunks = True, False, True
         for one in self.entries.values():
-            if one.closer is new:
+            if one.closer is entry:
                 one.real = one.recorded
 
-    def delete(self, id: str) -> None:
-        gone = self.entries.pop(id)
+    def ingest(self, change: Change) -> bool:
+        entry = self.entries[change.id]
+        if change.readable:
+            entry.readable, entry.text = True, change.text
+            self.read(entry)
+        elif not entry.counts:
+            entry.failed = True
+        return True
+
+    def amend(self, change: Change) -> bool:
+        entry = self.entries[change.id]
+        if self.collides(change, self.entries.values(), [entry]):
+            return False
+        entry.start, entry.recorded, entry.real = change.start, change.end, change.end
+        entry.closer = None
+        return True
+
+    def delete(self, change: Change) -> bool:
+        if change.id == self.latest():
+            return False
+        gone = self.entries.pop(change.id)
         for one in [e for e in self.entries.values() if e.closer is gone]:
             one.closer = None
             if not gone.counts:
@@ -99,207 +253,241 @@ class Model:
                 one.closer = min(later, key=lambda e: e.start, default=None)
                 one.recorded = one.closer.start - 1 if one.closer else None
                 one.real = one.recorded if one.closer and one.closer.counts else None
+        return True
 
-    def amend(self, id: str, start: int, end: int | None) -> None:
-        one = self.entries[id]
-        one.start, one.recorded, one.real, one.closer = start, end, end, None
+    def remove(self, change: Change) -> bool:
+        self.entries[change.id].has_chunks = False
+        return True
+
+    def restarted(self) -> "Model":
+        """What was waiting has been read."""
+        for entry in self.entries.values():
+            if entry.waits:
+                self.read(entry)
+        return self
+
+    def itself(self) -> "Model":
+        return self
+
+    def after(self, changes: Iterable[Change]) -> tuple["Model", list[bool]]:
+        copied = copy.deepcopy(self)
+        return copied, [copied.make(change) for change in changes]
+
+    def state(self) -> dict[str, Any]:
+        latest = self.latest()
+        return {
+            id: (
+                day(e.start),
+                None if e.recorded is None else day(e.recorded),
+                ("active" if id == latest else "superseded")
+                if e.counts
+                else ("failed" if e.failed else "processing"),
+                e.text if e.has_chunks else None,
+            )
+            for id, e in self.entries.items()
+        }
 
 
-def day(number: int) -> date:
-    return FIRST + timedelta(days=number)
+# --- what the base says of itself ---
+
+
+async def state(library: Shelf, source: str) -> dict[str, Any]:
+    """Every revision: its days, its status, and which text its chunks hold."""
+    found = {}
+    for one in await library.service.registry.revisions(source):
+        chunks = await library.service.store.chunks_of(source, one.revision_id)
+        text = chunks[0].text.removeprefix("This is ").removesuffix(".") if chunks else None
+        found[one.revision_id] = (one.effective_from, one.effective_to, str(one.status), text)
+    return found
+
+
+async def survey(library: Shelf, source: str, days: Sequence[date]) -> list[tuple[Any, ...]]:
+    """What each way of asking answers for each day: the resolver, a snapshot, a search, and a
+    section asked for on that day.
+    """
+    service, now = library.service, library.service.now
+    answers = []
+    for one in days:
+        resolved = await service.resolver.resolve_for_policy(source, one)
+        snapshot = await service.snapshot(PolicySnapshot(date=one.isoformat()))
+        (entry,) = [policy for policy in snapshot.policies if policy.source == source]
+        hits = await service.search(
+            SearchPolicy(query="this is", sources=[source], effective_date=one.isoformat())
+        )
+        service.now = lambda on=one: datetime.combine(on, time(12), UTC)
+        answers.append(
+            (
+                resolved.revision.revision_id if resolved.revision else None,
+                entry.revision.revision_id if entry.revision else None,
+                sorted({hit.revision_id for hit in hits.results}),
+                await _section(library, source),
+            )
+        )
+        service.now = now
+    return answers
+
+
+async def _section(library: Shelf, source: str) -> str | None:
+    try:
+        asked = GetPolicySection(source=source, section_ref="Para 1")
+        return (await library.service.section(asked)).revision_id
+    except (SectionNotFound, RevisionNotFound):
+        return None
+
+
+async def complaints(library: Shelf) -> list[str]:
+    diagnosis = await Checkup(library.service, repair=False).diagnose()
+    return [f"{one.subject}: {one.problem}" for one in diagnosis.complaints]
+
+
+async def add(library: Shelf, source: str) -> None:
+    await library.add(source)
+
+
+# --- the machine ---
+
+STARTS = st.integers(0, DAYS - 1)
+LENGTHS = st.none() | st.integers(0, LONGEST)
 
 
 class PolicyMachine(RuleBasedStateMachine):
-    """Rules change the base and the model alike; after each, they agree on every day."""
+    """Rules change the base and the model alike; after each, they agree on every day.
+
+    Each example has a policy of its own on one base, which an example that fails takes with it.
+    """
+
+    room: ClassVar[Room | None] = None
+    folders: ClassVar[list[tempfile.TemporaryDirectory[str]]] = []
+    numbers: ClassVar[Iterator[int]] = itertools.count()
 
     def __init__(self) -> None:
         super().__init__()
-        self.held = contextlib.ExitStack()
-        self.portal: BlockingPortal = self.held.enter_context(start_blocking_portal())
-        folder = self.held.enter_context(tempfile.TemporaryDirectory())
-        self.folder = Path(folder) / "policy"
-        self.model = Model()
-        self.crash_at: str | None = None
-        self.open()
-        self.call(self.library.add, "NPPF")
-
-    def open(self) -> None:
-        context = shelf(self.folder, at=self.at, **PLAIN)
-        self.running = self.portal.wrap_async_context_manager(context)
-        self.library: Shelf = self.running.__enter__()
-        self.call(self.library.service.jobs.idle)
-
-    def close(self) -> None:
-        self.running.__exit__(None, None, None)
+        if PolicyMachine.room is None:
+            self.folders.append(tempfile.TemporaryDirectory())
+            PolicyMachine.room = Room(Path(self.folders[-1].name) / "policy")
+        self.base = PolicyMachine.room
+        PolicyMachine.room = None  # given back when the example has ended well
+        self.source = f"P{next(self.numbers)}"
+        self.texts = (f"text{number}" for number in itertools.count())
+        self.model = Model(self.source)
+        self.base.ask(add, self.source)
 
     def teardown(self) -> None:
-        self.close()
-        self.held.close()
+        self.compare(range(-1, DAYS + LONGEST + 1))
+        PolicyMachine.room = self.base
 
-    def at(self, name: str) -> None:
-        if name == self.crash_at:
-            self.crash_at = None
-            raise Crash(name)
-
-    def call(self, function: Any, *args: Any) -> Any:
-        return self.portal.call(function, *args)
-
-    def text(self, label: str) -> bytes:
-        return plain(f"This is revision {label}.", "Homes.", "Roads.")
-
-    # --- changes ---
-
-    @rule(
-        start=st.integers(0, DAYS - 1), length=st.none() | st.integers(0, 12), waits=st.booleans()
-    )
-    def create(self, start: int, length: int | None, waits: bool) -> None:
-        end = None if length is None else start + length
-        label = f"from{start}"
-        way = self.library.register if waits else self.library.revise
-        last = day(end).isoformat() if end is not None else None
-        try:
-            id = self.call(way, "NPPF", label, day(start).isoformat(), last, self.text(label))
-        except RevisionOverlap:
-            assert self.model.collides(start, end)
-            return
-        assert not self.model.collides(start, end)
-        self.model.create(id, start, end)
-        if not waits:
-            self.model.activate(id)
-
-    @precondition(lambda self: self.model.entries)
-    @rule(data=st.data())
-    def ingest_or_reindex(self, data: st.DataObject) -> None:
-        id = data.draw(st.sampled_from(sorted(self.model.entries)))
-        self.call(self.ingest, id)
-        self.model.activate(id)
-
-    async def ingest(self, id: str) -> None:
-        service = self.library.service
-        (revision,) = [r for r in await service.registry.revisions("NPPF") if r.revision_id == id]
-        with service.ingestion.own_files().open(str(service.ingestion.file_of("NPPF", id))) as file:
-            await service.ingestion.ingest(revision, file, unheard)
-
-    @precondition(lambda self: self.model.entries)
-    @rule(data=st.data(), start=st.integers(0, DAYS - 1), length=st.none() | st.integers(0, 12))
-    def amend(self, data: st.DataObject, start: int, length: int | None) -> None:
-        id = data.draw(st.sampled_from(sorted(self.model.entries)))
-        end = None if length is None else start + length
-        patch = RevisionPatch(
-            effective_from=day(start), effective_to=None if end is None else day(end)
+    def a_change(self, data: st.DataObject) -> Change:
+        kinds = ["create"] * 3
+        known = sorted(self.model.entries)
+        if known:
+            kinds += ["ingest", "ingest", "amend", "amend", "delete", "remove"]
+        start, length = data.draw(STARTS), data.draw(LENGTHS)
+        return Change(
+            kind=data.draw(st.sampled_from(kinds)),
+            id=data.draw(st.sampled_from(known)) if known else "",
+            start=start,
+            end=None if length is None else start + length,
+            readable=data.draw(st.sampled_from([True, True, True, False])),
+            waits=data.draw(st.sampled_from([False, False, True])),
+            text=next(self.texts),
         )
-        try:
-            self.call(self.library.registrar.amend_revision, "NPPF", id, patch)
-        except RevisionOverlap:
-            assert self.model.collides(start, end, but=id)
-            return
-        assert not self.model.collides(start, end, but=id)
-        self.model.amend(id, start, end)
 
-    @precondition(lambda self: self.model.entries)
+    def become(self, candidates: Iterable[Model]) -> None:
+        """One of these must be what the base is now; the model goes on as that one."""
+        found = self.base.ask(state, self.source)
+        tried = []
+        for candidate in candidates:
+            if candidate.state() == found:
+                self.model = candidate
+                return
+            tried.append(candidate.state())
+        raise AssertionError(f"the base is {found}, which is none of {tried}")
+
     @rule(data=st.data())
-    def delete(self, data: st.DataObject) -> None:
-        id = data.draw(st.sampled_from(sorted(self.model.entries)))
-        counting = [(e.start, one) for one, e in self.model.entries.items() if e.counts]
-        try:
-            self.call(self.library.registrar.delete_revision, "NPPF", id)
-        except SoleRevision:
-            assert max(counting)[1] == id
-            return
-        assert not counting or max(counting)[1] != id
-        self.model.delete(id)
+    def change(self, data: st.DataObject) -> None:
+        """One writer: the base makes and refuses what the model does."""
+        change = self.a_change(data)
+        made = self.base.ask(make, self.source, change)
+        wanted, (expected,) = self.model.after([change])
+        assert made == expected, change
+        self.become([wanted])
 
+    @rule(start=STARTS, length=st.integers(0, LONGEST))
+    def insert_history(self, start: int, length: int) -> None:
+        """A revision whose days all lie before the first."""
+        first = min((e.start for e in self.model.entries.values()), default=DAYS)
+        change = Change("create", start=min(start, first) - 1 - length, end=min(start, first) - 1)
+        change = Change(**{**vars(change), "text": next(self.texts)})
+        assert self.base.ask(make, self.source, change) is True
+        self.become([self.model.after([change])[0]])
+
+    @rule(data=st.data(), count=st.integers(2, 3))
+    def change_at_once(self, data: st.DataObject, count: int) -> None:
+        """Several writers: what they did is what they would have done in some order."""
+        changes = [self.a_change(data) for _ in range(count)]
+        made = self.base.ask(make_at_once, self.source, changes)
+        answered = [
+            (one, done) for one, done in zip(changes, made, strict=True) if done is not None
+        ]
+        self.become(
+            wanted
+            for order in itertools.permutations(answered)
+            for wanted, outcomes in [self.model.after(one for one, _ in order)]
+            if outcomes == [done for _, done in order]
+        )
+
+    @rule(data=st.data(), count=st.integers(1, 2))
+    def be_killed(self, data: st.DataObject, count: int) -> None:
+        """After it each change has been made, whole, or there is no trace of it."""
+        changes = [self.a_change(data) for _ in range(count)]
+        steps = [step for change in changes for step in STEPS_OF[change.kind]]
+        try:
+            step = data.draw(st.sampled_from(steps))
+            self.base.ask(make_at_once, self.source, changes, kill_at=step)
+        except Killed:
+            self.base.start()
+            whole = Model.restarted
+        else:  # refused before it came so far
+            whole = Model.itself
+        orders = (
+            order
+            for many in range(count, -1, -1)
+            for order in itertools.permutations(changes, many)
+        )
+        self.become(whole(self.model.after(order)[0]) for order in orders)
+
+    @precondition(lambda self: any(e.waits for e in self.model.entries.values()))
     @rule()
     def restart(self) -> None:
-        """What was waiting is ingested: no revision stays in `processing`."""
-        self.close()
-        self.open()
-        for id in [id for id, e in self.model.entries.items() if not e.counts]:
-            self.model.activate(id)
-
-    @rule(step=STEPS, start=st.integers(0, DAYS - 1))
-    def crash_while_creating(self, step: str, start: int) -> None:
-        """After it, the revision is there and counts, or there is no trace of it."""
-        if self.model.collides(start, None):
-            return
-        self.crash_at = step
-        label = f"from{start}"
-        known = set(self.model.entries)
-        with contextlib.suppress(Crash):
-            self.call(
-                self.library.revise, "NPPF", label, day(start).isoformat(), None, self.text(label)
-            )
-        self.crash_at = None
-        self.restart()
-        found = self.call(self.library.service.registry.revisions, "NPPF")
-        for id in {one.revision_id for one in found} - known:
-            self.model.create(id, start, None)
-            self.model.activate(id)
-
-    @rule(starts=st.lists(st.integers(0, DAYS - 1), min_size=2, max_size=3, unique=True))
-    def create_at_once(self, starts: list[int]) -> None:
-        """Writers at the same time: in some order, each sees what those before it did."""
-        known = set(self.model.entries)
-        self.call(self.together, starts)
-        found = self.call(self.library.service.registry.revisions, "NPPF")
-        new = {one.revision_id: (one.effective_from - FIRST).days for one in found}
-        # Open ones can only have come in rising order, whichever were refused.
-        for id, start in sorted(new.items(), key=lambda one: one[1]):
-            if id not in known:
-                assert not self.model.collides(start, None)
-                self.model.create(id, start, None)
-                self.model.activate(id)
-
-    async def together(self, starts: list[int]) -> None:
-        async def one(start: int) -> None:
-            label = f"from{start}"
-            with contextlib.suppress(RevisionOverlap):
-                await self.library.revise(
-                    "NPPF", label, day(start).isoformat(), None, self.text(label)
-                )
-
-        async with anyio.create_task_group() as tasks:
-            for start in starts:
-                tasks.start_soon(one, start)
-
-    # --- what must hold ---
+        """No revision stays in `processing`."""
+        self.base.stop()
+        self.base.start()
+        self.become([self.model.restarted()])
 
     @invariant()
-    def every_day_agrees(self) -> None:
-        self.call(self.compare)
+    def the_days_around_every_boundary_agree(self) -> None:
+        numbers = range(-1, DAYS + LONGEST + 1)
+        self.compare(
+            [
+                number
+                for number in numbers
+                if len({self.model.on(number + near) for near in (-1, 0, 1)}) > 1
+            ]
+        )
 
-    async def compare(self) -> None:
-        service = self.library.service
-        revisions = await service.registry.revisions("NPPF")
-        for number in range(-1, DAYS + 14):
+    def compare(self, numbers: Sequence[int]) -> None:
+        found = self.base.ask(survey, self.source, [day(number) for number in numbers])
+        for number, answers in zip(numbers, found, strict=True):
             wanted = self.model.on(number)
-            found = timeline.in_force(revisions, day(number))
-            assert getattr(found, "revision_id", None) == wanted, (number, found)
-            # Where the answer changes, everybody is asked, on both sides of the boundary.
-            if {self.model.on(number - 1), self.model.on(number + 1)} != {wanted}:
-                await self.compare_search(number, wanted)
-        diagnosis = await Checkup(service, repair=False).diagnose()
-        assert diagnosis.complaints == []
-
-    async def compare_search(self, number: int, wanted: str | None) -> None:
-        service = self.library.service
-        on = day(number).isoformat()
-        resolved = await service.resolver.resolve_for_policy("NPPF", day(number))
-        assert (resolved.revision.revision_id if resolved.revision else None) == wanted
-        hits = await service.search(SearchPolicy(query="this revision", effective_date=on))
-        assert {hit.revision_id for hit in hits.results} == ({wanted} if wanted else set())
-        if wanted:
-            asked = GetPolicySection(source="NPPF", section_ref="Para 1", revision_id=wanted)
-            try:
-                section = await service.section(asked)
-            except SectionNotFound as error:  # pragma: no cover - only when it fails
-                raise AssertionError(f"{wanted} has no text") from error
-            assert section.revision_id == wanted
+            told = wanted if wanted and self.model.entries[wanted].has_chunks else None
+            expected = (wanted, wanted, [told] if told else [], told)
+            assert answers == expected, (day(number), answers, expected)
+        assert self.base.ask(complaints) == []
 
 
 PolicyMachine.TestCase.settings = settings(
     max_examples=8,
-    stateful_step_count=10,
+    stateful_step_count=20,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
@@ -309,3 +497,10 @@ PolicyMachine.TestCase.settings = settings(
 @pytest.mark.slow
 class TestAnySequence(PolicyMachine.TestCase):  # type: ignore[name-defined,misc]
     """Hypothesis looks for a sequence after which the base and the model disagree."""
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        if PolicyMachine.room is not None:
+            PolicyMachine.room.stop()
+        for folder in PolicyMachine.folders:
+            folder.cleanup()

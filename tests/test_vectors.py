@@ -122,6 +122,27 @@ def test_any_order_of_writes_leaves_an_index_that_answers_as_brute_force(
 
 
 @requirement("engine:vectors:exact")
+@pytest.mark.parametrize("small", [65_536, 0])
+def test_the_nearest_of_each_group_is_what_brute_force_finds(
+    small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors, "_SMALL", small)
+    monkeypatch.setattr(vectors, "_FEW", small)
+    numbers = np.random.default_rng(1)
+    rows = numbers.standard_normal((600, SIZE), np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    groups = numbers.integers(0, 40, len(rows))
+    index = VectorIndex(Fields(("doc",)), SIZE)
+    index.upsert([str(n) for n in range(len(rows))], rows, [{"doc": int(one)} for one in groups])
+    distances = ((rows - rows[0]) ** 2).sum(axis=1)
+    nearest = sorted((float(distances[groups == one].min()), one) for one in range(40))[:7]
+    found = index.search_groups(rows[0], 7, "doc")
+    assert [groups[int(hit.id)] for hit in found] == [group for _, group in nearest]
+    assert np.allclose([hit.distance for hit in found], [far for far, _ in nearest], atol=1e-5)
+    assert index.search_groups(rows[0], 7, "doc", In("doc", (99,))) == []
+
+
+@requirement("engine:vectors:exact")
 def test_equal_vectors_come_in_the_order_of_their_ids() -> None:
     index = VectorIndex(FIELDS)
     ids = [f"{number:04}" for number in range(2000)]

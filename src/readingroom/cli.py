@@ -3,6 +3,7 @@
 import click
 
 from readingroom import __version__
+from readingroom.commands.ask import ask
 from readingroom.commands.backup import backup, restore
 from readingroom.commands.connect import connect
 from readingroom.commands.doctor import doctor
@@ -22,6 +23,7 @@ def main() -> None:
 
     \b
       readingroom serve                         every base on http://127.0.0.1:8000
+      readingroom ask "…" --on 2024-03-15       a question over every base, with citations
       readingroom stdio text --file notes.txt   one base for a client that starts us
       readingroom federal load PATH…            official bulk files into the federal base
       readingroom guidance search "reserves"    Charity Commission guidance, from the shell
@@ -38,6 +40,7 @@ def main() -> None:
 
 for _verb in (
     serve,
+    ask,
     stdio,
     policy,
     federal,

@@ -21,8 +21,9 @@ from readingroom.bases.policy.commands import BackUpPolicies, RestorePolicies
 from readingroom.commands.options import common, say, tell
 from readingroom.core import clock
 from readingroom.core.errors import BackupUnusable, DataNotEmpty, FolderInUse
-from readingroom.core.settings import Settings, load
+from readingroom.core.settings import MODELS, Settings, load
 from readingroom.protocol.command import Command
+from readingroom.protocol.copies import ReadCopy, WriteCopy
 from readingroom.storage.handover import HANDOVER
 
 if TYPE_CHECKING:
@@ -32,13 +33,12 @@ _KEYS = "keys.db"
 _FEDERAL = "federal"
 _RESTORING = ".restoring"
 _REPLACED = ".replaced"
-_MODELS = "models"
 _CONFIGURATION = "readingroom.toml"
 # What a restore leaves where it is.
-_STAYS = (_MODELS, _CONFIGURATION)
+_STAYS = (MODELS, _CONFIGURATION)
 
 # The bases that are copied by the process that owns their folder, and how.
-_COPIED: dict[str, tuple[type[BackUpPolicies], type[RestorePolicies]]] = {
+_COPIED: dict[str, tuple[type[WriteCopy], type[ReadCopy]]] = {
     "policy": (BackUpPolicies, RestorePolicies),
 }
 
@@ -121,7 +121,7 @@ def _copied(name: str, settings: Settings, folder: Path) -> dict[str, Any]:
     copy = settings.data / name / HANDOVER / handed
     click.echo(f"{name}: copying", err=True)
     try:
-        counts = _run(_COPIED[name][0](folder=handed), settings)
+        counts: dict[str, int] = _run(_COPIED[name][0](folder=handed), settings)["counts"]
         shutil.move(copy, folder)
     finally:
         shutil.rmtree(copy, ignore_errors=True)
@@ -221,9 +221,19 @@ def _put_back(name: str, settings: Settings, replace: bool) -> dict[str, Any]:
     click.echo(f"{name}: putting back", err=True)
     try:
         command = _COPIED[name][1](folder=handed, home=str(settings.data / name), replace=replace)
-        return _run(command, settings.model_copy(update={"data": staging}))
+        counts: dict[str, int] = _run(command, _staged(settings, staging))["counts"]
+        return counts
     finally:
         shutil.rmtree(copy, ignore_errors=True)
+
+
+def _staged(settings: Settings, staging: Path) -> Settings:
+    """The same settings in the staging directory; a store that lies outside stays where it is."""
+    moved: dict[str, Any] = {"data": staging}
+    chroma = settings.chroma_persist_dir
+    if chroma and Path(chroma).is_relative_to(settings.data):
+        moved["chroma_persist_dir"] = str(staging / Path(chroma).relative_to(settings.data))
+    return settings.model_copy(update=moved)
 
 
 def _put_in_place(staging: Path, home: Path) -> None:

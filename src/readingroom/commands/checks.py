@@ -87,7 +87,7 @@ def model(settings: Settings) -> Iterator[Finding]:
     from readingroom.engine.weights import find_weights
 
     try:
-        find_weights(settings.data / "models", settings.embedding_model_dir)
+        find_weights(settings.models, settings.embedding_model_dir)
     except ModelUnavailable as error:
         fix = "readingroom model install; until then searches go by words only"
         yield Finding("model", error.message, fix)

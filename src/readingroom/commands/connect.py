@@ -7,7 +7,6 @@ stays beside it. A key is written only when it is given.
 import json
 import shutil
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from readingroom.commands.options import common, say
 from readingroom.core.errors import ClientFileUnreadable, InvalidSetting
 from readingroom.core.settings import Settings, load
 from readingroom.server.catalogue import ALL_NAME, ALL_PORT, OFFERS
+from readingroom.server.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
 
 _STDIO_BASES = ("text", "guidance")
 _KEY_VARIABLE = "READING_ROOM_KEY"
@@ -35,40 +35,23 @@ class _Target:
     data: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Client:
-    """How one client is configured."""
-
-    title: str
-    place: Callable[[Path], Path]
-    """Its file, given the project's folder."""
-    section: str
-    """Under which name its servers stand."""
-    variable: str
-    """How its file refers to a variable of the environment."""
-    typed: bool
-    """Whether an entry says of which kind it is."""
-
-
-def _desktop(folder: Path) -> Path:
+def _place(client: Client, folder: Path) -> Path:
+    """The client's file: in the project's folder, or in the home of the user's applications."""
+    if client is not _DESKTOP:
+        return folder / client.file
     if sys.platform == "darwin":
         support = Path.home() / "Library" / "Application Support"
     else:
         support = Path.home() / ".config"
-    return support / "Claude" / "claude_desktop_config.json"
+    return support / "Claude" / client.file
 
 
+_DESKTOP = Client("Claude Desktop", "claude_desktop_config.json", "mcpServers", "", False)
 _CLIENTS = {
-    "claude": _Client("Claude Desktop", _desktop, "mcpServers", "", False),
-    "claude-code": _Client(
-        "Claude Code", lambda folder: folder / ".mcp.json", "mcpServers", "${%s}", True
-    ),
-    "cursor": _Client(
-        "Cursor", lambda folder: folder / ".cursor" / "mcp.json", "mcpServers", "${env:%s}", False
-    ),
-    "vscode": _Client(
-        "VS Code", lambda folder: folder / ".vscode" / "mcp.json", "servers", "${env:%s}", True
-    ),
+    "claude": _DESKTOP,
+    "claude-code": CLAUDE_CODE,
+    "cursor": CURSOR,
+    "vscode": VSCODE,
 }
 
 
@@ -97,7 +80,7 @@ def connect(client: str, data: str | None, as_json: bool, **asked: Any) -> None:
     chosen = _CLIENTS[client]
     target = _target(settings, asked, data, stdio=asked["stdio"] or client == "claude")
     entry = {target.name: _entry(chosen, target)}
-    file = asked["file"] or chosen.place((asked["folder"] or Path()).absolute())
+    file = asked["file"] or _place(chosen, (asked["folder"] or Path()).absolute())
     copy = _write(file, chosen.section, entry) if asked["write"] else None
     body = {
         "client": client,
@@ -133,17 +116,13 @@ def _target(settings: Settings, asked: dict[str, Any], data: str | None, stdio: 
     )
 
 
-def _entry(client: _Client, target: _Target) -> dict[str, Any]:
+def _entry(client: Client, target: _Target) -> dict[str, Any]:
     if target.stdio:
         kind = {"type": "stdio"} if client.typed else {}
         placed = ["--data", target.data] if target.data else []
         return {**kind, "command": _program(), "args": ["stdio", target.stdio, *placed]}
-    entry: dict[str, Any] = {"type": "http"} if client.typed else {}
-    entry["url"] = target.url
-    if target.key or target.locked:
-        key = target.key or client.variable % _KEY_VARIABLE
-        entry["headers"] = {"Authorization": f"Bearer {key}"}
-    return entry
+    key = target.key or (client.variable % _KEY_VARIABLE if target.locked else None)
+    return client.entry(target.url, key)
 
 
 def _program() -> str:
@@ -186,7 +165,7 @@ def _read(file: Path) -> dict[str, Any]:
     return whole
 
 
-def _told(client: _Client, target: _Target, body: dict[str, Any]) -> str:
+def _told(client: Client, target: _Target, body: dict[str, Any]) -> str:
     if body["written"]:
         kept = f" What it was before is in {body['copy']}." if body["copy"] else ""
         lines = [f"{client.title}: {target.name} is in {body['file']}.{kept} Restart the client."]

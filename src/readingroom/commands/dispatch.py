@@ -9,6 +9,7 @@ import httpx2
 from readingroom.bases.policy.commands import POLICY_COMMANDS
 from readingroom.core.errors import FolderInUse, OwnerRefused, OwnerUnreachable
 from readingroom.core.settings import Settings
+from readingroom.desk.commands import DESK_COMMANDS
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import marked_document
 from readingroom.protocol.tool import Report
@@ -17,7 +18,8 @@ from readingroom.server.catalogue import OFFERS, Offer
 from readingroom.storage.lock import FolderLock, Owner, owner_of
 
 # The commands an owner runs for others, by name: those of bases whose folder has one owner.
-COMMANDS: dict[str, type[Command]] = {command.name: command for command in POLICY_COMMANDS}
+_ALL: tuple[type[Command], ...] = (*POLICY_COMMANDS, *DESK_COMMANDS)
+COMMANDS = {command.name: command for command in _ALL}
 
 
 async def dispatch(

@@ -91,6 +91,51 @@ def changes(since: str, source: str | None, limit: int, data: str | None, as_jso
 
 
 @federal.command()
+@click.argument("source")
+@click.option("--since", metavar="DATE", help="Only what was published or changed since this day.")
+@common
+def sync(source: str, since: str | None, data: str | None, as_json: bool) -> None:
+    """Fetch the official files of a source and apply what is new in them.
+
+    \b
+      readingroom federal sync bills
+      readingroom federal sync roll-call-votes --since 2026-11-01
+
+    Files are kept in the data directory and asked for again only when they have changed; a download
+    that broke off goes on where it was.
+    """
+    from readingroom.bases.federal import syncing
+    from readingroom.bases.federal.bulk import Hosts
+    from readingroom.bases.federal.sources import named
+    from readingroom.core.dates import parse_day
+
+    settings = load_settings({"data": data})
+    hosts = Hosts(
+        govinfo=settings.govinfo_url,
+        federal_register=settings.federal_register_url,
+        legislators=settings.legislators_url,
+        house_clerk=settings.house_clerk_url,
+        senate=settings.senate_url,
+    )
+    day = parse_day(since) if since else None
+    with _bar(as_json, "Fetching") as told, _bar(as_json, "Updating") as loading_told:
+        synced = syncing.sync(
+            _file(data), named(source), day, hosts, settings.sync_pause_seconds, told, loading_told
+        )
+    assert synced.update is not None
+    body = vars(synced) | {"update": _told_of(synced.update)}
+    lines = [
+        f"{synced.downloaded} files fetched ({synced.bytes:,} bytes), "
+        f"{synced.unchanged} unchanged, {synced.missing} not there, {synced.failed} failed.",
+        *(f"  {one['file']}: {one['error']}" for one in synced.errors[:20]),
+        *_lines_of(synced.update),
+    ]
+    say(as_json, body, "\n".join(lines))
+    if synced.failed:
+        sys.exit(1)
+
+
+@federal.command()
 @common
 def embed(data: str | None, as_json: bool) -> None:
     """Embed what has no vector yet, for search by meaning. Stop and go on at any time."""
@@ -134,21 +179,26 @@ def status(data: str | None, as_json: bool) -> None:
 
 
 def _say_summary(summary: Any, as_json: bool) -> None:
+    say(as_json, _told_of(summary), "\n".join(_lines_of(summary)))
+    if summary.failed and not summary.loaded and not summary.unchanged:
+        sys.exit(1)
+
+
+def _told_of(summary: Any) -> dict[str, Any]:
     tallies = {source: vars(tally) for source, tally in summary.changes.items()}
-    body = vars(summary) | {"by_loader": dict(summary.by_loader), "changes": tallies}
-    lines = [
+    return {**vars(summary), "by_loader": dict(summary.by_loader), "changes": tallies}
+
+
+def _lines_of(summary: Any) -> list[str]:
+    return [
         f"{summary.loaded} files loaded, {summary.unchanged} unchanged, {summary.ignored} ignored, "
         f"{summary.failed} failed; {summary.records} records read.",
         *(
-            f"  {source}: {tally['new']} new, {tally['changed']} changed, "
-            f"{tally['withdrawn']} withdrawn"
-            for source, tally in tallies.items()
+            f"  {source}: {tally.new} new, {tally.changed} changed, {tally.withdrawn} withdrawn"
+            for source, tally in summary.changes.items()
         ),
         *(f"  {one['file']}: {one['error']}" for one in summary.errors[:20]),
     ]
-    say(as_json, body, "\n".join(lines))
-    if summary.failed and not summary.loaded and not summary.unchanged:
-        sys.exit(1)
 
 
 def _sources_and_files(paths: tuple[str, ...]) -> tuple[Any, list[Path]]:

@@ -6,7 +6,7 @@ import click
 
 from readingroom.commands.options import common, say
 from readingroom.core.settings import load
-from readingroom.storage.keys import KeyRing
+from readingroom.storage.keys import Key, KeyRing
 
 
 @click.group()
@@ -22,14 +22,15 @@ def keys() -> None:
 @keys.command()
 @click.argument("name")
 @click.option("--subject", help="Let in OAuth tokens with this `sub`; no secret is made.")
+@click.option("--read-only", is_flag=True, help="Its holder sees and calls nothing that writes.")
 @common
-def add(name: str, subject: str | None, data: str | None, as_json: bool) -> None:
+def add(name: str, subject: str | None, read_only: bool, data: str | None, as_json: bool) -> None:
     """Make a key called NAME and print it, this once."""
     if subject is not None:
-        _ring(data).add_subject(name, subject)
+        _ring(data).add_subject(name, subject, read_only)
         told = {"name": name, "subject": subject}
         return say(as_json, told, f"Tokens of {subject} are let in as {name}.")
-    secret = _ring(data).add(name)
+    secret = _ring(data).add(name, read_only)
     note = f"{secret}\n\nThis is the only time it is shown. Send it as: Authorization: Bearer <key>"
     say(as_json, {"name": name, "key": secret}, note)
 
@@ -39,7 +40,7 @@ def add(name: str, subject: str | None, data: str | None, as_json: bool) -> None
 def list_keys(data: str | None, as_json: bool) -> None:
     """Show every key's name, when it was made, and whose tokens it stands for."""
     found = _ring(data).keys()
-    lines = [f"{key.name:<24} {key.created_at} {key.subject or ''}".rstrip() for key in found]
+    lines = [_line(key) for key in found]
     say(as_json, {"keys": [asdict(key) for key in found]}, "\n".join(lines) or "There are no keys.")
 
 
@@ -50,6 +51,11 @@ def revoke(name: str, data: str | None, as_json: bool) -> None:
     """Revoke the key called NAME: its next request is refused."""
     _ring(data).revoke(name)
     say(as_json, {"name": name, "revoked": True}, f"Revoked {name}.")
+
+
+def _line(key: Key) -> str:
+    only = "read-only" if key.read_only else ""
+    return f"{key.name:<24} {key.created_at} {only:<9} {key.subject or ''}".rstrip()
 
 
 def _ring(data: str | None) -> KeyRing:

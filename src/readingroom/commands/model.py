@@ -19,7 +19,7 @@ def install(data: str | None, as_json: bool) -> None:
     """Fetch the embedding model (90 MB, pinned by checksum) unless one is here already."""
     settings = load({"data": data})
     try:
-        weights = find_weights(settings.data / "models", settings.embedding_model_dir)
+        weights = find_weights(settings.models, settings.embedding_model_dir)
     except ModelUnavailable:
         if settings.embedding_model_dir is not None:
             raise
@@ -28,9 +28,21 @@ def install(data: str | None, as_json: bool) -> None:
     say(as_json, told, f"{weights.name} is in {weights.folder}.")
 
 
+@model.command()
+@common
+def build(data: str | None, as_json: bool) -> None:
+    """Make the model ready to run, as else the first search does: for images and installers."""
+    from readingroom.server.catalogue import embedder_of
+
+    settings = load({"data": data})
+    embedder_of(settings).embed("ready")
+    files = sorted(path.name for path in settings.models.glob("*.onnx"))
+    say(as_json, {"folder": str(settings.models), "files": files}, f"Ready in {settings.models}.")
+
+
 def _fetch(settings: Settings, quiet: bool) -> Weights:
     def show(name: str, done: int, size: int) -> None:
         percent = f"{100 * done // size:3} %" if size else f"{done >> 20} MB"
         click.echo(f"\r{name:<20} {percent}", nl=done == size, err=True)
 
-    return download_weights(settings.model_url, settings.data / "models", None if quiet else show)
+    return download_weights(settings.model_url, settings.models, None if quiet else show)

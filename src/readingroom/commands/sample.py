@@ -14,11 +14,10 @@ from typing import Any
 import anyio
 
 from readingroom.core.errors import DataNotEmpty, InvalidSetting, KnowledgeError
-from readingroom.core.settings import SAMPLE_MARK, Settings, is_sample, sample_directory
+from readingroom.core.settings import MODELS, SAMPLE_MARK, Settings, is_sample, sample_directory
 
 logger = logging.getLogger(__name__)
 
-_MODELS = "models"
 
 Told = Callable[[str], None]
 Step = tuple[str, Callable[[], object]]
@@ -33,7 +32,7 @@ def sample_folder(chosen: str | None, make: bool) -> Path:
         raise InvalidSetting(
             f"There is no sample in {data} yet: `readingroom serve --demo` makes it"
         )
-    if data.is_dir() and any(one.name != _MODELS for one in data.iterdir()):
+    if data.is_dir() and any(one.name != MODELS for one in data.iterdir()):
         raise DataNotEmpty(
             f"{data} holds data of your own, which the sample must not meet: choose an empty "
             "directory with --data, or leave --data out"
@@ -64,7 +63,7 @@ def renew(data: Path, reset: bool) -> None:
         return
     _refuse_in_use(data)
     for one in data.iterdir():
-        if one.is_dir() and one.name != _MODELS and not one.is_symlink():
+        if one.is_dir() and one.name != MODELS and not one.is_symlink():
             shutil.rmtree(one)
     _write_mark(data, None)
 

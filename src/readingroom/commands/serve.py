@@ -16,7 +16,17 @@ from readingroom.commands.options import common, log_level
 from readingroom.commands.sample import load_in_background, renew, sample_upstream
 from readingroom.core.errors import UnsafeBind
 from readingroom.core.settings import Settings, load
-from readingroom.server.catalogue import ALL_PORT, OFFERS, Face, face_of, faces_of_all, open_bases
+from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.server.catalogue import (
+    ALL_PORT,
+    OFFERS,
+    ROOM,
+    Face,
+    desk_of,
+    face_of,
+    faces_of_all,
+    open_bases,
+)
 
 if TYPE_CHECKING:
     from readingroom.server.auth import Posture
@@ -80,9 +90,9 @@ def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
     address = address_of(listener)
     with ExitStack() as held:
         key = secrets.token_urlsafe(32)
-        owning = _take_folders(names, settings, address, key, held)
+        owning = _take_folders(base, settings, address, key, held)
         bases = open_bases(names, settings)
-        faces = (face_of(bases[0]),) if base else faces_of_all(bases)
+        faces = (face_of(bases[0]),) if base else _all_faces(bases, settings, address)
         guards = Guards(faces, settings, gate)
         app = build_app(faces, settings, guards, Ownership(key, COMMANDS) if owning else None)
         announcement = _announcement(faces, address, settings, guards, as_json)
@@ -102,6 +112,12 @@ def _tell_loading(as_json: bool, sentence: str) -> None:
         click.echo(sentence)
 
 
+def _all_faces(
+    bases: tuple[KnowledgeBase, ...], settings: Settings, address: str
+) -> tuple[Face, ...]:
+    return faces_of_all(bases, desk_of(bases, settings, settings.public_url or address))
+
+
 def _check_bind(settings: Settings, guarded: bool) -> None:
     """Without a key, and without tokens before everything, nobody but this machine is served."""
     exposed = _exposed(settings)
@@ -117,7 +133,7 @@ def _check_bind(settings: Settings, guarded: bool) -> None:
 
 def _exposed(settings: Settings) -> str | None:
     """The address by which other machines reach us, directly or through a proxy; None if none."""
-    from readingroom.server.door import is_loopback
+    from readingroom.server.addresses import is_loopback
 
     if not is_loopback(settings.host):
         return settings.host
@@ -130,12 +146,13 @@ def _secret(settings: Settings) -> str | None:
 
 
 def _take_folders(
-    names: list[str], settings: Settings, url: str, key: str, held: ExitStack
+    base: str | None, settings: Settings, url: str, key: str, held: ExitStack
 ) -> bool:
     """Own the folders of the bases that need it, for as long as `held` stands."""
     from readingroom.storage.lock import FolderLock, Owner
 
-    locked = [name for name in names if OFFERS[name].folder_locked]
+    offers = {base: OFFERS[base]} if base else OFFERS | ROOM
+    locked = [name for name, offer in offers.items() if offer.folder_locked]
     for name in locked:
         lock = FolderLock(settings.data / name)
         lock.acquire()

@@ -26,6 +26,7 @@ KnowledgeError                 code                  http
 ├── ApplicationNotFound        application_not_found 404   nothing is known of the application
 ├── Unauthorized               unauthorized          401   no key, a wrong key, a wrong scheme
 ├── IssuerUnreachable          issuer_unreachable    503   no token can be checked just now
+├── ReadOnlyKey                read_only_key         403   a key for reading, used to write
 ├── Misdirected                misdirected           421   a Host this server does not answer to
 ├── ForbiddenOrigin            forbidden_origin      403   a web page we do not know is calling
 ├── TooManySessions            too_many_sessions     503   every session of this face is in use
@@ -46,6 +47,9 @@ KnowledgeError                 code                  http
 ├── AggregateTimeout           aggregate_timeout     503   an aggregate took longer than it may
 ├── InvalidCursor              invalid_cursor        422   a cursor that no list gave out
 ├── LoadFailed                 load_failed           422   nothing of what was named can be loaded
+├── BaseSilent                 base_silent           503   a base did not answer the desk in time
+├── ValidationDateUnknown      validation_date_unknown 422 no day says which policy applies
+├── DownloadFailed             download_failed       502   an official file could not be fetched
 ├── StorageFailed              storage_failed        503   the data directory cannot be used
 ├── BackupUnusable             backup_unusable       422   a backup is damaged, newer, or not one
 ├── DataNotEmpty               data_not_empty        409   a restore would cover what is there
@@ -316,6 +320,13 @@ class IssuerUnreachable(KnowledgeError):
     http_status = 503
 
 
+class ReadOnlyKey(KnowledgeError):
+    """The key is for reading alone; one made without --read-only may also write."""
+
+    code = "read_only_key"
+    http_status = 403
+
+
 class Misdirected(KnowledgeError):
     """The Host header names a server we are not; set READINGROOM_ALLOWED_HOSTS if we are."""
 
@@ -456,6 +467,27 @@ class LoadFailed(KnowledgeError):
 
     code = "load_failed"
     http_status = 422
+
+
+class BaseSilent(KnowledgeError):
+    """A base did not answer the desk in time; what the others said stands."""
+
+    code = "base_silent"
+    http_status = 503
+
+
+class ValidationDateUnknown(KnowledgeError):
+    """The application's record has no validation date; give `date`, or set it."""
+
+    code = "validation_date_unknown"
+    http_status = 422
+
+
+class DownloadFailed(KnowledgeError):
+    """An official host did not give a file, or gave a damaged one, however often it was asked."""
+
+    code = "download_failed"
+    http_status = 502
 
 
 class StorageFailed(KnowledgeError):

@@ -140,6 +140,26 @@ def estimate_id(url: str) -> str | None:
     return f"cbo:{int(match[1])}" if match else None
 
 
+def staff_id(office: str) -> str:
+    """`P000620-cañon_city` as `staff:P000620-canon_city`."""
+    plain = unicodedata.normalize("NFKD", office).encode("ascii", "ignore").decode()
+    return f"staff:{re.sub('[^A-Za-z0-9._-]+', '_', plain)}"
+
+
+def docket_id(number: str) -> str:
+    return f"docket:{fold_dashes(number).strip().upper()}"
+
+
+def meeting_id(chamber: str | None, event: str) -> str:
+    """A meeting by its event number, which each chamber counts for itself."""
+    return f"hearing:{(chamber or 'joint').lower()}-{event}"
+
+
+def transcript_id(congress: int | str, chamber: str | None, jacket: int | str) -> str:
+    """A printed hearing as GovInfo names it: `hearing:CHRG-116shrg37721`."""
+    return f"hearing:CHRG-{int(congress)}{(chamber or 'joint')[0].lower()}hrg{jacket}"
+
+
 def membership_id(congress: int | str, committee: str, bioguide: str) -> str:
     return f"membership:{int(congress)}:{committee}:{bioguide}"
 
@@ -325,9 +345,49 @@ def is_guidance_path(text: str) -> bool:
     return _GUIDANCE_PATH.fullmatch(text) is not None
 
 
+# --- ids across the bases, which the desk's `fetch` takes ---
+#
+# The first word says whose record it is; what begins with none of these is a federal id.
+
+TEXT_ID = "text:kb"
+
+_SECTION = re.compile(r"policy:([A-Za-z0-9_-]{1,80})@([A-Za-z0-9_-]{1,120})#(.{1,120})", re.ASCII)
+
+
 def guidance_id(path: str) -> str:
-    """A page's id across all bases, which the desk's `fetch` takes."""
     return f"guidance:{path}"
+
+
+def policy_section_id(source: str, revision_id: str, section_ref: str) -> str:
+    return f"policy:{source}@{revision_id}#{section_ref}"
+
+
+def policy_passage_id(chunk_id: str) -> str:
+    return f"policy:{chunk_id}"
+
+
+def policy_section(id: str) -> tuple[str, str, str] | None:
+    """Policy, revision and section, when that is what an id names; else it names a passage."""
+    match = _SECTION.fullmatch(id)
+    return (match[1], match[2], match[3]) if match else None
+
+
+_BASES = {"policy": "policy", "doc": "documents", "guidance": "guidance", "text": "text"}
+
+
+def base_of(id: str) -> str:
+    """Whose record an id names."""
+    prefix, colon, _ = id.strip().partition(":")
+    return _BASES.get(prefix.lower(), "federal") if colon else "federal"
+
+
+ROOM_PREFIXES = (
+    "policy: (policy:NPPF@rev_NPPF_2024_12#Para 116)",
+    "doc: (doc:25_01178_REM_a1b2c3#page=4)",
+    "guidance: (guidance:/guidance/charity-reporting)",
+    TEXT_ID,
+    *VALID_PREFIXES,
+)
 
 
 # --- documents ---

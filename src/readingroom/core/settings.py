@@ -65,6 +65,9 @@ def _setting(
     return Field(default, description=description, json_schema_extra=extra, **bounds)
 
 
+_HOST = r"^https?://[A-Za-z0-9.:\[\]-]+$"
+
+
 class Settings(BaseModel):
     """What an operator can choose. Field names are the keys of `readingroom.toml`."""
 
@@ -118,6 +121,12 @@ class Settings(BaseModel):
         "JOSH_OAUTH_JWKS_URL",
         "Where the issuer's signing keys are; by default found through its metadata.",
         pattern=TRUSTED_URL,
+    )
+    registry_org: str = _setting(
+        "reading-room",
+        "READINGROOM_REGISTRY_ORG",
+        "The GitHub organisation under which the MCP Registry lists the federal server.",
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]{0,37}[A-Za-z0-9])?$",
     )
     allowed_hosts: Names = _setting(
         (),
@@ -186,7 +195,7 @@ class Settings(BaseModel):
         "https://www.gov.uk",
         "GOVUK_BASE_URL",
         "Where the guidance base asks; the one host it ever calls.",
-        pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$",
+        pattern=_HOST,
     )
     govuk_timeout_seconds: float = _setting(
         10.0,
@@ -194,6 +203,44 @@ class Settings(BaseModel):
         "How long the guidance base waits for GOV.UK in one call, retries included.",
         gt=0,
         le=120,
+        allow_inf_nan=False,
+    )
+    govinfo_url: str = _setting(
+        "https://www.govinfo.gov",
+        "READINGROOM_GOVINFO_URL",
+        "Where `federal sync` finds the bulk data of the Government Publishing Office.",
+        pattern=_HOST,
+    )
+    federal_register_url: str = _setting(
+        "https://www.federalregister.gov",
+        "READINGROOM_FEDERAL_REGISTER_URL",
+        "Where `federal sync` asks for the documents of the Federal Register.",
+        pattern=_HOST,
+    )
+    legislators_url: str = _setting(
+        "https://unitedstates.github.io/congress-legislators",
+        "READINGROOM_LEGISLATORS_URL",
+        "Where `federal sync` finds the files of congress-legislators.",
+        pattern=r"^https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._-]+)*$",
+    )
+    house_clerk_url: str = _setting(
+        "https://clerk.house.gov",
+        "READINGROOM_HOUSE_CLERK_URL",
+        "Where `federal sync` finds the roll call votes of the House.",
+        pattern=_HOST,
+    )
+    senate_url: str = _setting(
+        "https://www.senate.gov",
+        "READINGROOM_SENATE_URL",
+        "Where `federal sync` finds the roll call votes of the Senate.",
+        pattern=_HOST,
+    )
+    sync_pause_seconds: float = _setting(
+        0.5,
+        "READINGROOM_SYNC_PAUSE_SECONDS",
+        "How long `federal sync` waits between two requests.",
+        ge=0,
+        le=60,
         allow_inf_nan=False,
     )
     cache_ttl_search_seconds: float = _setting(
@@ -229,6 +276,11 @@ class Settings(BaseModel):
         "EMBEDDING_MODEL_DIR",
         "A folder with the embedding model (model.safetensors, tokenizer.json, config.json); "
         "by default the installed weights package, else what `readingroom model install` fetched.",
+    )
+    models_dir: Path | None = _setting(
+        None,
+        "READINGROOM_MODELS_DIR",
+        "Where the model is kept as it is run; by default `models` in the data directory.",
     )
     embedding_precision: Literal["float32", "int8"] = _setting(
         "float32",
@@ -303,11 +355,17 @@ class Settings(BaseModel):
     )
 
     @property
+    def models(self) -> Path:
+        """Where the model is kept: what `readingroom model` fetched, and the graph it is run as."""
+        return self.models_dir or self.data / MODELS
+
+    @property
     def sample(self) -> bool:
         """Whether the data directory is the sample's: then every answer says so."""
         return is_sample(self.data)
 
 
+MODELS = "models"
 SAMPLE_MARK = "sample.json"
 """The file that makes a data directory the sample's."""
 

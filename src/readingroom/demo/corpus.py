@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from readingroom.demo import pictures
 from readingroom.demo.paper import pdf_of
 
 _HERE = Path(__file__).parent
@@ -54,6 +55,30 @@ def write_records(folder: Path) -> Path:
             (made / file.with_suffix(".pdf").name).write_bytes(pdf)
         else:
             (made / file.name).write_bytes(file.read_bytes())
+    return made
+
+
+def application() -> dict[str, Any]:
+    """What is known of the sample application."""
+    return tomllib.loads((_HERE / "application.toml").read_text("utf-8"))
+
+
+def write_application(folder: Path) -> Path:
+    """Its documents: texts, a scan, a drawing, a render and a TIFF."""
+    made = folder / "application"
+    made.mkdir()
+    written = {file.stem: file.read_text("utf-8") for file in (_HERE / "application").iterdir()}
+    scanned, notice = written.pop("Parish_Council_Letter_Scan"), written.pop("Site_Notice")
+    for name, text in written.items():
+        (made / f"{name}.pdf").write_bytes(pdf_of(text, _FOOTER))
+    drawn = {
+        "Parish_Council_Letter_Scan.pdf": pictures.pdf_pages([pictures.scan(scanned)]),
+        "Site_Notice.tiff": pictures.tiff_pages([pictures.scan(notice)]),
+        "Proposed_Site_Plan.pdf": pictures.pdf_pages([pictures.site_plan()]),
+        "Street_Scene_Visualisation.png": pictures.png(pictures.street_scene()),
+    }
+    for name, content in drawn.items():
+        (made / name).write_bytes(content)
     return made
 
 

@@ -74,12 +74,14 @@ def _wrapped(
 
 def _page(lines: list[_Line], footer: str, number: int) -> bytes:
     at = float(_TOP)
-    drawn = [_drawn(f"{footer}    {number}", 9, False, _LEFT, 40)]
+    drawn = []
     for line in lines:
         at -= line.above + 1.3 * line.size
         if line.number:
             drawn.append(_drawn(line.number, line.size, line.bold, _LEFT, at))
         drawn.append(_drawn(line.text, line.size, line.bold, line.left, at))
+    # Last, as readers take a page in the order it was drawn.
+    drawn.append(_drawn(f"{footer}    {number}", 9, False, _LEFT, 40))
     return zlib.compress(b"\n".join(drawn))
 
 

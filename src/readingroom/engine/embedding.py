@@ -1,10 +1,10 @@
 """Turns text into vectors with a sentence encoder on onnxruntime: loaded lazily, kept small."""
 
-import functools
 import logging
 import os
 import tempfile
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +62,8 @@ class Embedder:
         self._loading = threading.Lock()
         # One ingest at a time; searches pass it by and share the processor with it.
         self._bulk = threading.Lock()
-        self._remembered = functools.lru_cache(_REMEMBERED)(self._embed)
+        self._remembered: OrderedDict[str, Vector] = OrderedDict()
+        self._remembering = threading.Lock()
 
     @property
     def identity(self) -> str:
@@ -75,7 +76,30 @@ class Embedder:
 
     def embed(self, text: str) -> Vector:
         """The vector of a text, kept for the next time it is asked; not to be written to."""
-        return self._remembered(*_checked([text]))
+        (vector,) = self.embed_each([text])
+        return vector
+
+    def embed_each(self, texts: Sequence[str]) -> list[Vector]:
+        """The same for a few texts, in one run of the model."""
+        checked = _checked(texts)
+        with self._remembering:
+            known = {text: self._remembered[text] for text in checked if text in self._remembered}
+        missing = [text for text in dict.fromkeys(checked) if text not in known]
+        if missing:
+            vectors = self._loaded().run(missing)
+            vectors.setflags(write=False)
+            known |= zip(missing, vectors, strict=True)
+        with self._remembering:
+            for text in checked:
+                self._remembered[text] = known[text]
+                self._remembered.move_to_end(text)
+            while len(self._remembered) > _REMEMBERED:
+                self._remembered.popitem(last=False)
+        return [known[text] for text in checked]
+
+    def embed_few(self, texts: Sequence[str]) -> Matrix:
+        """The vectors of a handful of texts, now: a search does not wait for an ingest."""
+        return self._loaded().run(_checked(texts))
 
     def embed_batch(
         self, texts: Sequence[str], batch_size: int = 32, progress: Progress | None = None
@@ -96,11 +120,6 @@ class Embedder:
                     progress(min(first + batch_size, len(order)), len(order))
             return_memory()
         return vectors
-
-    def _embed(self, text: str) -> Vector:
-        vector: Vector = self._loaded().run([text])[0]
-        vector.setflags(write=False)
-        return vector
 
     def _loaded(self) -> "_Model":
         if self._model is None:

@@ -69,6 +69,10 @@ class Librarian:
         """The chunks with these ids or that pass this filter, or all."""
         return await anyio.to_thread.run_sync(lambda: self.chunks.get(ids, where))
 
+    async def named(self, ids: Sequence[str]) -> Chunks:
+        """The chunks that a search found; those that answered lately are not asked for again."""
+        return await anyio.to_thread.run_sync(self._shelf.named, ids)
+
     async def ranked(self, query: str, k: int, where: Filter | None, mode: Mode) -> Ranking:
         """The best chunks that pass; by words where meaning was asked for and there is no model."""
         return await anyio.to_thread.run_sync(self._ranked, query, k, where, mode)

@@ -15,6 +15,7 @@ from readingroom.engine.embedding import Embedder, Progress, Vector
 from readingroom.engine.hybrid import DEPTH, search_both
 from readingroom.engine.lexical import Document, LexicalHit, LexicalIndex
 from readingroom.engine.memory import return_memory
+from readingroom.engine.recent import RecentChunks
 from readingroom.engine.vectors import Hit, VectorIndex
 from readingroom.storage.chunks import ChunkCollection, Chunks
 
@@ -42,6 +43,7 @@ class Shelf:
         self._embedder = embedder
         self._words = words
         self._vectors: VectorIndex | None = None
+        self._recent = RecentChunks(chunks.get)
         self._writing = threading.RLock()
 
     # --- writing: the store first, then what is derived from it ---
@@ -58,7 +60,7 @@ class Shelf:
         with self._writing:
             self.chunks.claim(self._embedder.identity)
             in_step = self._words_are_in_step()
-            with self._or_forget():
+            with self._changing():
                 self.chunks.upsert(chunks)
                 if self._vectors is not None:
                     self._vectors.upsert(chunks.ids, chunks.vectors, chunks.metadatas)
@@ -69,7 +71,7 @@ class Shelf:
         """Lay new values over the metadata of chunks that are there."""
         with self._writing:
             in_step = self._words_are_in_step()
-            with self._or_forget():
+            with self._changing():
                 self.chunks.update_metadata(ids, metadatas)
                 if self._vectors is not None:
                     self._vectors.update_metadata(ids, metadatas)
@@ -80,7 +82,7 @@ class Shelf:
         """Take chunks away; ids that are not there are ignored."""
         with self._writing:
             in_step = self._words_are_in_step()
-            with self._or_forget():
+            with self._changing():
                 self.chunks.delete(ids)
                 if self._vectors is not None:
                     self._vectors.delete(ids)
@@ -106,6 +108,10 @@ class Shelf:
         except (ModelUnavailable, EmbeddingMismatch) as error:
             return Found(worded[:k], error.message)
         return Found([id for id, _ in search_both(worded, vector, self.vectors(), k, where)])
+
+    def named(self, ids: Sequence[str]) -> Chunks:
+        """The chunks that a search found, without vectors; ids that are gone are left out."""
+        return self._recent.get(ids)
 
     # --- what is derived ---
 
@@ -153,13 +159,17 @@ class Shelf:
         return vector
 
     @contextlib.contextmanager
-    def _or_forget(self) -> Iterator[None]:
-        """A write that fails half-way leaves the index in doubt: it is filled anew on next need."""
+    def _changing(self) -> Iterator[None]:
+        """Around a write. One that fails half-way leaves the index in doubt: it is filled anew on
+        next need.
+        """
         try:
             yield
         except BaseException:
             self._vectors = None
             raise
+        finally:
+            self._recent.forget()
 
 
 def _documents(chunks: Chunks) -> Iterator[Document]:

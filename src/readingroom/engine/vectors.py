@@ -96,6 +96,21 @@ class VectorIndex:
         view = self._view
         return _nearest(view, query, k, view.passing(wanted)) if k else []
 
+    def search_groups(
+        self, vector: Floats, k: int, field: str, where: Filter | None = None
+    ) -> list[Hit]:
+        """The nearest row of each of the k nearest groups, a group being the rows that have the
+        same value of `field`. One scan, however many rows the nearest groups have.
+        """
+        query = _checked(vector, 1, self.dimensions)[0]
+        view = self._view
+        codes = view.columns[field].codes
+        rows = view.passing(self.fields.conditions(where))
+        rows, rough = _candidates(view, query, k, rows[codes[rows] >= 0])
+        best_first = np.argsort(rough, kind="stable")
+        _, firsts = np.unique(codes[rows[best_first]], return_index=True)
+        return _exactly(view, query, rows[best_first[np.sort(firsts)[:k]]])
+
     def vectors_of(self, ids: Sequence[str]) -> Floats:
         """The vectors of rows that are there, in the order of the ids; others are left out."""
         with self._writing:
@@ -152,19 +167,30 @@ def _checked(vectors: Floats, count: int, dimensions: int) -> Floats:
 
 
 def _nearest(view: RowView, query: Floats, k: int, rows: RowNumbers) -> list[Hit]:
-    if len(rows) > _FEW and view.count > _SMALL and view.are_units:
-        rows = _nearest_by_signs(view, query, max(_DEPTH, 100 * k), rows)
-    rough = view.squares[rows] - 2 * _products(view, query, rows)
+    rows, rough = _candidates(view, query, k, rows)
     if k < len(rows):
         furthest = np.partition(rough, k - 1)[k - 1]
         rows = rows[rough <= furthest + _ROUNDING]
-    # Once more, row by row: there equal vectors have equal distances wherever they lie.
+    return _exactly(view, query, rows)[:k]
+
+
+def _candidates(
+    view: RowView, query: Floats, k: int, rows: RowNumbers
+) -> tuple[RowNumbers, Floats]:
+    """The rows worth a closer look, and about how far away each is."""
+    if len(rows) > _FEW and view.count > _SMALL and view.are_units:
+        rows = _nearest_by_signs(view, query, max(_DEPTH, 100 * k), rows)
+    return rows, view.squares[rows] - 2 * _products(view, query, rows)
+
+
+def _exactly(view: RowView, query: Floats, rows: RowNumbers) -> list[Hit]:
+    """These rows, nearest first, row by row: so equal vectors have equal distances."""
     apart = view.vectors[rows].astype(np.float64) - query
     distances = np.einsum("ij,ij->i", apart, apart)
     hits = [
         Hit(view.ids[row], float(distance)) for row, distance in zip(rows, distances, strict=True)
     ]
-    return sorted(hits, key=lambda hit: (hit.distance, hit.id))[:k]
+    return sorted(hits, key=lambda hit: (hit.distance, hit.id))
 
 
 def _products(view: RowView, query: Floats, rows: RowNumbers) -> Floats:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from readingroom.protocol.dialects import Dialect
+from readingroom.protocol.library import Library, Prompt
 from readingroom.protocol.tool import Tool
 
 
@@ -33,7 +34,10 @@ class KnowledgeBase:
     josh_auth: bool = False
     """Whether JOSH_AUTH says who may ask it, where it is set; else the keys do, as for the rest."""
     furnish: Callable[[Any], None] | None = None
-    """Adds what is not a tool (resources, prompts) to the protocol server."""
+    """Adds to the protocol server what nothing else here can say."""
+    prompts: tuple[Prompt, ...] = ()
+    library: Library | None = None
+    """Its resources, where it has some that a client can attach."""
     routers: tuple[Any, ...] = ()
     """Its REST surface: FastAPI routers that carry their whole prefix, such as `/api/v1`."""
     running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext

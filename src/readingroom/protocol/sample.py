@@ -3,7 +3,7 @@
 from typing import Any
 
 META = {"sample": True}
-_MARK = "[sample] "
+MARK = "[sample] "
 # Where an answer says what to cite, or whose words it repeats.
 _CITED = ("citation", "citation_string", "attribution")
 
@@ -14,7 +14,7 @@ def marked(body: Any) -> Any:
         return [marked(item) for item in body]
     if isinstance(body, dict):
         return {
-            name: _MARK + value if name in _CITED and isinstance(value, str) else marked(value)
+            name: MARK + value if name in _CITED and isinstance(value, str) else marked(value)
             for name, value in body.items()
         }
     return body

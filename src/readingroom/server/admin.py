@@ -21,8 +21,8 @@ from readingroom.core.errors import (
     UnknownCommand,
 )
 from readingroom.protocol.command import Command
+from readingroom.server.addresses import is_loopback
 from readingroom.server.auth import INVALID, client_ip, log_refusal
-from readingroom.server.door import is_loopback
 
 logger = logging.getLogger(__name__)
 

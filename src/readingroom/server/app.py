@@ -27,9 +27,11 @@ from readingroom.server.guards import Guards
 from readingroom.server.landing import Pages
 from readingroom.server.limits import RateLimiter
 from readingroom.server.logging import log_call
+from readingroom.server.manifest import manifest_routes
 from readingroom.server.mcp import Recorder, mcp_server
 from readingroom.server.metrics import CONTENT_TYPE, Metrics
 from readingroom.server.problems import Problems, http_problem
+from readingroom.server.reading import reading_page
 from readingroom.server.transports import SessionRules, Sse, StreamableHttp
 
 
@@ -58,10 +60,13 @@ def build_app(
     routes: list[BaseRoute] = [
         *(route for room in rooms for route in room.routes()),
         *guards.routes(),
+        *manifest_routes(faces, settings, guards),
         Route("/", pages.index),
         Route("/health", _health),
         Route("/metrics", partial(_metrics, metrics)),
     ]
+    if desk := next((base for base in bases if base.name == "desk"), None):
+        routes.append(Route("/read", partial(reading_page, desk.service, settings.sample)))
     if ownership:
         routes.append(_admin_route(bases, ownership, settings.max_body_bytes))
     app = Starlette(
@@ -170,10 +175,10 @@ def _pages_allowed(names: Names) -> dict[str, Any]:
 
 def _rest(bases: Sequence[KnowledgeBase], is_sample: bool) -> ASGIApp:
     """What no other route takes; FastAPI is imported only for bases that have REST."""
-    from readingroom.server.rest import rest_app
+    from readingroom.server.rest import Readers, rest_app
     from readingroom.server.samples import SampleBodies
 
-    app = rest_app(bases)
+    app = Readers(rest_app(bases))
     return SampleBodies(app) if is_sample else app
 
 

@@ -17,6 +17,9 @@ MISSING = "Missing Authorization header"
 MALFORMED = "Invalid Authorization header format. Expected: Bearer <token>"
 INVALID = "Invalid bearer token"
 
+WRITE = "write"
+"""What a user may do whose key is not for reading alone."""
+
 _ENVIRONMENT = Holder("env", "")
 
 Posture = Literal["open", "key", "oauth"]
@@ -42,7 +45,8 @@ class Users(dict[Holder, AuthenticatedUser]):
 
     def __missing__(self, holder: Holder) -> AuthenticatedUser:
         # The SDK wants a token; it is never read, so the secret does not have to live in it.
-        who = AccessToken(token="", client_id=holder.name, subject=holder.digest, scopes=[])
+        scopes = [] if holder.read_only else [WRITE]
+        who = AccessToken(token="", client_id=holder.name, subject=holder.digest, scopes=scopes)
         self[holder] = AuthenticatedUser(who)
         return self[holder]
 
@@ -105,6 +109,12 @@ def bearer(scope: Scope) -> bytes:
     if len(given) > 1 or scheme.lower() != b"bearer" or not token.strip():
         raise Unauthorized(MALFORMED)
     return token.strip()
+
+
+def may_write(scope: Scope) -> bool:
+    """Whether the caller may call what writes: everybody may whose key does not say otherwise."""
+    user = scope.get("user")
+    return user is None or WRITE in user.scopes
 
 
 def client_ip(scope: Scope) -> str:

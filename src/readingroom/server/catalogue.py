@@ -1,15 +1,18 @@
 """Which bases there are, and the faces under which they are served."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from readingroom.core.errors import FolderInUse
 from readingroom.core.settings import Settings
 from readingroom.protocol.dialects import Dialect
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.tool import Tool
+from readingroom.storage.lock import FolderLock
 
 if TYPE_CHECKING:
     from readingroom.engine.embedding import Embedder
@@ -102,7 +105,7 @@ def embedder_of(settings: Settings) -> "Embedder":
     from readingroom.engine.embedding import Embedder
 
     key = (
-        settings.data / "models",
+        settings.models,
         settings.embedding_model_dir,
         settings.embedding_precision,
         settings.embedding_threads,
@@ -113,6 +116,18 @@ def embedder_of(settings: Settings) -> "Embedder":
 
 
 _EMBEDDERS: dict[Any, "Embedder"] = {}
+
+
+def desk_of(
+    bases: tuple[KnowledgeBase, ...],
+    settings: Settings,
+    address: str = "",
+    absent: Mapping[str, str] = {},
+) -> KnowledgeBase:
+    """The desk over bases; `address` is where this process answers, if it does."""
+    from readingroom.desk.tools import open_desk
+
+    return open_desk(bases, embedder_of(settings), address, absent)
 
 
 @lru_cache
@@ -130,6 +145,44 @@ OFFERS = {
     "policy": Offer(3003, _policy, folder_locked=True),
     "text": Offer(3001, _text),
 }
+
+
+def open_room(settings: Settings) -> KnowledgeBase:
+    """The desk over every base that no other process has, opened and closed with it."""
+    free, absent = _free_bases(settings)
+    bases = open_bases(free, settings)
+    desk = desk_of(bases, settings, absent=absent)
+
+    @asynccontextmanager
+    async def running() -> AsyncIterator[None]:
+        async with AsyncExitStack() as opened:
+            for lock in free.values():
+                if lock:
+                    opened.callback(lock.release)
+            for base in (*bases, desk):
+                await opened.enter_async_context(base.running())
+            yield
+
+    return replace(desk, running=running)
+
+
+def _free_bases(settings: Settings) -> tuple[dict[str, FolderLock | None], dict[str, str]]:
+    """The bases this process can have, with the lock it took, and why not the others."""
+    free: dict[str, FolderLock | None] = {}
+    absent: dict[str, str] = {}
+    for name, offer in OFFERS.items():
+        lock = FolderLock(settings.data / name) if offer.folder_locked else None
+        try:
+            if lock:
+                lock.acquire()
+            free[name] = lock
+        except FolderInUse as error:
+            absent[name] = error.message
+    return free, absent
+
+
+# The room as a whole: what a command that needs every base is run on when no server has them.
+ROOM = {"desk": Offer(ALL_PORT, open_room, folder_locked=True)}
 
 
 def open_bases(
@@ -180,14 +233,26 @@ def face_of(base: KnowledgeBase, path: str = "") -> Face:
     )
 
 
-def faces_of_all(bases: tuple[KnowledgeBase, ...]) -> tuple[Face, ...]:
-    """Every tool under one roof, and each base under its own name beside it."""
+def faces_of_all(
+    bases: tuple[KnowledgeBase, ...], desk: KnowledgeBase | None = None
+) -> tuple[Face, ...]:
+    """Every tool under one roof, and each base under its own name beside it.
+
+    Where the desk has a tool of a base's name, the desk's takes its place under the roof: it asks
+    that base and the others.
+    """
+    first = (desk,) if desk else ()
+    taken = {tool.name for base in first for tool in base.tools}
+    rest = tuple(
+        replace(base, tools=tuple(tool for tool in base.tools if tool.name not in taken))
+        for base in bases
+    )
     whole = Face(
         server_name=ALL_NAME,
         title="Reading Room",
         path="",
-        instructions="\n\n".join(f"{base.title}: {base.instructions}" for base in bases),
-        bases=bases,
+        instructions="\n\n".join(f"{base.title}: {base.instructions}" for base in (*first, *bases)),
+        bases=(*first, *rest),
         stateful=True,
         sse=False,
     )

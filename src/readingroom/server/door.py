@@ -36,14 +36,6 @@ def names_of(settings: Settings) -> Names:
     return Names(hosts, (*origins, *(origin.lower() for origin in settings.allowed_origins)))
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 class Door:
     """Refuses what may not come in; the SDK's user in the scope tells the rooms who did.
 

@@ -10,8 +10,11 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from readingroom import __version__
 from readingroom.core.settings import Settings
 from readingroom.server.addresses import address_of
+from readingroom.server.auth import Posture
 from readingroom.server.catalogue import Face
-from readingroom.server.guards import Guards
+from readingroom.server.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
+from readingroom.server.guards import MANIFEST, Guards
+from readingroom.server.manifest import registry_listing, registry_name
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
@@ -43,12 +46,13 @@ td {{ padding: .2rem 1rem .2rem 0; vertical-align: top }}
 """
 
 
-def client_configuration(face: Face, address: str, locked: bool) -> str:
+def client_configuration(
+    face: Face, address: str, locked: bool, client: Client = CLAUDE_CODE
+) -> str:
     """What a client's configuration file needs, ready to paste."""
-    server: dict[str, object] = {"type": "http", "url": f"{address}{face.path}/mcp"}
-    if locked:
-        server["headers"] = {"Authorization": "Bearer YOUR_KEY"}
-    return json.dumps({"mcpServers": {face.server_name: server}}, indent=2)
+    url = f"{address}{face.path}/mcp"
+    key = "YOUR_KEY" if locked else None
+    return json.dumps(client.configuration(face.server_name, url, key), indent=2)
 
 
 class Pages:
@@ -57,34 +61,39 @@ class Pages:
     def __init__(self, faces: tuple[Face, ...], settings: Settings, guards: Guards) -> None:
         self._faces = faces
         self._guards = guards
-        self._public_url = settings.public_url
+        self._settings = settings
 
     def face(self, face: Face, request: Request) -> Response:
         """`GET /mcp` by a browser."""
-        address = address_of(request, self._public_url)
-        locked = self._guards.of_face(face).posture == "key"
+        address = address_of(request, self._settings.public_url)
+        posture = self._guards.of_face(face).posture
         tools = _rows((name, tool.title) for name, (tool, _) in face.shelf.items())
         body = f"""
 <p>This is an MCP endpoint: the address an AI client connects to, not a page to read.</p>
-<p>Its address is <code>{escape(address + face.path)}/mcp</code>.</p>
+<p>Its address is <code>{escape(address + face.path)}/mcp</code>. {_ASKED[posture]}</p>
 <h2>Connect</h2>
-<p><b>Claude Code, Cursor and others that read <code>.mcp.json</code></b></p>
-<pre>{escape(client_configuration(face, address, locked))}</pre>
-<p><b>Claude Code</b>, from the shell</p>
-<pre>claude mcp add --transport http {face.server_name} {escape(address + face.path)}/mcp</pre>
-<p><b>VS Code</b> uses <code>servers</code> in place of <code>mcpServers</code>, in
-<code>.vscode/mcp.json</code>.</p>
-<p><b>Claude and ChatGPT on the web</b>: Settings, Connectors, add a custom connector with the
-address above. They call from outside, so the address must be public and served over https.</p>
+{_connectors(posture)}
+{_shell(face, address, posture)}
+{_files(face, address, posture)}
+{self._listing(face)}
 <h2>Tools</h2>
 {tools}
 <p><a href="/">All knowledge bases of this server</a></p>
 """
-        return _html(face.title, body)
+        return html_page(face.title, body)
+
+    def _listing(self, face: Face) -> str:
+        if not any(base.josh_auth for base in face.bases):
+            return ""
+        name, listing = registry_name(self._settings), registry_listing(self._settings)
+        return (
+            f'<p>In the MCP Registry: <a href="{escape(listing)}">{escape(name)}</a>; '
+            f'the manifest is <a href="{MANIFEST}">{MANIFEST}</a>.</p>'
+        )
 
     async def index(self, request: Request) -> Response:
         """`GET /`: what is served here, for people or as JSON."""
-        address = address_of(request, self._public_url)
+        address = address_of(request, self._settings.public_url)
         if "text/html" not in request.headers.get("accept", ""):
             return JSONResponse(self.addresses(address), headers=_HEADERS)
         faces = _rows(
@@ -96,7 +105,7 @@ address above. They call from outside, so the address must be public and served 
 {faces}
 <p><a href="/health">health</a> · <a href="/metrics">metrics</a></p>
 """
-        return _html("Reading Room", body)
+        return html_page("Reading Room", body)
 
     def addresses(self, address: str) -> dict[str, object]:
         return {
@@ -120,6 +129,42 @@ address above. They call from outside, so the address must be public and served 
         }
 
 
+_ASKED: dict[Posture, str] = {
+    "open": "It is open: no key, no sign-in.",
+    "key": "It asks for a key: put yours in place of <code>YOUR_KEY</code>.",
+    "oauth": "It asks you to sign in; clients that know OAuth open your browser for that.",
+}
+
+
+def _connectors(posture: Posture) -> str:
+    """Clients that call from their own cloud: an address typed into a form."""
+    keyed = "These forms take no key, so they cannot connect while one is asked for."
+    return f"""
+<p><b>Claude</b> (web, desktop, mobile) and <b>Cowork</b>: Settings, Connectors, Add custom
+connector, with the address above. In a team the owner adds it once, under the organisation's
+connectors, for everybody.</p>
+<p><b>ChatGPT</b>: Settings, Connectors, Advanced, switch on developer mode; then create a connector
+with the address above.</p>
+<p>They call from outside: the address must be public and served over https.
+{keyed if posture == "key" else ""}</p>
+"""
+
+
+def _shell(face: Face, address: str, posture: Posture) -> str:
+    header = ' --header "Authorization: Bearer YOUR_KEY"' if posture == "key" else ""
+    line = f"claude mcp add --transport http {face.server_name} {address}{face.path}/mcp{header}"
+    return f"<p><b>Claude Code</b>, from the shell</p><pre>{escape(line)}</pre>"
+
+
+def _files(face: Face, address: str, posture: Posture) -> str:
+    """Clients that read a file: what to paste into it."""
+    return "".join(
+        f"<p><b>{client.title}</b>, in <code>{client.file}</code></p>"
+        f"<pre>{escape(client_configuration(face, address, posture == 'key', client))}</pre>"
+        for client in (CLAUDE_CODE, CURSOR, VSCODE)
+    )
+
+
 def _rows(rows: Iterable[tuple[str, str]]) -> str:
     cells = "".join(
         f"<tr><td>{left}</td><td><code>{right}</code></td></tr>" for left, right in rows
@@ -127,6 +172,7 @@ def _rows(rows: Iterable[tuple[str, str]]) -> str:
     return f"<table>{cells}</table>"
 
 
-def _html(title: str, body: str) -> Response:
+def html_page(title: str, body: str) -> Response:
+    """A whole page; `body` is markup, whatever stands in it is escaped already."""
     page = _PAGE.format(title=escape(title), body=body, version=__version__)
     return HTMLResponse(page, headers=_HEADERS)

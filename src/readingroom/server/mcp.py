@@ -6,27 +6,28 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mcp_types as wire
-from mcp.server import CacheHint, Server, ServerRequestContext
+from mcp.server import CacheHint, Server
 from mcp.shared.exceptions import MCPError
 from pydantic_core import to_json
 
 from readingroom import __version__
-from readingroom.core import ids
 from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
 from readingroom.protocol import sample
 from readingroom.protocol.dialects import Dialect, ToldError
 from readingroom.protocol.tool import Call, Tool
-from readingroom.server.auth import client_ip
+from readingroom.server.auth import may_write
+from readingroom.server.calls import Context, call_of
 from readingroom.server.catalogue import Face
+from readingroom.server.library import stock
 from readingroom.server.logging import CallRecord
 
 logger = logging.getLogger(__name__)
 
-Context = ServerRequestContext[Any, Any]
 Recorder = Callable[[CallRecord], None]
 
-# A listing changes only when a base's live values do; a minute old is fresh enough for anybody.
-_LISTING = CacheHint(ttl_ms=60_000, scope="public")
+# A listing changes only when a base's live values do; a minute old is fresh enough. Private: keys
+# that may only read see fewer tools.
+_LISTING = CacheHint(ttl_ms=60_000, scope="private")
 
 
 def mcp_server(face: Face, recorders: Sequence[Recorder], is_sample: bool = False) -> Server[Any]:
@@ -45,6 +46,7 @@ def mcp_server(face: Face, recorders: Sequence[Recorder], is_sample: bool = Fals
     for base in face.bases:
         if base.furnish:
             base.furnish(server)
+    stock(server, face, is_sample)
     return server
 
 
@@ -60,6 +62,14 @@ class _Desk:
             if "x-mcp-header" in str(tool.input_schema)
         }
         self._recorders = recorders
+        self._reading = {
+            name: shelved for name, shelved in self._shelf.items() if shelved[0].hints.read_only
+        }
+
+    def _shelf_of(self, context: Context) -> dict[str, tuple[Tool, Dialect]]:
+        """The tools of this caller: whoever may only read has none that writes."""
+        writes = context.request is None or may_write(context.request.scope)
+        return self._shelf if writes else self._reading
 
     def input_schema(self, name: str) -> dict[str, Any] | None:
         """The schema of a tool some of whose arguments travel as headers, which the SDK checks."""
@@ -68,13 +78,15 @@ class _Desk:
     async def list_tools(
         self, context: Context, params: wire.PaginatedRequestParams | None
     ) -> wire.ListToolsResult:
-        return wire.ListToolsResult(tools=[_listed(tool) for tool, _ in self._shelf.values()])
+        return wire.ListToolsResult(
+            tools=[_listed(tool) for tool, _ in self._shelf_of(context).values()]
+        )
 
     async def call_tool(
         self, context: Context, params: wire.CallToolRequestParams
     ) -> wire.CallToolResult:
-        call = _call(context)
-        known = self._shelf.get(params.name)
+        call = call_of(context)
+        known = self._shelf_of(context).get(params.name)
         tool_name = params.name if known else "unknown"
         # What never comes to an answer or an error was cancelled by its caller.
         record = CallRecord(
@@ -84,7 +96,8 @@ class _Desk:
         try:
             if known is None:
                 record.error_code = "unknown_tool"
-                raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
+                why = ": this key may only read" if params.name in self._shelf else ""
+                raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}{why}")
             if "input_responses" in params.model_fields_set and params.input_responses is None:
                 record.error_code = "invalid_arguments"
                 raise MCPError(wire.INVALID_PARAMS, "Invalid params: inputResponses: null")
@@ -178,26 +191,6 @@ def _listed(tool: Tool) -> wire.Tool:
             open_world_hint=hints.open_world,
         ),
         _meta=dict(tool.meta) or None,
-    )
-
-
-def _call(context: Context) -> Call:
-    """Who is calling, under which request id: from the HTTP request, or alone over stdio."""
-    report = context.session.report_progress
-    if context.request is None:
-        request_id = ids.request_id()
-        return Call(request_id, "anonymous", report, correlation_id=request_id)
-    scope = context.request.scope
-    user = scope.get("user")
-    state = scope["state"]
-    return Call(
-        request_id=state["request_id"],
-        caller=f"api_key:{user.username}" if user else "anonymous",
-        report=report,
-        client=f"key:{user.username}" if user else f"ip:{client_ip(scope)}",
-        correlation_id=state["correlation_id"],
-        traceparent=state["sent"].get(b"traceparent"),
-        request_bytes=state["sent"].get(b"content-length"),
     )
 
 

@@ -7,17 +7,22 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom import __version__
-from readingroom.core.errors import Internal, InvalidRequest, KnowledgeError
+from readingroom.core.errors import Internal, InvalidRequest, KnowledgeError, ReadOnlyKey
 from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.server.auth import may_write
 from readingroom.server.problems import INTERNAL, http_problem, problem_response
+
+_SAFE = ("GET", "HEAD", "OPTIONS")
 
 
 def rest_app(bases: Sequence[KnowledgeBase]) -> FastAPI:
     """Every base's routers, documented at /docs and /openapi.json."""
     app = FastAPI(
         title="Reading Room",
+        description="What agents reach over MCP, for programs. To connect an agent: [/mcp](/mcp).",
         version=__version__,
         redirect_slashes=False,
         exception_handlers={
@@ -32,6 +37,18 @@ def rest_app(bases: Sequence[KnowledgeBase]) -> FastAPI:
         for router in base.routers:
             app.include_router(router)
     return app
+
+
+class Readers:
+    """Refuses what changes something to a caller whose key is for reading alone."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] not in _SAFE and not may_write(scope):
+            raise ReadOnlyKey("This key may only read; ask the operator for one that may write")
+        await self._app(scope, receive, send)
 
 
 async def _told(request: Request, error: Exception) -> Response:

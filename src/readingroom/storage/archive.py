@@ -8,7 +8,6 @@ import hashlib
 import io
 import json
 import os
-import re
 import shutil
 import sqlite3
 import tarfile
@@ -28,7 +27,6 @@ from readingroom.storage.chunks import ChunkCollection, Chunks
 FORMAT = 1
 _MANIFEST = "manifest.json"
 _LARGEST_MANIFEST = 64 * 1024 * 1024
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*", re.ASCII)
 _BLOCK = 1024 * 1024
 _PAGES = 4096  # of a database, between two reports
 _ROWS = 2_000  # chunks read or written at once
@@ -142,9 +140,15 @@ def _manifest(tar: tarfile.TarFile) -> Manifest:
         manifest = Manifest.model_validate(told)
     except (ValueError, AttributeError, TypeError, ValidationError) as error:
         raise BackupUnusable("The backup is damaged: its manifest cannot be read") from error
-    if not all(_NAME.fullmatch(name) for name in manifest.files):
+    if not all(_is_inside(name) for name in manifest.files):
         raise BackupUnusable("The backup names files outside of itself")
     return manifest
+
+
+def _is_inside(name: str) -> bool:
+    """Whether a file of this name lies in the folder it is unpacked to."""
+    parts = name.split("/")
+    return not any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts)
 
 
 @contextmanager
@@ -261,3 +265,11 @@ def link_or_copy(source: Path, target: Path) -> None:
         target.hardlink_to(source)
     except OSError:
         shutil.copyfile(source, target)
+
+
+def move_files(source: Path, target: Path) -> None:
+    """Every file below one folder to the same place below another."""
+    for file in [path for path in source.rglob("*") if path.is_file()]:
+        place = target / file.relative_to(source)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(file, place)

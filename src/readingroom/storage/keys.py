@@ -32,9 +32,11 @@ CREATE TABLE IF NOT EXISTS api_keys (
     name TEXT PRIMARY KEY,
     hash BLOB NOT NULL UNIQUE,
     created_at TEXT NOT NULL,
-    subject TEXT
+    subject TEXT,
+    read_only INTEGER NOT NULL DEFAULT 0
 ) STRICT
 """
+_SINCE = {"subject": "TEXT", "read_only": "INTEGER NOT NULL DEFAULT 0"}
 _SUBJECTS = "CREATE UNIQUE INDEX IF NOT EXISTS api_keys_subjects ON api_keys (subject)"
 
 _LONGEST_SUBJECT = 255  # OpenID Connect lets no issuer give a longer one
@@ -48,6 +50,8 @@ class Key:
     created_at: str
     subject: str | None = None
     """Whose OAuth tokens it stands for; such a key has no secret that anybody knows."""
+    read_only: bool = False
+    """Whether its holder sees and calls no tool that writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class Holder:
 
     name: str
     digest: str
+    read_only: bool = False
 
 
 class KeyRing:
@@ -71,39 +76,39 @@ class KeyRing:
         """By a secret's digest or by a token's subject."""
         self._known_since: Generation | None = None
 
-    def add(self, name: str) -> str:
+    def add(self, name: str, read_only: bool = False) -> str:
         """Make a key and return its secret, this once."""
         secret = "rr_" + secrets.token_urlsafe(32)
-        self._insert(name, _digest(secret.encode()), None)
+        self._insert(name, _digest(secret.encode()), None, read_only)
         return secret
 
-    def add_subject(self, name: str, subject: str) -> None:
+    def add_subject(self, name: str, subject: str, read_only: bool = False) -> None:
         """Let in the OAuth tokens of a subject under this name, and nobody by a secret."""
         if not subject.strip() or not subject.isprintable() or len(subject) > _LONGEST_SUBJECT:
             raise InvalidSubject(
                 f"A subject is 1 to {_LONGEST_SUBJECT} printable characters, exactly as the "
                 "token's `sub` has it"
             )
-        self._insert(name, secrets.token_bytes(32), subject)
+        self._insert(name, secrets.token_bytes(32), subject, read_only)
 
-    def _insert(self, name: str, digest: bytes, subject: str | None) -> None:
+    def _insert(self, name: str, digest: bytes, subject: str | None, read_only: bool) -> None:
         if not _NAME.fullmatch(name) or name == _RESERVED:
             raise InvalidKeyName(
                 f"{name!r} cannot name a key: use 1 to 64 letters, digits, '.', '-' or '_', "
                 f"starting with a letter or digit, and not {_RESERVED!r}"
             )
-        row = (name, digest, clock.now().isoformat(timespec="seconds"), subject)
+        row = (name, digest, clock.now().isoformat(timespec="seconds"), subject, int(read_only))
         with self._writing() as db:
             try:
-                db.execute("INSERT INTO api_keys VALUES (?, ?, ?, ?)", row)
+                db.execute("INSERT INTO api_keys VALUES (?, ?, ?, ?, ?)", row)
             except sqlite3.IntegrityError as error:
                 taken = "for that subject" if "subject" in str(error) else f"named {name!r}"
                 raise KeyExists(f"There is a key {taken} already") from error
 
     def keys(self) -> list[Key]:
         """Every key, by name."""
-        rows = self._read("SELECT name, created_at, subject FROM api_keys ORDER BY name")
-        return [Key(*row) for row in rows]
+        rows = self._read("SELECT name, created_at, subject, read_only FROM api_keys ORDER BY name")
+        return [Key(name, at, subject, bool(only)) for name, at, subject, only in rows]
 
     def revoke(self, name: str) -> None:
         """Forget a key: its next request is refused."""
@@ -131,11 +136,13 @@ class KeyRing:
             self._known.clear()
             self._known_since = generation
         if sought not in self._known:
-            rows = self._read(f"SELECT name, hash FROM api_keys WHERE {column} = ?", sought)
+            rows = self._read(
+                f"SELECT name, hash, read_only FROM api_keys WHERE {column} = ?", sought
+            )
             if not rows:
                 return None
-            name, digest = rows[0]
-            self._known[sought] = Holder(name, digest.hex())
+            name, digest, read_only = rows[0]
+            self._known[sought] = Holder(name, digest.hex(), bool(read_only))
         return self._known[sought]
 
     def any(self) -> bool:
@@ -193,18 +200,19 @@ class KeyRing:
 
 
 def _prepare(db: sqlite3.Connection) -> None:
-    """The table as it is now; one from before subjects gets their column."""
+    """The table as it is now; one from before gets the columns that came since."""
     db.execute(_SCHEMA)
-    if not _has_subjects(db):
+    if _missing(db):
         db.execute("BEGIN IMMEDIATE")  # another process may be about to do the same
-        if not _has_subjects(db):
-            db.execute("ALTER TABLE api_keys ADD COLUMN subject TEXT")
+        for column in _missing(db):
+            db.execute(f"ALTER TABLE api_keys ADD COLUMN {column} {_SINCE[column]}")
         db.execute("COMMIT")
     db.execute(_SUBJECTS)
 
 
-def _has_subjects(db: sqlite3.Connection) -> bool:
-    return any(column[1] == "subject" for column in db.execute("PRAGMA table_info(api_keys)"))
+def _missing(db: sqlite3.Connection) -> list[str]:
+    there = {column[1] for column in db.execute("PRAGMA table_info(api_keys)")}
+    return [column for column in _SINCE if column not in there]
 
 
 def _digest(secret: bytes) -> bytes:

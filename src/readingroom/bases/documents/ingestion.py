@@ -7,6 +7,7 @@ removal is brought to its end.
 
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path, PurePath
 
@@ -97,6 +98,10 @@ class Ingestion:
     def file_of(self, record: DocumentRecord) -> Path:
         """Our copy of a document's file: what was read is what can be shown."""
         return self._kept(record.document_id, record.source_file)
+
+    def standing_still(self) -> AbstractAsyncContextManager[None]:
+        """No change is half done in here, and none begins: for whoever copies all the stores."""
+        return self._changes.standing_still()
 
     # --- what is done at the start ---
 

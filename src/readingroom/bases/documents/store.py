@@ -22,6 +22,7 @@ from readingroom.engine.librarian import Librarian, Ranking
 from readingroom.engine.vectors import DIMENSIONS
 from readingroom.ingest.document import Document
 from readingroom.ingest.embedded import Vectors
+from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import (
     ChunkCollection,
     Chunks,
@@ -102,7 +103,7 @@ class DocumentStore:
 
     async def named(self, chunk_ids: Sequence[str]) -> dict[str, StoredChunk]:
         """Chunks by id; those that are not there are left out."""
-        held = await self._chunks.get(list(chunk_ids)) if chunk_ids else Chunks([], [], [])
+        held = await self._chunks.named(chunk_ids) if chunk_ids else Chunks([], [], [])
         return {chunk.chunk_id: chunk for chunk in _stored(held)}
 
     async def ranked(
@@ -129,6 +130,20 @@ class DocumentStore:
     async def rebuild(self) -> None:
         """Make both indexes anew from the chunks."""
         await self._chunks.rebuild()
+
+    # --- copies ---
+
+    async def dump(self, chunks: Path, registry: Path) -> int:
+        """Write both collections to files; returns how many chunks there are."""
+        await anyio.to_thread.run_sync(dump_chunks, self._registry, registry)
+        return await anyio.to_thread.run_sync(dump_chunks, self._chunks.chunks, chunks)
+
+    async def fill(self, chunks: Path, registry: Path) -> int:
+        """Put back what `dump` wrote; the indexes follow on next need."""
+        held = await anyio.to_thread.run_sync(fill_chunks, chunks, self._chunks.chunks)
+        await anyio.to_thread.run_sync(fill_chunks, registry, self._registry)
+        await self.rebuild()
+        return held
 
     # --- parts ---
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from readingroom.bases.federal.sources import Resource, Shape, Source, names_of
 
 _REGISTRIES = (
-    "Registries (people, committees, votes, topics) are out of scope here: they hold names, not "
-    "texts; resolve_entity looks names up."
+    "Registries (people, offices, committees, votes, hearings, lobbying filings, dockets, topics) "
+    "are out of scope here: they hold names, not texts; resolve_entity looks names up."
 )
 
 

@@ -13,6 +13,7 @@ from readingroom.bases.federal.records import (
     LinkKind,
     Membership,
     MemberVote,
+    Witness,
 )
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.ids import federal_id
@@ -224,6 +225,15 @@ class RecordPage(Answer):
     next_cursor: str | None
     has_more: bool
     source: str
+    loaded_up_to: str | None = None
+
+
+class WitnessPage(Answer):
+    results: list[Witness]
+    total: int
+    next_cursor: str | None
+    has_more: bool
+    hearing_id: str
     loaded_up_to: str | None = None
 
 

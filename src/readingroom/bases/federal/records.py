@@ -45,6 +45,8 @@ class LinkKind(StrEnum):
     """A rule, or a section of regulations, and a law it cites."""
     CFR = "cfr"
     """A rule and the part or section of regulations it affects."""
+    COMMITTEE = "committee"
+    """A committee and a hearing or meeting of it."""
     COMMITTEE_REPORT = "committee_report"
     """A bill and the report of a committee on it."""
     COMPILATION = "compilation"
@@ -56,7 +58,7 @@ class LinkKind(StrEnum):
     DOCKET = "docket"
     """A rule and the docket its papers are filed in."""
     FILING = "filing"
-    """A bill and a lobbying report that names it."""
+    """A bill, or a law, and a lobbying report that names it."""
     HEARING = "hearing"
     """A bill and a hearing or meeting on it."""
     LAW = "law"
@@ -66,7 +68,7 @@ class LinkKind(StrEnum):
     OFFICE = "office"
     """A member and an office of theirs."""
     RELATED = "related"
-    """Two bills that an official file calls related."""
+    """Two bills that an official file calls related; a meeting and its printed record."""
     SPEECH = "speech"
     """A member and what they said on the floor."""
     STATEMENT = "statement"
@@ -468,11 +470,107 @@ class RollCall(Record):
 
 
 class Topic(Record):
-    """A subject that bills are filed under."""
+    """A subject that records are filed under."""
 
     source: Literal["topic_taxonomy"] = "topic_taxonomy"
     name: str
-    policy_area: bool = False
+    policy_area: bool = Field(False, description="Whether it is one of the few each bill has.")
+    parent_id: str | None = Field(None, description="The wider subject it belongs to.")
+    vocabulary: Literal["crs", "federal_register", "lda"] = "crs"
+
+
+class Office(Record):
+    """Where a member of Congress is reached: an office, or accounts on social media."""
+
+    source: Literal["staff_directories"] = "staff_directories"
+    type: Literal["washington_office", "district_office", "social_media"]
+    bioguide_id: str
+    address: str | None = None
+    suite: str | None = None
+    building: str | None = None
+    city: str | None = None
+    state: str | None = None
+    zip: str | None = None
+    phone: str | None = None
+    fax: str | None = None
+    hours: str | None = None
+    latitude: float | None = None
+    longitude: float | None = None
+    website: str | None = None
+    contact_form: str | None = None
+    accounts: dict[str, str] = Field(default_factory=dict, description="By service: twitter, …")
+
+
+class LobbyingActivity(Answer):
+    """One subject of a lobbying report: what was asked for, by whom, of whom."""
+
+    issue_code: str | None = None
+    issue: str | None = None
+    description: str | None = None
+    lobbyists: list[str] = Field(default_factory=list)
+    government_entities: list[str] = Field(default_factory=list)
+
+
+class Filing(Record):
+    """A lobbying registration or report; of a quarter filed again only the newest is active."""
+
+    source: Literal["lda_filings"] = "lda_filings"
+    type: str = Field(description="The code of the form: RR, Q1, 1A, …")
+    type_name: str | None = None
+    registration: bool = False
+    amendment: bool = False
+    year: int
+    period: str | None = Field(None, description="first_quarter, mid_year, …")
+    registrant_id: str
+    registrant: str
+    client_id: str
+    client: str
+    income: str | None = Field(None, description="US dollars, as the registrant's form gives it.")
+    expenses: str | None = None
+    amount_cents: int | None = Field(
+        None, description="Income, or else expenses, in whole cents: sums of it are exact."
+    )
+    posted_at: str | None = Field(None, description="The moment of filing, in UTC.")
+    series: str = Field(description="Alike for all filings of the same report.")
+    activities: list[LobbyingActivity] = Field(default_factory=list)
+
+
+class Docket(Record):
+    """A folder of Regulations.gov, where an agency keeps the papers of a rulemaking."""
+
+    source: Literal["regulations_dot_gov_dockets"] = "regulations_dot_gov_dockets"
+    agency: str | None = None
+    type: str | None = Field(None, description="Rulemaking or Nonrulemaking.")
+    abstract: str | None = None
+    rin: str | None = None
+    keywords: list[str] = Field(default_factory=list)
+    program: str | None = None
+    organization: str | None = None
+    modified_at: str | None = None
+
+
+class Witness(Answer):
+    """Who spoke at a hearing, and for whom."""
+
+    name: str
+    position: str | None = None
+    organization: str | None = None
+
+
+class Hearing(Record):
+    """A meeting of a committee, or the printed record of a hearing."""
+
+    source: Literal["hearings"] = "hearings"
+    type: Literal["hearing", "meeting", "markup", "transcript"]
+    congress: int
+    chamber: Chamber | None = None
+    held_at: str | None = None
+    time: str | None = None
+    status: str | None = None
+    location: str | None = None
+    committees: list[str] = Field(default_factory=list, description="Committee ids.")
+    bills: list[str] = Field(default_factory=list, description="Bill ids.")
+    number: str | None = Field(None, description="What a printed hearing is cited by.")
 
 
 class MemberVote(Answer):

@@ -32,6 +32,7 @@ from readingroom.bases.federal.models import (
     Series,
     Top,
     Total,
+    WitnessPage,
     Word,
 )
 from readingroom.bases.federal.narrowing import Narrowed
@@ -344,6 +345,11 @@ def _of_people(routes: APIRouter, service: FederalService) -> None:
     ) -> MembershipPage:
         """Who sits on a committee: the majority first, each side by rank."""
         return await service.members(id, congress, limit, cursor)
+
+    @routes.get("/hearings/{id}/witnesses", tags=["hearings"], responses=_GONE)
+    async def witnesses(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> WitnessPage:
+        """Who spoke at a hearing, in the order of the official list."""
+        return await service.witnesses(id, limit, cursor)
 
     @routes.get("/roll-call-votes/{id}/members", tags=["roll-call-votes"], responses=_GONE)
     async def voters(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> MemberVotePage:

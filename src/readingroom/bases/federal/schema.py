@@ -20,6 +20,16 @@ CITATION = (
     "citation_string",
 )
 
+# What belongs to a record, by table: the column that says to which.
+PARENTS = {
+    "bill_cosponsors": "bill_id",
+    "bill_actions": "bill_id",
+    "bill_topics": "bill_id",
+    "bill_committees": "bill_id",
+    "member_votes": "vote_id",
+    "hearing_witnesses": "hearing_id",
+}
+
 
 def migrate(db: sqlite3.Connection) -> None:
     """Bring a file to the newest version; a new file gets everything at once."""
@@ -291,6 +301,16 @@ CREATE TABLE links (
     "CREATE INDEX links_back ON links (to_id, kind, from_id)",
 )
 
+_HEARINGS = (
+    """
+CREATE TABLE hearing_witnesses (
+    hearing_id TEXT NOT NULL REFERENCES hearings ON DELETE CASCADE,
+    ordinal INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    PRIMARY KEY (hearing_id, ordinal)
+) WITHOUT ROWID""",
+)
+
 _LOADING = (
     """
 CREATE TABLE ingestion_logs (
@@ -394,6 +414,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _LINKS,
     _NAMES_FOLDED,
     _CHANGES,
+    _HEARINGS,
     # Whoever adds passages brings them into the index, many at once.
     ("DROP TRIGGER passages_added",),
 )

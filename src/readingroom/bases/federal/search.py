@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic_core import from_json
 
 from readingroom.bases.federal import vectors
 from readingroom.bases.federal.models import (
@@ -38,6 +39,7 @@ from readingroom.engine.lexical import deadline
 from readingroom.engine.words import words_of
 
 WEIGHTS = "10.0, 4.0, 2.0, 1.0"  # title, abstract, action, body
+_TOLD = "'$.title', '$.source_url', '$.citation_string', '$.published_at'"
 _SNIPPET = 300
 _SECONDS = 5.0
 _DEPTH = 100
@@ -240,19 +242,12 @@ def semantic(
     index: FederalVectors,
     passages: Passages,
 ) -> list[Place]:
-    """Records by their nearest passage: as many passages as it takes to have enough records."""
+    """Records by their nearest passage."""
     docs = _docs_of_many_valued(db, plan.facets)
     where = vectors.where(names_of(plan.semantic), plan.facets, plan.since, plan.until, docs)
-    k = 2 * plan.depth + 50
-    while True:
-        nearest = index.search(vector, k, where)
-        best: dict[int, Place] = {}
-        docs = passages.docs([chunk for chunk, _ in nearest]).tolist()
-        for doc, (chunk, score) in zip(docs, nearest, strict=True):
-            best.setdefault(doc, Place(doc, chunk, score))
-        if len(best) >= plan.depth or len(nearest) < k:
-            return list(best.values())[: plan.depth]
-        k *= 4
+    nearest = index.search(vector, plan.depth, where)
+    found = passages.docs([chunk for chunk, _ in nearest]).tolist()
+    return [Place(doc, chunk, score) for doc, (chunk, score) in zip(found, nearest, strict=True)]
 
 
 def _docs_of_many_valued(db: sqlite3.Connection, facets: dict[str, str]) -> tuple[int, ...] | None:
@@ -290,36 +285,44 @@ def _hits(db: sqlite3.Connection, places: Sequence[Place], query: str) -> Iterab
         passage = db.execute("SELECT * FROM passages WHERE chunk = ?", (place.chunk,)).fetchone()
         if doc is None or passage is None:
             continue  # the index in memory is shared, and may be a load ahead of this reader
-        told = db.execute(
-            f"""SELECT json_extract(record, '$.title') AS title, source_url, citation_string,
-                       published_at FROM {BY_NAME[doc["source"]].name} WHERE id = ?""",
+        # All at once: each column of a record reads the whole of its JSON.
+        (found,) = db.execute(
+            f"SELECT json_extract(record, {_TOLD}) FROM {BY_NAME[doc['source']].name} WHERE id = ?",
             (doc["id"],),
         ).fetchone()
+        title, url, citation, published = from_json(found)
         yield Hit(
             id=doc["id"],
-            title=told["title"],
-            url=told["source_url"],
+            title=title,
+            url=url,
             source=doc["source"],
             snippet=snippet(passage, query),
             score=round(place.score, 6),
-            published_at=told["published_at"],
-            citation=Citation(citation_string=told["citation_string"], url=told["source_url"]),
+            published_at=published,
+            citation=Citation(citation_string=citation, url=url),
         )
 
 
 def snippet(passage: sqlite3.Row, query: str) -> str:
     """The stretch of a passage that holds most of the question's words."""
-    text = passage["body"] or passage["abstract"] or passage["action"] or passage["title"]
-    if len(text) <= _SNIPPET:
-        return str(text)
     stems = [word[:5] for word in words_of(query)]
+    parts = [passage[name] for name in ("body", "abstract", "title", "action")]
+    told = max(filter(None, parts), key=lambda part: _holding(part.lower(), stems), default="")
+    text = " ".join(told.split())
+    if len(text) <= _SNIPPET:
+        return text
     starts = range(0, len(text) - _SNIPPET // 2, _SNIPPET // 3)
     lowered = text.lower()
-    best = max(starts, key=lambda at: sum(stem in lowered[at : at + _SNIPPET] for stem in stems))
+    best = max(starts, key=lambda at: _holding(lowered[at : at + _SNIPPET], stems))
     begin = text.rfind(" ", 0, best) + 1 if best else 0
     end = text.rfind(" ", begin, begin + _SNIPPET)
     cut = text[begin : end if end > begin else begin + _SNIPPET].strip()
     return f"{'…' if begin else ''}{cut}{'…' if begin + len(cut) < len(text) else ''}"
+
+
+def _holding(text: str, stems: Sequence[str]) -> int:
+    """How many of the words a text has."""
+    return sum(stem in text for stem in stems)
 
 
 def _searched(db: sqlite3.Connection, plan: Plan) -> list[Searched]:

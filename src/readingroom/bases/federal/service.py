@@ -33,6 +33,7 @@ from readingroom.bases.federal.models import (
     SearchAnswer,
     Series,
     Total,
+    WitnessPage,
 )
 from readingroom.bases.federal.narrowing import Narrowed
 from readingroom.bases.federal.passages import Passages
@@ -46,7 +47,9 @@ from readingroom.bases.federal.records import (
     LinkKind,
     Membership,
     MemberVote,
+    Witness,
 )
+from readingroom.bases.federal.schema import PARENTS
 from readingroom.bases.federal.sources import BY_NAME, Source, named
 from readingroom.bases.federal.store import FederalStore, Progress, StoredText
 from readingroom.bases.federal.vectors import FederalVectors
@@ -104,6 +107,10 @@ class FederalService:
     async def committee(self, id: str) -> Committee:
         return Committee.model_validate_json(await self.record_json(BY_NAME["committees"], id))
 
+    async def ids(self, begun: str, most: int) -> list[str]:
+        """Ids of searchable records that begin so."""
+        return await self.store.ask(lambda db: store.ids(db, begun.lower(), most))
+
     async def progress(self) -> list[Progress]:
         return await self.store.ask(store.progress)
 
@@ -114,14 +121,25 @@ class FederalService:
             found = [Cosponsor.model_validate_json(row["record"]) for row in rows]
             return CosponsorPage(results=found, **told)
 
-        return await self._of_bill("bill_cosponsors", bill, limit, cursor, page)
+        return await self._children_of(
+            BY_NAME["bills"], "bill_cosponsors", bill, limit, cursor, page
+        )
 
     async def actions(self, bill: str, limit: int, cursor: str | None) -> ActionPage:
         def page(rows: list[Any], told: dict[str, Any]) -> ActionPage:
             found = [BillAction.model_validate_json(row["record"]) for row in rows]
             return ActionPage(results=found, **told)
 
-        return await self._of_bill("bill_actions", bill, limit, cursor, page)
+        return await self._children_of(BY_NAME["bills"], "bill_actions", bill, limit, cursor, page)
+
+    async def witnesses(self, hearing: str, limit: int, cursor: str | None) -> WitnessPage:
+        def page(rows: list[Any], told: dict[str, Any]) -> WitnessPage:
+            found = [Witness.model_validate_json(row["record"]) for row in rows]
+            return WitnessPage(results=found, **told)
+
+        return await self._children_of(
+            BY_NAME["hearings"], "hearing_witnesses", hearing, limit, cursor, page
+        )
 
     async def amendments(self, bill: str, limit: int, cursor: str | None) -> RecordPage:
         source = BY_NAME["bills"]
@@ -365,22 +383,22 @@ class FederalService:
             f"{found.id} is an id of {found.source}, not of {source.name}", source=found.source
         )
 
-    async def _of_bill(
+    async def _children_of(
         self,
+        source: Source,
         table: str,
-        bill: str,
+        record: str,
         limit: int,
         cursor: str | None,
         page_of: Callable[[list[Any], dict[str, Any]], T],
     ) -> T:
-        source = BY_NAME["bills"]
-        id = self._of(source, bill)
+        id, parent = self._of(source, record), PARENTS[table]
         (after,) = cursors.decode(cursor, int) or (0,)
 
         def read(db: sqlite3.Connection) -> T:
             told = store.record(db, source, id)
-            page, total = store.children(db, table, "bill_id", id, limit, after)
-            rest = {"total": total, "bill_id": id, "loaded_up_to": told["loaded_up_to"]}
+            page, total = store.children(db, table, parent, id, limit, after)
+            rest = {"total": total, parent: id, "loaded_up_to": told["loaded_up_to"]}
             return page_of(page.rows, {**rest, **_next(page)})
 
         return await self.store.ask(read)

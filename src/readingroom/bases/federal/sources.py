@@ -16,9 +16,13 @@ from readingroom.bases.federal.records import (
     CommitteeReport,
     Compilation,
     CrsReport,
+    Docket,
+    Filing,
+    Hearing,
     Law,
     Legislator,
     Membership,
+    Office,
     PresidentialDocument,
     Proceeding,
     Record,
@@ -122,6 +126,8 @@ class Source:
     aliases: tuple[str, ...] = ()
     as_of: str = "published_at"
     """The field whose newest value says up to when the source is loaded."""
+    newest_of: str | None = None
+    """A column that is alike for records that replace each other: the newest posted is active."""
     holds: tuple[str, ...] = ()
     """Sources that are parts of this one: a search of it looks through them too."""
     plan: AggregationPlan | None = None
@@ -347,9 +353,62 @@ SOURCES = (
         "topic_taxonomy",
         Shape.REGISTRY,
         Topic,
-        (Column("policy_area", "BOOLEAN"),),
+        (Column("policy_area", "BOOLEAN"), Column("parent_id"), Column("vocabulary")),
         ("topics",),
         as_of="retrieved_at",
+    ),
+    Source(
+        "staff_directories",
+        Shape.REGISTRY,
+        Office,
+        (_TYPE, Column("bioguide_id"), Column("state"), Column("city")),
+        ("staff", "offices"),
+        as_of="retrieved_at",
+    ),
+    Source(
+        "lda_filings",
+        Shape.REGISTRY,
+        Filing,
+        (
+            _TYPE,
+            Column("year", "INTEGER"),
+            Column("period"),
+            Column("registrant_id"),
+            Column("registrant"),
+            Column("client_id"),
+            Column("client"),
+            Column("registration", "BOOLEAN"),
+            Column("series"),
+            Column("amount_cents", "INTEGER", measure=True),
+        ),
+        ("lda", "filings", "lobbying"),
+        newest_of="series",
+        plan=AggregationPlan(
+            ("type", "year", "period", "registrant", "client", "registration"),
+            (
+                Facet(
+                    "issue",
+                    """SELECT DISTINCT r.id AS id, j.value ->> '$.issue_code' AS value
+                       FROM lda_filings r, json_each(r.record, '$.activities') j""",
+                ),
+            ),
+            (Measure("amount", "amount_cents", digits=2, unit="USD"),),
+            (("published_at", "published_at"), ("posted_at", "published_at")),
+        ),
+    ),
+    Source(
+        "regulations_dot_gov_dockets",
+        Shape.REGISTRY,
+        Docket,
+        (_TYPE, Column("agency"), Column("rin")),
+        ("dockets", "docket", "regulations"),
+    ),
+    Source(
+        "hearings",
+        Shape.REGISTRY,
+        Hearing,
+        (_CONGRESS, _CHAMBER, _TYPE, Column("committee", path="$.committees[0]")),
+        ("hearing", "meetings"),
     ),
 )
 

@@ -307,3 +307,12 @@ def _told(stored: str, up_to: str | None) -> dict[str, Any]:
     told: dict[str, Any] = from_json(stored)
     told["loaded_up_to"] = up_to
     return told
+
+
+def ids(db: sqlite3.Connection, begun: str, most: int) -> list[str]:
+    """Ids of searchable records that begin so, in order."""
+    rows = db.execute(
+        "SELECT id FROM documents WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+        (begun, begun + "\U0010ffff", most),
+    )
+    return [row["id"] for row in rows]

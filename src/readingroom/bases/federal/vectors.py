@@ -36,8 +36,9 @@ class FederalVectors:
         return len(self._index)
 
     def search(self, vector: Vector, k: int, where: Filter | None) -> list[tuple[int, float]]:
-        """The nearest chunks, each with its score."""
-        return [(int(hit.id), hit.score) for hit in self._index.search(vector, k, where)]
+        """The nearest chunk of each of the k nearest records, with its score."""
+        hits = self._index.search_groups(vector, k, "doc", where)
+        return [(int(hit.id), hit.score) for hit in hits]
 
     def refresh(self, db: sqlite3.Connection) -> None:
         """Take over what was embedded or removed since the last time; usually nothing."""

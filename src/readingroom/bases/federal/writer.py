@@ -13,6 +13,7 @@ from readingroom.bases.federal import changes, naming, store
 from readingroom.bases.federal.entries import Entry, Head, Text
 from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.records import Record
+from readingroom.bases.federal.schema import PARENTS
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source
 from readingroom.engine.chunking import Span, split
 
@@ -21,14 +22,6 @@ Passage = tuple[int, str, str, str, str]
 
 _UNINDEXED = 4_000
 """How many passages wait to be indexed, at most: they wait in memory."""
-
-_PARENT = {
-    "bill_cosponsors": "bill_id",
-    "bill_actions": "bill_id",
-    "bill_topics": "bill_id",
-    "bill_committees": "bill_id",
-    "member_votes": "vote_id",
-}
 
 
 _FEW = 20
@@ -104,14 +97,15 @@ class Writer:
     def _put(self, entry: Entry, loader: str, known: sqlite3.Row | None) -> bool:
         """Store an entry; False when everything it says was there already."""
         changed = self._put_record(entry, loader, known)
-        if entry.partial and entry.links:
-            self._put_links(entry, loader)
+        if entry.partial:
+            self._add(entry, loader)
         if entry.text and self._put_text(entry.record, entry.text, loader):
             changed = True
         if changed:
             record = entry.record
             kind: ChangeKind = "changed" if known else "new"
             changes.note(self._db, record.source, record.id, kind, record.retrieved_at)
+        self._keep_newest(entry.record)
         return changed
 
     def withdraw(
@@ -172,6 +166,16 @@ class Writer:
                    (SELECT id FROM legislators WHERE legislators.lis = member_votes.lis)
                WHERE bioguide_id IS NULL AND lis IN (SELECT lis FROM legislators)"""
         )
+        # The files of offices know members by number alone; people ask for them by name.
+        unnamed = self._db.execute(
+            """SELECT o.id, json_extract(l.record, '$.name') || coalesce(' ' || o.city, '') AS form
+               FROM staff_directories o JOIN legislators l ON l.id = o.bioguide_id
+               WHERE o.status = 'active' AND NOT EXISTS (
+                   SELECT 1 FROM name_forms f WHERE f.record_id = o.id AND f.form =
+                       json_extract(l.record, '$.name') || coalesce(' ' || o.city, ''))"""
+        ).fetchall()
+        for row in unnamed:
+            self._put_name("staff_directories", row["id"], row["form"])
 
     def count(self) -> None:
         """Bring the table of progress up to date, at the end of a load."""
@@ -198,8 +202,8 @@ class Writer:
                     successor_id = NULL""",
             (record.id, told, _mark(entry, loader)),
         )
-        for table, rows in entry.children.items():
-            self._replace(table, record.id, rows)
+        if not entry.partial:
+            self._put_children(entry)
         if BY_NAME[record.source].shape is Shape.REGISTRY:
             self._put_names(record, entry.names)
         elif entry.head:
@@ -210,6 +214,34 @@ class Writer:
             self._put_body_again(record)
         return known is None or not _says_the_same(known, told)
 
+    def _add(self, entry: Entry, loader: str) -> None:
+        """What a file that knows little of the record itself knows beside it."""
+        self._put_children(entry)
+        if entry.links:
+            self._put_links(entry, loader)
+
+    def _put_children(self, entry: Entry) -> None:
+        for table, rows in entry.children.items():
+            self._replace(table, entry.record.id, rows)
+
+    def _keep_newest(self, record: Record) -> None:
+        """Of what was filed again only the last stands; it is the successor of all before it."""
+        source = BY_NAME[record.source]
+        if source.newest_of is None:
+            return
+        newest, *older = self._db.execute(
+            f"""SELECT id, status FROM {source.name} WHERE {source.newest_of} =
+                    (SELECT {source.newest_of} FROM {source.name} WHERE id = ?)
+                ORDER BY json_extract(record, '$.posted_at') DESC, id DESC""",
+            (record.id,),
+        ).fetchall()
+        for one in older:
+            if one["status"] == "active":
+                self.withdraw(source, one["id"], record.retrieved_at, "filed again", newest["id"])
+            self._db.execute(
+                f"UPDATE {source.name} SET successor_id = ? WHERE id = ?", (newest["id"], one["id"])
+            )
+
     def _known(self, record: Record) -> sqlite3.Row | None:
         row: sqlite3.Row | None = self._db.execute(
             f"SELECT loader, raw_sha256, status, record FROM {record.source} WHERE id = ?",
@@ -218,7 +250,7 @@ class Writer:
         return row
 
     def _replace(self, table: str, id: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        self._db.execute(f"DELETE FROM {table} WHERE {_PARENT[table]} = ?", (id,))
+        self._db.execute(f"DELETE FROM {table} WHERE {PARENTS[table]} = ?", (id,))
         if rows:
             marks = ", ".join("?" * (len(rows[0]) + 1))
             self._db.executemany(
@@ -228,11 +260,14 @@ class Writer:
     def _put_names(self, record: Record, names: Sequence[str]) -> None:
         self._forget_names(record.id)
         for name in dict.fromkeys(names):
-            if folded := naming.words(name):
-                self._db.execute(
-                    "INSERT OR IGNORE INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)",
-                    (self._name_row(record.source, folded), record.id, name),
-                )
+            self._put_name(record.source, record.id, name)
+
+    def _put_name(self, source: str, id: str, name: str) -> None:
+        if folded := naming.words(name):
+            self._db.execute(
+                "INSERT OR IGNORE INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)",
+                (self._name_row(source, folded), id, name),
+            )
 
     def _name_row(self, source: str, folded: Sequence[str]) -> int:
         """The row of a name, made when there is none; those of one source lie together."""

@@ -71,7 +71,7 @@ class Checkup:
         revision, held = case.revision, len(case.metadatas)
         if held != revision.chunk_count:
             if self._repair:
-                await ingestion.recount(revision, held)
+                await ingestion.recount(revision.source, revision.revision_id, held)
             yield self._complaint(
                 revision.revision_id,
                 f"the registry says {revision.chunk_count} chunks, there are {held}",

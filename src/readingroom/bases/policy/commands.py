@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from readingroom.bases.policy.models import (
-    BackedUp,
     Diagnosis,
     EffectivePolicies,
     GetPolicySection,
@@ -26,6 +25,7 @@ from readingroom.bases.policy.records import SourceSlug
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import PolicyExists
 from readingroom.protocol.command import Command
+from readingroom.protocol.copies import Copied, ReadCopy, WriteCopy
 from readingroom.protocol.tool import Answer, Report
 from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
 
@@ -189,28 +189,25 @@ class CheckPolicies(_PolicyCommand):
         return await Checkup(service, self.repair).diagnose()
 
 
-class BackUpPolicies(_PolicyCommand):
+class BackUpPolicies(WriteCopy):
     """Write a copy of the whole base for the one who asks."""
 
     name: ClassVar[str] = "policy.backup"
-    folder: HandedOver
+    base: ClassVar[str] = "policy"
 
-    async def run(self, service: Any, report: Report) -> BackedUp:
+    async def run(self, service: Any, report: Report) -> Copied:
         from readingroom.bases.policy.copies import write_copy
 
         return await write_copy(service, service.folder / HANDOVER / self.folder)
 
 
-class RestorePolicies(_PolicyCommand):
+class RestorePolicies(ReadCopy):
     """Fill an empty base from such a copy."""
 
     name: ClassVar[str] = "policy.restore"
-    folder: HandedOver
-    home: str
-    """Where the base's folder will lie when everything is in place."""
-    replace: bool = False
+    base: ClassVar[str] = "policy"
 
-    async def run(self, service: Any, report: Report) -> BackedUp:
+    async def run(self, service: Any, report: Report) -> Copied:
         from readingroom.bases.policy.copies import read_copy
 
         copy = service.folder / HANDOVER / self.folder

@@ -11,10 +11,10 @@ import anyio
 import anyio.to_thread
 from pydantic import BaseModel
 
-from readingroom.bases.policy.models import BackedUp
 from readingroom.bases.policy.records import Policy, Revision
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import BackupUnusable, DataNotEmpty
+from readingroom.protocol.copies import Copied
 from readingroom.storage.archive import link_or_copy
 
 _REGISTRY = "registry.json"
@@ -22,7 +22,7 @@ _CHUNKS = "chunks.db"
 _FILES = "files"
 
 
-async def write_copy(service: PolicyService, folder: Path) -> BackedUp:
+async def write_copy(service: PolicyService, folder: Path) -> Copied:
     """Everything at one moment: changes wait until it is written, searches do not."""
     async with service.ingestion.standing_still():
         catalogue = await service.registry.catalogue()
@@ -38,10 +38,10 @@ async def write_copy(service: PolicyService, folder: Path) -> BackedUp:
         await anyio.to_thread.run_sync(_link_all, files, folder / _FILES)
     book = _Book(policies=list(catalogue.policies.values()), revisions=revisions)
     await anyio.Path(folder / _REGISTRY).write_text(book.model_dump_json(), "utf-8")
-    return BackedUp(policies=len(book.policies), revisions=len(revisions), chunks=chunks)
+    return _counted(book, chunks)
 
 
-async def read_copy(service: PolicyService, folder: Path, home: Path, replace: bool) -> BackedUp:
+async def read_copy(service: PolicyService, folder: Path, home: Path, replace: bool) -> Copied:
     """Fill an empty base; `home` is where its folder will lie in the end."""
     try:
         book = _Book.model_validate_json(await anyio.Path(folder / _REGISTRY).read_bytes())
@@ -58,7 +58,12 @@ async def read_copy(service: PolicyService, folder: Path, home: Path, replace: b
     await anyio.to_thread.run_sync(_move_all, service, book, folder / _FILES)
     revisions = [_at_home(one, service, home) for one in book.revisions]
     await service.registry.fill(book.policies, revisions)
-    return BackedUp(policies=len(book.policies), revisions=len(revisions), chunks=chunks)
+    return _counted(book, chunks)
+
+
+def _counted(book: "_Book", chunks: int) -> Copied:
+    counts = {"policies": len(book.policies), "revisions": len(book.revisions), "chunks": chunks}
+    return Copied(counts=counts)
 
 
 class _Book(BaseModel):

@@ -19,14 +19,14 @@ import anyio.to_thread
 
 from readingroom.bases.policy import timeline
 from readingroom.bases.policy.models import Ingested, Progress
-from readingroom.bases.policy.records import Revision, RevisionStatus
+from readingroom.bases.policy.records import Revision
 from readingroom.bases.policy.registry import PolicyRegistry
 from readingroom.bases.policy.store import PolicyStore, chunks_from
 from readingroom.core.errors import KnowledgeError, NoContent, RegistryUnavailable, RevisionBusy
 from readingroom.engine.embedding import Embedder
 from readingroom.ingest.document import Document
 from readingroom.ingest.embedded import Vectors, embedded
-from readingroom.ingest.intake import Intake, Roots
+from readingroom.ingest.intake import Intake, Roots, in_thread
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.protocol.tool import Report
 from readingroom.storage.changes import Changes, Step, unnoticed
@@ -98,21 +98,21 @@ class Ingestion:
             try:
                 document, vectors = await self._prepared(revision, intake, report)
             except KnowledgeError as error:
-                await self._failed(revision, error)
+                await self.abandon(revision, error.message)
                 raise
-            spool = await anyio.to_thread.run_sync(self._spooled, intake)
             async with self._changes.alone(revision.source):
-                return await self._committed(revision, document, vectors, spool)
+                return await self._committed(revision, document, vectors, intake)
 
     async def remove_chunks(self, source: str, revision_id: str) -> int:
-        """Delete a revision's chunks; the registry only learns that there are none."""
+        """Delete a revision's chunks, registered or not; the registry only learns that there are
+        none.
+        """
         async with self._changes.alone(source):
-            timeline.find(await self._registry.revisions(source), revision_id)
             ids = await self._store.ids_of(source, revision_id)
             async with self._changes.intent("remove", source=source, revision_id=revision_id):
                 await self._store.delete(ids)
                 self._changes.at("remove:chunks")
-                await self._put(source, revision_id, chunk_count=0)
+                await self.recount(source, revision_id, 0)
                 self._changes.at("remove:registry")
         return len(ids)
 
@@ -156,20 +156,24 @@ class Ingestion:
 
     async def reopen(self, revision: Revision) -> None:
         """A failed revision is tried again."""
-        if revision.status == RevisionStatus.FAILED:
-            await self._put(
-                revision.source, revision.revision_id, status=RevisionStatus.PROCESSING, error=None
-            )
+        await self._registry.change(
+            revision.source, lambda before: timeline.retry(before, revision.revision_id)
+        )
 
     async def abandon(self, revision: Revision, why: str) -> None:
         """A revision that cannot be ingested says so."""
-        await self._put(
-            revision.source, revision.revision_id, status=RevisionStatus.FAILED, error=why
+        await self._registry.change(
+            revision.source, lambda before: timeline.fail(before, revision.revision_id, why[:500])
         )
 
-    async def recount(self, revision: Revision, held: int) -> None:
-        """The registry learns how many chunks there really are."""
-        await self._put(revision.source, revision.revision_id, chunk_count=held)
+    async def recount(self, source: str, revision_id: str, held: int) -> None:
+        """The registry learns how many chunks there really are, if it knows the revision."""
+
+        def counted(before: timeline.Revisions) -> list[Revision]:
+            known = [one for one in before if one.revision_id == revision_id]
+            return [one.model_copy(update={"chunk_count": held}) for one in known]
+
+        await self._registry.change(source, counted)
 
     def progress(self, revision_id: str) -> Progress | None:
         return self._busy.get(revision_id)
@@ -205,9 +209,9 @@ class Ingestion:
         match intent.kind:
             case "create":
                 await self._take_back(intent)
-            case "remove" if revision_id in known:
+            case "remove":
                 await self._store.delete(await self._store.ids_of(source, revision_id))
-                await self._put(source, revision_id, chunk_count=0)
+                await self.recount(source, revision_id, 0)
             case "delete" if revision_id not in known:
                 await self._store.delete(await self._store.ids_of(source, revision_id))
                 await self._drop_file(source, revision_id)
@@ -228,7 +232,7 @@ class Ingestion:
         """From the file that was being ingested, wherever the interruption left it."""
         kept = self.file_of(revision.source, revision.revision_id)
         file = spool if await anyio.Path(spool).exists() else kept
-        with self.own_files().open(str(file)) as intake:
+        async with in_thread(self.own_files().open(str(file))) as intake:
             await self.ingest(revision, intake, report)
 
     # --- the steps of an ingest ---
@@ -254,7 +258,7 @@ class Ingestion:
         return await embedded(document, self._embedder, embedding)
 
     async def _committed(
-        self, revision: Revision, document: Document, vectors: Vectors, spool: Path
+        self, revision: Revision, document: Document, vectors: Vectors, intake: Intake
     ) -> Ingested:
         source, revision_id = revision.source, revision.revision_id
         policy = await self._registry.policy(source)
@@ -263,6 +267,7 @@ class Ingestion:
         end = timeline.closing(current, revisions)
         chunks = chunks_from(document, vectors, policy, current, end)
         self._note(revision, "storing", 95, len(chunks))
+        spool = await anyio.to_thread.run_sync(self._spooled, intake)
         async with self._changes.intent(
             "ingest", source=source, revision_id=revision_id, file=str(spool)
         ):
@@ -296,24 +301,12 @@ class Ingestion:
             extraction_method=document.method,
         )
 
-    async def _failed(self, revision: Revision, error: KnowledgeError) -> None:
-        """The revision says what went wrong; one that counted goes on with the chunks it has."""
-        status = revision.status if revision.counts else RevisionStatus.FAILED
-        await self._put(
-            revision.source, revision.revision_id, status=status, error=error.message[:500]
-        )
-
     async def _describe_all(self, source: str) -> None:
         """The chunks of every revision say the dates, label and title that the registry says."""
         policy = await self._registry.policy(source)
         revisions = await self._registry.revisions(source)
         for one in revisions:
             await self._store.describe(policy, one, timeline.closing(one, revisions))
-
-    async def _put(self, source: str, revision_id: str, **values: Any) -> None:
-        await self._registry.change(
-            source, lambda before: [timeline.find(before, revision_id).model_copy(update=values)]
-        )
 
     def standing_still(self) -> AbstractAsyncContextManager[None]:
         """No change is half done in here, and none begins: for whoever copies all the stores."""

@@ -11,6 +11,7 @@ from readingroom.bases.policy.ingestion import Ingestion
 from readingroom.bases.policy.records import Revision, RevisionStatus
 from readingroom.bases.policy.registry import PolicyRegistry
 from readingroom.core.errors import KnowledgeError, RegistryUnavailable
+from readingroom.ingest.intake import in_thread
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class Jobs:
             await anyio.sleep(_RETRY_SECONDS)
             try:
                 return await self._pick_up()
-            except RegistryUnavailable as error:
+            except KnowledgeError as error:
                 logger.error("%s; trying again", error.message)
 
     async def _work(self, receiving: MemoryObjectReceiveStream[Revision]) -> None:
@@ -88,7 +89,7 @@ class Jobs:
 
     async def _ingest(self, revision: Revision) -> None:
         file = self._ingestion.file_of(revision.source, revision.revision_id)
-        with self._ingestion.own_files().open(str(file)) as intake:
+        async with in_thread(self._ingestion.own_files().open(str(file))) as intake:
             await self._ingestion.ingest(revision, intake, _unheard)
 
     async def _abandoned(self, revision: Revision, error: Exception) -> None:
@@ -98,7 +99,7 @@ class Jobs:
             waiting = [one for one in found if one.revision_id == revision.revision_id]
             if waiting and waiting[0].status == RevisionStatus.PROCESSING:
                 why = error.message if isinstance(error, KnowledgeError) else "internal error"
-                await self._ingestion.abandon(waiting[0], why[:500])
+                await self._ingestion.abandon(waiting[0], why)
         except KnowledgeError as again:
             logger.error("%s could not be marked: %s", revision.revision_id, again.message)
 

@@ -557,14 +557,6 @@ class RevisionDeleted(Answer):
     chunks_removed: int
 
 
-class BackedUp(Answer):
-    """What a backup of the base holds."""
-
-    policies: int
-    revisions: int
-    chunks: int
-
-
 class Diagnosis(Answer):
     """What a check of the whole base found."""
 

@@ -29,6 +29,7 @@ from readingroom.bases.policy.models import (
 from readingroom.bases.policy.records import Policy, PolicyCategory, Revision
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import FileNotFound, UnsupportedFileType
+from readingroom.ingest.intake import in_thread
 from readingroom.protocol.tool import Report
 
 API = "/api/v1"
@@ -138,7 +139,7 @@ class Registrar:
         """The same, and wait until it can be searched."""
         revision, _ = await self._register(source, new, spool)
         file = self._service.ingestion.file_of(source, revision.revision_id)
-        with self._service.ingestion.own_files().open(str(file)) as intake:
+        async with in_thread(self._service.ingestion.own_files().open(str(file))) as intake:
             return await self._service.ingestion.ingest(revision, intake, report)
 
     async def revision(self, source: str, revision_id: str) -> RevisionDetail:

@@ -4,7 +4,7 @@ Every change is one WATCH/MULTI transaction: the revisions of a policy are read,
 `timeline` say what becomes of them, and it is written only if nobody else wrote in between.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -40,9 +40,18 @@ class Catalogue:
 class PolicyRegistry:
     """What policies there are, and what became of each of their revisions."""
 
-    def __init__(self, client: KeyValues) -> None:
+    def __init__(
+        self, client: KeyValues, check: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """`check` is passed once, before anything is read or written."""
         self._client = client
+        self._check = check
         self._read_last: Catalogue | None = None
+
+    async def greet(self) -> None:
+        """See that the server answers, and that it is the right one."""
+        async with self._storage():
+            await self._client.ping()
 
     async def catalogue(self) -> Catalogue:
         """All of it, read anew only when somebody has written."""
@@ -211,6 +220,9 @@ class PolicyRegistry:
     @asynccontextmanager
     async def _storage(self) -> AsyncIterator[None]:
         try:
+            if self._check is not None:
+                await self._check()
+                self._check = None
             yield
         except (OSError, ValkeyError) as error:
             raise RegistryUnavailable(f"The policy registry does not answer: {error}") from error

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -54,16 +55,19 @@ from readingroom.core.dates import parse_day
 from readingroom.core.errors import (
     InvalidCursor,
     ModelUnavailable,
+    RecordNotFound,
+    RegistryUnavailable,
     RevisionNotFound,
     SectionNotFound,
 )
+from readingroom.core.ids import policy_passage_id, policy_section_id
 from readingroom.engine.embedding import Embedder
 from readingroom.engine.librarian import Ranking
-from readingroom.ingest.intake import Roots
+from readingroom.ingest.intake import Roots, in_thread
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.protocol.tool import Report
 from readingroom.storage.changes import Step, unnoticed
-from readingroom.storage.keyvalue import check_durable, check_room, open_key_values
+from readingroom.storage.keyvalue import KeyValues, check_durable, check_room, open_key_values
 
 logger = logging.getLogger(__name__)
 
@@ -112,10 +116,11 @@ class PolicyService:
     async def running(self) -> AsyncIterator[None]:
         """Open the stores, finish what was interrupted, and take jobs until it is left."""
         async with open_key_values(self._redis_url, self.folder / "registry") as client:
-            if self._redis_url is not None:
-                await check_durable(client)
-            await check_room(client, self.folder / "room")
-            self.registry = PolicyRegistry(client)
+            self.registry = PolicyRegistry(client, partial(self._check, client))
+            try:
+                await self.registry.greet()
+            except RegistryUnavailable as error:  # a Redis of somebody's may come back
+                logger.error("%s; until it does, every tool says so", error.message)
             self.resolver = EffectiveDateResolver(self.registry)
             self.ingestion = Ingestion(
                 self.folder,
@@ -134,6 +139,11 @@ class PolicyService:
             finally:
                 with anyio.CancelScope(shield=True):
                     await self.store.close()
+
+    async def _check(self, client: KeyValues) -> None:
+        if self._redis_url is not None:
+            await check_durable(client)
+        await check_room(client, self.folder / "room")
 
     @property
     def today(self) -> date:
@@ -162,7 +172,7 @@ class PolicyService:
         if question.mode != "lexical":
             # One visit to the embedder; each search then finds its vector remembered.
             with suppress(ModelUnavailable):
-                await anyio.to_thread.run_sync(self._embed_all, question.queries)
+                await anyio.to_thread.run_sync(self._embedder.embed_each, question.queries)
         return PolicyHitsBatch(searches=[await self._search(one, scope) for one in singles])
 
     async def section(self, question: GetPolicySection) -> SectionText:
@@ -190,8 +200,15 @@ class PolicyService:
             effective_to=timeline.closing(revision, revisions),
             in_force_today=self._in_force_today(revision, revisions),
             citation=_citation(revision, ref, pages[0]),
-            id=f"policy:{question.source}@{revision.revision_id}#{ref}",
+            id=policy_section_id(question.source, revision.revision_id, ref),
         )
+
+    async def passage(self, chunk_id: str) -> PolicyHit:
+        """One passage by its id, as a search told it."""
+        chunk = (await self.store.named([chunk_id])).get(chunk_id)
+        if chunk is None:
+            raise RecordNotFound(f"No policy has a passage {chunk_id[:200]!r}")
+        return self._hit(chunk, 1.0, (await self.registry.catalogue()).timelines)
 
     async def policies(self) -> PolicyList:
         """Every policy by name."""
@@ -298,7 +315,7 @@ class PolicyService:
         """Read a PDF into a registered revision."""
         revisions = await self._revisions(question.source)
         revision = timeline.find(revisions, question.revision_id)
-        with self._roots.open(question.file_path) as intake:
+        async with in_thread(self._roots.open(question.file_path)) as intake:
             chunks = await self.store.chunks_of(question.source, question.revision_id)
             if chunks and revision.counts and not question.reindex:
                 return Ingested(
@@ -312,7 +329,8 @@ class PolicyService:
             return await self.ingestion.ingest(revision, intake, report)
 
     async def remove(self, question: RemovePolicyRevision) -> Removed:
-        """Delete a revision's chunks."""
+        """Delete a revision's chunks; one that is not registered has none to delete."""
+        await self.registry.policy(question.source)
         gone = await self.ingestion.remove_chunks(question.source, question.revision_id)
         return Removed(
             source=question.source, revision_id=question.revision_id, chunks_removed=gone
@@ -388,12 +406,8 @@ class PolicyService:
             in_force_today=self._in_force_today(revision, revisions),
             superseded_by=successor.revision_id if successor else None,
             citation=_citation(revision, chunk.section_ref, chunk.page_number),
-            id=f"policy:{chunk.chunk_id}",
+            id=policy_passage_id(chunk.chunk_id),
         )
-
-    def _embed_all(self, queries: Sequence[str]) -> None:
-        for query in queries:
-            self._embedder.embed(query)
 
     # --- revisions ---
 

@@ -117,7 +117,7 @@ class PolicyStore:
         """Chunks by id; those that are not there are left out."""
         if not ids:
             return {}
-        held = await self._docs.get(list(ids))
+        held = await self._docs.named(ids)
         return {chunk.chunk_id: chunk for chunk in _stored(held)}
 
     async def census(self) -> dict[tuple[str, str], list[Metadata]]:

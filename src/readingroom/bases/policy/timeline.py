@@ -94,6 +94,20 @@ def finish(revisions: Revisions, revision_id: str, values: dict[str, Any]) -> li
     return _settled([*others, after], [after])
 
 
+def fail(revisions: Revisions, revision_id: str, why: str) -> list[Revision]:
+    """A file could not be ingested; a revision that counts goes on with the chunks it has."""
+    one = find(revisions, revision_id)
+    return [_with(one, status=one.status if one.counts else RevisionStatus.FAILED, error=why)]
+
+
+def retry(revisions: Revisions, revision_id: str) -> list[Revision]:
+    """A revision that failed waits for its turn again."""
+    one = find(revisions, revision_id)
+    if one.status != RevisionStatus.FAILED:
+        return []
+    return [_with(one, status=RevisionStatus.PROCESSING, error=None)]
+
+
 def delete(revisions: Revisions, revision_id: str) -> list[Revision]:
     """Take a revision away. One that never counted gives back the days it had closed."""
     gone = find(revisions, revision_id)

@@ -21,6 +21,7 @@ from readingroom.bases.federal.loaders.people import (
     readable,
     stub,
 )
+from readingroom.bases.federal.loaders.topics import known, topic, topic_links
 from readingroom.bases.federal.loaders.xml import day, fingerprint, parse, said
 from readingroom.bases.federal.records import (
     Amendment,
@@ -35,7 +36,6 @@ from readingroom.bases.federal.records import (
     Person,
     RelatedBill,
     TextVersion,
-    Topic,
 )
 from readingroom.core.ids import (
     amendment_id,
@@ -146,8 +146,7 @@ class _Reading:
         yield from self._people((*self.sponsors, *self.cosponsors))
         for committee in self.committees:
             yield committee_stub(committee.id, committee.name, committee.chamber, self._origin)
-        for name in self._topics():
-            yield _topic(name, name == self.policy_area, self._origin)
+        yield from self._subjects()
 
     def bill(self) -> Entry:
         told = self._told
@@ -220,8 +219,14 @@ class _Reading:
                 yield reports.named(citation, [self.id], self._origin)
 
     def _topics(self) -> list[str]:
-        names = (self.policy_area, *self.subjects)
-        return list(dict.fromkeys(name for name in names if name and topic_id(name) != "topic:"))
+        return known((self.policy_area, *self.subjects))
+
+    def _subjects(self) -> Iterator[Entry]:
+        """Only the oldest files say to which wider subject one belongs."""
+        items = self._told.findall("subjects/billSubjects/otherSubjects/item")
+        parents = {said(item, "name"): said(item, "parentSubject/name") for item in items}
+        for name in known((*parents.values(), *self._topics())):
+            yield topic(name, self._origin, parent=parents.get(name))
 
     def _votes(self) -> Iterator[str]:
         for action in self.actions:
@@ -276,9 +281,8 @@ class _Reading:
             if id := cited_report(citation):
                 said_so = f"committeeReports/committeeReport: {citation}"
                 yield Link(LinkKind.COMMITTEE_REPORT, id, said_so)
-        for name in self._topics():
-            field = "policyArea" if name == self.policy_area else "subjects"
-            yield Link(LinkKind.TOPIC, topic_id(name), f"{field}: {name}")
+        yield from topic_links(known((self.policy_area,)), "policyArea")
+        yield from topic_links(known(self.subjects), "subjects")
 
     def _amendment(self, item: Element) -> Iterator[Entry]:
         # Number, congress and type stand twice in one amendment; the first of each is its own.
@@ -518,20 +522,3 @@ def _amended(item: Element) -> str | None:
     amended = item.find("amendedAmendment")
     parts = [said(amended, name) for name in ("congress", "type", "number")]
     return amendment_id(*[part or "" for part in parts]) if all(parts) else None
-
-
-def _topic(name: str, policy_area: bool, origin: Origin) -> Entry:
-    record = Topic(
-        id=topic_id(name),
-        title=name,
-        name=name,
-        policy_area=policy_area,
-        **cited(
-            origin,
-            url="https://www.congress.gov/help/legislative-glossary/legislative-subject-terms",
-            org="Congressional Research Service",
-            cite=f"Legislative subject: {name}",
-            published_at=None,
-        ),
-    )
-    return Entry(record, partial=True, names=(name,))

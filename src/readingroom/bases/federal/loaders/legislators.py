@@ -10,7 +10,14 @@ import yaml
 
 from readingroom.bases.federal.entries import Entry, Origin, cited
 from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.people import BIOGUIDE, chamber_of, page_of, stub
+from readingroom.bases.federal.loaders.people import (
+    BIOGUIDE,
+    CONGRESS_LEGISLATORS,
+    chamber_of,
+    office,
+    page_of,
+    stub,
+)
 from readingroom.bases.federal.records import (
     Committee,
     Leadership,
@@ -22,15 +29,14 @@ from readingroom.bases.federal.records import (
 from readingroom.core.ids import committee_id, membership_id
 
 PARTIES = {"Democrat": "D", "Republican": "R", "Independent": "I"}
-_ORG = "unitedstates/congress-legislators"
 _CONGRESS_GOV = "https://www.congress.gov/committees"
 
 
 class Legislators:
     """`legislators-current.yaml`, `legislators-historical.yaml`."""
 
-    name: ClassVar[str] = "legislators/1"
-    sources: ClassVar[tuple[str, ...]] = ("legislators",)
+    name: ClassVar[str] = "legislators/2"
+    sources: ClassVar[tuple[str, ...]] = ("legislators", "staff_directories")
     whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
@@ -41,7 +47,10 @@ class Legislators:
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
         for told in load_yaml(file.data):
-            yield _legislator(told, origin)
+            member, names, term = _legislator(told, origin), told["name"], told["terms"][-1]
+            yield Entry(member, names=_name_forms(names, member.name))
+            if member.current and term.get("address"):
+                yield _washington_office(member, term, origin)
 
 
 class Committees:
@@ -102,13 +111,13 @@ def congress_on(moment: str) -> int:
     return (year - 1789) // 2 + 1
 
 
-def _legislator(told: dict[str, Any], origin: Origin) -> Entry:
+def _legislator(told: dict[str, Any], origin: Origin) -> Legislator:
     names = told["name"]
     terms = [_term(term) for term in told["terms"]]
     last = terms[-1]
     name = names.get("official_full") or f"{names['first']} {names['last']}"
     bioguide = told["id"]["bioguide"]
-    record = Legislator(
+    return Legislator(
         id=bioguide,
         title=f"{name} ({last.party or '?'}-{last.state})",
         name=name,
@@ -137,7 +146,25 @@ def _legislator(told: dict[str, Any], origin: Origin) -> Entry:
             raw_sha256=digest(told),
         ),
     )
-    return Entry(record, names=_name_forms(names, name))
+
+
+def _washington_office(member: Legislator, term: dict[str, Any], origin: Origin) -> Entry:
+    title = f"Washington office of {member.name}"
+    told = {key: term.get(key) for key in ("address", "phone", "fax", "contact_form")}
+    return office(
+        f"{member.id}-washington",
+        member.id,
+        origin,
+        type="washington_office",
+        title=title,
+        names=(title, member.name),
+        evidence=f"terms: address {term['address']}",
+        raw_sha256=digest([member.name, term]),
+        city="Washington",
+        state="DC",
+        website=term.get("url"),
+        **told,
+    )
 
 
 def _term(term: dict[str, Any]) -> Term:
@@ -184,7 +211,7 @@ def _committee(
         **cited(
             origin,
             url=told.get("url") or (parent or {}).get("url") or _CONGRESS_GOV,
-            org=_ORG,
+            org=CONGRESS_LEGISLATORS,
             cite=name,
             published_at=None,
             raw_sha256=digest([told, parent["name"] if parent else None]),
@@ -214,7 +241,7 @@ def _membership(committee: str, congress: int, seat: dict[str, Any], origin: Ori
         **cited(
             origin,
             url=_CONGRESS_GOV,
-            org=_ORG,
+            org=CONGRESS_LEGISLATORS,
             cite=f"{title}, {congress}th Congress",
             published_at=None,
             raw_sha256=digest([committee, seat]),

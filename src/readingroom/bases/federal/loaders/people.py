@@ -1,10 +1,20 @@
 """The people other records name: a short name made readable, and a stub where none is loaded."""
 
 import re
+from typing import Any
 
-from readingroom.bases.federal.entries import Entry, Origin, cited
-from readingroom.bases.federal.records import Chamber, Committee, Legislator, Person
+from readingroom.bases.federal.entries import Entry, Link, Origin, cited
+from readingroom.bases.federal.records import (
+    Chamber,
+    Committee,
+    Legislator,
+    LinkKind,
+    Office,
+    Person,
+)
+from readingroom.core.ids import staff_id
 
+CONGRESS_LEGISLATORS = "unitedstates/congress-legislators"
 BIOGUIDE = "Biographical Directory of the United States Congress"
 
 _CHAMBERS: dict[str, Chamber] = {"h": "house", "r": "house", "s": "senate", "j": "joint"}
@@ -73,6 +83,35 @@ def committee_stub(id: str, name: str, chamber: str | None, origin: Origin) -> E
         ),
     )
     return Entry(record, partial=True, names=(name,))
+
+
+def office(
+    id: str,
+    bioguide: str,
+    origin: Origin,
+    *,
+    title: str,
+    names: tuple[str, ...],
+    evidence: str,
+    raw_sha256: str,
+    **told: Any,
+) -> Entry:
+    """Where a member is reached, linked to the member."""
+    record = Office(
+        id=staff_id(id),
+        title=title,
+        bioguide_id=bioguide,
+        **told,
+        **cited(
+            origin,
+            url=told.get("website") or page_of(bioguide),
+            org=CONGRESS_LEGISLATORS,
+            cite=title,
+            published_at=None,
+            raw_sha256=raw_sha256,
+        ),
+    )
+    return Entry(record, names=names, links=[Link(LinkKind.OFFICE, bioguide, evidence)])
 
 
 def chamber_of(word: str | None) -> Chamber | None:

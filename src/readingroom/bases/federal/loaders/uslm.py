@@ -20,6 +20,9 @@ _GOVINFO = "https://www.govinfo.gov/app/details"
 _CITED = re.compile(r"(\d+)\s?([A-Z]+)\s(\d+)\s?([A-Z]*\s?\d*)\s?:?\s*(.*)", re.S | re.I)
 _COMPACT = re.compile(r"(\d+)([a-z]+)(\d+)([a-z]+\d*)")
 _BILL_REF = re.compile(r"/us/bill/(\d+)/([a-z]+)/(\d+)")
+_MAINS = ("main", "amendMain")
+_KIND_ALONE = re.compile(r"(?:(?:Joint|Concurrent|Simple) )?Resolution|(?:A )?Bill|An Act", re.I)
+_ENTITLED = re.compile(r"entitled “(?:An Act )?(.+?)[.,]?”")
 _SPELT = re.compile(r"[A-Z][a-z]+\.? \d{1,2}, \d{4}")
 
 
@@ -68,7 +71,7 @@ def _meta(told: Element) -> Element:
 def _bill(told: Element, meta: Element, origin: Origin) -> Entry:
     congress, kind, number, version = _identity(meta)
     id = bill_id(congress, kind, number)
-    about = said(told, ".//officialTitle") or _title(meta) or id
+    about = _about(told, meta) or id
     stage = said(meta, "docStage")
     dated = _dated(told)
     page = page_of(congress, kind, number)
@@ -117,14 +120,40 @@ def _kind(written: str) -> str:
     raise ValueError(f"{written!r} is no type of bill")
 
 
+def _about(told: Element, meta: Element) -> str | None:
+    """What a bill is about: its title, or what stands for one where a file has none.
+
+    Amendments name the act they amend, simple resolutions begin with what they resolve.
+    """
+    if title := said(told, ".//officialTitle") or _title(meta):
+        return title
+    main = next((found for name in _MAINS if (found := told.find(name)) is not None), told)
+    opening = next(filter(None, map(said, main.iterfind(".//content"))), "")
+    if entitled := _ENTITLED.search(opening):
+        return entitled[1][:1].upper() + entitled[1][1:]
+    heading = said(main, ".//section/heading")
+    return (heading and _readable(heading)) or _first_sentence(opening)
+
+
 def _title(meta: Element) -> str | None:
     match = _CITED.match(said(meta, "title") or "")
-    return match[5] or None if match else None
+    title = match[5] if match else ""
+    return None if not title or _KIND_ALONE.fullmatch(title) else title
+
+
+def _readable(heading: str) -> str:
+    plain = heading.rstrip(".")
+    return plain.capitalize() if plain.isupper() else plain
+
+
+def _first_sentence(text: str) -> str | None:
+    first = text.removeprefix("That ").partition(". ")[0].rstrip(".")
+    return (first[:1].upper() + first[1:])[:200] or None
 
 
 def body_of(told: Element) -> str:
     """What the document says, from its title to its last section, without its metadata."""
-    for name in ("main", "amendMain"):
+    for name in _MAINS:
         if (main := told.find(name)) is not None:
             return prose(main)
     raise ValueError("no <main> in this file")

@@ -1,0 +1,77 @@
+"""Draws what a planning file holds besides text: a scan, a drawing, a render, a fax in a TIFF."""
+
+import io
+import math
+from collections.abc import Sequence
+
+from PIL import Image, ImageDraw, ImageFont
+
+_DPI = 200
+_PAGE = (1654, 2339)  # A4 at that resolution
+_INK = 40
+_SKY, _GRASS, _BRICK, _ROOF = (178, 205, 230), (120, 160, 90), (165, 85, 65), (90, 60, 55)
+
+
+def scan(text: str, tilt: float = 0.3) -> Image.Image:
+    """A typed page as a scanner sees it: grey, and not quite straight."""
+    page = Image.new("L", _PAGE, 250)
+    draw = ImageDraw.Draw(page)
+    font = ImageFont.load_default(44)
+    for row, line in enumerate(text.splitlines()):
+        draw.text((200, 220 + 66 * row), line, fill=_INK, font=font)
+    return page.rotate(tilt, fillcolor=250, resample=Image.Resampling.BICUBIC)
+
+
+def site_plan() -> Image.Image:
+    """Plots along a street that loops: lines, and hardly a word."""
+    plan = Image.new("L", (_PAGE[1], _PAGE[0]), 255)
+    draw = ImageDraw.Draw(plan)
+    draw.rounded_rectangle((300, 300, 2000, 1350), 200, outline=0, width=6)
+    draw.rounded_rectangle((420, 420, 1880, 1230), 140, outline=0, width=6)
+    for plot in range(14):
+        left = 360 + plot * 115
+        draw.rectangle((left, 140, left + 85, 260), outline=0, width=3)
+        draw.rectangle((left, 1390, left + 85, 1510), outline=0, width=3)
+    for tree in range(24):
+        angle = tree * math.tau / 24
+        x, y = 1150 + 600 * math.cos(angle), 825 + 300 * math.sin(angle)
+        draw.ellipse((x - 22, y - 22, x + 22, y + 22), outline=120, width=3)
+    draw.text((1650, 1560), "Site plan  1:500  sample", fill=0, font=ImageFont.load_default(40))
+    return plan
+
+
+def street_scene() -> Image.Image:
+    """A row of houses under a sky, as an architect would show them."""
+    scene = Image.new("RGB", (1600, 900), _SKY)
+    draw = ImageDraw.Draw(scene)
+    draw.rectangle((0, 620, 1600, 900), fill=_GRASS)
+    for house in range(6):
+        left = 60 + house * 255
+        draw.rectangle((left, 360, left + 220, 640), fill=_BRICK)
+        draw.polygon(((left - 15, 360), (left + 110, 240), (left + 235, 360)), fill=_ROOF)
+        for window in range(2):
+            corner = left + 35 + 95 * window
+            draw.rectangle((corner, 420, corner + 55, 490), fill=(235, 235, 220))
+    return scene
+
+
+def pdf_pages(pictures: Sequence[Image.Image]) -> bytes:
+    """Pictures as the pages of a PDF, without a letter of text in it."""
+    return _saved(pictures, "PDF", resolution=_DPI)
+
+
+def tiff_pages(pictures: Sequence[Image.Image]) -> bytes:
+    """Pictures as the frames of a TIFF."""
+    return _saved(pictures, "TIFF", dpi=(_DPI, _DPI), compression="tiff_lzw")
+
+
+def png(picture: Image.Image) -> bytes:
+    return _saved([picture], "PNG")
+
+
+def _saved(pictures: Sequence[Image.Image], form: str, **options: object) -> bytes:
+    file = io.BytesIO()
+    first, *rest = pictures
+    more = {"save_all": True, "append_images": rest} if form != "PNG" else {}
+    first.save(file, form, **more, **options)
+    return file.getvalue()

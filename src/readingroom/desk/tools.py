@@ -1,0 +1,103 @@
+"""The desk's tools, and the desk itself as the server sees it: a base made of the others."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from readingroom.desk.library import RoomLibrary
+from readingroom.desk.models import (
+    NAME,
+    AssessAgainstPolicy,
+    Assessment,
+    DeskAnswer,
+    DeskRecord,
+    Fetch,
+    Search,
+)
+from readingroom.desk.prompts import PROMPTS
+from readingroom.desk.readers import (
+    DocumentsReader,
+    FederalReader,
+    GuidanceReader,
+    Links,
+    PolicyReader,
+    Reader,
+    TextReader,
+)
+from readingroom.desk.service import DeskService
+from readingroom.desk.switchboard import Switchboard
+from readingroom.engine.embedding import Embedder
+from readingroom.protocol.dialects import FederalDialect
+from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.protocol.tool import Call, Tool, tool
+
+
+def open_desk(
+    bases: Sequence[KnowledgeBase],
+    embedder: Embedder,
+    address: str,
+    absent: Mapping[str, str] = {},
+) -> KnowledgeBase:
+    """The desk over open bases; `address` is where a person can read what they hold.
+
+    `absent` says of bases that are not among them why not.
+    """
+    readers = tuple(_readers(bases, Links(address)))
+    service = DeskService(readers, embedder, Switchboard(), absent)
+    return KnowledgeBase(
+        name=NAME,
+        server_name="reading-room",
+        title="Reading Room",
+        instructions=(
+            "search looks through every knowledge base here at once and fetch(id) reads any result "
+            "whole. Use a base's own tools for what they name. Cite `citation.citation_string` "
+            "with its `url`; for planning policy give the day the question is about as `date`."
+        ),
+        dialect=FederalDialect(),
+        tools=tuple(_tools(service, {base.name for base in bases})),
+        service=service,
+        prompts=PROMPTS,
+        library=RoomLibrary(service, {base.name: base.service for base in bases}),
+        running=service.running,
+    )
+
+
+def _readers(bases: Iterable[KnowledgeBase], links: Links) -> Iterator[Reader]:
+    for base in bases:
+        match base.name:
+            case "policy":
+                yield PolicyReader(base.service, links)
+            case "documents":
+                yield DocumentsReader(base.service, links)
+            case "federal":
+                yield FederalReader(base.service)
+            case "guidance":
+                yield GuidanceReader(base.service)
+            case "text":
+                yield TextReader(base.service, links)
+
+
+def _tools(service: DeskService, bases: set[str]) -> Iterator[Tool]:
+    async def search(question: Search, call: Call) -> DeskAnswer:
+        """Search every knowledge base here at once for passages that answer a question in words:
+        planning policy, application documents, charity guidance, federal records, plain text. Each
+        result has an id for fetch and a citation. It does not look up names or known ids.
+        """
+        return await service.search(question, call)
+
+    async def fetch(question: Fetch, call: Call) -> DeskRecord:
+        """Fetch any record of any knowledge base by its id, whatever its kind: what search
+        returned, or an id that another record names. Long texts come in pieces: go on with
+        `offset` = `next_offset`. It does not search.
+        """
+        return await service.fetch(question, call)
+
+    async def assess_against_policy(question: AssessAgainstPolicy, call: Call) -> Assessment:
+        """Put what a planning application's documents say on a topic beside the policy that was in
+        force on its validation date (or another day), each passage cited. It retrieves and judges
+        nothing.
+        """
+        return await service.assess(question, call)
+
+    yield tool(search, title="Search everything")
+    yield tool(fetch, title="Fetch anything by id")
+    if {"documents", "policy"} <= bases:
+        yield tool(assess_against_policy, title="Put an application beside its policy")
