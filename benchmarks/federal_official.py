@@ -1,4 +1,4 @@
-"""Loading every official file at hand in one command: beside parsing their XML alone, and memory."""
+"""Loading every official file at hand: beside parsing their XML alone, and its memory."""
 
 import json
 import resource
