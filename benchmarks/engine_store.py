@@ -7,13 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
 from benchmarks.engine_corpus import KEPT, MODELS, chunks, many, natural, vectors
+from benchmarks.memory import resident_mb
 from benchmarks.table import Ratio, Table
 from readingroom.core.filters import And, Fields, Filter, In, Range
 from readingroom.engine.embedding import Embedder
@@ -102,17 +102,17 @@ def report(count: int) -> None:
     import chromadb  # noqa: F401
     import mcp.server  # noqa: F401
 
-    said = {"imported": _resident()}
+    said = {"imported": resident_mb()}
     with _shelf(count) as shelf:
-        said["opened"] = _resident()
+        said["opened"] = resident_mb()
         shelf.vectors()
-        said["filled"] = _resident()
+        said["filled"] = resident_mb()
         texts = shelf.chunks.get(limit=64).texts
         shelf._embedder.embed_batch(texts)
-        said["embedded"] = _resident()
+        said["embedded"] = resident_mb()
         for question in texts[:10]:
             shelf.search(question[:80], 10, _where(20))
-        said["settled"] = _resident()
+        said["settled"] = resident_mb()
     print(json.dumps(said))
 
 
@@ -245,9 +245,3 @@ def _seconds(work: Any) -> float:
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
-
-
-def _resident() -> float:
-    status = Path("/proc/self/status").read_text("ascii")
-    (line,) = [line for line in status.splitlines() if line.startswith("VmRSS")]
-    return int(line.split()[1]) / 1024

@@ -79,7 +79,7 @@ async def until_active(room: Served, status: str) -> None:
     async with httpx2.AsyncClient(base_url=room.url, timeout=60, trust_env=False) as web:
         while (found := (await web.get(status)).json())["status"] != "active":
             assert found["status"] == "processing", found
-            await anyio.sleep(0.05)
+            await anyio.sleep(0.1)
 
 
 def create(room: Served, source: str, title: str, category: str) -> None:

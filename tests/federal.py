@@ -9,8 +9,11 @@ from typing import Any
 
 import httpx2
 import numpy as np
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from readingroom.bases.federal import store, vectors
+from readingroom.bases.federal.aggregates import Budget
 from readingroom.bases.federal.loading import Summary, load
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.tools import open_federal
@@ -20,7 +23,7 @@ from readingroom.demo.federal import World, register_document
 from readingroom.demo.federal_texts import every_text
 from readingroom.engine.embedding import Matrix, Vector
 from readingroom.protocol.knowledge import KnowledgeBase
-from tests.kit import LEGACY, POST, app_of, in_process, rpc
+from tests.kit import LEGACY, POST, app_of, in_process, mode_of, rpc
 
 MADE_UP = {"crs_reports", "regulations_dot_gov_dockets"}
 """The sources of which no official file is at hand: only the made-up world has them."""
@@ -113,16 +116,32 @@ def loaded(data: Path, *files: Path, embed: bool = True) -> Summary:
     return summary
 
 
-def base_of(data: Path, embedder: Any = None) -> KnowledgeBase:
-    return open_federal(data / "federal", embedder or HashedWords())
+def base_of(data: Path, embedder: Any = None, budget: Budget | None = None) -> KnowledgeBase:
+    return open_federal(data / "federal", embedder or HashedWords(), budget)
 
 
 @contextlib.asynccontextmanager
-async def asked(data: Path, embedder: Any = None) -> AsyncIterator["Asked"]:
+async def asked(
+    data: Path, embedder: Any = None, budget: Budget | None = None
+) -> AsyncIterator["Asked"]:
     """The base served in this process, REST and MCP."""
-    base = base_of(data, embedder)
+    base = base_of(data, embedder, budget)
     async with in_process(app_of(base, data=data, rate_limit=0)) as web:
         yield Asked(web, base)
+    base.service.store.close()
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    data: Path, wire: str, embedder: Any = None, budget: Budget | None = None
+) -> AsyncIterator[tuple[Client, "Asked"]]:
+    """The SDK's own client on the base in this process, on either wire, and REST beside it."""
+    base = base_of(data, embedder, budget)
+    app = app_of(base, data=data, rate_limit=0)
+    async with in_process(app) as web:
+        transport = streamable_http_client(f"{web.base_url}/mcp", http_client=web)
+        async with Client(transport, mode=mode_of(wire)) as client:
+            yield client, Asked(web, base)
     base.service.store.close()
 
 

@@ -51,7 +51,19 @@ class Served:
 
 def clean_environment(extra: Mapping[str, str] = {}) -> dict[str, str]:
     """This process's environment without any setting of ours, plus `extra`."""
-    ours = ("READINGROOM_", "KB_", "MCP_", "OTEL_", "GOVUK_", "CACHE_", "RATE_", "REDIS_", "JOSH_")
+    ours = (
+        "READINGROOM_",
+        "KB_",
+        "MCP_",
+        "OTEL_",
+        "GOVUK_",
+        "CACHE_",
+        "RATE_",
+        "REDIS_",
+        "CHROMA_",
+        "DOCUMENT_",
+        "JOSH_",
+    )
     kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     return {**kept, **extra}
 
@@ -103,7 +115,7 @@ async def http(url: str, wire: str = MODERN, key: str | None = None) -> AsyncIte
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with httpx2.AsyncClient(headers=headers, timeout=30, trust_env=False) as web:
         transport = streamable_http_client(url, http_client=web)
-        async with Client(transport, mode=_mode(wire)) as client:
+        async with Client(transport, mode=mode_of(wire)) as client:
             yield client
 
 
@@ -124,11 +136,11 @@ async def stdio(
     executable, *rest = command("stdio", *args)
     parameters = StdioServerParameters(command=executable, args=rest, env=clean_environment(env))
     with (log or Path(os.devnull)).open("w", encoding="utf-8") as errors:
-        async with Client(stdio_client(parameters, errors), mode=_mode(wire)) as client:
+        async with Client(stdio_client(parameters, errors), mode=mode_of(wire)) as client:
             yield client
 
 
-def _mode(wire: str) -> Any:
+def mode_of(wire: str) -> Any:
     return "legacy" if wire == LEGACY else "auto"
 
 

@@ -25,7 +25,7 @@ def langchain(text: str, size: int, overlap: int) -> list[str]:
     ).split_text(text)
 
 
-@requirement("engine:chunking:cuts")
+@requirement("engine:chunking:cuts", "documents:chunks")
 @settings(max_examples=400)
 @given(_TEXTS, st.integers(2, 60), st.data())
 def test_the_chunks_are_those_of_the_splitter_that_the_contracts_name(
@@ -46,7 +46,7 @@ def test_real_pages_are_cut_as_the_named_splitter_cuts_them(shared_data: Path) -
     assert [span.of(text) for span in split(text)] == langchain(text, 800, 200)
 
 
-@requirement("engine:chunking:offsets")
+@requirement("engine:chunking:offsets", "documents:chunks")
 @settings(max_examples=300)
 @given(_TEXTS, st.integers(1, 60), st.data())
 def test_every_word_of_a_text_lies_in_a_chunk_and_no_chunk_is_too_long(

@@ -11,17 +11,21 @@ from chromadb.config import Settings as ChromaSettings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from readingroom.bases.documents.checkup import Checkup
+from readingroom.bases.documents.copies import read_copy, write_copy
 from readingroom.bases.documents.models import (
+    ApplicationOverview,
     DocumentType,
     GetDocumentText,
     ListIngestedDocuments,
     RemoveDocument,
+    SetApplication,
 )
 from readingroom.bases.documents.records import citation
 from readingroom.core.errors import DocumentNotFound, NoChunks, PageNotFound, UnrecognizedId
 from readingroom.core.ids import DocumentRef, doc_id, document_ids, document_ref
 from readingroom.ingest.classify import DOCUMENT_TYPES
-from tests.documents import PLAIN, REF, Desk, desk, plain
+from tests.documents import PLAIN, REF, Desk, desk, plain, unheard
 from tests.papers import paper
 from tests.requirements import requirement
 
@@ -398,3 +402,27 @@ def test_a_citation_joins_pages_in_a_row() -> None:
     assert citation("a.pdf", [14, 15]) == "a.pdf, p. 14–15"
     assert citation("a.pdf", [3]) == "a.pdf, p. 3"
     assert citation("a.pdf", [1, 2, 3, 7]) == "a.pdf, p. 1–3, 7"
+
+
+# --- copies ---
+
+
+@requirement("documents:doctor")
+async def test_a_copy_fills_another_folder_with_the_same_documents(tmp_path: Path) -> None:
+    old, new, copied = tmp_path / "old", tmp_path / "new", tmp_path / "copy"
+    async with desk(old, **PLAIN) as library:
+        made: Any = await library.ingest("a.pdf", plain("one", "two"))
+        uploaded: Any = await library.service.take(
+            Path(library.file("b.pdf", plain("three"))), "b.pdf", REF, None, unheard
+        )
+        await library.service.set_application(SetApplication(reference=REF, address="1 High St"))
+        written = await write_copy(library.service, copied)
+    async with desk(new, **PLAIN) as library:
+        read = await read_copy(library.service, copied, new, replace=False)
+        assert written.counts == read.counts == {"documents": 2, "chunks": 3}
+        assert (await text(library, made.document_id)).text == "one\n\ntwo"
+        kept = await library.service.record(uploaded.document_id)
+        assert kept.file_path == str(library.service.ingestion.file_of(kept))
+        overview = await library.service.overview(ApplicationOverview(application_ref=REF))
+        assert overview.application is not None and overview.application.address == "1 High St"
+        assert (await Checkup(library.service, repair=False).diagnose()).complaints == []

@@ -44,7 +44,7 @@ def no_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weights, "PACKAGE", "no-such-package")
 
 
-@requirement("engine:embedding:equal")
+@requirement("engine:embedding:equal", "documents:embedding")
 def test_the_vectors_are_those_of_sentence_transformers_to_1e_5(embedder: Embedder) -> None:
     assert np.abs(embedder.embed_batch(TEXTS) - VECTORS).max() < 1e-5
     assert all(
@@ -77,7 +77,7 @@ def test_int8_vectors_are_near_and_never_pass_for_the_exact_ones(
     assert quick.identity != embedder.identity
 
 
-@requirement("engine:embedding:input")
+@requirement("engine:embedding:input", "documents:embedding")
 @pytest.mark.parametrize("blank", ["", " \n\t\u00a0"])
 def test_a_blank_text_is_refused(embedder: Embedder, blank: str) -> None:
     with pytest.raises(ValueError, match="blank"):
@@ -93,7 +93,7 @@ def test_no_texts_give_no_vectors_and_a_batch_of_none_is_refused(embedder: Embed
         embedder.embed_batch(["words"], batch_size=0)
 
 
-@requirement("engine:embedding:input")
+@requirement("engine:embedding:input", "documents:embedding")
 def test_a_long_text_is_embedded_by_its_beginning_with_a_warning(
     embedder: Embedder, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -106,7 +106,7 @@ def test_a_long_text_is_embedded_by_its_beginning_with_a_warning(
     assert "1 of 1 texts are embedded by their first 1024" in caplog.text
 
 
-@requirement("engine:embedding:lazy")
+@requirement("engine:embedding:lazy", "documents:embedding")
 def test_nothing_is_loaded_before_the_first_text(models: Path) -> None:
     lazy = Embedder(models)
 

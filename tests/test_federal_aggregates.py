@@ -1,9 +1,8 @@
 """Counts, sums and time series: against plain Python, within their budget, over both faces."""
 
-import contextlib
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import date, timedelta
 from decimal import Decimal
@@ -19,10 +18,8 @@ from readingroom.bases.federal import narrowing, store
 from readingroom.bases.federal.aggregates import Aggregation, Aggregator, Budget
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import MEMBER_VOTES, RESOURCES, Measure, resource
-from readingroom.bases.federal.tools import open_federal
 from readingroom.core.errors import AggregateTimeout, AggregateTooBroad
-from tests.federal import Asked, HashedWords, asked, loaded, write_world
-from tests.kit import app_of, in_process
+from tests.federal import asked, loaded, write_world
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -34,14 +31,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_world(data / "files", bills=60, votes=6)
     loaded(data, data / "files", embed=False)
     return data
-
-
-@contextlib.asynccontextmanager
-async def within(data: Path, budget: Budget) -> AsyncIterator[Asked]:
-    base = open_federal(data / "federal", HashedWords(), budget)  # type: ignore[arg-type]
-    async with in_process(app_of(base, data=data, rate_limit=0)) as web:
-        yield Asked(web, base)
-    base.service.store.close()
 
 
 def without_cost(answer: dict[str, Any]) -> dict[str, Any]:
@@ -200,7 +189,7 @@ async def test_the_plans_are_listed_live_and_nothing_else_is_taken(world: Path) 
 
 @requirement("federal:AC-19", "federal:E")
 async def test_what_would_read_too_much_is_refused_with_filters_that_fit(world: Path) -> None:
-    async with within(world, Budget(rows=40)) as ask:
+    async with asked(world, budget=Budget(rows=40)) as ask:
         result = await ask.call("count", resource="bills", group_by="party")
         assert result["isError"]
         assert result["_meta"]["error_code"] == "aggregate_too_broad"
@@ -218,7 +207,7 @@ async def test_what_would_read_too_much_is_refused_with_filters_that_fit(world: 
 
 @requirement("federal:AC-19")
 async def test_what_takes_too_long_is_stopped_and_says_so(world: Path) -> None:
-    async with within(world, Budget(seconds=-1)) as ask:
+    async with asked(world, budget=Budget(seconds=-1)) as ask:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("readingroom.bases.federal.aggregates._STEPS_AT_ONCE", 1)
             result = await ask.call("count", resource="bills", group_by="party")
@@ -260,7 +249,7 @@ def test_a_row_budget_is_kept_while_the_query_runs(world: Path) -> None:
             aggregator = Aggregator(db, Budget(rows=10))
             with pytest.raises(AggregateTooBroad):
                 aggregator.total(broad)
-            assert aggregator._steps <= 1.1 * 10 * 100
+            assert 10 * 100 < aggregator.meter.steps <= 1.1 * 10 * 100
         db.execute("ROLLBACK")
 
 

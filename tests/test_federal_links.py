@@ -1,20 +1,28 @@
 """Links between federal records: readable from both ends, never without evidence."""
 
+import json
+import re
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
+from readingroom.bases.federal import links as reading
 from readingroom.bases.federal import store
 from readingroom.bases.federal.entries import Entry, Link, Origin, cited
+from readingroom.bases.federal.loaders import references
 from readingroom.bases.federal.records import Law, LinkKind
 from readingroom.bases.federal.schema import MIGRATIONS
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME, SOURCES
 from readingroom.bases.federal.writer import Writer
 from readingroom.core.ids import cited_report, estimate_id, federal_id
+from readingroom.demo.federal import register_document
 from tests.federal import Asked, asked, loaded, write_world
 from tests.requirements import requirement
 
@@ -181,6 +189,168 @@ def test_every_link_of_official_files_has_evidence_and_ids_that_fetch_takes(offi
         assert evidence.strip()
         assert loader
         assert LinkKind(kind)
+
+
+def test_a_list_that_knows_less_takes_no_link_away(tmp_path: Path) -> None:
+    put(tmp_path, law(1, Link(LinkKind.LAW, "hr:119:1", "a")))
+    listed = replace(law(1, Link(LinkKind.LAW, "hr:119:2", "b")), partial=True)
+    put(tmp_path, listed)
+    put(tmp_path, listed)
+    assert [row[2:4] for row in links(tmp_path)] == [
+        ("hr:119:1", "laws"),
+        ("hr:119:2", "laws#listed"),
+    ]
+
+
+@requirement("federal:links")
+async def test_a_rule_leads_to_its_docket_its_regulations_its_laws_and_subjects(
+    tmp_path: Path,
+) -> None:
+    rule = register_document(
+        "2025-00001",
+        "2025-02-03",
+        "Airport noise",
+        abstract="Carries out Public Law 115\u2013254.",
+        docket_ids=["Docket No. FAA\u20132025\u20130012", "SR-MIAX-2025-1039"],
+        cfr_references=[{"title": 14, "part": 36}],
+        topics=["Noise control"],
+    )
+    (tmp_path / "rule.json").write_text(json.dumps(rule), "utf-8")
+    docket = {"id": "FAA-2025-0012", "type": "dockets", "attributes": {"title": "Noise",
+              "modifyDate": "2025-01-01T00:00:00Z"}}  # fmt: skip
+    (tmp_path / "docket.json").write_text(json.dumps({"data": docket}), "utf-8")
+    assert loaded(tmp_path, tmp_path / "rule.json", tmp_path / "docket.json").failed == 0
+    async with asked(tmp_path) as ask:
+        told = await ask.record("/federal-register/2025-00001/links")
+        assert {(one["kind"], one["id"]) for one in told["results"]} == {
+            ("docket", "docket:FAA-2025-0012"),
+            ("cfr", "cfr:14:36"),
+            ("mention", "pl:115-254"),
+            ("topic", "topic:noise-control"),
+        }
+        back = await ask.record("/regulations-dot-gov-dockets/docket:FAA-2025-0012/links")
+        assert [one["id"] for one in back["results"]] == ["2025-00001"]
+        assert (await ask.record("/topic-taxonomy/topic:noise-control"))["vocabulary"] == (
+            "federal_register"
+        )
+
+
+@pytest.mark.data
+@requirement("federal:links")
+async def test_a_rule_rests_on_the_law_that_its_authority_cites(official: Path) -> None:
+    async with asked(official) as ask:
+        told = await ask.record("/federal-register/2017-21003/links", limit=200)
+        kinds = {(one["kind"], one["id"]): one["evidence"][0]["words"] for one in told["results"]}
+        assert "Sec. 1503, Pub. L. 108-11" in kinds["authority", "pl:108-11"]
+        assert ("mention", "pl:108-11") not in kinds
+        parts = [id for kind, id in kinds if kind == "cfr"]
+        assert len(parts) == 23
+        assert {"cfr:15:730", "cfr:15:774"} <= set(parts)
+
+
+@pytest.mark.parametrize(
+    ("after", "id"),
+    [
+        ("\u20134.", "cfr:17:240.19b-4"),
+        ("\u20133(a)(12).", "cfr:17:240.19b-3"),
+        ("\u20131, 6.04\u20131", "cfr:17:240.19b-1"),
+        ("\u2013240.20 are", "cfr:17:240.19b"),
+        (" and others", "cfr:17:240.19b"),
+    ],
+)
+def test_the_number_of_a_section_does_not_end_at_its_dash(after: str, id: str) -> None:
+    told = f'<p><ref href="/us/cfr/t17/s240.19b">17 CFR 240.19b</ref>{after}</p>'
+    found = references.regulations_in_words([ElementTree.fromstring(told)])
+    assert list(found) == [id]
+    assert found[id].startswith("17 CFR 240.19b")
+
+
+def test_a_section_shows_the_rules_on_its_part(tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    store.prepare(path)
+    with closing(store.connect(path, writing=True)) as db:
+        db.execute("INSERT INTO links VALUES ('2025-1', 'cfr', 'cfr:14:36', 'x', 'part 36')")
+        found, _, total = reading.of(db, "cfr:14:36.9", None, 10, None)
+        assert ([one.id for one in found], total) == (["2025-1"], 1)
+        assert reading.counts(db, "cfr:14:36.9") == {"cfr": 1}
+        assert reading.counts(db, "cfr:14:361.9") == {}
+
+
+# Large and small, of both chambers, in two generations of files; read by hand, kind by kind.
+TEN = (
+    *("117hr2471", "117hr5376", "117hr4350", "117hr1", "117s1260", "117sconres14"),
+    *("114hr1314", "114hr5278", "114s2848", "114sjres8"),
+)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("file", TEN)
+@requirement("federal:links")
+def test_ten_bills_are_linked_to_what_official_files_name_and_to_nothing_else(
+    official: Path, shared_data: Path, file: str
+) -> None:
+    congress, kind, number = re.findall(r"[0-9]+|[a-z]+", file)
+    bill = f"{kind}:{congress}:{number}"
+    with closing(sqlite3.connect(official / "federal" / FILE)) as db:
+        stored = db.execute(
+            """SELECT kind, to_id FROM links WHERE from_id = :bill UNION
+               SELECT kind, from_id FROM links
+               WHERE to_id = :bill AND kind IN ('amendment', 'statement')""",
+            {"bill": bill},
+        ).fetchall()
+    folder = shared_data / "federal"
+    (path,) = folder.rglob(f"BILLSTATUS-{file}.xml")
+    named = set(_named_in_status(path.read_text("utf-8")))
+    named |= {("statement", id) for id in _statements(folder, int(congress), kind + number)}
+    assert set(stored) == named
+
+
+def _named_in_status(text: str) -> Iterator[tuple[str, str]]:
+    """What a status file names, read without any of our loaders."""
+    bill = ElementTree.fromstring(text.encode()).find("bill")
+    assert bill is not None
+    of_amendments = set(bill.iterfind("amendments//recordedVote"))
+    for vote in set(bill.iter("recordedVote")) - of_amendments:
+        parts = ("chamber", "congress", "sessionNumber", "rollNumber")
+        yield "vote", ":".join(vote.findtext(part, "").lower() for part in parts)
+    for number in bill.iterfind("laws/item/number"):
+        yield "law", f"pl:{number.text}"
+    for item in bill.iterfind("amendments/amendment"):
+        parts = (item.findtext(part, "") for part in ("congress", "type", "number"))
+        yield "amendment", f"amdt:{':'.join(parts).lower()}"
+    for item in bill.iterfind("relatedBills/item"):
+        of, kind, number = (item.findtext(part, "") for part in ("congress", "type", "number"))
+        yield "related", f"{kind.replace('.', '').lower()}:{of}:{number}"
+    for id in re.findall(r"cbo\.gov/publication/(\d+)</", text):
+        yield "cost_estimate", f"cbo:{id}"
+    for citation in re.findall(r"<citation>([^<]+)<", text):
+        short = citation.replace("Book ", "bk").replace("Part ", "pt").replace("Errata", "errata")
+        chamber, of, number, part = re.findall(r"(.)\. Rept\. (\d+)-(\d+)(.*)", short)[0]
+        yield "committee_report", f"crpt:{of}{chamber.lower()}rpt{number}{part.replace(',', '-')}"
+    for name in _subjects(bill):
+        words = re.findall("[a-z0-9]+", name.lower())
+        yield "topic", f"topic:{'-'.join(words)}"
+
+
+def _subjects(bill: ElementTree.Element) -> Iterator[str]:
+    for path in (
+        "policyArea/name",
+        "primarySubject/name",
+        "subjects/legislativeSubjects/item/name",
+        "subjects/billSubjects/otherSubjects/item/name",
+        "subjects/billSubjects/legislativeSubjects/item/name",
+        "subjects/billSubjects/policyArea/name",
+    ):
+        yield from (name.text for name in bill.iterfind(path) if name.text)
+
+
+def _statements(folder: Path, congress: int, bill: str) -> Iterator[str]:
+    for path in folder.rglob("saps/**/*.yaml"):
+        for told in path.read_text("utf-8").split("\n- bills:\n"):
+            listed = re.findall(r"^  - ([a-z]+\d+)$", told, re.M)
+            if bill in listed and f"congress: {congress}\n" in told:
+                (day,) = re.findall(r"date_issued: '?([\d-]+)", told)
+                yield f"sap:{congress}:{day}:{'-'.join(listed)}"
 
 
 @pytest.mark.parametrize(

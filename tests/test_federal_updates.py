@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from readingroom.bases.federal import store
+from readingroom.bases.federal import store, vectors
 from readingroom.bases.federal.loading import Summary, update
 from readingroom.bases.federal.service import FILE
 from readingroom.demo.federal import World
-from tests.federal import Asked, asked, loaded, write_world
+from tests.federal import Asked, HashedWords, asked, loaded, write_world
 from tests.kit import run
 from tests.requirements import requirement
 
@@ -147,6 +147,20 @@ def test_the_commands_update_and_tell_what_changed(tmp_path: Path) -> None:
     refused = run("federal", "changes", "--since", "yesterday", *data)
     assert refused.returncode == 1
     assert "YYYY-MM-DD" in refused.stderr
+
+
+def test_a_passage_that_stays_the_same_is_not_embedded_again(tmp_path: Path) -> None:
+    write_world(tmp_path / "files", bills=1)
+    loaded(tmp_path, tmp_path / "files")
+    (name,) = (one.name for one in (tmp_path / "files").glob("BILLSTATUS*"))
+    path = tmp_path / "files" / name
+    text = path.read_text("utf-8").replace("T05:00:00Z", "T06:00:00Z")
+    path.write_text(text.replace("Referred to committee.", "Passed."), "utf-8")
+    assert updated(tmp_path, path).changes["bills"].changed == 1
+    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+        (passages,) = db.execute("SELECT count(*) FROM chunks").fetchone()
+        waiting = vectors.embed(db, HashedWords(), lambda done, of: None)  # type: ignore[arg-type]
+    assert waiting == 1 < passages
 
 
 def test_a_load_of_the_same_record_by_a_newer_loader_is_no_change(tmp_path: Path) -> None:

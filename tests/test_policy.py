@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from readingroom.bases.policy import passages
 from readingroom.bases.policy.checkup import Checkup
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
@@ -37,8 +38,10 @@ from readingroom.core.errors import (
 from readingroom.core.settings import load
 from readingroom.engine import embedding
 from readingroom.engine.weights import find_weights
+from readingroom.ingest.document import Document, Options
+from readingroom.ingest.reading import read
 from readingroom.server.catalogue import embedder_of
-from tests.policies import FILLER, MODELS, Shelf, brief, pdf, shelf, unheard
+from tests.policies import FILLER, MODELS, Shelf, WordEmbedder, brief, pdf, shelf, unheard
 from tests.requirements import requirement
 from tests.test_ocr import scan, scanned_pdf
 
@@ -568,6 +571,38 @@ async def test_a_quotation_across_chunks_and_pages_is_found_on_its_page(empty: S
         pages = {page for chunk in section if words[start] in chunk.text for page in chunk.pages}
         assert check.verdict == "verified"
         assert check.found[0].page_number in pages
+
+
+# --- the real thing ---
+
+
+@pytest.mark.data
+@requirement("policy:FR-002:whole", "policy:verify", "policy:FR-005:shape")
+async def test_the_draft_framework_is_read_whole_and_quoted_from_its_pages(
+    tmp_path: Path, shared_data: Path
+) -> None:
+    """127 pages. The embedder is a stand-in: what is asked here is the text."""
+    content = (shared_data / "policy" / "NPPF_Draft_December_2025.pdf").read_bytes()
+    document = read(content, "p.pdf", Options(find_sections=True), lambda *step: None)
+    assert isinstance(document, Document)
+    async with shelf(tmp_path / "policy", embedder=WordEmbedder()) as library:
+        await library.add("NPPF")
+        revision = await library.revise("NPPF", "Draft", "2025-01-01", content=content)
+        chunks = await library.service.store.chunks_of("NPPF", revision)
+        assert passages.assembled(chunks).split() == document.text.split()
+        for ref, child in [("Chapter 15", "Policy TR4"), ("Chapter 3", "Policy DM5")]:
+            inner = await section_of(library, child)
+            outer = await section_of(library, ref)
+            assert " ".join(inner.text.split()) in " ".join(outer.text.split())
+            quote = " ".join(inner.text.split()[10:60])
+            asked = VerifyPolicyQuote(source="NPPF", quote=quote, date="2025-06-01")
+            check = await library.service.verify(asked)
+            assert (check.verdict, check.found[0].section_ref) == ("verified", child)
+            assert check.found[0].page_number in inner.page_numbers
+
+
+async def section_of(library: Shelf, ref: str) -> Any:
+    return await library.service.section(GetPolicySection(source="NPPF", section_ref=ref))
 
 
 # --- the checkup ---

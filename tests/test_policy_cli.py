@@ -71,6 +71,33 @@ def test_an_import_run_again_does_nothing_again(data: Path) -> None:
     assert list((data / "policy" / "handover").iterdir()) == []
 
 
+@requirement("policy:seed")
+def test_one_bad_file_of_an_import_is_told_and_heals_when_it_is_mended(tmp_path: Path) -> None:
+    data = tmp_path / "room"
+    data.mkdir()
+    (data / "models").symlink_to(MODELS)
+    bad, good = tmp_path / "a.pdf", tmp_path / "b.pdf"
+    bad.write_bytes(b"%PDF-1.4 broken")
+    good.write_bytes(brief("Good"))
+    revisions = [
+        {"file": "a.pdf", "version_label": "First", "effective_from": "2020-01-01"},
+        {"file": "b.pdf", "version_label": "Second", "effective_from": "2021-01-01"},
+    ]
+    policy = {"source": "BULK", "title": "Bulk", "category": "local_plan", "revisions": revisions}
+    listed = tmp_path / "list.json"
+    listed.write_text(json.dumps({"policies": [policy]}))
+    first = run("policy", "import", str(listed), "--data", str(data), "--json", timeout=300)
+    answer = json.loads(first.stdout)
+    assert (first.returncode, answer["revisions_added"]) == (1, ["BULK Second"])
+    assert answer["failed"][0].startswith("BULK First: ")
+    bad.write_bytes(brief("Mended"))
+    again = told(data, "policy", "import", str(listed))
+    assert (again["revisions_added"], again["failed"]) == (["BULK First"], [])
+    assert again["already_there"] == ["BULK", "BULK Second"]
+    shown = told(data, "policy", "show", "BULK")
+    assert [one["status"] for one in shown["revisions"]] == ["active", "superseded"]
+
+
 @requirement("policy:NFR-002", "policy:doctor")
 def test_commands_reach_the_server_that_owns_the_folder_and_it_stays_small(data: Path) -> None:
     with serving("policy", data=data) as served:

@@ -207,6 +207,32 @@ def test_a_session_is_opened_listened_to_and_ended(served: Served) -> None:
         assert web.post("/messages/", json=rpc("ping")).status_code == 400  # of no session
 
 
+@requirement("policy:FR-005:shape", "policy:FR-005:reindex")
+@pytest.mark.anyio
+async def test_an_ingest_tells_its_progress_to_a_caller_that_asks(served: Served) -> None:
+    path = served.data / "policy" / "inbox" / "again.pdf"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(brief("September 2023"))
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def hear(done: float, total: float | None, message: str | None) -> None:
+        told.append((done, total, message))
+
+    asked = {
+        "source": "NPPF",
+        "revision_id": "rev_NPPF_2023_09",
+        "file_path": str(path),
+        "reindex": True,
+    }
+    async with http(f"{served.url}/mcp") as client:
+        answer = body(
+            await client.call_tool("ingest_policy_revision", asked, progress_callback=hear)
+        )
+    assert (answer["status"], answer["page_count"]) == ("success", 1)
+    assert any("page 1 of 1" in (message or "") for _, _, message in told)
+    assert any("embedded" in (message or "") for _, _, message in told)
+
+
 @requirement("policy:audit")
 @pytest.mark.anyio
 async def test_the_log_names_the_revisions_that_answered(served: Served) -> None:

@@ -7,6 +7,7 @@ from readingroom.commands.ask import ask
 from readingroom.commands.backup import backup, restore
 from readingroom.commands.connect import connect
 from readingroom.commands.doctor import doctor
+from readingroom.commands.documents import documents
 from readingroom.commands.federal import federal
 from readingroom.commands.guidance import guidance
 from readingroom.commands.keys import keys
@@ -28,6 +29,7 @@ def main() -> None:
       readingroom federal load PATH…            official bulk files into the federal base
       readingroom guidance search "reserves"    Charity Commission guidance, from the shell
       readingroom policy add NPPF …             a policy; `policy revise` adds its text
+      readingroom documents ingest FOLDER …     the documents of a planning application
       readingroom doctor                        what is wrong in the data directory, if anything
       readingroom keys add NAME                 a key for one caller
       readingroom connect claude-code           the configuration a client needs
@@ -43,6 +45,7 @@ for _verb in (
     ask,
     stdio,
     policy,
+    documents,
     federal,
     guidance,
     keys,

@@ -12,7 +12,6 @@ from readingroom.commands.options import common, say
 from readingroom.commands.sample import sample_upstream
 from readingroom.core.errors import InvalidArguments
 from readingroom.core.settings import Settings, load
-from readingroom.protocol.sample import marked_document
 
 _WIDEST = 100
 _LONGEST = 600  # characters of a passage that are printed
@@ -40,8 +39,6 @@ def ask(question: str, data: str | None, as_json: bool, **asked: Any) -> None:
     """
     with sample_upstream(load({"data": data})) as settings:
         answer = _answer(settings, query=question, **asked)
-    if settings.sample:
-        answer = marked_document(answer)
     say(as_json, answer, _page(answer))
 
 

@@ -13,16 +13,15 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import click
 
 from readingroom import __version__
+from readingroom.bases.documents.commands import BackUpDocuments, RestoreDocuments
 from readingroom.bases.policy.commands import BackUpPolicies, RestorePolicies
-from readingroom.commands.options import common, say, tell
+from readingroom.commands.options import common, run, say
 from readingroom.core import clock
 from readingroom.core.errors import BackupUnusable, DataNotEmpty, FolderInUse
 from readingroom.core.settings import MODELS, Settings, load
-from readingroom.protocol.command import Command
 from readingroom.protocol.copies import ReadCopy, WriteCopy
 from readingroom.storage.handover import HANDOVER
 
@@ -39,6 +38,7 @@ _STAYS = (MODELS, _CONFIGURATION)
 
 # The bases that are copied by the process that owns their folder, and how.
 _COPIED: dict[str, tuple[type[WriteCopy], type[ReadCopy]]] = {
+    "documents": (BackUpDocuments, RestoreDocuments),
     "policy": (BackUpPolicies, RestorePolicies),
 }
 
@@ -121,7 +121,7 @@ def _copied(name: str, settings: Settings, folder: Path) -> dict[str, Any]:
     copy = settings.data / name / HANDOVER / handed
     click.echo(f"{name}: copying", err=True)
     try:
-        counts: dict[str, int] = _run(_COPIED[name][0](folder=handed), settings)["counts"]
+        counts: dict[str, int] = run(_COPIED[name][0](folder=handed), settings)["counts"]
         shutil.move(copy, folder)
     finally:
         shutil.rmtree(copy, ignore_errors=True)
@@ -221,7 +221,7 @@ def _put_back(name: str, settings: Settings, replace: bool) -> dict[str, Any]:
     click.echo(f"{name}: putting back", err=True)
     try:
         command = _COPIED[name][1](folder=handed, home=str(settings.data / name), replace=replace)
-        counts: dict[str, int] = _run(command, _staged(settings, staging))["counts"]
+        counts: dict[str, int] = run(command, _staged(settings, staging))["counts"]
         return counts
     finally:
         shutil.rmtree(copy, ignore_errors=True)
@@ -250,12 +250,6 @@ def _put_in_place(staging: Path, home: Path) -> None:
 
 
 # --- both ---
-
-
-def _run(command: Command, settings: Settings) -> dict[str, Any]:
-    from readingroom.commands.dispatch import dispatch
-
-    return anyio.run(dispatch, command, settings, tell)
 
 
 def _federal_file(data: Path) -> Path:

@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx2
 
+from readingroom.bases.documents.commands import DOCUMENTS_COMMANDS
 from readingroom.bases.policy.commands import POLICY_COMMANDS
 from readingroom.core.errors import FolderInUse, OwnerRefused, OwnerUnreachable
 from readingroom.core.settings import Settings
@@ -18,7 +19,7 @@ from readingroom.server.catalogue import OFFERS, Offer
 from readingroom.storage.lock import FolderLock, Owner, owner_of
 
 # The commands an owner runs for others, by name: those of bases whose folder has one owner.
-_ALL: tuple[type[Command], ...] = (*POLICY_COMMANDS, *DESK_COMMANDS)
+_ALL: tuple[type[Command], ...] = (*POLICY_COMMANDS, *DOCUMENTS_COMMANDS, *DESK_COMMANDS)
 COMMANDS = {command.name: command for command in _ALL}
 
 

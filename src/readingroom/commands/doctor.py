@@ -1,20 +1,22 @@
 """`readingroom doctor`: every disagreement in the data directory, with the fix."""
 
 import sys
-from typing import Any
 
-import anyio
 import click
 
+from readingroom.bases.documents.commands import CheckDocuments
 from readingroom.bases.policy.commands import CheckPolicies
 from readingroom.commands.checks import CHECKS, Finding
-from readingroom.commands.options import common, say
+from readingroom.commands.options import common, run, say
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.settings import Settings, load
 from readingroom.protocol.checkup import Complaint
 
 # The bases whose stores can disagree, and the command that compares them.
-_COMPARED = {"policy": CheckPolicies}
+_COMPARED: dict[str, type[CheckPolicies] | type[CheckDocuments]] = {
+    "documents": CheckDocuments,
+    "policy": CheckPolicies,
+}
 
 
 @click.command()
@@ -48,11 +50,9 @@ def _compared(base: str, settings: Settings, repair: bool) -> list[Complaint]:
     """What the stores of a base disagree about, or why they could not be compared."""
     if not (settings.data / base).is_dir():
         return []
-    from readingroom.commands.dispatch import dispatch
-
     command = _COMPARED[base](repair=repair)
     try:
-        answer: dict[str, Any] = anyio.run(dispatch, command, settings, _silent)
+        answer = run(command, settings)
     except KnowledgeError as error:
         fix = "mend that first, or restore a backup; the server's log may say more"
         return [Complaint(subject=base, problem=error.message, fix=fix)]
@@ -66,7 +66,3 @@ def _complaint(finding: Finding) -> Complaint:
 def _line(complaint: Complaint, kind: str = "") -> str:
     advice = "mended" if complaint.repaired else complaint.fix
     return f"{kind}{complaint.subject}: {complaint.problem}\n  → {advice}"
-
-
-async def _silent(done: float, total: float | None, message: str | None) -> None:
-    """A check has no steps worth telling."""

@@ -4,15 +4,25 @@ import json
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, NoReturn, get_args
+from typing import Any, NoReturn, TypeVar, get_args
 
+import anyio
 import click
+from pydantic import BaseModel, ValidationError
 
 from readingroom.commands.sample import sample_folder
-from readingroom.core.errors import InvalidSetting, KnowledgeError, StorageFailed
-from readingroom.core.settings import LogLevel
+from readingroom.core.errors import (
+    InvalidArguments,
+    InvalidSetting,
+    KnowledgeError,
+    StorageFailed,
+)
+from readingroom.core.settings import LogLevel, Settings
+from readingroom.protocol.command import Command
+from readingroom.protocol.tool import Report
 
 Verb = Callable[..., Any]
+Model = TypeVar("Model", bound=BaseModel)
 
 log_level = click.option(
     "--log-level", type=click.Choice(get_args(LogLevel)), help="How much to log [info]."
@@ -47,6 +57,22 @@ def fail(error: KnowledgeError, as_json: bool) -> NoReturn:
     else:
         click.echo(f"Error: {error.message}", err=True)
     sys.exit(2 if isinstance(error, InvalidSetting) else 1)
+
+
+def run(command: Command, settings: Settings, report: Report | None = None) -> dict[str, Any]:
+    """A command's result, from here or from the process that owns the folder."""
+    # It brings the whole server, which `--help` and the other verbs need not wait for.
+    from readingroom.commands.dispatch import dispatch
+
+    return anyio.run(dispatch, command, settings, report or tell)
+
+
+def asked(kind: type[Model], **values: Any) -> Model:
+    """A question or a command made of what was typed."""
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise InvalidArguments.of(error) from error
 
 
 async def tell(done: float, total: float | None, message: str | None) -> None:

@@ -1,19 +1,17 @@
 """`readingroom policy`: register policies and revisions, and look at what is in force."""
 
 import json
+import sys
 from datetime import date
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import anyio
 import click
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from readingroom.bases.policy.commands import (
     AddPolicy,
     EffectiveOn,
-    ImportedPolicy,
-    ImportedRevision,
     ImportPolicies,
     ListPolicies,
     ReadSection,
@@ -21,16 +19,20 @@ from readingroom.bases.policy.commands import (
     SearchPolicies,
     ShowPolicy,
 )
-from readingroom.bases.policy.models import GetPolicySection, NewPolicy, NewRevision, SearchPolicy
+from readingroom.bases.policy.models import (
+    GetPolicySection,
+    ImportedPolicy,
+    ImportedRevision,
+    NewPolicy,
+    NewRevision,
+    SearchPolicy,
+)
 from readingroom.bases.policy.records import PolicyCategory
-from readingroom.commands.options import common, say, tell
+from readingroom.commands.options import asked, common, run, say
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import FileNotFound, InvalidArguments
 from readingroom.core.settings import Settings, load
-from readingroom.protocol.command import Command
 from readingroom.storage.handover import hand_over
-
-_Model = TypeVar("_Model", bound=BaseModel)
 
 
 @click.group()
@@ -50,8 +52,8 @@ def policy() -> None:
 def add(source: str, data: str | None, as_json: bool, **values: Any) -> None:
     """Register a policy under the slug SOURCE, such as NPPF."""
     category = PolicyCategory(values.pop("category"))
-    new = _model(NewPolicy, source=source, category=category, **values)
-    answer = _run(AddPolicy(policy=new), load({"data": data}))
+    new = asked(NewPolicy, source=source, category=category, **values)
+    answer = run(AddPolicy(policy=new), load({"data": data}))
     say(as_json, answer, f"Added {source}. Add its text: readingroom policy revise {source} FILE")
 
 
@@ -68,8 +70,8 @@ def revise(source: str, file: Path, data: str | None, as_json: bool, **values: A
     settings = load({"data": data})
     new = _new_revision(values["label"], values["start"], values["end"], values["notes"])
     handed = hand_over(settings.data / "policy", file)
-    command = _model(RevisePolicy, source=source, revision=new, file=handed)
-    answer = _run(command, settings)
+    command = asked(RevisePolicy, source=source, revision=new, file=handed)
+    answer = run(command, settings)
     told = (
         f"{answer['revision_id']}: {answer['chunks_created']} chunks, {answer['page_count']} pages"
     )
@@ -80,7 +82,7 @@ def revise(source: str, file: Path, data: str | None, as_json: bool, **values: A
 @common
 def list_policies(data: str | None, as_json: bool) -> None:
     """List every policy with the revision in force today."""
-    answer = _run(ListPolicies(), load({"data": data}))
+    answer = run(ListPolicies(), load({"data": data}))
     lines = [
         f"{one['source']:<24} {_label(one['current_revision']):<20} {one['title']}"
         for one in answer["policies"]
@@ -93,7 +95,7 @@ def list_policies(data: str | None, as_json: bool) -> None:
 @common
 def show(source: str, data: str | None, as_json: bool) -> None:
     """Show a policy and its revisions, newest first."""
-    answer = _run(_model(ShowPolicy, source=source), load({"data": data}))
+    answer = run(asked(ShowPolicy, source=source), load({"data": data}))
     lines = [f"{answer['source']}: {answer['title']} ({answer['category']})"]
     lines += [
         f"  {one['revision_id']:<28} {one['effective_from']} – {one['effective_to'] or '':<10} "
@@ -108,7 +110,7 @@ def show(source: str, data: str | None, as_json: bool) -> None:
 @common
 def effective(day: str, data: str | None, as_json: bool) -> None:
     """Tell which revision of every policy was in force on DAY (YYYY-MM-DD)."""
-    answer = _run(EffectiveOn(day=day), load({"data": data}))
+    answer = run(EffectiveOn(day=day), load({"data": data}))
     lines = [
         f"{one['source']:<24} {_label(one['effective_revision'])}" for one in answer["policies"]
     ]
@@ -127,10 +129,10 @@ def effective(day: str, data: str | None, as_json: bool) -> None:
 def search(query: str, data: str | None, as_json: bool, **values: Any) -> None:
     """Search the policies."""
     sources = list(values.pop("sources")) or None
-    question = _model(
+    question = asked(
         SearchPolicy, query=query, sources=sources, effective_date=values.pop("day"), **values
     )
-    answer = _run(SearchPolicies(question=question), load({"data": data}))
+    answer = run(SearchPolicies(question=question), load({"data": data}))
     lines = [f"{one['citation']}\n  {' '.join(one['text'].split())}" for one in answer["results"]]
     lines += [f"({one['source']}: {one['reason']})" for one in answer["excluded"]]
     say(as_json, answer, "\n\n".join(lines) or "Nothing was found.")
@@ -145,10 +147,10 @@ def section(
     source: str, section_ref: str, revision_id: str | None, data: str | None, as_json: bool
 ) -> None:
     """Read one section of SOURCE, such as "Para 116"."""
-    question = _model(
+    question = asked(
         GetPolicySection, source=source, section_ref=section_ref, revision_id=revision_id
     )
-    answer = _run(ReadSection(question=question), load({"data": data}))
+    answer = run(ReadSection(question=question), load({"data": data}))
     say(as_json, answer, f"{answer['citation']}\n\n{answer['text']}")
 
 
@@ -158,6 +160,9 @@ def section(
 def import_policies(file: Path, data: str | None, as_json: bool) -> None:
     """Add policies and revisions in bulk from a JSON FILE; what is there already is left alone.
 
+    A revision that failed before is tried again with the file named now. Ends with 1 when one
+    failed.
+
     \b
       {"policies": [{"source": "NPPF", "title": "…", "category": "national_policy",
         "revisions": [{"file": "nppf.pdf", "version_label": "December 2024",
@@ -166,12 +171,13 @@ def import_policies(file: Path, data: str | None, as_json: bool) -> None:
     Paths are relative to FILE.
     """
     settings = load({"data": data})
-    answer = _run(imported(file, settings), settings)
+    answer = run(imported(file, settings), settings)
     told = (
         f"Added {len(answer['policies_added'])} policies and {len(answer['revisions_added'])} "
         f"revisions; {len(answer['already_there'])} were there already."
     )
-    say(as_json, answer, told)
+    say(as_json, answer, "\n".join([told, *(f"Failed: {one}" for one in answer["failed"])]))
+    sys.exit(1 if answer["failed"] else 0)
 
 
 def imported(file: Path, settings: Settings) -> ImportPolicies:
@@ -179,23 +185,9 @@ def imported(file: Path, settings: Settings) -> ImportPolicies:
     return ImportPolicies(policies=[_imported(one, file, settings) for one in _listed(file)])
 
 
-def _run(command: Command, settings: Settings) -> dict[str, Any]:
-    # It brings the whole server, which `--help` and the other verbs need not wait for.
-    from readingroom.commands.dispatch import dispatch
-
-    return anyio.run(dispatch, command, settings, tell)
-
-
-def _model(kind: type[_Model], **values: Any) -> _Model:
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        raise InvalidArguments.of(error) from error
-
-
 def _new_revision(label: str, start: str, end: str | None, notes: str | None) -> NewRevision:
     last: date | None = parse_day(end) if end else None
-    return _model(
+    return asked(
         NewRevision,
         version_label=label,
         effective_from=parse_day(start),

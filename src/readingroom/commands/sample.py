@@ -82,7 +82,7 @@ def _load_all(settings: Settings, bases: list[str], told: Told) -> None:
         return
     whole = True
     with tempfile.TemporaryDirectory(prefix="readingroom-sample-") as made:
-        steps = [step for base in bases if base in _STEPS for step in _STEPS[base](settings, made)]
+        steps = [step for base in _STEPS if base in bases for step in _STEPS[base](settings, made)]
         for number, (title, load) in enumerate(steps, 1):
             told(f"sample {number} of {len(steps)}: {title}")
             try:

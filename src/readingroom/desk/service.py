@@ -33,7 +33,7 @@ from readingroom.engine.embedding import Embedder
 from readingroom.engine.fusion import fuse
 from readingroom.protocol.tool import Call
 
-_READ = 400  # characters of a passage by which its meaning is judged
+_READ = 240  # characters of a passage by which its meaning is judged
 _MEANING = 3.0  # how much more that counts than the first place in a base that knows little of it
 
 Rankings = Sequence[Sequence[DeskHit]]

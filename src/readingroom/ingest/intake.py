@@ -22,6 +22,9 @@ from readingroom.core.settings import Settings
 
 _BLOCK = 1 << 20
 
+MOST_FILES = 5_000
+"""In one folder that is taken in as a whole."""
+
 # A folder may be passable without being readable, so a bare handle is enough where there is one.
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -69,12 +72,31 @@ class Roots:
         finally:
             os.close(descriptor)
 
-    def _inside(self, path: str) -> tuple[Path, Path]:
+    def files(self, path: str) -> dict[str, str]:
+        """The files below a folder that is a root or lies inside one, hidden ones left out: their
+        paths by their names there.
+
+        What is listed is not yet allowed: `open` judges each, links and pipes among them.
+        """
+        _, real = self._inside(path, or_root=True)
+        if not real.is_dir():
+            raise FileNotFound(f"{path!r} is not a folder")
+        found: dict[str, str] = {}
+        for folder, below, names in os.walk(real):
+            below[:] = sorted(name for name in below if not name.startswith("."))
+            paths = [Path(folder, name) for name in sorted(names) if name[0] != "."]
+            found |= {str(one.relative_to(real)): str(one) for one in paths}
+            if len(found) > MOST_FILES:
+                raise FileNotFound(f"{path!r} holds more than {MOST_FILES:,} files")
+        return found
+
+    def _inside(self, path: str, or_root: bool = False) -> tuple[Path, Path]:
         """The root and the real path below it; outside, nothing is said of what exists."""
         try:
             real = Path(path).resolve()
             for folder in (root.resolve() for root in self.folders):
-                if Path(path).is_absolute() and real.is_relative_to(folder) and real != folder:
+                below = real.is_relative_to(folder) and (or_root or real != folder)
+                if Path(path).is_absolute() and below:
                     return folder, real
         except (OSError, ValueError, RuntimeError) as error:
             raise FileNotFound(f"{path!r} is not a path to a file") from error

@@ -15,6 +15,9 @@ class Job:
     parent: int
     memory_bytes: int
     cpu_seconds: int
+    page: int | None = None
+    """This page is wanted, as a picture, and nothing else."""
+    dpi: int = 0
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

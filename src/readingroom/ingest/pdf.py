@@ -62,14 +62,20 @@ def read_sheet(document: pypdfium2.PdfDocument, index: int) -> Sheet:
         return Sheet(number, label, 0.0, note="The page is damaged and cannot be read")
 
 
-def render(document: pypdfium2.PdfDocument, index: int, most_pixels: int) -> "Image":
-    """A page as a grey picture at 300 DPI, or at less where that would be too large."""
+def render(
+    document: pypdfium2.PdfDocument,
+    index: int,
+    most_pixels: int,
+    dpi: int = DPI,
+    grey: bool = True,
+) -> "Image":
+    """A page as a picture, at fewer dots per inch where so many would be too large."""
     try:
         with closing(document[index]) as page:
             width, height = page.get_size()
-            wanted = width * height * (DPI / 72) ** 2
-            scale = DPI / 72 * min(1.0, (most_pixels / max(wanted, 1)) ** 0.5)
-            picture: Image = page.render(scale=scale, grayscale=True).to_pil()
+            wanted = width * height * (dpi / 72) ** 2
+            scale = dpi / 72 * min(1.0, (most_pixels / max(wanted, 1)) ** 0.5)
+            picture: Image = page.render(scale=scale, grayscale=grey).to_pil()
             return picture
     except pypdfium2.PdfiumError as error:
         raise PageUnreadable("it cannot be rendered") from error

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from io import FileIO
 
 import anyio.to_thread
 
@@ -17,12 +18,19 @@ POOR = 70.0
 _log = logging.getLogger("readingroom.ingest")
 
 
+_GLANCE = Limits(cpu_seconds=60, wall_seconds=90, silent_seconds=90)
+_MOST_SHOWN = 16_000_000
+"""Pixels of a page that somebody looks at."""
+
+
 class Pipeline:
     """Reads files, each in a process of its own."""
 
     def __init__(self, sandbox: Sandbox, options: Options | None = None) -> None:
         self._sandbox = sandbox
         self._options = options or Options()
+        # Seats of its own: whoever looks at a page does not wait for a thousand scans.
+        self._glances = Sandbox(_GLANCE)
 
     async def check(self, intake: Intake) -> None:
         """Refuse a file by its name or its first bytes, before anything is read."""
@@ -42,6 +50,11 @@ class Pipeline:
         if isinstance(found, Document):
             _warn(found, intake)
         return found
+
+    async def picture(self, file: FileIO, name: str, page: int, dpi: int) -> bytes:
+        """One page as a PNG."""
+        options = replace(self._options, most_pixels=_MOST_SHOWN)
+        return await self._glances.picture(file, name, options, page, dpi)
 
 
 def pipeline_of(settings: Settings) -> Pipeline:

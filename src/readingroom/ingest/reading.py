@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,18 @@ def read(data: bytes, name: str, options: Options, report: Report) -> Document |
     reader = _read_pdf if sniff(data[:HEAD], name) == "pdf" else _read_image
     found = reader(data, name, options, report)
     return found if isinstance(found, Skipped) else assemble(found, name, options)
+
+
+def picture(data: bytes, name: str, page: int, dpi: int, options: Options) -> bytes:
+    """One page of a file as a PNG."""
+    shown = _page_of_pdf if sniff(data[:HEAD], name) == "pdf" else _frame
+    try:
+        image = shown(data, page - 1, dpi, options)
+    except PageUnreadable as failure:
+        raise Refusal("extraction_failed", f"Page {page} cannot be shown: {failure}") from failure
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()
 
 
 def assemble(sheets: Sequence[Sheet], name: str, options: Options) -> Document:
@@ -111,6 +124,28 @@ def _read_image(data: bytes, name: str, options: Options, report: Report) -> lis
             return Skipped(1.0, image.count)
         scans.read_all()
         return sheets
+
+
+def _page_of_pdf(data: bytes, index: int, dpi: int, options: Options) -> Image:
+    from readingroom.ingest import pdf
+
+    with pdf.opened(data, options.most_pages) as document:
+        if index >= len(document):
+            raise PageUnreadable(f"there are {len(document)}")
+        return pdf.render(document, index, options.most_pixels, dpi, grey=False)
+
+
+def _frame(data: bytes, index: int, dpi: int, options: Options) -> Image:
+    from readingroom.ingest import ocr
+
+    with ocr.opened(data, options.most_pages) as image:
+        if index >= image.count:
+            raise PageUnreadable(f"there are {image.count}")
+        frame = image.frame(index).convert("RGB")
+    pixels = frame.width * frame.height
+    scale = min(1.0, (options.most_pixels / pixels) ** 0.5)
+    frame.thumbnail((max(1, int(frame.width * scale)), max(1, int(frame.height * scale))))
+    return frame
 
 
 def _skip_ratio(sheets: Sequence[Sheet], options: Options) -> float:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
 from typing import IO, Literal, NoReturn
@@ -20,7 +20,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Base64Bytes, TypeAdapter, ValidationError
 
 from readingroom.core import errors
 from readingroom.core.errors import ExtractionFailed
@@ -66,6 +66,7 @@ class Message:
     refusal: tuple[RefusalCode, str] | None = None
     document: Document | None = None
     skipped: Skipped | None = None
+    picture: Base64Bytes | None = None
 
 
 _MESSAGE = TypeAdapter(Message)
@@ -88,9 +89,26 @@ class Sandbox:
         self, file: FileIO, name: str, options: Options, report: Report
     ) -> Document | Skipped:
         """What the file holds, or an error that says why it cannot be told."""
+        return _result(await self._said(file, self._job(name, options), report))
+
+    async def picture(
+        self, file: FileIO, name: str, options: Options, page: int, dpi: int
+    ) -> bytes:
+        """One page of the file as a PNG."""
+        job = replace(self._job(name, options), page=page, dpi=dpi)
+        said = _accepted(await self._said(file, job, _unheard))
+        if said.picture is None:
+            raise ExtractionFailed("The program that reads files gave no picture")
+        return said.picture
+
+    def _job(self, name: str, options: Options) -> Job:
+        limits = self._limits
+        return Job(name, options, os.getpid(), limits.memory_bytes, limits.cpu_seconds)
+
+    async def _said(self, file: FileIO, job: Job, report: Report) -> Message:
         async with self._seats:
             with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch:
-                async with self._started(file, name, options, scratch) as process:
+                async with self._started(file, job, scratch) as process:
                     try:
                         with anyio.fail_after(self._limits.wall_seconds):
                             said = await self._last_word(process, report)
@@ -98,14 +116,10 @@ class Sandbox:
                         raise self._too_slow() from error
                     if said is None:
                         await self._explain(process, scratch)
-        return _result(said)
+        return said
 
     @asynccontextmanager
-    async def _started(
-        self, file: FileIO, name: str, options: Options, scratch: str
-    ) -> AsyncIterator[Process]:
-        limits = self._limits
-        job = Job(name, options, os.getpid(), limits.memory_bytes, limits.cpu_seconds)
+    async def _started(self, file: FileIO, job: Job, scratch: str) -> AsyncIterator[Process]:
         file.seek(0)
         with _errors(scratch, "wb") as stderr:
             process = await anyio.open_process(
@@ -203,11 +217,20 @@ def _parsed(line: bytes) -> Message:
         raise ExtractionFailed("The program that reads files gave no sensible answer") from error
 
 
-def _result(said: Message) -> Document | Skipped:
+def _accepted(said: Message) -> Message:
     if said.refusal is not None:
         code, message = said.refusal
         raise refused(code, message)
+    return said
+
+
+def _result(said: Message) -> Document | Skipped:
+    said = _accepted(said)
     result = said.document or said.skipped
     if result is None:
         raise ExtractionFailed("The program that reads files gave no answer")
     return result
+
+
+async def _unheard(done: float, total: float | None, message: str | None) -> None:
+    """A single page has no steps."""

@@ -4,6 +4,7 @@
 started when it goes over a limit, and ends itself when the server that started it is gone.
 """
 
+import base64
 import json
 import os
 import signal
@@ -15,7 +16,7 @@ from typing import IO, Any
 
 from readingroom.ingest.document import Document, Refusal
 from readingroom.ingest.job import Job
-from readingroom.ingest.reading import read
+from readingroom.ingest.reading import picture, read
 
 _LOOKS_A_SECOND = 2
 _LARGEST_FILE = 512 * 2**20
@@ -74,7 +75,11 @@ def _outcome(job: Job, output: IO[str]) -> dict[str, Any]:
         _say(output, progress=[done, total, message])
 
     try:
-        found = read(sys.stdin.buffer.read(), job.name, job.options, report)
+        data = sys.stdin.buffer.read()
+        if job.page is not None:
+            png = picture(data, job.name, job.page, job.dpi, job.options)
+            return {"picture": base64.b64encode(png).decode("ascii")}
+        found = read(data, job.name, job.options, report)
     except Refusal as refusal:
         return {"refusal": [refusal.code, refusal.message]}
     except MemoryError:

@@ -112,6 +112,18 @@ class Ingestion:
     async def unfinished(self) -> list[Intent]:
         return await self._changes.unfinished()
 
+    # --- for a check ---
+
+    async def kept(self) -> set[str]:
+        """The documents whose files we have."""
+        return await anyio.to_thread.run_sync(self._with_files)
+
+    async def sweep(self, document_id: str) -> None:
+        """Delete what belongs to no registered document."""
+        async with self._changes.alone(_WRITING):
+            if await self._store.record(document_id) is None:
+                await self._removed(document_id)
+
     async def _finish(self, intent: Intent) -> None:
         document_id = intent.body["document_id"]
         # An ingest that came as far as its entry is whole; one that did not is taken back.
@@ -243,6 +255,9 @@ class Ingestion:
 
     def _kept(self, document_id: str, name: str) -> Path:
         return self._folder / "files" / document_id / f"document{PurePath(name).suffix.lower()}"
+
+    def _with_files(self) -> set[str]:
+        return {path.parent.name for path in (self._folder / "files").glob("*/document.*")}
 
     def _drop_file(self, document_id: str) -> None:
         shutil.rmtree(self._folder / "files" / document_id, ignore_errors=True)

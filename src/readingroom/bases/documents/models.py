@@ -1,13 +1,15 @@
 """What the documents base is asked and what it answers."""
 
 import re
-from typing import Annotated, Literal
+from datetime import date, datetime
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
 from readingroom.core.searching import Mode
 from readingroom.ingest.document import Method
-from readingroom.protocol.tool import Answer, Body, Question, Said
+from readingroom.protocol.checkup import Complaint
+from readingroom.protocol.tool import Answer, Body, DayText, Question, Said
 
 DocumentType = Literal[
     "arboricultural_report",
@@ -25,6 +27,7 @@ DocumentType = Literal[
     "other",
 ]
 
+EXPECTED_TYPES: tuple[DocumentType, ...] = get_args(DocumentType)
 WhyEmpty = Literal["no_documents", "no_documents_of_these_types", "nothing_matches"]
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -246,3 +249,165 @@ class RemovedDocument(Answer):
     status: Literal["success"] = "success"
     document_id: str
     chunks_removed: int
+
+
+# --- folders ---
+
+
+class IngestFolder(Body):
+    """A folder on the server's disk, with all that lies below it."""
+
+    path: str = Field(
+        min_length=1, max_length=4096, description="Absolute path to a folder, in DOCUMENT_ROOTS."
+    )
+    application_ref: ApplicationRef
+
+
+class FileOutcome(Answer):
+    """What became of one file."""
+
+    file: str = Field(description="Its path below the folder.")
+    status: Literal["success", "already_ingested", "skipped", "error"]
+    document_id: str | None = None
+    chunks_created: int | None = None
+    extraction_method: Method | None = None
+    reason: str | None = Field(default=None, description="Why it was skipped.")
+    error_type: str | None = None
+    message: str | None = None
+
+
+class FolderIngested(Answer):
+    """What became of each file; a bad one does not stop the others."""
+
+    status: Literal["success"] = "success"
+    application_ref: str
+    file_count: int
+    ingested: int
+    already_ingested: int
+    skipped: int
+    failed: int
+    files: list[FileOutcome]
+
+
+# --- applications ---
+
+
+class ApplicationPatch(Body):
+    """What to write down of an application; what is left out stays, null takes it away."""
+
+    address: str | None = Field(default=None, max_length=500, description="Address of the site.")
+    description: str | None = Field(
+        default=None, max_length=4000, description="What is applied for."
+    )
+    validation_date: DayText | None = Field(
+        default=None, description="The day it was validated, which decides which policy applies."
+    )
+    status: str | None = Field(
+        default=None, max_length=100, description="How far it has come, in your words."
+    )
+
+
+class SetApplication(ApplicationPatch):
+    """An application's own record."""
+
+    reference: ApplicationRef
+
+
+class ApplicationOverview(Question):
+    """An application."""
+
+    application_ref: ApplicationRef
+
+
+class ApplicationRecord(Answer):
+    """What is written down of an application."""
+
+    reference: str
+    address: str | None
+    description: str | None
+    validation_date: date | None
+    status: str | None
+    updated_at: datetime | None
+
+
+class ApplicationSet(Answer):
+    """The record as it is now."""
+
+    status: Literal["success"] = "success"
+    application: ApplicationRecord
+
+
+class OverviewDocument(Answer):
+    """A document as an overview shows it."""
+
+    document_id: str
+    source_file: str
+    page_count: int
+    word_count: int
+    extraction_method: Method
+    contains_drawings: bool
+    pages_without_text: list[int]
+    id: str
+
+
+class OverviewType(Answer):
+    """The documents of one type."""
+
+    document_type: str
+    document_count: int
+    page_count: int
+    word_count: int
+    documents: list[OverviewDocument]
+
+
+class UnreadFile(Answer):
+    """A file that was offered and is not among the documents."""
+
+    source_file: str
+    document_type: str = Field(description="By its name alone.")
+    outcome: Literal["skipped", "error"]
+    reason: str
+    message: str
+    at: str
+
+
+class Overview(Answer):
+    """All that is known of an application's documents."""
+
+    status: Literal["success"] = "success"
+    application_ref: str
+    application: ApplicationRecord | None = Field(
+        description="Its own record, when one was set with set_application."
+    )
+    document_count: int
+    page_count: int
+    word_count: int
+    types: list[OverviewType]
+    not_ingested: list[UnreadFile] = Field(description="What was skipped or failed, and why.")
+    missing_types: list[DocumentType] = Field(
+        description="Types of which there is neither a document nor a file that was skipped."
+    )
+
+
+class ListedApplication(Answer):
+    """An application that has documents or a record."""
+
+    reference: str
+    document_count: int
+    validation_date: date | None
+
+
+class ApplicationList(Answer):
+    """Every application."""
+
+    status: Literal["success"] = "success"
+    application_count: int
+    applications: list[ListedApplication]
+
+
+class Diagnosis(Answer):
+    """What a check of the whole base found."""
+
+    documents: int
+    chunks: int
+    complaints: list[Complaint]

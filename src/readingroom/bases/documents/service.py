@@ -1,37 +1,62 @@
 """What the documents base can do, with no word of MCP or HTTP in it."""
 
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
 from readingroom.bases.documents.applications import ApplicationBook
+from readingroom.bases.documents.batch import Batch, Offered
 from readingroom.bases.documents.ingestion import Ingestion, Outcome, not_found
 from readingroom.bases.documents.models import (
+    EXPECTED_TYPES,
+    ApplicationList,
+    ApplicationOverview,
+    ApplicationRecord,
+    ApplicationSet,
     ChunkMetadata,
     DocumentHit,
     DocumentHits,
     DocumentList,
     DocumentText,
+    FolderIngested,
     GetDocumentText,
     IngestDocument,
+    IngestFolder,
+    ListedApplication,
     ListedDocument,
     ListIngestedDocuments,
+    Overview,
+    OverviewDocument,
+    OverviewType,
     RemovedDocument,
     RemoveDocument,
     SearchApplicationDocs,
+    SetApplication,
+    UnreadFile,
     WhyEmpty,
 )
-from readingroom.bases.documents.records import DocumentRecord, StoredChunk, citation, runs, text_of
+from readingroom.bases.documents.records import (
+    Application,
+    DocumentRecord,
+    StoredChunk,
+    citation,
+    runs,
+    text_of,
+)
 from readingroom.bases.documents.store import DocumentStore
 from readingroom.core import clock
-from readingroom.core.errors import NoChunks, PageNotFound
+from readingroom.core.dates import parse_day
+from readingroom.core.errors import ApplicationNotFound, FileNotFound, NoChunks, PageNotFound
 from readingroom.core.ids import doc_id, fold_dashes
 from readingroom.engine.embedding import Embedder
-from readingroom.ingest.intake import Roots, in_thread
+from readingroom.ingest.intake import Intake, Roots, in_thread, take_file
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.protocol.tool import Report
 from readingroom.storage.changes import Step, unnoticed
@@ -157,6 +182,59 @@ class DocumentsService:
             documents=[listed(record) for record in found],
         )
 
+    async def overview(self, question: ApplicationOverview) -> Overview:
+        """An application's record, its documents by type, and what could not be read."""
+        reference = question.application_ref
+        application = await anyio.to_thread.run_sync(self.book.application, reference)
+        unread = await anyio.to_thread.run_sync(self.book.unread, reference)
+        documents = await self.store.documents(reference)
+        if application is None and not unread and not documents:
+            raise ApplicationNotFound(
+                f"Nothing is known of the application {reference}", use_tool="ingest_document"
+            )
+        types = [_of_type(name, documents) for name in EXPECTED_TYPES]
+        there = {one.document_type for one in documents}
+        there |= {one.document_type for one in unread if one.outcome == "skipped"}
+        return Overview(
+            application_ref=reference,
+            application=_told(application) if application else None,
+            document_count=len(documents),
+            page_count=sum(one.page_count for one in documents),
+            word_count=sum(one.total_words for one in documents),
+            types=[one for one in types if one.documents],
+            not_ingested=[UnreadFile.model_validate(one, from_attributes=True) for one in unread],
+            missing_types=[
+                name for name in EXPECTED_TYPES if name not in there and name != "other"
+            ],
+        )
+
+    async def applications(self) -> ApplicationList:
+        """Every application that has a record or a document."""
+        records = await anyio.to_thread.run_sync(self.book.applications)
+        known = {one.reference: one for one in records}
+        counts = Counter(one.application_ref for one in await self.store.documents())
+        listed = [
+            ListedApplication(
+                reference=reference,
+                document_count=counts[reference],
+                validation_date=known[reference].validation_date if reference in known else None,
+            )
+            for reference in sorted({*known, *counts})
+        ]
+        return ApplicationList(application_count=len(listed), applications=listed)
+
+    async def page_image(self, document_id: str, page: int, dpi: int) -> bytes:
+        """A page as a PNG, drawn from our copy of the file in a process of its own."""
+        record = await self.record(document_id)
+        _pages(str(page), record)
+        try:
+            with self.ingestion.file_of(record).open("rb", buffering=0) as file:
+                return await self._pipeline.picture(file, record.source_file, page, dpi)
+        except FileNotFoundError as error:
+            raise FileNotFound(
+                f"Our copy of {record.document_id} is gone; remove it and ingest it again"
+            ) from error
+
     async def record(self, document_id: str) -> DocumentRecord:
         """A document's entry, or the error that says how to find its id."""
         record = await self.store.record(fold_dashes(document_id))
@@ -172,6 +250,63 @@ class DocumentsService:
             return await self.ingestion.ingest(
                 intake, question.application_ref, question.file_path, question.document_type, report
             )
+
+    async def ingest_folder(self, question: IngestFolder, report: Report) -> FolderIngested:
+        """Read all files below an allowed folder into an application."""
+        paths = await anyio.to_thread.run_sync(self._roots.files, question.path)
+        offered = [
+            Offered(name, partial(self._roots.open, path), path) for name, path in paths.items()
+        ]
+        return await self.ingest_all(offered, question.application_ref, None, report)
+
+    async def ingest_all(
+        self,
+        files: Sequence[Offered],
+        application_ref: str,
+        document_type: str | None,
+        report: Report,
+    ) -> FolderIngested:
+        """Read several files into an application, several at once."""
+        return await Batch(self.ingestion, application_ref, document_type, report).run(files)
+
+    async def take(
+        self,
+        file: Path,
+        name: str,
+        application_ref: str,
+        document_type: str | None,
+        report: Report,
+    ) -> Outcome:
+        """Read a file that was handed to us into an application, under the name it was given."""
+        async with in_thread(self.taking(file, name)) as intake:
+            return await self.ingestion.ingest(intake, application_ref, None, document_type, report)
+
+    def taking(self, file: Path, name: str) -> AbstractContextManager[Intake]:
+        """A file that was handed to us, under the name it was given."""
+        return take_file(file, name, self._roots.largest)
+
+    async def ingest_again(self, record: DocumentRecord) -> None:
+        """Read a document anew from our copy of its file, when some of it is missing."""
+        kept = self.ingestion.file_of(record)
+        async with in_thread(self.taking(kept, record.source_file)) as intake:
+            await self.ingestion.ingest(
+                intake, record.application_ref, record.file_path, record.document_type, _unheard
+            )
+
+    @property
+    def largest(self) -> int:
+        """The largest file that is taken, in bytes."""
+        return self._roots.largest
+
+    async def set_application(self, question: SetApplication) -> ApplicationSet:
+        """Write down what is known of an application; what is not given stays."""
+        values = question.model_dump(exclude_unset=True, exclude={"reference"})
+        if values.get("validation_date") is not None:
+            values["validation_date"] = parse_day(values["validation_date"])
+        record = await anyio.to_thread.run_sync(
+            self.book.set, question.reference, values, self._now()
+        )
+        return ApplicationSet(application=_told(record))
 
     async def remove(self, question: RemoveDocument) -> RemovedDocument:
         """Delete a document: its entry, its chunks, and our copy of its file."""
@@ -189,6 +324,37 @@ class DocumentsService:
         if wanted is not None and not any(one.document_type in wanted for one in documents):
             return "no_documents_of_these_types"
         return "nothing_matches"
+
+
+async def _unheard(done: float, total: float | None, message: str | None) -> None:
+    """Nobody waits for a document that is mended."""
+
+
+def _told(application: Application) -> ApplicationRecord:
+    return ApplicationRecord.model_validate(application, from_attributes=True)
+
+
+def _of_type(document_type: str, documents: Sequence[DocumentRecord]) -> OverviewType:
+    found = [one for one in documents if one.document_type == document_type]
+    return OverviewType(
+        document_type=document_type,
+        document_count=len(found),
+        page_count=sum(one.page_count for one in found),
+        word_count=sum(one.total_words for one in found),
+        documents=[
+            OverviewDocument(
+                document_id=one.document_id,
+                source_file=one.source_file,
+                page_count=one.page_count,
+                word_count=one.total_words,
+                extraction_method=one.extraction_method,
+                contains_drawings=one.contains_drawings,
+                pages_without_text=list(one.blank_pages),
+                id=doc_id(one.document_id),
+            )
+            for one in found
+        ],
+    )
 
 
 def listed(record: DocumentRecord) -> ListedDocument:

@@ -12,10 +12,11 @@ _REGISTRIES = (
 
 def search(sources: tuple[Source, ...]) -> str:
     return (
-        "Search federal documents for a question in words, by words and meaning at once. Pick it "
-        "when the question names no identifier; with one (H.R. 1, a bioguide id) use the typed "
-        "tools instead. Each result has an id for fetch, a title, a url, a passage and a "
-        f"citation. Sources: {_listed(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
+        "Find official federal material on a subject, recent or of given years, by words and "
+        "meaning at once. Pick it when the question names no identifier; with one (H.R. 1, a "
+        "bioguide id) use the typed tools instead. Each result has an id for fetch, a title, a "
+        f"url, a passage and a citation. Sources: {_listed(sources, Shape.BODY, Shape.SHORT)}. "
+        f"{_REGISTRIES}"
     )
 
 
@@ -29,9 +30,10 @@ def lexical_search(sources: tuple[Source, ...]) -> str:
 
 def semantic_search(sources: tuple[Source, ...]) -> str:
     return (
-        "Search federal documents for a meaning, whatever its wording: topics, similar bills. "
-        "Pick it for free-text questions without exact terms; it does not match words. Filters "
-        f"apply before scoring. Sources: {_listed(sources, Shape.BODY)}. {_REGISTRIES}"
+        "Search federal documents for a meaning, whatever its wording: ideas, topics, bills "
+        "similar to another, documents that deal with something. Pick it for free-text questions "
+        "without exact terms; it does not match words. Filters apply before scoring. "
+        f"Sources: {_listed(sources, Shape.BODY)}. {_REGISTRIES}"
     )
 
 
@@ -41,10 +43,11 @@ def _listed(sources: tuple[Source, ...], *shapes: Shape) -> str:
 
 def count(resources: tuple[Resource, ...]) -> str:
     return (
-        "Count federal records: how many there are, or how many in each group, the largest first "
-        "(how many bills by party, which members voted Nay most). Pick it for how many and which "
-        "most; it does not list the records, and it adds nothing up: sum does. group_by, by "
-        f"resource: {_fields(resources, _groups)}. Filters are these fields, since and until."
+        "Count federal records: how many there are, or the number in each group, the largest "
+        "first (how many bills were introduced by each party, which members voted Nay most). Pick "
+        "it for how many and which most; it does not list the records, and it adds nothing up: "
+        f"sum does. group_by, by resource: {_fields(resources, _groups)}. Filters are these "
+        "fields, since and until."
     )
 
 
@@ -60,10 +63,10 @@ def sum(resources: tuple[Resource, ...]) -> str:
 
 def time_series(resources: tuple[Resource, ...]) -> str:
     return (
-        "Count federal records over time, by day, week, month, quarter or year, without gaps: "
-        "trends, volume, activity since a year. With group_by, one series for each group. Pick it "
-        "when the question asks how something changed; for one number use count. time_field, by "
-        f"resource: {_fields(resources, _times)}. group_by as in count."
+        "Count federal records over time, per day, week, month, quarter or year, without gaps: a "
+        "trend or chart, the monthly number of bills since a year. With group_by, one series for "
+        "each group. Pick it when the question asks how something changed; for one number use "
+        f"count. time_field, by resource: {_fields(resources, _times)}. group_by as in count."
     )
 
 

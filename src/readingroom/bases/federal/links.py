@@ -35,7 +35,7 @@ _EITHER_WAY = """
     FROM links WHERE from_id = :id {narrowed} {after_to}
     UNION ALL
     SELECT kind, from_id, from_id, loader, evidence
-    FROM links WHERE to_id = :id AND from_id <> :id {narrowed} {after_from}"""
+    FROM links WHERE to_id IN (:id, :wider) AND from_id <> :id {narrowed} {after_from}"""
 
 
 def of(
@@ -47,7 +47,7 @@ def of(
 ) -> tuple[list[Linked], tuple[str, str] | None, int]:
     """A page of what a record is linked to, by kind and id; where to go on; how many in all."""
     narrowed = "AND kind = :kind" if kind else ""
-    values = {"id": id, "kind": kind, "limit": limit + 1}
+    values = {"id": id, "wider": wider(id), "kind": kind, "limit": limit + 1}
     whole = _EITHER_WAY.format(narrowed=narrowed, after_to="", after_from="")
     (total,) = db.execute(
         f"SELECT count(*) FROM (SELECT DISTINCT kind, other FROM ({whole}))", values
@@ -76,7 +76,7 @@ def counts(db: sqlite3.Connection, id: str) -> dict[str, int]:
     rows = db.execute(
         f"""SELECT kind, count(*) AS linked FROM (SELECT DISTINCT kind, other FROM ({whole}))
             GROUP BY kind ORDER BY kind""",
-        {"id": id},
+        {"id": id, "wider": wider(id)},
     )
     return {row["kind"]: row["linked"] for row in rows}
 
@@ -97,6 +97,11 @@ def named(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, dict[str, Any
         ):
             known[row["id"]] = {"title": row["title"], "url": row["url"]}
     return known
+
+
+def wider(id: str) -> str:
+    """What else speaks of a record: a rule names the part of regulations that a section is in."""
+    return id.partition(".")[0] if id.startswith("cfr:") else id
 
 
 def source_of(id: str) -> str | None:

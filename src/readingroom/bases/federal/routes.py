@@ -9,21 +9,25 @@ from readingroom.bases.federal import narrowing
 from readingroom.bases.federal.aggregates import Aggregation
 from readingroom.bases.federal.models import (
     ActionPage,
+    BillDossier,
     BillText,
     Buckets,
     ChangeKind,
     ChangePage,
+    CommitteeDossier,
     Congress,
     CosponsorPage,
     Day,
     Fetched,
     Filters,
     Interval,
+    LegislatorDossier,
     Limit,
     LinkPage,
     MembershipPage,
     MemberVotePage,
     Mode,
+    PublicLawDossier,
     RecordOf,
     RecordPage,
     Resolved,
@@ -195,6 +199,7 @@ def router(service: FederalService) -> APIRouter:
     _changes(routes, service)
     _of_bills(routes, service)
     _of_people(routes, service)
+    _dossiers(routes, service)
     _member_votes(routes, service)
     for source in SOURCES:
         _list(routes, service, source)
@@ -269,6 +274,28 @@ def _member_votes(routes: APIRouter, service: FederalService) -> None:
         """How members voted, counted; listed they are by member or by roll call."""
         asked: CountQuestion = question
         return await asked.numbers(service, MEMBER_VOTES)
+
+
+def _dossiers(routes: APIRouter, service: FederalService) -> None:
+    @routes.get("/bills/{id}/dossier", tags=["bills"], responses=_GONE)
+    async def bill(id: RecordId) -> BillDossier:
+        """A bill and everything linked to it, in sections."""
+        return await service.bill_dossier(id)
+
+    @routes.get("/legislators/{id}/dossier", tags=["legislators"], responses=_GONE)
+    async def legislator(id: RecordId, congress: Congress | None = None) -> LegislatorDossier:
+        """A member of Congress: seats, bills, offices, speeches."""
+        return await service.legislator_dossier(id, congress)
+
+    @routes.get("/committees/{id}/dossier", tags=["committees"], responses=_GONE)
+    async def committee(id: RecordId, congress: Congress | None = None) -> CommitteeDossier:
+        """A committee: members, subcommittees, hearings, bills, reports."""
+        return await service.committee_dossier(id, congress)
+
+    @routes.get("/public-laws/{id}/dossier", tags=["public-laws"], responses=_GONE)
+    async def public_law(id: RecordId) -> PublicLawDossier:
+        """A law, the bill it was, and the regulations that rest on it."""
+        return await service.public_law_dossier(id)
 
 
 def _record(routes: APIRouter, service: FederalService, source: Source) -> None:

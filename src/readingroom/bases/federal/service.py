@@ -2,31 +2,35 @@
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic_core import from_json
 
-from readingroom.bases.federal import changes, cursors, links, narrowing, resolving, store
+from readingroom.bases.federal import changes, cursors, dossiers, links, narrowing, resolving, store
 from readingroom.bases.federal import search as searching
 from readingroom.bases.federal.aggregates import Aggregation, Aggregator, Budget
 from readingroom.bases.federal.models import (
     LONGEST_TEXT,
     ActionPage,
+    BillDossier,
     BillText,
     Buckets,
     Change,
     ChangeKind,
     ChangePage,
+    CommitteeDossier,
     CosponsorPage,
     Fetched,
+    LegislatorDossier,
     LinkedRecord,
     LinkPage,
     MembershipPage,
     MemberVotePage,
     Mode,
+    PublicLawDossier,
     RecordPage,
     Resolved,
     Search,
@@ -43,6 +47,7 @@ from readingroom.bases.federal.records import (
     Citation,
     Committee,
     Cosponsor,
+    Law,
     Legislator,
     LinkKind,
     Membership,
@@ -60,7 +65,6 @@ from readingroom.engine.embedding import Embedder
 T = TypeVar("T")
 
 FILE = "federal.db"
-_FIRST_MEMBER = ("", -1, "")
 
 
 class FederalService:
@@ -154,7 +158,7 @@ class FederalService:
     ) -> MembershipPage:
         source = BY_NAME["committees"]
         id = self._of(source, committee)
-        after = cursors.decode(cursor, str, int, str) or _FIRST_MEMBER
+        after = cursors.decode(cursor, str, int, str) or store.FIRST_MEMBER
 
         def read(db: sqlite3.Connection) -> MembershipPage:
             up_to = store.progress_of(db, BY_NAME["committee_memberships"]).loaded_up_to
@@ -324,6 +328,45 @@ class FederalService:
             )
 
         return await self.store.ask(look)
+
+    # --- dossiers ---
+
+    async def bill_dossier(self, id: str) -> BillDossier:
+        told, sections = await self._dossier(BY_NAME["bills"], id, None, dossiers.BILL)
+        return BillDossier(bill=Bill.model_validate(told), **sections)
+
+    async def legislator_dossier(self, id: str, congress: int | None) -> LegislatorDossier:
+        told, sections = await self._dossier(
+            BY_NAME["legislators"], id, congress, dossiers.LEGISLATOR
+        )
+        return LegislatorDossier(
+            legislator=Legislator.model_validate(told), congress=congress, **sections
+        )
+
+    async def committee_dossier(self, id: str, congress: int | None) -> CommitteeDossier:
+        told, sections = await self._dossier(
+            BY_NAME["committees"], id, congress, dossiers.COMMITTEE
+        )
+        return CommitteeDossier(
+            committee=Committee.model_validate(told), congress=congress, **sections
+        )
+
+    async def public_law_dossier(self, id: str) -> PublicLawDossier:
+        told, sections = await self._dossier(BY_NAME["public_laws"], id, None, dossiers.PUBLIC_LAW)
+        return PublicLawDossier(public_law=Law.model_validate(told), **sections)
+
+    async def _dossier(
+        self, source: Source, id: str, congress: int | None, parts: Mapping[str, dossiers.Part]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """A record and its sections, all as they were at one moment."""
+        canonical = self._of(source, id)
+
+        def read(db: sqlite3.Connection) -> tuple[dict[str, Any], dict[str, Any]]:
+            with store.snapshot(db):
+                told = store.record(db, source, canonical)
+                return told, dossiers.gather(dossiers.Subject(db, source, told, congress), parts)
+
+        return await self.store.ask(read)
 
     # --- numbers ---
 

@@ -4,7 +4,7 @@ Adding a source is one entry here, one record model and one loader.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from readingroom.bases.federal.records import (
@@ -78,7 +78,7 @@ class AggregationPlan:
     """What of a resource can be counted by, summed, and laid out over time."""
 
     group_by: tuple[str, ...] = ()
-    """Names of columns."""
+    """Names of columns; none means each that lists are filtered by."""
     facets: tuple[Facet, ...] = ()
     sums: tuple[Measure, ...] = ()
     times: tuple[tuple[str, str], ...] = (("published_at", "published_at"),)
@@ -102,6 +102,8 @@ class Resource:
     """The index that alone answers every aggregate."""
     lookups: tuple[str, ...] = ()
     """The columns that have an index of their own."""
+    newest: tuple[tuple[str, str], ...] = ()
+    """Some of these, each with the SQL of its newest value: what to narrow an aggregate to."""
     where: str = "status = 'active'"
     dated: str = "published_at"
     """What `since` and `until` speak of."""
@@ -130,8 +132,7 @@ class Source:
     """A column that is alike for records that replace each other: the newest posted is active."""
     holds: tuple[str, ...] = ()
     """Sources that are parts of this one: a search of it looks through them too."""
-    plan: AggregationPlan | None = None
-    """What can be aggregated, where that is more than a count by each column."""
+    plan: AggregationPlan = field(default_factory=AggregationPlan)
 
     @property
     def resource(self) -> Resource:
@@ -140,10 +141,15 @@ class Source:
         return Resource(
             self.name,
             self.columns,
-            self.plan or AggregationPlan(filters),
+            replace(self.plan, group_by=self.plan.group_by or filters),
             size=f"SELECT records FROM progress WHERE source = '{self.name}'",
             facts=f"{self.name}_facts",
             lookups=filters,
+            newest=tuple(
+                (column.name, f"SELECT max({column.name}) FROM {self.name}")
+                for column in self.columns
+                if column.kind == "INTEGER" and not column.measure
+            ),
         )
 
     @property
@@ -155,6 +161,17 @@ class Source:
 # The words a record can be searched by are kept ready beside it.
 _FACET = """SELECT d.id AS id, f.value AS value FROM facets f JOIN documents d USING (doc)
             WHERE f.field = '{field}'"""
+
+
+def _linked(name: str, *kinds: str) -> Facet:
+    """The records at the other end of links of these kinds, whichever end says so."""
+    among = ", ".join(f"'{kind}'" for kind in kinds)
+    return Facet(
+        name,
+        f"""SELECT from_id AS id, to_id AS value FROM links WHERE kind IN ({among})
+            UNION SELECT to_id, from_id FROM links WHERE kind IN ({among})""",
+    )
+
 
 _CONGRESS = Column("congress", "INTEGER")
 _CHAMBER = Column("chamber")
@@ -180,8 +197,7 @@ SOURCES = (
         ("bill",),
         as_of="updated_at",
         plan=AggregationPlan(
-            ("congress", "type", "chamber", "policy_area", "sponsor", "party", "state"),
-            (
+            facets=(
                 Facet("topic", _FACET.format(field="topic")),
                 Facet(
                     "committee", "SELECT bill_id AS id, committee_id AS value FROM bill_committees"
@@ -190,12 +206,12 @@ SOURCES = (
                     "cosponsor", "SELECT bill_id AS id, bioguide_id AS value FROM bill_cosponsors"
                 ),
             ),
-            (
+            sums=(
                 Measure("cosponsor_count", "cosponsor_count"),
                 Measure("action_count", "action_count"),
                 Measure("amendment_count", "amendment_count"),
             ),
-            (("published_at", "published_at"), ("introduced_at", "published_at")),
+            times=(("published_at", "published_at"), ("introduced_at", "published_at")),
         ),
     ),
     Source(
@@ -227,14 +243,14 @@ SOURCES = (
         # The President's documents are printed there; each is one record, under its own source.
         holds=("presidential_documents",),
         plan=AggregationPlan(
-            ("type", "subtype"),
-            (
+            facets=(
                 Facet(
                     "agency",
                     """SELECT r.id AS id, j.value AS value
                        FROM federal_register r, json_each(r.record, '$.agency_slugs') j""",
                 ),
                 Facet("topic", _FACET.format(field="topic")),
+                _linked("law", "authority", "mention"),
             ),
         ),
     ),
@@ -251,6 +267,7 @@ SOURCES = (
         Proceeding,
         (_CONGRESS, _CHAMBER, _TYPE, Column("category")),
         ("crec", "record", "speeches"),
+        plan=AggregationPlan(facets=(_linked("speaker", "speech"), _linked("bill", "mention"))),
     ),
     Source(
         "crs_reports",
@@ -258,6 +275,7 @@ SOURCES = (
         CrsReport,
         (_TYPE, Column("archived", "BOOLEAN")),
         ("crs",),
+        plan=AggregationPlan(facets=(_linked("bill", "crs_report"),)),
     ),
     Source(
         "cfr_sections",
@@ -265,6 +283,7 @@ SOURCES = (
         CfrSection,
         (Column("cfr_title", "INTEGER"), Column("part"), Column("agency")),
         ("cfr", "regulations"),
+        plan=AggregationPlan(facets=(_linked("law", "authority", "mention"),)),
     ),
     Source(
         "statute_compilations",
@@ -292,6 +311,15 @@ SOURCES = (
             Column("bill_id", path="$.bills[0]"),
         ),
         ("crpt", "reports"),
+        plan=AggregationPlan(
+            facets=(
+                Facet(
+                    "committee",
+                    """SELECT r.id AS id, j.value AS value
+                       FROM committee_reports r, json_each(r.record, '$.committees') j""",
+                ),
+            )
+        ),
     ),
     Source("saps", Shape.SHORT, Sap, (_CONGRESS, Column("president")), ("sap",)),
     Source(
@@ -340,7 +368,6 @@ SOURCES = (
         ),
         ("votes", "rolls"),
         plan=AggregationPlan(
-            ("congress", "chamber", "session", "result"),
             sums=(
                 Measure("yea", "yea"),
                 Measure("nay", "nay"),
@@ -391,6 +418,7 @@ SOURCES = (
                     """SELECT DISTINCT r.id AS id, j.value ->> '$.issue_code' AS value
                        FROM lda_filings r, json_each(r.record, '$.activities') j""",
                 ),
+                _linked("bill", "filing"),
             ),
             (Measure("amount", "amount_cents", digits=2, unit="USD"),),
             (("published_at", "published_at"), ("posted_at", "published_at")),
@@ -401,18 +429,25 @@ SOURCES = (
         Shape.REGISTRY,
         Docket,
         (_TYPE, Column("agency"), Column("rin")),
-        ("dockets", "docket", "regulations"),
+        ("dockets", "docket"),
     ),
     Source(
         "hearings",
         Shape.REGISTRY,
         Hearing,
-        (_CONGRESS, _CHAMBER, _TYPE, Column("committee", path="$.committees[0]")),
+        (_CONGRESS, _CHAMBER, _TYPE),
         ("hearing", "meetings"),
+        plan=AggregationPlan(
+            facets=(_linked("committee", "committee"), _linked("bill", "hearing")),
+            times=(("published_at", "published_at"), ("held_at", "published_at")),
+        ),
     ),
 )
 
 BY_NAME = {source.name: source for source in SOURCES}
+
+_NEWEST_VOTE = "SELECT id FROM roll_call_votes ORDER BY published_at DESC, id LIMIT 1"
+_VOTER = "SELECT bioguide_id FROM member_votes WHERE bioguide_id IS NOT NULL AND vote_id"
 
 MEMBER_VOTES = Resource(
     "member_votes",
@@ -430,6 +465,7 @@ MEMBER_VOTES = Resource(
     ),
     size="SELECT sum(recorded) FROM roll_call_votes",
     lookups=("bioguide_id", "vote_id"),
+    newest=(("vote_id", _NEWEST_VOTE), ("bioguide_id", f"{_VOTER} = ({_NEWEST_VOTE}) LIMIT 1")),
     where="1",
     dated="substr(sorted_at, 1, 10)",
 )

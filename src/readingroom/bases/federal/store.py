@@ -186,6 +186,14 @@ def records(
     return Page(rows, (last["published_at"], last["id"]) if last else None)
 
 
+def count(db: sqlite3.Connection, source: Source, narrowed: Narrowed) -> int:
+    """How many records a list has in all."""
+    row = db.execute(
+        f"SELECT count(*) FROM {source.name} WHERE {narrowed.sql}", narrowed.values
+    ).fetchone()
+    return int(row[0])
+
+
 def children(
     db: sqlite3.Connection, table: str, parent: str, id: str, limit: int, after: int
 ) -> tuple[Page, int]:
@@ -222,6 +230,10 @@ def member_votes(
     ).fetchall()
     last = found[limit - 1] if len(found) > limit else None
     return Page(found[:limit], (last["sorted_at"], last["vote_id"]) if last else None), total
+
+
+FIRST_MEMBER = ("", -1, "")
+"""Where a roster begins."""
 
 
 def members(

@@ -6,21 +6,29 @@ from pathlib import Path
 from readingroom.bases.federal import descriptions, narrowing, sources, store
 from readingroom.bases.federal.aggregates import Aggregation, Budget
 from readingroom.bases.federal.models import (
+    BillDossier,
     BillText,
     Buckets,
+    CommitteeDossier,
     CosponsorPage,
     Count,
     Fetch,
     Fetched,
     GetBill,
+    GetBillDossier,
     GetBillText,
     GetCommittee,
+    GetCommitteeDossier,
     GetLegislator,
+    GetLegislatorDossier,
+    GetPublicLawDossier,
+    LegislatorDossier,
     ListCommitteeMembers,
     ListCosponsors,
     ListMemberVotes,
     MembershipPage,
     MemberVotePage,
+    PublicLawDossier,
     Resolved,
     ResolveEntity,
     Search,
@@ -43,9 +51,11 @@ _INSTRUCTIONS = (
     "U.S. federal records from official bulk files: bills, laws, amendments, the Federal Register, "
     "Statements of Administration Policy, members, committees, votes. When the question names an "
     "identifier (H.R. 1, a bioguide id, a committee), use the typed tools: get_bill, "
-    "get_legislator, list_committee_members. Use search for questions in words, then fetch(id) for "
-    "the whole record. Cite `citation.citation_string` with its `url`; `loaded_up_to` says how "
-    "recent a source is here."
+    "get_legislator, list_committee_members. A name without an id (Sen. Markey, House Ag) goes to "
+    "resolve_entity first. Use search for questions in words, then fetch(id) for the whole record. "
+    "How many, how much and how it changed: count, sum, time_series. Everything about one bill, "
+    "member, committee or law in one call: the dossiers. Cite `citation.citation_string` with its "
+    "`url`; `loaded_up_to` says how recent a source is here."
 )
 
 
@@ -65,6 +75,7 @@ def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None)
             *_searches(service),
             _resolution(service),
             *_aggregates(service),
+            *_dossiers(service),
         ),
         service=service,
         routers=(router(service),),
@@ -75,56 +86,63 @@ def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None)
 def _lookups(service: FederalService) -> tuple[Tool, ...]:
     async def get_bill(question: GetBill, call: Call) -> Bill:
         """Look up one bill or resolution whose number and Congress you know, such as H.R. 1 of the
-        119th (`hr:119:1`): sponsor, committees, latest action, summary, laws, votes. It does not
-        search, and it does not return the bill's text: use get_bill_text for that.
+        119th (`hr:119:1`): title, current status, when it was introduced, sponsor, committees,
+        latest action, subjects, summary, the law it became, votes, related bills. It does not
+        search, and it does not return the bill's wording: use get_bill_text for that.
         """
         return await service.bill(question.bill_id)
 
     async def get_bill_text(question: GetBillText, call: Call) -> BillText:
-        """Read the text of a bill whose id you know, in its newest version or a named one. Long
-        texts come in pieces: go on with `offset` = `next_offset`. It does not search inside the
-        text.
+        """Read the text of one bill whose id you know (`hr:110:815`), its full wording, in the
+        newest version or a named one, such as introduced or enrolled. Long texts come in pieces:
+        go on with `offset` = `next_offset`. It does not search inside the text.
         """
         return await service.bill_text(question.bill_id, question.version, question.offset)
 
     async def list_cosponsors(question: ListCosponsors, call: Call) -> CosponsorPage:
-        """List who cosponsored a bill whose id you know, with party, state and date. The sponsor
-        is in get_bill, not here.
+        """List who cosponsored a bill whose id you know, who put their names to it, with party,
+        state, district and the date each joined or withdrew. The sponsor is in get_bill, not here.
         """
         return await service.cosponsors(question.bill_id, question.limit, question.cursor)
 
     async def get_legislator(question: GetLegislator, call: Call) -> Legislator:
-        """Look up one member of Congress, sitting or former, by bioguide id (`S000033`): party,
-        state, every term, leadership. It does not look up names.
+        """Look up one member of Congress, senator or representative, current or former, by
+        bioguide id (`S000033`): name, party, state, district, every term with its start and end,
+        leadership. It does not look up names: resolve_entity does.
         """
         return await service.legislator(question.bioguide)
 
     async def list_member_votes(question: ListMemberVotes, call: Call) -> MemberVotePage:
-        """List how one member, by bioguide id, voted in roll calls, newest first, with what each
-        vote was on. Only recorded votes that are loaded here are listed.
+        """List the voting record of one member, by bioguide id (`S000033`), in roll calls, newest
+        first: the position taken, Yea or Nay, the question, the bill and the result. Only recorded
+        votes that are loaded here are listed.
         """
         return await service.member_votes(
             question.bioguide, question.congress, question.limit, question.cursor
         )
 
     async def get_committee(question: GetCommittee, call: Call) -> Committee:
-        """Look up one committee or subcommittee by its code (`HSAG`, `HSAG15`): name, chamber,
-        jurisdiction, subcommittees. Its members are in list_committee_members.
+        """Look up one committee or subcommittee by its code (`HSAG`, `HSAG15`, `SSBK`): name,
+        chamber, jurisdiction, address and web page, subcommittees, former names. Its members are
+        in list_committee_members; it does not look up names.
         """
         return await service.committee(question.id)
 
     async def list_committee_members(question: ListCommitteeMembers, call: Call) -> MembershipPage:
-        """List who sits on a committee or subcommittee by its code (`HSWM`), majority first, by
-        rank, with the chair and ranking member named. It does not look up committee names.
+        """List who sits on a committee or subcommittee, by its code (`HSWM`, `SSBK`): the roster
+        of its members, majority first, by rank, with the chair and ranking member named. It does
+        not look up committee names: resolve_entity does.
         """
         return await service.members(
             question.id, question.congress, question.limit, question.cursor
         )
 
     async def fetch(question: Fetch, call: Call) -> Fetched:
-        """Fetch any federal record by its id, whatever its kind: what search returned, or an id
-        another record names. Returns its text and the full record. It does not search: unknown
-        ids are refused with the list of valid forms.
+        """Fetch any federal document or record when you have its id, whatever its kind: what
+        search returned, or an id another record names (a law `pl:110-140`, a report `R41234`, a
+        rule `2024-00321`, a vote `house:117:1:9`, a speech `crec:CREC-2011-…`). Returns the whole
+        record and its text, to show or to cite. It does not search: unknown ids are refused with
+        the list of valid forms.
         """
         return await service.fetch(question.id, question.offset)
 
@@ -169,10 +187,11 @@ def _searches(service: FederalService) -> tuple[Tool, ...]:
 
 def _resolution(service: FederalService) -> Tool:
     async def resolve_entity(question: ResolveEntity, call: Call) -> Resolved:
-        """Find who or what a noisy name means in a registry: Sen. Markey from Mass, AOC, House Ag,
-        Ways & Means. Typos, nicknames, initials, swapped words, states and chambers are
-        understood. Returns full records, the likeliest first, each with its id, a score and why.
-        It does not search texts: use search for that.
+        """Find which senator, representative, committee, staffer, lobbying filing, hearing or
+        docket is meant when you know a name, however noisy, and need the id: Sen. Markey from
+        Mass, AOC, House Ag, Ways & Means. Typos, nicknames, initials, swapped words, states and
+        chambers are understood. Returns full records, the likeliest first, each with its id, a
+        score and why. It does not search texts: use search for that.
         """
         source = sources.registry(question.entity_type)
         narrowed = narrowing.read(source.resource, question.filters)
@@ -240,4 +259,45 @@ def _aggregates(service: FederalService) -> tuple[Tool, ...]:
             describe=lambda: descriptions.time_series(live()),
             choices=choices("resource", "time_field", "group_by", "sum_field"),
         ),
+    )
+
+
+def _dossiers(service: FederalService) -> tuple[Tool, ...]:
+    async def get_bill_dossier(question: GetBillDossier, call: Call) -> BillDossier:
+        """Get everything about one bill whose id you know, in one call: the record, cosponsors,
+        actions, amendments, votes, and the CRS reports, cost estimates, Statements of
+        Administration Policy, committee reports and hearings on it. Each section has its total,
+        and `more_url` where it is cut. For one of these alone, use the narrower tool.
+        """
+        return await service.bill_dossier(question.bill_id)
+
+    async def get_legislator_dossier(
+        question: GetLegislatorDossier, call: Call
+    ) -> LegislatorDossier:
+        """Get everything about one member of Congress by bioguide id (`S000033`), the profile, in
+        one call: terms, committee seats, bills sponsored and cosponsored by Congress, leadership,
+        offices, speeches. With `congress`, only what falls into it. It does not look up names: use
+        resolve_entity first.
+        """
+        return await service.legislator_dossier(question.bioguide_id, question.congress)
+
+    async def get_committee_dossier(question: GetCommitteeDossier, call: Call) -> CommitteeDossier:
+        """Get everything about one committee by its code (`HSAG`), in one call: members,
+        subcommittees, hearings, bills referred to it, reports. With `congress`, only what falls
+        into it. It does not look up names: use resolve_entity first.
+        """
+        return await service.committee_dossier(question.committee_id, question.congress)
+
+    async def get_public_law_dossier(question: GetPublicLawDossier, call: Call) -> PublicLawDossier:
+        """Get everything about one law by its number (`pl:117-103`), in one call: the bill it was,
+        the sections of the CFR and the rules of the Federal Register that cite it, its text as
+        amended since. It does not return the law's own text: fetch does.
+        """
+        return await service.public_law_dossier(question.id)
+
+    return (
+        tool(get_bill_dossier, title="Everything about a bill"),
+        tool(get_legislator_dossier, title="Everything about a member of Congress"),
+        tool(get_committee_dossier, title="Everything about a committee"),
+        tool(get_public_law_dossier, title="Everything about a law"),
     )

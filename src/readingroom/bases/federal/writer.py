@@ -302,8 +302,9 @@ class Writer:
     def _put_links(self, entry: Entry, loader: str) -> None:
         """What this loader says of the record's links, in place of what it said before."""
         id, family = entry.record.id, loader.partition("/")[0]
-        # Each version of a bill's text is a file of its own and speaks for itself alone.
-        who = f"{family}#{entry.text.part}" if entry.partial and entry.text else family
+        # A file that knows only a part, such as one version of a text, speaks for that part alone.
+        part = entry.text.part if entry.text else "listed"
+        who = f"{family}#{part}" if entry.partial else family
         self._db.execute("DELETE FROM links WHERE from_id = ? AND loader = ?", (id, who))
         self._db.executemany(
             "INSERT INTO links VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -362,22 +363,40 @@ class Writer:
         )
 
     def _put_chunks(self, doc: int, part: str, passages: Sequence[Passage]) -> None:
-        there = "SELECT 1 FROM chunks WHERE doc = ? AND part = ?"
-        if self._db.execute(there, (doc, part)).fetchone():
-            self._index()
-            self._db.execute("DELETE FROM chunks WHERE doc = ? AND part = ?", (doc, part))
+        """These passages in place of those that were; one that is the same keeps its vector."""
+        stored = self._db.execute(
+            """SELECT ordinal, chunk, start, title, abstract, action, body
+               FROM chunks JOIN passages USING (chunk) WHERE doc = ? AND part = ?""",
+            (doc, part),
+        )
+        there = {row["ordinal"]: row for row in stored}
+        new = [
+            (ordinal, passage)
+            for ordinal, passage in enumerate(passages)
+            if ordinal not in there or tuple(there[ordinal])[2:] != passage
+        ]
+        kept = set(range(len(passages))) - {ordinal for ordinal, _ in new}
+        self._drop_chunks([row["chunk"] for n, row in there.items() if n not in kept])
+        self._add_chunks(doc, part, new)
+
+    def _drop_chunks(self, chunks: Sequence[int]) -> None:
+        if chunks:
+            self._index()  # what is taken out of the index must be in it
+            self._db.executemany("DELETE FROM chunks WHERE chunk = ?", ((n,) for n in chunks))
+
+    def _add_chunks(self, doc: int, part: str, new: Sequence[tuple[int, Passage]]) -> None:
         given = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
         (last,) = self._db.execute(given).fetchone() or (0,)
-        numbered = list(enumerate(passages, start=last + 1))
+        numbered = list(enumerate(new, start=last + 1))
         self._db.executemany(
             "INSERT INTO chunks (chunk, doc, part, ordinal) VALUES (?, ?, ?, ?)",
-            ((chunk, doc, part, chunk - last - 1) for chunk, _ in numbered),
+            ((chunk, doc, part, ordinal) for chunk, (ordinal, _) in numbered),
         )
         self._db.executemany(
             "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)",
-            ((chunk, *passage) for chunk, passage in numbered),
+            ((chunk, *passage) for chunk, (_, passage) in numbered),
         )
-        self._unindexed += [(chunk, *passage[1:]) for chunk, passage in numbered]
+        self._unindexed += [(chunk, *passage[1:]) for chunk, (_, passage) in numbered]
         if len(self._unindexed) > _UNINDEXED:
             self._index()
 

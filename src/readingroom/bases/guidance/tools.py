@@ -88,44 +88,49 @@ def open_guidance(
 
 def _tools(service: GuidanceService) -> tuple[Tool, ...]:
     async def get_content_by_path(question: GetContentByPath, call: Call) -> PageContent | PageText:
-        """Read a page of Charity Commission guidance whose GOV.UK path you know. Gives the content
-        item untouched and its text as Markdown, with the date of the last change and whether it was
-        withdrawn. It does not search and reads no other organisation's pages.
+        """Open a page of Charity Commission guidance whose GOV.UK path you know, such as
+        `/guidance/…` or `/government/publications/…`. Gives the content item untouched and its text
+        as Markdown, with the date of the last change and whether it was withdrawn. It does not
+        search and reads no other organisation's pages.
         """
         return await service.content(question, errand_of(call))
 
     async def get_content_by_id(question: GetContentById, call: Call) -> PageContent | PageText:
-        """Read a page of Charity Commission guidance whose GOV.UK content_id you know, as an id
-        survives when a page moves. Use get_content_by_path when you have the path.
+        """Read the content item, a page of Charity Commission guidance, whose GOV.UK content_id you
+        know, as an id survives when a page moves. Use get_content_by_path when you have the path.
         """
         return await service.content_by_id(question, errand_of(call))
 
     async def search_guidance(question: SearchGuidance, call: Call) -> SearchResults:
-        """Find Charity Commission guidance on GOV.UK by words, best match first. Gives titles,
-        summaries, dates and paths, not the text: read a result with get_content_by_path.
+        """Find what the Charity Commission says on a question about a charity or its trustees: its
+        guidance on GOV.UK, by words, best match first. Gives titles, summaries, dates and paths,
+        not the text: read a result with get_content_by_path.
         """
         return await service.search(question, errand_of(call))
 
     async def recent_changes(question: RecentChanges, call: Call) -> Changes:
-        """List what the Charity Commission published or updated on GOV.UK since a day, the latest
-        first. It says that a page changed, not what changed in it.
+        """List what the Charity Commission published or updated on GOV.UK since a day, the recent
+        changes, the latest first. It says that a page changed, not what changed in it.
         """
         return await service.changes(question, errand_of(call))
 
     async def get_source_metadata(question: GetSourceMetadata, call: Call) -> SourceMetadata:
-        """Tell where a page of Charity Commission guidance is from: address, identifiers, last
-        update, licence, publishers. Gives none of its text.
+        """Tell where a page of Charity Commission guidance is from: its address, content_id and
+        other identifiers, when it was first published and last updated, licence, organisations.
+        Gives none of its text.
         """
         return await service.metadata(question, errand_of(call))
 
     async def force_refresh(question: ForceRefresh, call: Call) -> Refreshed:
-        """Fetch a page from GOV.UK anew, past the cache, when a minute-old copy is not good enough.
-        Says whether it changed; read it with get_content_by_path afterwards.
+        """Reload a page from GOV.UK now, past the cache, when a minute-old copy is not good
+        enough. Says whether it changed; read it with get_content_by_path afterwards.
         """
         return await service.refresh(question, errand_of(call))
 
     async def get_error_taxonomy(question: GetErrorTaxonomy, call: Call) -> ErrorTaxonomy:
-        """List every error code of these tools with what it means. Asks nothing of GOV.UK."""
+        """List every error code of these tools with its description, what it means. Asks nothing
+        of GOV.UK.
+        """
         return await service.taxonomy(errand_of(call))
 
     meta = {"schemaVersion": SCHEMA_VERSION}

@@ -6,12 +6,12 @@ A file is handed over as a copy: bytes, not a path of the caller's.
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
-
 from readingroom.bases.policy.models import (
     Diagnosis,
     EffectivePolicies,
     GetPolicySection,
+    Imported,
+    ImportedPolicy,
     Ingested,
     NewPolicy,
     NewRevision,
@@ -23,10 +23,9 @@ from readingroom.bases.policy.models import (
 )
 from readingroom.bases.policy.records import SourceSlug
 from readingroom.core.dates import parse_day
-from readingroom.core.errors import PolicyExists
 from readingroom.protocol.command import Command
 from readingroom.protocol.copies import Copied, ReadCopy, WriteCopy
-from readingroom.protocol.tool import Answer, Report
+from readingroom.protocol.tool import Report
 from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
 
 if TYPE_CHECKING:
@@ -110,71 +109,16 @@ class ReadSection(_PolicyCommand):
         return await service.section(self.question)
 
 
-class ImportedRevision(BaseModel):
-    """A revision of a bulk import, its file handed over."""
-
-    model_config = ConfigDict(defer_build=True)
-
-    revision: NewRevision
-    file: HandedOver
-
-
-class ImportedPolicy(BaseModel):
-    """A policy of a bulk import."""
-
-    model_config = ConfigDict(defer_build=True)
-
-    policy: NewPolicy
-    revisions: list[ImportedRevision]
-
-
-class Imported(Answer):
-    """What a bulk import did; what was there already it left alone."""
-
-    policies_added: list[str]
-    revisions_added: list[str]
-    already_there: list[str]
-
-
 class ImportPolicies(_PolicyCommand):
-    """Policies and revisions in bulk. Run again, it does nothing again."""
+    """Policies and revisions in bulk. Run again, it does only what is not done yet."""
 
     name: ClassVar[str] = "policy.import"
     policies: list[ImportedPolicy]
 
     async def run(self, service: Any, report: Report) -> Imported:
-        registrar = _registrar(service)
-        policies: list[str] = []
-        revisions: list[str] = []
-        there: list[str] = []
-        for one in self.policies:
-            try:
-                await registrar.create_policy(one.policy)
-                policies.append(one.policy.source)
-            except PolicyExists:
-                there.append(one.policy.source)
-            for entry in sorted(one.revisions, key=lambda of: of.revision.effective_from):
-                added = await self._revise(registrar, service, one.policy.source, entry, report)
-                (revisions if added else there).append(
-                    f"{one.policy.source} {entry.revision.version_label}"
-                )
-        return Imported(policies_added=policies, revisions_added=revisions, already_there=there)
+        from readingroom.bases.policy.bulk import BulkImport
 
-    async def _revise(
-        self,
-        registrar: "Registrar",
-        service: Any,
-        source: str,
-        entry: ImportedRevision,
-        report: Report,
-    ) -> bool:
-        known = (await registrar.policy(source)).revisions
-        starts = [one.effective_from for one in known]
-        async with handed_over(service.folder, entry.file) as spool:
-            if entry.revision.effective_from in starts:
-                return False
-            await registrar.revise(source, entry.revision, spool, report)
-            return True
+        return await BulkImport(service, report).add(self.policies)
 
 
 class CheckPolicies(_PolicyCommand):

@@ -103,6 +103,13 @@ class Ingestion:
             async with self._changes.alone(revision.source):
                 return await self._committed(revision, document, vectors, intake)
 
+    async def exchange_file(self, revision: Revision, spool: Path) -> None:
+        """Put another file in the place of a revision's; it is read when it is ingested."""
+        async with self._changes.alone(revision.source):
+            await anyio.to_thread.run_sync(
+                self._keep_file, spool, revision.source, revision.revision_id
+            )
+
     async def remove_chunks(self, source: str, revision_id: str) -> int:
         """Delete a revision's chunks, registered or not; the registry only learns that there are
         none.

@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from readingroom.bases.policy.records import PolicyCategory, RevisionStatus, SourceSlug
 from readingroom.core.dates import parse_day
@@ -11,6 +11,7 @@ from readingroom.core.errors import InvalidDate
 from readingroom.core.searching import Mode
 from readingroom.protocol.checkup import Complaint
 from readingroom.protocol.tool import Answer, Body, DayText, Question, Said
+from readingroom.storage.handover import HandedOver
 
 Why = Literal[
     "date_before_first_revision",
@@ -418,6 +419,33 @@ class RevisionPatch(Body):
         default=None, description="null: in force until further notice"
     )
     notes: str | None = Field(default=None, max_length=4000)
+
+
+class ImportedRevision(BaseModel):
+    """A revision of a bulk import, its file handed over."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    revision: NewRevision
+    file: HandedOver
+
+
+class ImportedPolicy(BaseModel):
+    """A policy of a bulk import."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    policy: NewPolicy
+    revisions: list[ImportedRevision]
+
+
+class Imported(Answer):
+    """What a bulk import did; what was there already it left alone."""
+
+    policies_added: list[str]
+    revisions_added: list[str]
+    already_there: list[str]
+    failed: list[str] = Field(description="What could not be added, and why.")
 
 
 class RevisionSummary(Answer):

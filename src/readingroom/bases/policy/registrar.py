@@ -5,6 +5,7 @@ from datetime import date
 from pathlib import Path
 
 from readingroom.bases.policy import timeline
+from readingroom.bases.policy.ingestion import LARGEST
 from readingroom.bases.policy.models import (
     EffectivePolicies,
     EffectivePolicy,
@@ -28,7 +29,7 @@ from readingroom.bases.policy.models import (
 )
 from readingroom.bases.policy.records import Policy, PolicyCategory, Revision
 from readingroom.bases.policy.service import PolicyService
-from readingroom.core.errors import FileNotFound, UnsupportedFileType
+from readingroom.core.errors import FileNotFound, FileTooLarge, UnsupportedFileType
 from readingroom.ingest.intake import in_thread
 from readingroom.protocol.tool import Report
 
@@ -138,9 +139,14 @@ class Registrar:
     async def revise(self, source: str, new: NewRevision, spool: Path, report: Report) -> Ingested:
         """The same, and wait until it can be searched."""
         revision, _ = await self._register(source, new, spool)
-        file = self._service.ingestion.file_of(source, revision.revision_id)
-        async with in_thread(self._service.ingestion.own_files().open(str(file))) as intake:
-            return await self._service.ingestion.ingest(revision, intake, report)
+        return await self._ingested(revision, report)
+
+    async def replace(self, source: str, revision_id: str, spool: Path, report: Report) -> Ingested:
+        """Ingest another file for a revision, and wait."""
+        _check_file(spool)
+        revision = await self._find(source, revision_id)
+        await self._service.ingestion.exchange_file(revision, spool)
+        return await self._ingested(revision, report)
 
     async def revision(self, source: str, revision_id: str) -> RevisionDetail:
         return _detail(await self._find(source, revision_id))
@@ -196,12 +202,15 @@ class Registrar:
         self, source: str, new: NewRevision, spool: Path
     ) -> tuple[Revision, list[Revision]]:
         await self._service.registry.policy(source)
-        with spool.open("rb") as file:
-            if _PDF not in file.read(_HEAD):
-                raise UnsupportedFileType("The file is not a PDF")
+        _check_file(spool)
         return await self._service.ingestion.create(
             source, spool, new.version_label, new.effective_from, new.effective_to, new.notes
         )
+
+    async def _ingested(self, revision: Revision, report: Report) -> Ingested:
+        file = self._service.ingestion.file_of(revision.source, revision.revision_id)
+        async with in_thread(self._service.ingestion.own_files().open(str(file))) as intake:
+            return await self._service.ingestion.ingest(revision, intake, report)
 
     async def _find(self, source: str, revision_id: str) -> Revision:
         await self._service.registry.policy(source)
@@ -218,6 +227,15 @@ class Registrar:
     def _current(self, revisions: Sequence[Revision]) -> RevisionSummary | None:
         found = timeline.in_force(revisions, self._service.today)
         return _summary(found) if isinstance(found, Revision) else None
+
+
+def _check_file(spool: Path) -> None:
+    """Refuse what could not be ingested before a revision is registered for it."""
+    with spool.open("rb") as file:
+        if _PDF not in file.read(_HEAD):
+            raise UnsupportedFileType("The file is not a PDF")
+    if spool.stat().st_size > LARGEST:
+        raise FileTooLarge(f"The file is larger than {LARGEST // 2**20} MB")
 
 
 def _summary(revision: Revision) -> RevisionSummary:

@@ -1,15 +1,11 @@
 """The policy base over REST: what creates and changes what the tools read."""
 
 import uuid
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import anyio
 from fastapi import APIRouter, Query, Request
 from pydantic import ValidationError
-from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException
-from starlette.types import Message
 
 from readingroom.bases.policy.ingestion import LARGEST
 from readingroom.bases.policy.models import (
@@ -31,17 +27,13 @@ from readingroom.bases.policy.registrar import API, Registrar
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import (
-    FileTooLarge,
     InvalidDate,
     InvalidEffectiveDate,
     InvalidRequest,
     UnsupportedFileType,
 )
 from readingroom.protocol.rest import problems
-
-_FORM_ROOM = 64 * 1024  # what the other fields and the boundaries may add to a file
-_BLOCK = 1 << 20
-
+from readingroom.web.uploads import received
 
 _ERRORS = problems({"4XX": "It was refused; the error says why", "5XX": "It failed on our side"})
 
@@ -131,8 +123,10 @@ def _add_revision_writing(router: APIRouter, registrar: Registrar, service: Poli
         await service.registry.policy(source)  # before a large file is read for nothing
         spool = service.ingestion.uploads / f"{uuid.uuid4().hex}.pdf"
         try:
-            fields = await _received(request, spool)
-            return await registrar.add_revision(source, _new_revision(fields), spool)
+            sent = await received(request, spool, LARGEST)
+            if not sent.name.lower().endswith(".pdf"):
+                raise UnsupportedFileType("The file's name does not end in .pdf")
+            return await registrar.add_revision(source, _new_revision(sent.fields), spool)
         finally:
             await anyio.Path(spool).unlink(missing_ok=True)
 
@@ -152,39 +146,6 @@ def _add_revision_writing(router: APIRouter, registrar: Registrar, service: Poli
     async def reindex_revision(source: str, revision_id: str) -> ReindexAccepted:
         """Ingest a revision's file anew; a failed or stuck one gets another chance."""
         return await registrar.reindex(source, revision_id)
-
-
-async def _received(request: Request, spool: Path) -> dict[str, str]:
-    """The form's fields; its file goes to disk as it comes, and no further than the limit."""
-    limited = Request(request.scope, _counted(request))
-    try:
-        async with limited.form(max_files=1, max_fields=10) as form:
-            file = form.get("file")
-            if not isinstance(file, UploadFile):
-                raise InvalidRequest([{"field": "file", "message": "a PDF file is wanted"}])
-            if not (file.filename or "").lower().endswith(".pdf"):
-                raise UnsupportedFileType("The file's name does not end in .pdf")
-            await anyio.Path(spool.parent).mkdir(parents=True, exist_ok=True)
-            async with await anyio.open_file(spool, "wb") as copy:
-                while block := await file.read(_BLOCK):
-                    await copy.write(block)
-            return {name: value for name, value in form.items() if isinstance(value, str)}
-    except MultiPartException as error:
-        raise InvalidRequest([{"field": "body", "message": error.message}]) from error
-
-
-def _counted(request: Request) -> Any:
-    received = 0
-
-    async def receive() -> Message:
-        nonlocal received
-        message = await request.receive()
-        received += len(message.get("body", b""))
-        if received > LARGEST + _FORM_ROOM:
-            raise FileTooLarge(f"The file is larger than {LARGEST // 2**20} MB")
-        return message
-
-    return receive
 
 
 def _new_revision(fields: dict[str, str]) -> NewRevision:

@@ -79,18 +79,19 @@ def _tools(service: PolicyService) -> tuple[Tool, ...]:
 
 def _searching(service: PolicyService) -> Iterable[Tool]:
     async def search_policy(question: SearchPolicy, call: Call) -> PolicyHits:
-        """Find passages of planning policy that answer a question, in the revisions in force on a
-        day when effective_date is given (else in all revisions, each marked). Returns passages, not
-        whole sections: use get_policy_section for those. `excluded` says which policies could not
-        answer and why.
+        """Find what planning policy says on a question, in the local plan or in national policy
+        and guidance: passages, in the revisions that applied on a day when effective_date is given
+        (else in all revisions, each marked). Returns passages, not whole sections: use
+        get_policy_section for those. `excluded` says which policies could not answer and why.
         """
         hits = await service.search(question)
         _log_revisions(call, [hit.revision_id for hit in hits.results])
         return hits
 
     async def search_policy_batch(question: SearchPolicyBatch, call: Call) -> PolicyHitsBatch:
-        """Ask several questions of the same policies on the same day in one call, as search_policy
-        does for one. Results are not merged: there is one answer for each query, in order.
+        """Ask several questions of planning policy in one call, as search_policy does for one: the
+        same policies, the same day. Results are not merged: there is one answer for each query, in
+        order.
         """
         answers = await service.search_batch(question)
         _log_revisions(call, [hit.revision_id for one in answers.searches for hit in one.results])
@@ -103,28 +104,30 @@ def _searching(service: PolicyService) -> Iterable[Tool]:
 def _reading(service: PolicyService) -> Iterable[Tool]:
     async def get_policy_section(question: GetPolicySection, call: Call) -> SectionText:
         """Read one section of a policy whole (`Chapter 9`, `Para 116`, `Policy TR4`, `Table 5-2`),
-        with the sections in it, from the revision in force today or the one named. It does not
-        search: the reference must be the document's own.
+        the text, its pages and the sections in it, from the revision in force today or the one
+        named. It does not search: the reference must be the document's own.
         """
         section = await service.section(question)
         _log_revisions(call, [section.revision_id])
         return section
 
     async def list_policy_documents(question: ListPolicyDocuments, call: Call) -> PolicyList:
-        """List every policy with its source slug, title and category. It does not tell revisions or
-        dates: use list_policy_revisions or policy_snapshot for those.
+        """List all planning policies that are held here, each with its source slug, title and
+        category. It does not tell revisions or dates: use list_policy_revisions or policy_snapshot
+        for those.
         """
         return await service.policies()
 
     async def list_policy_revisions(question: ListPolicyRevisions, call: Call) -> RevisionList:
-        """List the revisions of one policy, newest first, with the days each was in force. It
-        returns no text.
+        """List the revisions of one policy, its versions, newest first: when each came into force
+        and ended, and whether it is superseded. It returns no text.
         """
         return await service.revisions(question)
 
     async def policy_snapshot(question: PolicySnapshot, call: Call) -> Snapshot:
-        """Tell for every policy which revision was in force on one day, or why none was. It returns
-        no text.
+        """Tell the state of all policies on one day, the set that applied, such as on an
+        application's validation date: which revision of each was in force, or why none was. It
+        returns no text.
         """
         return await service.snapshot(question)
 
@@ -138,17 +141,18 @@ def _checking(service: PolicyService) -> Iterable[Tool]:
     async def compare_policy_revisions(
         question: ComparePolicyRevisions, call: Call
     ) -> RevisionDiff:
-        """Show what changed in a policy between two days: sections added, removed and changed, each
-        with a word-level diff. The diff is exact text comparison, not a summary of meaning.
+        """Show the differences between two versions of a policy, what changed from one day to
+        another: sections added, removed and reworded, each with a word-level diff. The diff is
+        exact text comparison, not a summary of meaning.
         """
         found = await service.compare(question)
         _log_revisions(call, [found.from_revision.revision_id, found.to_revision.revision_id])
         return found
 
     async def verify_policy_quote(question: VerifyPolicyQuote, call: Call) -> QuoteCheck:
-        """Check that a quotation stands, word for word, in the revision of a policy in force on a
-        day, and on which page; tells where it stands if it is from another revision. It does not
-        judge what the words mean.
+        """Check whether a policy really says something: that a quotation stands in it, word for
+        word, in the revision in force on a day, and on which page; tells where it stands if it is
+        from another revision. It does not judge what the words mean.
         """
         return await service.verify(question)
 
@@ -158,14 +162,15 @@ def _checking(service: PolicyService) -> Iterable[Tool]:
 
 def _writing(service: PolicyService) -> Iterable[Tool]:
     async def ingest_policy_revision(question: IngestPolicyRevision, call: Call) -> Ingested:
-        """Read a PDF into a revision that is registered already, so that it can be searched. It
-        does not register revisions: the REST API and the command line do.
+        """Load a policy PDF into a revision that is registered already, or index it again, so that
+        it can be searched. It does not register revisions: the REST API and the command line do.
         """
         return await service.ingest(question, call.report)
 
     async def remove_policy_revision(question: RemovePolicyRevision, call: Call) -> Removed:
-        """Delete all chunks of a revision, so that it is no longer found. The revision itself stays
-        registered with its dates.
+        """Take the text of a policy revision out of the index, such as a wrong upload: all its
+        chunks are deleted, so that it is no longer found. The revision itself stays registered
+        with its dates.
         """
         return await service.remove(question)
 

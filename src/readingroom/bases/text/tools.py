@@ -45,13 +45,14 @@ def open_text(file: Path | None, description: str | None) -> KnowledgeBase:
 
 def _tools(service: TextService) -> tuple[Tool, ...]:
     async def get_kb_info(question: GetKbInfo, call: Call) -> KbAvailable | KbUnavailable:
-        """Tell what the text knowledge base is about, whether it can be read, how long it is and
-        when it changed. Returns no content: call get_kb_content for that.
+        """Tell what the text knowledge base is about: its description, the size of its file, its
+        length, when it was last modified and whether it can be read. Returns no content: call
+        get_kb_content for that.
         """
         return await service.info()
 
     async def get_kb_content(question: GetKbContent, call: Call) -> KbContent:
-        """Return the whole text of the knowledge base, unmodified. It is not searched or cut: call
+        """Read the whole text of the knowledge base, unmodified. It is not searched or cut: call
         get_kb_info first when the length matters.
         """
         return await service.content()

@@ -70,6 +70,7 @@ _PAGES = {
     "sconres": "senate-concurrent-resolution",
 }
 _EVIDENCE = 300
+_OF_VOTE = ("date", "chamber", "rollNumber", "fullActionName")
 _TAG = re.compile(r"<[^>]+>")
 _BREAK = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
 
@@ -77,7 +78,7 @@ _BREAK = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
 class BillStatus:
     """`BILLSTATUS-117hr1.xml`: a bill's status, and its amendments, topics and people."""
 
-    name: ClassVar[str] = "billstatus/3"
+    name: ClassVar[str] = "billstatus/4"
     sources: ClassVar[tuple[str, ...]] = (
         "bills",
         "amendments",
@@ -170,11 +171,7 @@ class _Reading:
             sponsors=self.sponsors,
             committees=self.committees,
             latest_action=latest,
-            laws=[
-                law_id(number, private="private" in (said(law, "type") or "").lower())
-                for law in told.findall("laws/item")
-                if (number := said(law, "number"))
-            ],
+            laws=[id for law in told.iterfind("laws/item") for id in _law(law)],
             summary=max(summaries, key=lambda one: one.date or "", default=None),
             short_titles=_short_titles(told),
             text_versions=_versions(told),
@@ -265,11 +262,15 @@ class _Reading:
 
     def _links(self, record: Bill) -> Iterator[Link]:
         """What the file names beside the bill, each with the field that names it."""
-        for law in record.laws:
-            yield Link(LinkKind.LAW, law, f"laws/item: {law}")
+        for law in self._told.iterfind("laws/item"):
+            for id in _law(law):
+                words = " ".join(filter(None, (said(law, "type"), said(law, "number"))))
+                yield Link(LinkKind.LAW, id, f"laws/item: {words}")
         yield from _vote_links(self.actions)
-        for vote in record.votes:
-            yield Link(LinkKind.VOTE, vote, f"recordedVotes/recordedVote: {vote}")
+        for vote in self._told.iterfind("recordedVotes/recordedVote"):
+            words = " ".join(filter(None, (said(vote, name) for name in _OF_VOTE)))
+            for id in _vote(vote):
+                yield Link(LinkKind.VOTE, id, f"recordedVotes/recordedVote: {words}")
         for other in record.related_bills:
             how = ", ".join(other.relationships) or "related"
             yield Link(LinkKind.RELATED, other.id, f"relatedBills/item: {how}")
@@ -278,9 +279,9 @@ class _Reading:
                 said_so = f"cboCostEstimates/item: {estimate.title} {estimate.url}"
                 yield Link(LinkKind.COST_ESTIMATE, estimate.id, said_so)
         for citation in record.committee_reports:
-            if id := cited_report(citation):
+            if report := cited_report(citation):
                 said_so = f"committeeReports/committeeReport: {citation}"
-                yield Link(LinkKind.COMMITTEE_REPORT, id, said_so)
+                yield Link(LinkKind.COMMITTEE_REPORT, report, said_so)
         yield from topic_links(known((self.policy_area,)), "policyArea")
         yield from topic_links(known(self.subjects), "subjects")
 
@@ -422,6 +423,11 @@ def _action(item: Element) -> BillAction:
     )
 
 
+def _law(law: Element) -> Iterator[str]:
+    if number := said(law, "number"):
+        yield law_id(number, private="private" in (said(law, "type") or "").lower())
+
+
 def _vote(vote: Element) -> Iterator[str]:
     parts = [said(vote, name) for name in ("chamber", "congress", "sessionNumber", "rollNumber")]
     if all(parts):
@@ -500,9 +506,10 @@ def _versions(told: Element) -> list[TextVersion]:
 def _related(told: Element) -> Iterator[RelatedBill]:
     for item in told.iterfind("relatedBills/item"):
         congress, kind, number = (said(item, name) for name in ("congress", "type", "number"))
-        if congress and number and (kind or "").lower() in SPOKEN:
+        kind = re.sub(r"[.\s]", "", kind or "").lower()  # the oldest files write `H.Res.`
+        if congress and number and kind in SPOKEN:
             yield RelatedBill(
-                id=bill_id(congress, kind or "", number),
+                id=bill_id(congress, kind, number),
                 title=said(item, "title") or said(item, "latestTitle"),
                 relationships=_all(item.iterfind("relationshipDetails/item/type")),
             )

@@ -24,7 +24,7 @@ _LEVELS = ("chapter", "subchapter", "part", "subpart")
 class Regulations:
     """`CFR-2018-title27-vol3-uslm.xml`: the sections of a volume."""
 
-    name: ClassVar[str] = "cfr/1"
+    name: ClassVar[str] = "cfr/2"
     sources: ClassVar[tuple[str, ...]] = ("cfr_sections",)
     whole: ClassVar[str | None] = None
 

@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
 from readingroom.bases.federal.loaders.billstatus import plain_text
 from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.legislators import digest
+from readingroom.bases.federal.loaders.legislators import congress_on, digest
+from readingroom.bases.federal.loaders.mentions import bills_named, laws_named
+from readingroom.bases.federal.loaders.topics import known, topic, topic_links
 from readingroom.bases.federal.loaders.xml import day
 from readingroom.bases.federal.records import CrsReport, LinkKind
 from readingroom.core.ids import BILL_TYPES, bill_id, federal_id, law_id
@@ -18,7 +20,7 @@ ORG = "Congressional Research Service"
 class CrsReports:
     """`/crsreport/R47892`: a report; `/crsreport`: a list, which knows less of each."""
 
-    name: ClassVar[str] = "crs/1"
+    name: ClassVar[str] = "crs/2"
     sources: ClassVar[tuple[str, ...]] = ("crs_reports",)
     whole: ClassVar[str | None] = None
 
@@ -28,6 +30,8 @@ class CrsReports:
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
         told = json.loads(file.data)
         if one := told.get("CRSReport"):
+            for name in known(_each(one, "topics", "topic")):
+                yield topic(name, origin)
             yield _entry(one, origin, partial=False)
         for one in told.get("CRSReports") or ():
             yield _entry(one, origin, partial=True)
@@ -74,9 +78,17 @@ def _entry(told: dict[str, Any], origin: Origin, *, partial: bool) -> Entry:
         links=[
             Link(LinkKind.CRS_REPORT, other, f"relatedMaterials of CRS {id}: {other}")
             for other in (*record.bills, *record.laws)
-        ],
+        ]
+        + [*_named(title, published), *topic_links(known(topics), "topics")],
         revision=updated,
     )
+
+
+def _named(title: str, published: str | None) -> Iterator[Link]:
+    """The bills and laws in a title; of which Congress a bill is, the report's date says."""
+    yield from laws_named(title, LinkKind.CRS_REPORT, "title")
+    if published:
+        yield from bills_named(title, congress_on(published), LinkKind.CRS_REPORT, "title")
 
 
 def _each(told: dict[str, Any], field: str, name: str) -> list[str]:

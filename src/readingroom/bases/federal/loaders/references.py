@@ -9,6 +9,9 @@ from readingroom.core.ids import cfr_id, fold_dashes, law_id
 _LAW = re.compile(r"/us/pl/(\d+)/(\d+)(?:/.*)?")
 _USC = re.compile(r"/us/usc/t(\w+)/s([^/]+)(?:/.*)?")
 _CFR = re.compile(r"/us/cfr/t(\d+)/s([^/]+)(?:/.*)?")
+_WHOLE_SECTION = re.compile(r"/us/cfr/t\d+/s[^/]+")
+_CUT = re.compile(r"-\d+[a-z]?(?![\w]|\.\d)")  # not -479.39, the end of a range
+_AFTER = 60
 _FR = re.compile(r"/us/fr/(\d+)/(\d+)")
 
 
@@ -24,7 +27,12 @@ def code(told: Iterable[Element]) -> list[str]:
 
 def regulations(told: Iterable[Element]) -> list[str]:
     """Ids of sections of the Code of Federal Regulations."""
-    return _all(told, _CFR, lambda m: cfr_id(m[1], m[2]))
+    return list(regulations_in_words(told))
+
+
+def regulations_in_words(told: Iterable[Element]) -> dict[str, str]:
+    """The same, each with the words that first name it."""
+    return _words(told, _CFR, lambda m: cfr_id(m[1], m[2]))
 
 
 def register(told: Iterable[Element]) -> list[str]:
@@ -35,11 +43,24 @@ def register(told: Iterable[Element]) -> list[str]:
 def _all(
     told: Iterable[Element], pattern: re.Pattern[str], build: Callable[[re.Match[str]], str]
 ) -> list[str]:
-    found = (pattern.fullmatch(href) for href in _hrefs(told))
-    return list(dict.fromkeys(build(match) for match in found if match))
+    return list(_words(told, pattern, build))
 
 
-def _hrefs(told: Iterable[Element]) -> Iterator[str]:
+def _words(
+    told: Iterable[Element], pattern: re.Pattern[str], build: Callable[[re.Match[str]], str]
+) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for href, words in _references(told):
+        if match := pattern.fullmatch(href):
+            found.setdefault(build(match), words)
+    return found
+
+
+def _references(told: Iterable[Element]) -> Iterator[tuple[str, str]]:
     for element in told:
         for ref in element.iter("ref"):
-            yield fold_dashes(ref.get("href") or "")
+            href, after = fold_dashes(ref.get("href") or ""), fold_dashes(ref.tail or "")
+            # The official markup ends the number of a section at its dash: 17 CFR 240.19b|-4.
+            cut = _CUT.match(after) if _WHOLE_SECTION.fullmatch(href) else None
+            words = " ".join(("".join(ref.itertext()) + after[:_AFTER]).split())
+            yield (href + cut[0] if cut else href), words

@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.entries import Entry, Head, Origin, Text, cited
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.loaders import references
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest
+from readingroom.bases.federal.loaders.mentions import laws_named
+from readingroom.bases.federal.loaders.topics import known, topic, topic_links
 from readingroom.bases.federal.loaders.uslm import NAMESPACE
 from readingroom.bases.federal.loaders.xml import day, fingerprint, parse, prose, said
-from readingroom.bases.federal.records import PresidentialDocument, Rule
-from readingroom.core.ids import federal_id, fold_dashes
+from readingroom.bases.federal.records import LinkKind, PresidentialDocument, Rule
+from readingroom.core.ids import cfr_id, docket_id, federal_id, fold_dashes
 
 ORG = "Office of the Federal Register"
 _TYPES = {
@@ -21,13 +24,18 @@ _TYPES = {
     "notice": "notice",
     "presidential document": "presidential document",
 }
+# EPA-HQ-OAR-2025-0001, FDA-2017-N-5437, ED-2017-ICCD-0105; not SR-MIAX-2017-39, a file of the SEC.
+_DOCKET = re.compile(
+    r"(?<![\w-])(?!SR-)[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*-(?:19|20)\d\d(?:-[A-Z]+)?-\d{4,5}\b"
+)
+_PARTS = re.compile(r"(\d+) CFR Parts? (\d+[a-z]?(?:(?:,? and |, )\d+[a-z]?)*)")
 _DOCUMENTS = ("rule", "proposedRule", "notice", "presidentialDocument")
 
 
 class RegisterIssues:
     """`FR-2017-10-03-uslm.xml`: every document of one day's issue."""
 
-    name: ClassVar[str] = "register-issue/1"
+    name: ClassVar[str] = "register-issue/2"
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     whole: ClassVar[str | None] = "published_at"
 
@@ -46,7 +54,7 @@ class RegisterIssues:
 class RegisterJson:
     """A document, or a page of results, as api/v1/documents of the Federal Register gives it."""
 
-    name: ClassVar[str] = "register-json/1"
+    name: ClassVar[str] = "register-json/2"
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     whole: ClassVar[str | None] = None
 
@@ -56,6 +64,8 @@ class RegisterJson:
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
         told = json.loads(file.data)
         for one in told.get("results", [told]):
+            for name in known(one.get("topics") or ()):
+                yield topic(name, origin, "federal_register")
             yield _from_api(one, origin)
 
 
@@ -88,6 +98,8 @@ def _printed(told: Element, published: str | None, volume: str | None, origin: O
         "dockets": _refs(preface, "property[@role='DEPDOC']"),
         "rins": [one.removeprefix("RIN ") for one in _refs(preface, "property[@role='RIN']")],
         "body": prose(main) if main is not None else "",
+        "authorities": [said(one) or "" for one in told.iter("authority")],
+        "cited": references.regulations_in_words((main,)) if main is not None else {},
     }
     return _entry(fields, origin)
 
@@ -166,7 +178,32 @@ def _entry(told: dict[str, Any], origin: Origin) -> Entry:
         head=Head(told["title"], told["abstract"] or "", told["action"] or ""),
         facets=facets | {"topic": told.get("topics", [])},
         text=text if body else None,
+        links=list(_links(told)),
     )
+
+
+def _links(told: dict[str, Any]) -> Iterator[Link]:
+    """The dockets, regulations, laws and subjects that a document names."""
+    for written in told["dockets"]:
+        for number in _DOCKET.findall(fold_dashes(written)):
+            yield Link(LinkKind.DOCKET, docket_id(number), f"docket: {written}")
+    for written in told["cfr"]:
+        for title, parts in _PARTS.findall(written):
+            for part in re.findall(r"\d+[a-z]?", parts):
+                yield Link(LinkKind.CFR, cfr_id(title, part), f"affected: {written}")
+    for section, words in told.get("cited", {}).items():
+        yield Link(LinkKind.MENTION, section, f"reference in the text: {words}")
+    rests_on = [
+        link
+        for written in told.get("authorities", ())
+        for link in laws_named(written, LinkKind.AUTHORITY, "authority")
+    ]
+    yield from rests_on
+    known_already = {link.id for link in rests_on}
+    for link in laws_named(told["body"] or told["abstract"] or "", LinkKind.MENTION, "text"):
+        if link.id not in known_already:
+            yield link
+    yield from topic_links(known(told.get("topics", ())), "topics")
 
 
 def _rule(told: dict[str, Any], source: dict[str, Any]) -> Rule:

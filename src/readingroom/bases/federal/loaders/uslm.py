@@ -44,7 +44,7 @@ class BillTexts:
 class Laws:
     """`115publ11-uslm.xml`: a public or private law as enacted."""
 
-    name: ClassVar[str] = "uslm-law/2"
+    name: ClassVar[str] = "uslm-law/3"
     sources: ClassVar[tuple[str, ...]] = ("public_laws",)
     whole: ClassVar[str | None] = None
 
@@ -203,7 +203,7 @@ def _law(told: Element, meta: Element, origin: Origin) -> Entry:
         congress=congress,
         number=number,
         private=private,
-        bill_id=bill,
+        bill_id=bill[0] if bill else None,
         approved_at=approved,
         statutes_at_large=stat[0] if stat else None,
         characters=len(body),
@@ -211,7 +211,7 @@ def _law(told: Element, meta: Element, origin: Origin) -> Entry:
     )
     facets = {"congress": [str(congress)], "type": ["private" if private else "public"]}
     text = Text("text", body, record.title, url, origin.sha256, "Enacted", approved)
-    links = [Link(LinkKind.LAW, bill, f"reference to its bill: {bill}")] if bill else []
+    links = [Link(LinkKind.LAW, *bill)] if bill else []
     return Entry(record, head=Head(record.title), facets=facets, text=text, links=links)
 
 
@@ -223,10 +223,11 @@ def _approved(told: Element) -> str | None:
     return None
 
 
-def _came_from(told: Element) -> str | None:
-    """The bill a law was: the reference beside its title, or in its legislative history."""
+def _came_from(told: Element) -> tuple[str, str] | None:
+    """The bill a law was, and the words that say so beside its title or in its history."""
     for path in ("main/longTitle//ref", "legislativeHistory//ref", "main//sidenote//ref"):
         for ref in told.iterfind(path):
             if match := _BILL_REF.match(ref.get("href") or ""):
-                return federal_id(f"bill:{match[1]}-{match[2]}-{match[3]}").id
+                id = federal_id(f"bill:{match[1]}-{match[2]}-{match[3]}").id
+                return id, f"{path.partition('//')[0]}: {said(ref) or ref.get('href')}"
     return None

@@ -1,0 +1,107 @@
+"""Compares the registry with the chunks, the indexes and the files, and mends what disagrees."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from readingroom.bases.documents.models import Diagnosis
+from readingroom.bases.documents.records import DocumentRecord
+from readingroom.bases.documents.service import DocumentsService
+from readingroom.core.errors import KnowledgeError
+from readingroom.protocol.checkup import Complaint
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    subject: str
+    problem: str
+    fix: str
+    mend: Callable[[], Awaitable[object]] | None = None
+
+
+class Checkup:
+    """One look at the whole base; `repair` mends what it finds."""
+
+    def __init__(self, service: DocumentsService, repair: bool) -> None:
+        self._service = service
+        self._repair = repair
+
+    async def diagnose(self) -> Diagnosis:
+        store, ingestion = self._service.store, self._service.ingestion
+        async with ingestion.standing_still():  # else it changes while we look
+            records = {one.document_id: one for one in await store.documents()}
+            census = await store.census()
+            sizes = await store.index_sizes()
+            unfinished = [intent.body["document_id"] for intent in await ingestion.unfinished()]
+            kept = await ingestion.kept()
+        findings = [
+            *self._interrupted(unfinished),
+            *self._orphans(census, kept, records),
+            *(one for record in records.values() for one in self._document(record, census, kept)),
+            *self._indexes(sizes, census.total()),
+        ]
+        return Diagnosis(
+            documents=len(records),
+            chunks=census.total(),
+            complaints=[await self._told(one) for one in findings],
+        )
+
+    def _interrupted(self, unfinished: list[str]) -> Iterator[_Finding]:
+        for document_id in unfinished:
+            yield _Finding(
+                document_id,
+                "an interrupted change could not be finished",
+                "restart the server; its log says why it fails",
+            )
+
+    def _orphans(
+        self, census: Counter[str], kept: set[str], records: dict[str, DocumentRecord]
+    ) -> Iterator[_Finding]:
+        for document_id in sorted({*census, *kept} - {*records}):
+            yield _Finding(
+                document_id,
+                f"{census[document_id]} chunks or a file belong to no registered document",
+                "delete them",
+                partial(self._service.ingestion.sweep, document_id),
+            )
+
+    def _document(
+        self, record: DocumentRecord, census: Counter[str], kept: set[str]
+    ) -> Iterator[_Finding]:
+        there = record.document_id in kept
+        held = census[record.document_id]
+        if held != record.chunk_count:
+            yield _Finding(
+                record.document_id,
+                f"the registry says {record.chunk_count} chunks, there are {held}",
+                "ingest it again",
+                partial(self._service.ingest_again, record) if there else None,
+            )
+        if not there:
+            yield _Finding(
+                record.document_id,
+                "our copy of its file is missing, so its pages cannot be shown",
+                "remove it and ingest it again",
+            )
+
+    def _indexes(self, sizes: tuple[int, int], total: int) -> Iterator[_Finding]:
+        if sizes != (total, total):
+            yield _Finding(
+                "index",
+                f"the indexes hold {sizes} of {total} chunks",
+                "make them anew",
+                self._service.store.rebuild,
+            )
+
+    async def _told(self, finding: _Finding) -> Complaint:
+        repaired = False
+        if self._repair and finding.mend:
+            try:
+                await finding.mend()
+                repaired = True
+            except KnowledgeError:  # told as it was found
+                pass
+        return Complaint(
+            subject=finding.subject, problem=finding.problem, fix=finding.fix, repaired=repaired
+        )

@@ -1,0 +1,190 @@
+"""The operator's commands on the documents base, run here or by the process that owns its folder.
+
+A file is handed over as a copy: bytes, not a path of the caller's.
+"""
+
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from readingroom.bases.documents.models import (
+    ApplicationList,
+    ApplicationOverview,
+    ApplicationRef,
+    ApplicationSet,
+    ChosenType,
+    Diagnosis,
+    DocumentHits,
+    DocumentList,
+    DocumentText,
+    FolderIngested,
+    GetDocumentText,
+    ListIngestedDocuments,
+    Overview,
+    RemovedDocument,
+    RemoveDocument,
+    SearchApplicationDocs,
+    SetApplication,
+)
+from readingroom.protocol.command import Command
+from readingroom.protocol.copies import Copied, ReadCopy, WriteCopy
+from readingroom.protocol.tool import Report
+from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
+
+if TYPE_CHECKING:
+    from readingroom.bases.documents.service import DocumentsService
+
+
+class _DocumentsCommand(Command):
+    base: ClassVar[str] = "documents"
+
+
+class HandedFile(BaseModel):
+    """A file that was handed over, under the name it had."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    name: str = Field(min_length=1, max_length=4096)
+    copied: HandedOver
+
+
+class IngestFiles(_DocumentsCommand):
+    """Ingest files into one application, and wait until all of it can be searched."""
+
+    name: ClassVar[str] = "documents.ingest"
+    application_ref: ApplicationRef
+    document_type: ChosenType = None
+    files: list[HandedFile]
+
+    async def run(self, service: "DocumentsService", report: Report) -> FolderIngested:
+        from readingroom.bases.documents.batch import Offered
+
+        async with AsyncExitStack() as held:
+            offered = []
+            for file in self.files:
+                path = await held.enter_async_context(handed_over(service.folder, file.copied))
+                offered.append(Offered(file.name, partial(service.taking, path, file.name)))
+            return await service.ingest_all(
+                offered, self.application_ref, self.document_type, report
+            )
+
+
+class ListDocuments(_DocumentsCommand):
+    """The documents of an application."""
+
+    name: ClassVar[str] = "documents.list"
+    question: ListIngestedDocuments
+
+    async def run(self, service: "DocumentsService", report: Report) -> DocumentList:
+        return await service.documents(self.question)
+
+
+class ListApplications(_DocumentsCommand):
+    """Every application."""
+
+    name: ClassVar[str] = "documents.applications"
+
+    async def run(self, service: "DocumentsService", report: Report) -> ApplicationList:
+        return await service.applications()
+
+
+class SearchDocuments(_DocumentsCommand):
+    """A search."""
+
+    name: ClassVar[str] = "documents.search"
+    question: SearchApplicationDocs
+
+    async def run(self, service: "DocumentsService", report: Report) -> DocumentHits:
+        return await service.search(self.question)
+
+
+class ReadDocument(_DocumentsCommand):
+    """A document's text."""
+
+    name: ClassVar[str] = "documents.text"
+    question: GetDocumentText
+
+    async def run(self, service: "DocumentsService", report: Report) -> DocumentText:
+        return await service.text(self.question)
+
+
+class DropDocument(_DocumentsCommand):
+    """Remove a document."""
+
+    name: ClassVar[str] = "documents.remove"
+    question: RemoveDocument
+
+    async def run(self, service: "DocumentsService", report: Report) -> RemovedDocument:
+        return await service.remove(self.question)
+
+
+class DescribeApplication(_DocumentsCommand):
+    """Write down what is known of an application."""
+
+    name: ClassVar[str] = "documents.application"
+    question: SetApplication
+
+    async def run(self, service: "DocumentsService", report: Report) -> ApplicationSet:
+        return await service.set_application(self.question)
+
+
+class ShowApplication(_DocumentsCommand):
+    """An application with its documents by type."""
+
+    name: ClassVar[str] = "documents.overview"
+    question: ApplicationOverview
+
+    async def run(self, service: "DocumentsService", report: Report) -> Overview:
+        return await service.overview(self.question)
+
+
+class CheckDocuments(_DocumentsCommand):
+    """Compare registry, chunks, indexes and files."""
+
+    name: ClassVar[str] = "documents.doctor"
+    repair: bool = False
+
+    async def run(self, service: Any, report: Report) -> Diagnosis:
+        from readingroom.bases.documents.checkup import Checkup
+
+        return await Checkup(service, self.repair).diagnose()
+
+
+class BackUpDocuments(_DocumentsCommand, WriteCopy):
+    """Write a copy of the whole base for the one who asks."""
+
+    name: ClassVar[str] = "documents.backup"
+
+    async def run(self, service: Any, report: Report) -> Copied:
+        from readingroom.bases.documents.copies import write_copy
+
+        return await write_copy(service, service.folder / HANDOVER / self.folder)
+
+
+class RestoreDocuments(_DocumentsCommand, ReadCopy):
+    """Fill an empty base from such a copy."""
+
+    name: ClassVar[str] = "documents.restore"
+
+    async def run(self, service: Any, report: Report) -> Copied:
+        from readingroom.bases.documents.copies import read_copy
+
+        copy = service.folder / HANDOVER / self.folder
+        return await read_copy(service, copy, Path(self.home), self.replace)
+
+
+DOCUMENTS_COMMANDS: tuple[type[Command], ...] = (
+    IngestFiles,
+    ListDocuments,
+    ListApplications,
+    SearchDocuments,
+    ReadDocument,
+    DropDocument,
+    DescribeApplication,
+    ShowApplication,
+    CheckDocuments,
+    BackUpDocuments,
+)

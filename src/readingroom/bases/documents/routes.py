@@ -1,0 +1,206 @@
+"""The documents base over REST: what the tools do, files sent with the request, pages as pictures.
+
+A reference holds slashes, so it travels as a query parameter and never as a part of a path.
+"""
+
+import uuid
+from typing import Annotated, Any
+
+import anyio
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from readingroom.bases.documents.models import (
+    AlreadyIngested,
+    ApplicationList,
+    ApplicationOverview,
+    ApplicationPatch,
+    ApplicationRef,
+    ApplicationSet,
+    ChosenType,
+    DocumentHits,
+    DocumentId,
+    DocumentList,
+    DocumentText,
+    DocumentTypes,
+    FolderIngested,
+    GetDocumentText,
+    HowToSearch,
+    IngestDocument,
+    IngestedDocument,
+    IngestFolder,
+    ListedDocument,
+    ListIngestedDocuments,
+    MaxChars,
+    MaxResults,
+    Offset,
+    Overview,
+    Pages,
+    RemovedDocument,
+    RemoveDocument,
+    SearchApplicationDocs,
+    SetApplication,
+    SkippedDocument,
+)
+from readingroom.bases.documents.models import Query as QueryText
+from readingroom.bases.documents.service import DocumentsService, listed
+from readingroom.protocol.rest import problems
+from readingroom.web.uploads import received
+
+_ERRORS = problems({"4XX": "It was refused; the error says why", "5XX": "It failed on our side"})
+_UPLOAD = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {
+                        "file": {
+                            "type": "string",
+                            "format": "binary",
+                            "description": "A PDF, PNG, JPEG, TIFF or BMP file.",
+                        }
+                    },
+                }
+            }
+        },
+    }
+}
+_PNG: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"image/png": {}}, "description": "The page."}
+}
+
+Ingested = IngestedDocument | AlreadyIngested | SkippedDocument
+InPath = Annotated[DocumentId, Path()]
+
+
+def documents_router(service: DocumentsService, read_only: bool) -> APIRouter:
+    """The routes under /api/v1; without those that write, where nothing may be written."""
+    router = APIRouter(prefix="/api/v1", tags=["documents"], responses=_ERRORS)
+    if not read_only:
+        _add_ingesting(router, service)
+        _add_changing(router, service)
+    _add_searching(router, service)
+    _add_reading(router, service)
+    _add_applications(router, service)
+    return router
+
+
+def _add_searching(router: APIRouter, service: DocumentsService) -> None:
+    @router.get("/documents")
+    async def list_documents(
+        application_ref: Annotated[ApplicationRef, Query()],
+    ) -> DocumentList:
+        """The documents of one application."""
+        return await service.documents(ListIngestedDocuments(application_ref=application_ref))
+
+    @router.get("/documents/search")
+    async def search_documents(
+        query: Annotated[QueryText, Query()],
+        application_ref: Annotated[ApplicationRef | None, Query()] = None,
+        document_types: Annotated[DocumentTypes, Query()] = None,
+        max_results: Annotated[MaxResults, Query()] = 10,
+        mode: Annotated[HowToSearch, Query()] = "semantic",
+    ) -> DocumentHits:
+        """Passages that answer a question."""
+        return await service.search(
+            SearchApplicationDocs(
+                query=query,
+                application_ref=application_ref,
+                document_types=document_types,
+                max_results=max_results,
+                mode=mode,
+            )
+        )
+
+
+def _add_reading(router: APIRouter, service: DocumentsService) -> None:
+    @router.get("/documents/{document_id}")
+    async def get_document(document_id: InPath) -> ListedDocument:
+        """A document as it stands in lists."""
+        return listed(await service.record(document_id))
+
+    @router.get("/documents/{document_id}/text")
+    async def get_text(
+        document_id: InPath,
+        pages: Annotated[Pages, Query()] = None,
+        max_chars: Annotated[MaxChars, Query()] = None,
+        offset: Annotated[Offset, Query()] = 0,
+    ) -> DocumentText:
+        """A document's text, whole or in part."""
+        return await service.text(
+            GetDocumentText(
+                document_id=document_id, pages=pages, max_chars=max_chars, offset=offset
+            )
+        )
+
+    @router.get(
+        "/documents/{document_id}/pages/{page}.png", response_class=Response, responses=_PNG
+    )
+    async def get_page_image(
+        document_id: InPath,
+        page: Annotated[int, Path(ge=1, le=99_999)],
+        dpi: Annotated[int, Query(ge=36, le=300, description="Dots per inch.")] = 110,
+    ) -> Response:
+        """A page as a picture."""
+        png = await service.page_image(document_id, page, dpi)
+        # A document never changes, and what is private stays out of shared caches.
+        kept = {"Cache-Control": "private, max-age=86400", "X-Content-Type-Options": "nosniff"}
+        return Response(png, media_type="image/png", headers=kept)
+
+
+def _add_applications(router: APIRouter, service: DocumentsService) -> None:
+    @router.get("/applications")
+    async def get_applications(
+        reference: Annotated[ApplicationRef | None, Query()] = None,
+    ) -> Overview | ApplicationList:
+        """One application with its documents by type; without a reference, all of them by name."""
+        if reference is None:
+            return await service.applications()
+        return await service.overview(ApplicationOverview(application_ref=reference))
+
+
+def _add_ingesting(router: APIRouter, service: DocumentsService) -> None:
+    @router.post("/documents", openapi_extra=_UPLOAD)
+    async def upload_document(
+        request: Request,
+        application_ref: Annotated[ApplicationRef, Query()],
+        document_type: Annotated[ChosenType, Query()] = None,
+    ) -> Ingested:
+        """Ingest a file that comes with the request; the answer waits until it can be searched."""
+        spool = service.folder / "uploads" / f".{uuid.uuid4().hex}"
+        try:
+            sent = await received(request, spool, service.largest)
+            return await service.take(spool, sent.name, application_ref, document_type, _unheard)
+        finally:
+            await anyio.Path(spool).unlink(missing_ok=True)
+
+    @router.post("/documents/ingest")
+    async def ingest_document(question: IngestDocument) -> Ingested:
+        """Ingest a file of the server's disk."""
+        return await service.ingest(question, _unheard)
+
+    @router.post("/documents/ingest-folder")
+    async def ingest_folder(question: IngestFolder) -> FolderIngested:
+        """Ingest all files below a folder of the server's disk."""
+        return await service.ingest_folder(question, _unheard)
+
+
+def _add_changing(router: APIRouter, service: DocumentsService) -> None:
+    @router.delete("/documents/{document_id}")
+    async def remove_document(document_id: InPath) -> RemovedDocument:
+        """Remove a document with all its chunks."""
+        return await service.remove(RemoveDocument(document_id=document_id))
+
+    @router.patch("/applications")
+    async def set_application(
+        reference: Annotated[ApplicationRef, Query()], patch: ApplicationPatch
+    ) -> ApplicationSet:
+        """Write down what is known of an application; what is left out stays."""
+        values = patch.model_dump(exclude_unset=True)
+        return await service.set_application(SetApplication(reference=reference, **values))
+
+
+async def _unheard(done: float, total: float | None, message: str | None) -> None:
+    """A request over REST has no way to hear of steps."""

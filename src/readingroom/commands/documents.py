@@ -1,0 +1,222 @@
+"""`readingroom documents`: files of planning applications in, passages with their pages out."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from readingroom.bases.documents.commands import (
+    DescribeApplication,
+    DropDocument,
+    HandedFile,
+    IngestFiles,
+    ListApplications,
+    ListDocuments,
+    ReadDocument,
+    SearchDocuments,
+    ShowApplication,
+)
+from readingroom.bases.documents.models import (
+    ApplicationOverview,
+    DocumentType,
+    GetDocumentText,
+    ListIngestedDocuments,
+    RemoveDocument,
+    SearchApplicationDocs,
+    SetApplication,
+)
+from readingroom.commands.options import asked, common, run, say
+from readingroom.core.searching import Mode
+from readingroom.core.settings import load
+from readingroom.protocol.tool import Report
+from readingroom.storage.handover import hand_over
+
+_application = click.option("--application", "application_ref", metavar="REF", required=True)
+_types = click.Choice(get_args(DocumentType))
+
+
+@click.group()
+def documents() -> None:
+    """Documents of planning applications: ingest, search, read.
+
+    A command runs here, or in the server that owns the data directory while one runs.
+    """
+
+
+@documents.command()
+@click.argument(
+    "paths", metavar="FILE|FOLDER…", nargs=-1, required=True, type=click.Path(exists=True)
+)
+@_application
+@click.option("--type", "document_type", type=_types, help="Type of all of them [found out].")
+@common
+def ingest(paths: tuple[str, ...], data: str | None, as_json: bool, **values: Any) -> None:
+    """Ingest files, or all files below folders, into the application REF.
+
+    One that cannot be read does not stop the others; the table at the end tells what became of
+    each. Ends with 1 when one failed.
+    """
+    settings = load({"data": data})
+    command = asked(IngestFiles, files=[], **values)  # a bad reference is told before any copying
+    files = [
+        HandedFile(name=name, copied=hand_over(settings.data / "documents", path))
+        for name, path in _named(paths)
+    ]
+    with _bar(len(files), hidden=as_json) as report:
+        answer = run(command.model_copy(update={"files": files}), settings, report)
+    say(as_json, answer, _table(answer))
+    if answer["failed"]:
+        raise SystemExit(1)
+
+
+@documents.command("list")
+@click.option("--application", "application_ref", metavar="REF", help="Its documents.")
+@common
+def list_documents(application_ref: str | None, data: str | None, as_json: bool) -> None:
+    """List the documents of an application, or every application."""
+    settings = load({"data": data})
+    if application_ref is None:
+        answer = run(ListApplications(), settings)
+        lines = [
+            f"{one['reference']:<24} {one['document_count']:>5}  {one['validation_date'] or ''}"
+            for one in answer["applications"]
+        ]
+    else:
+        question = asked(ListIngestedDocuments, application_ref=application_ref)
+        answer = run(ListDocuments(question=question), settings)
+        lines = [
+            f"{one['document_id']:<32} {one['document_type']:<24} {one['chunk_count']:>5} chunks  "
+            f"{Path(one['file_path']).name}"
+            for one in answer["documents"]
+        ]
+    say(as_json, answer, "\n".join(line.rstrip() for line in lines) or "There is nothing.")
+
+
+@documents.command()
+@click.argument("query")
+@click.option("--application", "application_ref", metavar="REF", help="Only in this application.")
+@click.option("--type", "document_types", type=_types, multiple=True, help="May be repeated.")
+@click.option("--mode", type=click.Choice(get_args(Mode)), default="hybrid")
+@click.option("-n", "max_results", type=int, default=5)
+@common
+def search(query: str, data: str | None, as_json: bool, **values: Any) -> None:
+    """Search the documents."""
+    types = list(values.pop("document_types")) or None
+    question = asked(SearchApplicationDocs, query=query, document_types=types, **values)
+    answer = run(SearchDocuments(question=question), load({"data": data}))
+    lines = [f"{one['citation']}\n  {' '.join(one['text'].split())}" for one in answer["results"]]
+    say(as_json, answer, "\n\n".join(lines) or f"Nothing was found: {answer['empty_because']}.")
+
+
+@documents.command()
+@click.argument("document_id")
+@click.option("--pages", help="Only these: 14, 14-16, 1,4-6.")
+@common
+def text(document_id: str, pages: str | None, data: str | None, as_json: bool) -> None:
+    """Print a document's text."""
+    question = asked(GetDocumentText, document_id=document_id, pages=pages)
+    answer = run(ReadDocument(question=question), load({"data": data}))
+    say(as_json, answer, answer["text"])
+
+
+@documents.command()
+@click.argument("document_id")
+@common
+def remove(document_id: str, data: str | None, as_json: bool) -> None:
+    """Remove a document with all its chunks."""
+    question = asked(RemoveDocument, document_id=document_id)
+    answer = run(DropDocument(question=question), load({"data": data}))
+    say(as_json, answer, f"Removed {answer['document_id']}: {answer['chunks_removed']} chunks.")
+
+
+@documents.command()
+@click.argument("reference", metavar="REF")
+@click.option("--address")
+@click.option("--description")
+@click.option("--validated", "validation_date", help="The day it was validated, YYYY-MM-DD.")
+@click.option("--status")
+@common
+def application(reference: str, data: str | None, as_json: bool, **values: Any) -> None:
+    """Show the application REF; with options, first write them down."""
+    settings = load({"data": data})
+    given = {name: value for name, value in values.items() if value is not None}
+    if given:
+        question = asked(SetApplication, reference=reference, **given)
+        run(DescribeApplication(question=question), settings)
+    overview = asked(ApplicationOverview, application_ref=reference)
+    answer = run(ShowApplication(question=overview), settings)
+    say(as_json, answer, "\n".join(_overview(answer)))
+
+
+def _named(paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+    """Every file with its name below what was typed; hidden ones are left out."""
+    for path in map(Path, paths):
+        if not path.is_dir():
+            yield path.name, path
+            continue
+        for file in sorted(path.rglob("*")):
+            below = file.relative_to(path)
+            if file.is_file() and not any(part.startswith(".") for part in below.parts):
+                yield str(below), file
+
+
+@contextmanager
+def _bar(count: int, hidden: bool) -> Iterator[Report]:
+    """A progress bar on standard error that names what is being done."""
+    with click.progressbar(
+        length=max(1, 100 * count),
+        label=f"{count} files",
+        file=sys.stderr,
+        hidden=hidden,
+        item_show_func=_shortened,
+    ) as bar:
+
+        async def report(done: float, total: float | None, message: str | None) -> None:
+            step: Any = message  # Click types what it shows as a number
+            bar.update(max(0, round(100 * done) - bar.pos), step)
+
+        yield report
+
+
+def _shortened(message: Any) -> str | None:
+    return str(message)[:60] if message else None
+
+
+def _table(answer: dict[str, Any]) -> str:
+    wide = max((len(one["file"]) for one in answer["files"]), default=0)
+    lines = [f"{one['file']:<{wide}}  {one['status']:<16} {_said(one)}" for one in answer["files"]]
+    lines.append(
+        f"{answer['file_count']} files: {answer['ingested']} ingested, "
+        f"{answer['already_ingested']} were there, {answer['skipped']} skipped, "
+        f"{answer['failed']} failed"
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _said(outcome: dict[str, Any]) -> str:
+    match outcome["status"]:
+        case "success":
+            return f"{outcome['document_id']}, {outcome['chunks_created']} chunks"
+        case "already_ingested":
+            return str(outcome["document_id"])
+        case "skipped":
+            return str(outcome["reason"])
+    return f"{outcome['error_type']}: {outcome['message']}"
+
+
+def _overview(answer: dict[str, Any]) -> Iterator[str]:
+    yield f"{answer['application_ref']}: {answer['document_count']} documents"
+    for name, value in (answer["application"] or {}).items():
+        if value is not None and name not in ("reference", "updated_at"):
+            yield f"  {name.replace('_', ' ')}: {value}"
+    for kind in answer["types"]:
+        yield f"{kind['document_type']}: {kind['page_count']} pages, {kind['word_count']} words"
+        for one in kind["documents"]:
+            yield f"  {one['document_id']:<32} {one['source_file']}"
+    for one in answer["not_ingested"]:
+        yield f"not ingested: {one['source_file']} ({one['reason']})"
+    if answer["missing_types"]:
+        yield f"missing: {', '.join(answer['missing_types'])}"

@@ -1,0 +1,1 @@
+"""What the REST routes of several bases share."""
