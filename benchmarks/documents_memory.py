@@ -14,7 +14,7 @@ from tests.real_documents import files_in, ingest_all, remove_all, resident_mb
 _REPEATS = 3
 _MOST = 40
 _NOTE = (
-    "{files} real PDFs and images through `ingest_document` by the SDK's client, three at once, OCR "
+    "{files} real PDFs and images through `ingest_document` by a client, three at once, OCR "
     "off (its memory is another process's), then each removed; resident memory of the server."
 )
 
