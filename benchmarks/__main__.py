@@ -67,8 +67,9 @@ def _engine(quick: bool) -> Iterator[Table]:
 
 
 def _federal(quick: bool) -> Iterator[Table]:
-    from benchmarks import federal
+    from benchmarks import federal, federal_official
 
+    yield from federal_official.measure(rounds=1 if quick else 5)
     yield federal.searches(quick)
     yield federal.lookups(quick)
     yield federal.loads(quick)
