@@ -178,9 +178,29 @@ COVERED = (
 
 
 @requirement("room:sample")
-def test_the_sample_is_checked_like_ones_own(demo: Served) -> None:
+def test_the_sample_is_small_and_checked_like_ones_own(demo: Served) -> None:
     doctor = run("doctor", "--demo", "--data", str(demo.data), "--json", timeout=60)
     assert json.loads(doctor.stdout)["complaints"] == []
+    policies = [one["source"] for one in demo.get("/api/v1/policies").json()["policies"]]
+    revisions = [
+        one
+        for source in policies
+        for one in demo.get(f"/api/v1/policies/{source}").json()["revisions"]
+    ]
+    documents = shell(demo, "documents", "list", "--application", APPLICATION, "--json")
+    records = shell(demo, "federal", "status", "--json")
+    chunks = [one["chunk_count"] for one in (*revisions, *documents["documents"])]
+    chunks += [one["chunks"] for one in records["sources"]]
+    assert 200 < sum(chunks) <= 600
+
+
+@requirement("room:sample", "room:backup")
+def test_what_is_restored_from_the_sample_is_the_sample(demo: Served, tmp_path: Path) -> None:
+    file, elsewhere = tmp_path / "sample.backup", tmp_path / "room"
+    for verb, data in (("backup", demo.data), ("restore", elsewhere)):
+        ended = run(verb, str(file), "--data", str(data), timeout=120)
+        assert ended.returncode == 0, ended.stderr
+    assert load({"data": elsewhere}, {}).sample
 
 
 @requirement("room:sample")
