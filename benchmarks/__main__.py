@@ -74,6 +74,14 @@ def _federal(quick: bool) -> Iterator[Table]:
     yield federal.loads(quick)
 
 
+def _federal_answers(quick: bool) -> Iterator[Table]:
+    from benchmarks import federal_answers
+
+    yield federal_answers.names(quick)
+    yield federal_answers.numbers(quick)
+    yield federal_answers.whole_bill(quick)
+
+
 def _policy(quick: bool) -> Iterator[Table]:
     from benchmarks import policy_crash, policy_ingest, policy_memory, policy_search
 
@@ -94,6 +102,12 @@ def _newcomer(quick: bool) -> Iterator[Table]:
     yield newcomer.measure(quick)
 
 
+def _routing(quick: bool) -> Iterator[Table]:
+    from benchmarks import routing
+
+    yield from routing.tables()
+
+
 def _load(quick: bool) -> Iterator[Table]:
     from benchmarks import load
 
@@ -107,8 +121,10 @@ PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "policy": _policy,
     "guidance": _guidance,
     "federal": _federal,
+    "federal-answers": _federal_answers,
     "load": _load,
     "newcomer": _newcomer,
+    "routing": _routing,
 }
 
 

@@ -16,6 +16,7 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.entries import Origin
 from readingroom.bases.federal.loaders.billstatus import BillStatus
 from readingroom.bases.federal.loaders.files import RawFile
+from readingroom.bases.federal.loaders.uslm import BillTexts
 from readingroom.bases.federal.loaders.xml import Refused, parse
 from readingroom.bases.federal.schema import CITATION, MIGRATIONS
 from readingroom.bases.federal.service import FILE
@@ -121,6 +122,24 @@ def test_an_older_file_never_replaces_what_a_newer_one_said(
     before = rows(tmp_path, "SELECT record FROM bills")
     loaded(tmp_path, samples / "current" / name, embed=False)
     assert rows(tmp_path, "SELECT record FROM bills") == before
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("bills/BILLS-115hr1eas2.xml", "To provide for reconciliation pursuant to titles II and V"),
+        ("bills/BILLS-114hres99eh.xml", "The House has heard with profound sorrow of the death"),
+        ("sample-files/115hconres18enr_good.xml", "Use of rotunda for holocaust days of"),
+    ],
+)
+def test_a_text_without_a_title_is_named_by_what_it_says(
+    shared_data: Path, name: str, title: str
+) -> None:
+    path = shared_data / "federal/uslm" / name
+    file = RawFile(path.name, path.read_bytes(), lambda other: None)
+    (entry,) = BillTexts().read(file, ORIGIN)
+    assert entry.record.title.startswith(title)
 
 
 @pytest.mark.data

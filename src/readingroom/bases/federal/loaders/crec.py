@@ -91,7 +91,8 @@ class _Page:
     """A page of HTML on its way to entries."""
 
     def __init__(self, file: RawFile, origin: Origin) -> None:
-        markup = file.data.decode("utf-8", "replace")
+        # The printing office marked some lines with a NUL, which no reader can use.
+        markup = file.data.decode("utf-8", "replace").replace("\0", "")
         inside = _PRE.search(markup)
         raw = html.unescape(_TAG.sub("", inside[1] if inside else markup))
         header = _HEADER.search(raw)
