@@ -414,6 +414,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _NAMES_FOLDED,
     _CHANGES,
     _HEARINGS,
+    # Whoever adds passages brings them into the index, many at once.
+    ("DROP TRIGGER passages_added",),
     # The topics of bills are links, as those of everything else.
     ("DROP TABLE bill_topics",),
 )
