@@ -15,13 +15,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from readingroom.core.settings import load
 from readingroom.engine.embedding import Embedder
 from readingroom.engine.words import words_of
 from readingroom.protocol.tool import Tool
+from readingroom.server.catalogue import OFFERS, desk_of, embedder_of, faces_of_all, open_bases
 
 FIXTURE = Path(__file__).parent / "fixtures" / "mcp_routing_eval.jsonl"
 
 Half = Literal["tuning", "held_out"]
+
+REASONS = {
+    "sibling": "a tool for the same things, one step narrower or wider, says nearly the same",
+    "word": "the word that decides is not in the description",
+    "id": "the form of the id says which tool it is, and a retriever does not read forms",
+    "base": "its words draw a tool of another base",
+    "topic": "all its words are the subject, none is what to do",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,7 @@ class Asked:
     blind: bool
     """Written from the contracts alone, before any description was read."""
     why: str = ""
-    """Why a retriever may miss it, where one did."""
+    """Why the scorer missed it, by a word of `REASONS`, where it did in the held-out half."""
 
     @property
     def half(self) -> Half:
@@ -56,6 +66,15 @@ class Routed:
 
 def questions() -> list[Asked]:
     return [Asked(**json.loads(line)) for line in FIXTURE.read_text("utf-8").splitlines()]
+
+
+def routed(data: Path, asked: Sequence[Asked] | None = None) -> list[Routed]:
+    """The questions, all unless some are given, over the listing of the face of all bases."""
+    settings = load({"data": data}, {})
+    bases = open_bases(sorted(OFFERS), settings)
+    everything, *_ = faces_of_all(bases, desk_of(bases, settings))
+    tools = [tool for tool, _ in everything.shelf.values()]
+    return route(asked or questions(), tools, embedder_of(settings))
 
 
 def route(asked: Iterable[Asked], tools: Sequence[Tool], embedder: Embedder) -> list[Routed]:

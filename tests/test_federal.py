@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -541,6 +542,22 @@ async def test_chunks_of_one_record_are_one_result(tmp_path: Path) -> None:
         found = await ask.answer("search", query="lighthouse", source="bills")
         assert len(found["results"]) == found["total"] == 1
         assert "ighthouse" in found["results"][0]["snippet"]
+
+
+async def test_a_result_found_by_its_title_shows_what_its_text_says(tmp_path: Path) -> None:
+    """The title stands beside the snippet already."""
+    world = write_world(tmp_path / "files", bills=0, votes=0)
+    name, text = world.text(119, "hr", 7)
+    text = re.sub("<officialTitle>.*?<", "<officialTitle>Lighthouse keepers<", text)
+    (tmp_path / "files" / name).write_text(text, "utf-8")
+    loaded(tmp_path, tmp_path / "files")
+    async with asked(tmp_path) as ask:
+        answer = await ask.answer("lexical_search", query="lighthouse keepers", source="bills")
+        (found,) = answer["results"]
+        assert found["title"] == "Lighthouse keepers"
+        assert len(found["snippet"]) > 200
+        whole = await ask.answer("fetch", id=found["id"])
+        assert found["snippet"].strip("…")[:40] in " ".join(whole["text"].split())
 
 
 async def test_user_text_is_never_query_syntax(world: Path) -> None:

@@ -16,10 +16,12 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.entries import Origin
 from readingroom.bases.federal.loaders.billstatus import BillStatus
 from readingroom.bases.federal.loaders.files import RawFile
+from readingroom.bases.federal.loaders.uslm import BillTexts
 from readingroom.bases.federal.loaders.xml import Refused, parse
 from readingroom.bases.federal.schema import CITATION, MIGRATIONS
 from readingroom.bases.federal.service import FILE
-from readingroom.bases.federal.sources import SOURCES
+from readingroom.bases.federal.sources import BY_NAME, SOURCES
+from readingroom.bases.federal.writer import Writer
 from tests.federal import loaded, write_world
 from tests.kit import clean_environment, command, run
 from tests.papers import paper
@@ -121,6 +123,24 @@ def test_an_older_file_never_replaces_what_a_newer_one_said(
     before = rows(tmp_path, "SELECT record FROM bills")
     loaded(tmp_path, samples / "current" / name, embed=False)
     assert rows(tmp_path, "SELECT record FROM bills") == before
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("bills/BILLS-115hr1eas2.xml", "To provide for reconciliation pursuant to titles II and V"),
+        ("bills/BILLS-114hres99eh.xml", "The House has heard with profound sorrow of the death"),
+        ("sample-files/115hconres18enr_good.xml", "Use of rotunda for holocaust days of"),
+    ],
+)
+def test_a_text_without_a_title_is_named_by_what_it_says(
+    shared_data: Path, name: str, title: str
+) -> None:
+    path = shared_data / "federal/uslm" / name
+    file = RawFile(path.name, path.read_bytes(), lambda other: None)
+    (entry,) = BillTexts().read(file, ORIGIN)
+    assert entry.record.title.startswith(title)
 
 
 @pytest.mark.data
@@ -405,3 +425,23 @@ def test_the_words_of_a_statement_come_from_its_pdf(official: Path) -> None:
     assert "Volunteerism" in words
     (counted,) = rows(official, "SELECT count(*) FROM texts WHERE record_id LIKE 'sap:%'")
     assert counted[0] > 120
+
+
+def test_the_index_of_words_holds_what_the_passages_say(tmp_path: Path) -> None:
+    """Written many at once, apart from the passages: after changes and withdrawals they agree."""
+    world = write_world(tmp_path / "files", bills=3)
+    loaded(tmp_path, tmp_path / "files", embed=False)
+    for change in ("about walruses", "about lighthouses"):
+        for name, text in world.bills(3):
+            newer = text.replace("and for other purposes", change).replace("T05:", "T06:")
+            (tmp_path / "files" / name).write_text(newer, "utf-8")
+        loaded(tmp_path, tmp_path / "files", embed=False)
+    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+        writer = Writer(db)
+        with writer.transaction():
+            ((gone,), *_) = db.execute("SELECT id FROM bills ORDER BY id").fetchall()
+            writer.withdraw(BY_NAME["bills"], gone, "2025-05-05", "entered in error")
+        db.execute("INSERT INTO passages_fts (passages_fts) VALUES ('integrity-check')")
+        matching = "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?"
+        assert db.execute(matching, ("lighthouses AND title:about",)).fetchone()[0] == 2
+        assert db.execute(matching, ("walruses",)).fetchone()[0] == 0

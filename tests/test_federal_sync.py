@@ -189,6 +189,9 @@ def test_laws_register_people_and_votes_lie_where_they_are_published(host: Host)
         "/congress-legislators/legislators-current.yaml",
         "/congress-legislators/legislators-historical.yaml",
     ]
+    assert remotes(host, "staff_directories", None, today)[-1] == (
+        "/congress-legislators/legislators-district-offices.yaml"
+    )
     row = '<TR><TD><A HREF="vote.asp?year=2026&rollnumber={0}">{0}</A></TD>\n<TD>{1}</TD></TR>'
     host.files["/evs/2026/ROLL_000.asp"] = "".join(
         row.format(number, day) for number, day in ((2, "12-Nov"), (1, "3-Jan"))

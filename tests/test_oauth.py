@@ -315,6 +315,14 @@ def test_a_refusal_names_the_document_that_names_the_issuer(
     assert metadata.json()["bearer_methods_supported"] == ["header"]
 
 
+@requirement("federal:auth:oauth", "room:origin")
+def test_a_client_in_a_browser_can_read_the_challenge(guarded: Served) -> None:
+    refused = guarded.get("/v1/bills", Origin="http://localhost:6274")
+    assert refused.status_code == 401
+    assert "resource_metadata" in refused.headers["www-authenticate"]
+    assert "WWW-Authenticate" in refused.headers["access-control-expose-headers"]
+
+
 @requirement("federal:AC-25", "federal:auth:oauth", "room:clients")
 @pytest.mark.anyio
 async def test_the_sdks_client_finds_its_way_from_the_refusal_to_a_token(

@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from readingroom.core.errors import DataNotEmpty, InvalidSetting, KnowledgeError
 from readingroom.core.settings import MODELS, SAMPLE_MARK, Settings, is_sample, sample_directory
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from readingroom.protocol.command import Command
 
+logger = logging.getLogger(__name__)
 
 Told = Callable[[str], None]
 Step = tuple[str, Callable[[], object]]
@@ -107,12 +109,45 @@ def _policies(settings: Settings, made: str) -> Iterator[Step]:
 
 
 def _import_policy(settings: Settings, policy: dict[str, Any], folder: Path) -> None:
-    from readingroom.commands.dispatch import dispatch
     from readingroom.commands.policy import imported
     from readingroom.demo.corpus import write_policy
 
-    listed = write_policy(policy, folder)
-    anyio.run(dispatch, imported(listed, settings), settings, _unheard)
+    _run(imported(write_policy(policy, folder), settings), settings)
+
+
+def _run(command: "Command", settings: Settings) -> None:
+    from readingroom.commands.dispatch import dispatch
+
+    anyio.run(dispatch, command, settings, _unheard)
+
+
+def _application(settings: Settings, made: str) -> Iterator[Step]:
+    from readingroom.demo import corpus
+
+    described = corpus.application()
+    reference = described["reference"]
+    yield f"application {reference}", partial(_describe, settings, described)
+    for file in sorted(corpus.write_application(Path(made)).iterdir()):
+        yield f"{reference}: {file.name}", partial(_ingest, settings, reference, file)
+
+
+def _describe(settings: Settings, described: dict[str, str]) -> None:
+    from readingroom.bases.documents.commands import DescribeApplication
+    from readingroom.bases.documents.models import SetApplication
+
+    _run(
+        DescribeApplication(question=SetApplication.model_validate_json(json.dumps(described))),
+        settings,
+    )
+
+
+def _ingest(settings: Settings, reference: str, file: Path) -> None:
+    """One document. What cannot be read, as a scan without tesseract, is noted in the base."""
+    from readingroom.bases.documents.commands import HandedFile, IngestFiles
+    from readingroom.storage.handover import hand_over
+
+    handed = HandedFile(name=file.name, copied=hand_over(settings.data / "documents", file))
+    _run(IngestFiles(application_ref=reference, files=[handed]), settings)
 
 
 def _records(settings: Settings, made: str) -> Iterator[Step]:
@@ -148,6 +183,7 @@ async def _unheard(done: float, total: float | None, message: str | None) -> Non
 _STEPS: dict[str, Callable[[Settings, str], Iterator[Step]]] = {
     "policy": _policies,
     "federal": _records,
+    "documents": _application,
 }
 
 

@@ -47,9 +47,9 @@ def open_desk(
         server_name="reading-room",
         title="Reading Room",
         instructions=(
-            "search looks through every knowledge base here at once and fetch(id) reads any result "
-            "whole. Use a base's own tools for what they name. Cite `citation.citation_string` "
-            "with its `url`; for planning policy give the day the question is about as `date`."
+            "search looks through every knowledge base here at once; fetch(id) reads any result "
+            "whole. Cite `citation.citation_string` with its `url`. For planning policy give the "
+            "day the question is about as `date`."
         ),
         dialect=FederalDialect(),
         tools=tuple(_tools(service, {base.name for base in bases})),
@@ -77,16 +77,19 @@ def _readers(bases: Iterable[KnowledgeBase], links: Links) -> Iterator[Reader]:
 
 def _tools(service: DeskService, bases: set[str]) -> Iterator[Tool]:
     async def search(question: Search, call: Call) -> DeskAnswer:
-        """Search every knowledge base here at once for passages that answer a question in words:
-        planning policy, application documents, charity guidance, federal records, plain text. Each
-        result has an id for fetch and a citation. It does not look up names or known ids.
+        """Find official material on a subject, recent or of given years, in every knowledge base
+        here at once: planning policy, application documents, charity guidance, federal records,
+        plain text. Gives passages that answer a question in words, each with an id for fetch and a
+        citation. It does not look up names or known ids.
         """
         return await service.search(question, call)
 
     async def fetch(question: Fetch, call: Call) -> DeskRecord:
-        """Fetch any record of any knowledge base by its id, whatever its kind: what search
-        returned, or an id that another record names. Long texts come in pieces: go on with
-        `offset` = `next_offset`. It does not search.
+        """Fetch any document or record of any knowledge base when you have its id, whatever its
+        kind: what search returned, or an id that another record names (a law `pl:110-140`, a
+        report `R41234`, a vote `house:117:1:9`, a speech `crec:CREC-2011-…`, `policy:…`, `doc:…`,
+        `guidance:/…`). Returns the whole record, to show or to cite. Long texts come in pieces: go
+        on with `offset` = `next_offset`. It does not search.
         """
         return await service.fetch(question, call)
 

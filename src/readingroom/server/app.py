@@ -169,6 +169,7 @@ def _pages_allowed(names: Names) -> dict[str, Any]:
         "expose_headers": [
             *("Mcp-Session-Id", "X-Request-ID", "X-Correlation-ID", "Retry-After"),
             *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
+            "WWW-Authenticate",  # where a client in a browser learns who gives out tokens
         ],
     }
 

@@ -18,9 +18,9 @@ from readingroom.bases.federal.sources import Source
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.ids import federal_id
 
-_NAMES = 400
+_NAMES = 200
 """How many names that share pieces with the question are looked at closely."""
-_CLOSE = 80
+_CLOSE = 40
 """How many of those are looked at with words joined, and have their records read."""
 _RECORDS = 400
 _ENOUGH = 0.5
@@ -66,11 +66,11 @@ class Asked:
         telling = tuple(word for word in words if word.text not in vocabulary().silent)
         return cls(telling or words)
 
-    @property
+    @cached_property
     def texts(self) -> tuple[str, ...]:
         return tuple(word.text for word in self.words)
 
-    @property
+    @cached_property
     def spelt(self) -> tuple[str, ...]:
         """The words as names are compared with them: nothing for one that is no name."""
         return tuple("" if word.no_name else word.text for word in self.words)
@@ -231,18 +231,18 @@ def _sharing(db: sqlite3.Connection, source: Source, asked: Asked) -> dict[int, 
     )
     pieces = dict.fromkeys(piece for word in asked.telling for piece in naming.pieces(word))
     found = db.execute(
-        f"""SELECT n.name_row, n.folded FROM (
-                SELECT name_row, count(*) AS shared FROM ({" UNION ALL ".join([one] * len(pieces))})
-                GROUP BY name_row ORDER BY shared DESC LIMIT {_NAMES}
-            ) JOIN names n USING (name_row)
+        f"""SELECT name_row, count(*) AS shared FROM ({" UNION ALL ".join([one] * len(pieces))})
+            GROUP BY name_row ORDER BY shared DESC LIMIT {_NAMES}""",
+        [value for piece in pieces for value in (f'"{piece}"', *rows)],
+    ).fetchall()
+    # Whoever shares less than half of what the best one does is not meant.
+    near = [row["name_row"] for row in found if 2 * row["shared"] >= found[0]["shared"]]
+    named = db.execute(
+        f"""SELECT name_row, folded FROM names WHERE name_row IN ({", ".join("?" * len(near))})
             UNION SELECT name_row, folded FROM names WHERE source = ? AND folded = ?""",
-        (
-            *(value for piece in pieces for value in (f'"{piece}"', *rows)),
-            source.name,
-            naming.padded(asked.texts),
-        ),
+        (*near, source.name, naming.padded(asked.texts)),
     )
-    return {row["name_row"]: tuple(row["folded"].split()) for row in found}
+    return {row["name_row"]: tuple(row["folded"].split()) for row in named}
 
 
 def _with_initials(
@@ -268,35 +268,37 @@ class Near:
     words: tuple[str, ...]
     asked: Asked
     likeness: Likeness
+    promise: float
+    """What it can come to when the record bears out every word that may mean something else."""
 
 
 def _close(asked: Asked, names: Mapping[int, tuple[str, ...]]) -> dict[int, Near]:
     """The nearest names. Only for those is it tried to read two words as one."""
-    near = {row: Near(words, asked, compare(asked.spelt, words)) for row, words in names.items()}
-    best = sorted(near, key=lambda row: (-_promise(near[row]), row))[:_CLOSE]
-    return {row: max(_readings(near[row]), key=_promise) for row in best}
+    near = {row: _near(words, asked) for row, words in names.items()}
+    best = sorted(near, key=lambda row: (-near[row].promise, row))[:_CLOSE]
+    read = {row: max(_readings(near[row]), key=lambda one: one.promise) for row in best}
+    return {row: one for row, one in read.items() if one.promise >= _ENOUGH}
 
 
 def _readings(near: Near) -> Iterator[Near]:
     yield near
     for at, asked in enumerate(near.asked.joined()):
         if any(same_spelling(asked.texts[at], word) for word in near.words):
-            yield Near(near.words, asked, compare(asked.spelt, near.words))
+            yield _near(near.words, asked)
     for at, (one, other) in enumerate(pairwise(near.words)):
         if any(same_spelling(word, one + other) for word in near.asked.texts):
-            words = (*near.words[:at], one + other, *near.words[at + 2 :])
-            yield Near(words, near.asked, compare(near.asked.spelt, words))
+            yield _near((*near.words[:at], one + other, *near.words[at + 2 :]), near.asked)
 
 
-def _promise(near: Near) -> float:
-    """What a name can come to when the record bears out every word that may mean something else."""
-    if _worth(near.asked, near.words, "chsj"):
-        return 1.0
+def _near(words: tuple[str, ...], asked: Asked) -> Near:
+    likeness = compare(asked.spelt, words)
+    if asked.acronym and _worth(asked, words, "chsj"):
+        return Near(words, asked, likeness, 1.0)
     values = [
-        max(tie.value if tie else 0.0, 1.0 if word.meaning else 0.0)
-        for word, tie in zip(near.asked.words, near.likeness.ties, strict=True)
+        1.0 if word.meaning else tie.value if tie else 0.0
+        for word, tie in zip(asked.words, likeness.ties, strict=True)
     ]
-    return _scored(near.asked, values, near.likeness.asked_share)
+    return Near(words, asked, likeness, _scored(asked, values, likeness.asked_share))
 
 
 # --- records ---
@@ -325,7 +327,7 @@ def _judged(
     asked: Asked, near: Near, form: str, record: Mapping[str, Any]
 ) -> tuple[float, list[str]]:
     """How well a record explains the question: by its name, else by what it says of itself."""
-    initials = _worth(asked, near.words, _besides(record))
+    initials = _worth(asked, near.words, _besides(record)) if asked.acronym else 0.0
     if initials:
         values, why = _borne_out(asked, [None] * len(asked.words), record)
         told = [

@@ -41,6 +41,8 @@ from readingroom.engine.words import words_of
 WEIGHTS = "10.0, 4.0, 2.0, 1.0"  # title, abstract, action, body
 _TOLD = "'$.title', '$.source_url', '$.citation_string', '$.published_at'"
 _SNIPPET = 300
+_OPENINGS = 5
+_TELLING = 80
 _SECONDS = 5.0
 _DEPTH = 100
 
@@ -296,16 +298,32 @@ def _hits(db: sqlite3.Connection, places: Sequence[Place], query: str) -> Iterab
             title=title,
             url=url,
             source=doc["source"],
-            snippet=snippet(passage, query),
+            snippet=snippet(_telling(db, place.doc, passage, query), query),
             score=round(place.score, 6),
             published_at=published,
             citation=Citation(citation_string=citation, url=url),
         )
 
 
+def _telling(db: sqlite3.Connection, doc: int, passage: sqlite3.Row, query: str) -> sqlite3.Row:
+    """The passage itself, unless it says little more than the title, which stands beside it anyway:
+    then the one of the text's first that has most of the words.
+    """
+    if len(passage["body"] or passage["abstract"]) >= _TELLING:
+        return passage
+    stems = _stems(query)
+    openings = db.execute(
+        f"""SELECT passages.* FROM chunks JOIN passages USING (chunk)
+            WHERE doc = ? AND part = 'text' AND ordinal < {_OPENINGS} AND length(body) >= ?
+            ORDER BY ordinal""",
+        (doc, _TELLING),
+    ).fetchall()
+    return max(openings, key=lambda one: _holding(one["body"].lower(), stems), default=passage)
+
+
 def snippet(passage: sqlite3.Row, query: str) -> str:
     """The stretch of a passage that holds most of the question's words."""
-    stems = [word[:5] for word in words_of(query)]
+    stems = _stems(query)
     parts = [passage[name] for name in ("body", "abstract", "title", "action")]
     told = max(filter(None, parts), key=lambda part: _holding(part.lower(), stems), default="")
     text = " ".join(told.split())
@@ -318,6 +336,10 @@ def snippet(passage: sqlite3.Row, query: str) -> str:
     end = text.rfind(" ", begin, begin + _SNIPPET)
     cut = text[begin : end if end > begin else begin + _SNIPPET].strip()
     return f"{'…' if begin else ''}{cut}{'…' if begin + len(cut) < len(text) else ''}"
+
+
+def _stems(query: str) -> list[str]:
+    return [word[:5] for word in words_of(query)]
 
 
 def _holding(text: str, stems: Sequence[str]) -> int:
