@@ -44,7 +44,6 @@ from readingroom.core.ids import (
     committee_id,
     estimate_id,
     law_id,
-    topic_id,
     vote_id,
 )
 
@@ -245,7 +244,6 @@ class _Reading:
         return _known(facets)
 
     def _children(self) -> dict[str, list[tuple[Any, ...]]]:
-        topics = sorted({topic_id(name) for name in self._topics()})
         committees = sorted({one.id for one in self.committees})
         return {
             "bill_cosponsors": [
@@ -256,7 +254,6 @@ class _Reading:
                 (place, one.date, one.model_dump_json())
                 for place, one in enumerate(self.actions, start=1)
             ],
-            "bill_topics": [(topic,) for topic in topics],
             "bill_committees": [(committee,) for committee in committees],
         }
 

@@ -29,6 +29,7 @@ _DOCKET = re.compile(
     r"(?<![\w-])(?!SR-)[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*-(?:19|20)\d\d(?:-[A-Z]+)?-\d{4,5}\b"
 )
 _PARTS = re.compile(r"(\d+) CFR Parts? (\d+[a-z]?(?:(?:,? and |, )\d+[a-z]?)*)")
+_FAR = 65_536
 _DOCUMENTS = ("rule", "proposedRule", "notice", "presidentialDocument")
 
 
@@ -59,7 +60,8 @@ class RegisterJson:
     whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
-        return file.head.lstrip()[:1] == b"{" and b'"document_number"' in file.head
+        # The API may put a long abstract and every agency first.
+        return file.head.lstrip()[:1] == b"{" and b'"document_number"' in file.data[:_FAR]
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
         told = json.loads(file.data)
