@@ -67,11 +67,20 @@ def _engine(quick: bool) -> Iterator[Table]:
 
 
 def _federal(quick: bool) -> Iterator[Table]:
-    from benchmarks import federal
+    from benchmarks import federal, federal_official
 
+    yield from federal_official.measure(rounds=1 if quick else 5)
     yield federal.searches(quick)
     yield federal.lookups(quick)
     yield federal.loads(quick)
+
+
+def _federal_answers(quick: bool) -> Iterator[Table]:
+    from benchmarks import federal_answers
+
+    yield federal_answers.names(quick)
+    yield federal_answers.numbers(quick)
+    yield federal_answers.whole_bill(quick)
 
 
 def _policy(quick: bool) -> Iterator[Table]:
@@ -94,6 +103,17 @@ def _newcomer(quick: bool) -> Iterator[Table]:
     yield newcomer.measure(quick)
 
 
+def _documents(quick: bool) -> Iterator[Table]:
+    from benchmarks import documents_ingest, documents_memory, documents_search
+
+    yield documents_search.measure(
+        applications=200 if quick else 2_000, rounds=30 if quick else 300
+    )
+    yield documents_ingest.measure(files=4 if quick else 50, pages=5 if quick else 20)
+    if not quick:
+        yield documents_memory.measure()
+
+
 def _routing(quick: bool) -> Iterator[Table]:
     from benchmarks import routing
 
@@ -111,8 +131,10 @@ PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {
     "engine": _engine,
     "ingest": _ingest,
     "policy": _policy,
+    "documents": _documents,
     "guidance": _guidance,
     "federal": _federal,
+    "federal-answers": _federal_answers,
     "load": _load,
     "newcomer": _newcomer,
     "routing": _routing,

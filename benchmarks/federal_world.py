@@ -144,6 +144,11 @@ def _bills(db: sqlite3.Connection, count: int, seed: int) -> None:
             "INSERT INTO passages VALUES (?, 0, '', '', '', ?)",
             ((first + place, words.passage()) for place in range(len(chunks))),
         )
+        db.execute(
+            """INSERT INTO passages_fts (rowid, title, abstract, action, body)
+               SELECT chunk, title, abstract, action, body FROM passages WHERE chunk >= ?""",
+            (first,),
+        )
         vectors = _around(centres[numbers.integers(0, len(centres), len(chunks))], numbers)
         db.executemany(
             "INSERT INTO vectors (chunk, model, embedding) VALUES (?, ?, ?)",

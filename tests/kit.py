@@ -110,10 +110,12 @@ def serving(*args: str, data: Path, env: Mapping[str, str] = {}) -> Iterator[Ser
 
 
 @contextlib.asynccontextmanager
-async def http(url: str, wire: str = MODERN, key: str | None = None) -> AsyncIterator[Client]:
+async def http(
+    url: str, wire: str = MODERN, key: str | None = None, seconds: float = 30
+) -> AsyncIterator[Client]:
     """A client over Streamable HTTP, on either wire."""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    async with httpx2.AsyncClient(headers=headers, timeout=30, trust_env=False) as web:
+    async with httpx2.AsyncClient(headers=headers, timeout=seconds, trust_env=False) as web:
         transport = streamable_http_client(url, http_client=web)
         async with Client(transport, mode=mode_of(wire)) as client:
             yield client

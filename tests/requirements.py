@@ -306,6 +306,11 @@ POLICY = (
 
 DOCUMENTS = (
     Requirement(
+        "documents:corpus",
+        "Every real file has a specified outcome through a real client, the server lives on, and "
+        "its memory does not grow over three repeats.",
+    ),
+    Requirement(
         "documents:crash",
         "A kill at any step of an ingest or a removal leaves no registry entry without its chunks "
         "and no chunks without an entry, and ingesting again heals.",

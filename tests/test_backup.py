@@ -25,6 +25,7 @@ from readingroom.storage.archive import copy_database
 from readingroom.storage.gate import Gate
 from readingroom.storage.keys import KeyRing
 from readingroom.storage.lock import FolderLock
+from tests.documents import desk
 from tests.federal import write_world
 from tests.kit import Served, body, http, run, serving
 from tests.policies import MODELS, brief, shelf
@@ -40,6 +41,8 @@ QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("policy", "list_policy_revisions", {"source": "NPPF"}),
     ("policy", "compare_policy_revisions", {"source": "NPPF", "from_date": "2024-01-01",
                                             "to_date": "2025-01-01"}),
+    ("documents", "search_application_docs", {"query": "cycle parking", "mode": "hybrid"}),
+    ("documents", "application_overview", {"application_ref": "25/01178/REM"}),
     ("federal", "get_bill", {"bill_id": "hr:119:2"}),
     ("federal", "lexical_search", {"query": "rural broadband"}),
 )  # fmt: skip
@@ -59,6 +62,9 @@ async def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             await library.add(source)
             for label, day in (("September 2023", "2023-09-05"), ("December 2024", "2024-12-12")):
                 await library.revise(source, label, day)
+    async with desk(data / "documents") as room:
+        for name in ("Transport_Assessment.pdf", "Flood_Risk_Assessment.pdf"):
+            await room.ingest(name, brief(name))
     write_world(data.parent / "world", bills=40, votes=4)
     load(data / "federal" / FILE, [data.parent / "world"], None)
     KeyRing(data).add("reader")
@@ -80,8 +86,8 @@ def new_room(data: Path) -> Path:
     return data
 
 
-def done(*args: str, at: Path) -> Any:
-    ended = run(*args, "--data", str(at), "--json", timeout=120)
+def done(*args: str, at: Path, **variables: str) -> Any:
+    ended = run(*args, "--data", str(at), "--json", env=variables, timeout=120)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
 
@@ -94,7 +100,7 @@ def refused(*args: str, at: Path) -> str:
 
 async def answers(served: Served, key: str) -> list[Any]:
     found = []
-    for base in ("policy", "federal"):
+    for base in ("policy", "documents", "federal"):
         async with http(f"{served.url}/{base}/mcp", key=key) as client:
             for of, tool, arguments in QUESTIONS:
                 if of == base:
@@ -182,7 +188,8 @@ async def test_a_backup_under_load_restores_elsewhere_to_equal_answers(
         checked = run("doctor", "--data", str(elsewhere), "--json", timeout=60)
     assert after == before
     assert json.loads(checked.stdout)["complaints"] == []
-    assert restored["bases"]["policy"] == made["bases"]["policy"]
+    assert restored["bases"] == made["bases"]
+    assert made["bases"]["documents"] == {"documents": 2, "chunks": 2}
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert list((data / "policy" / "handover").iterdir()) == []
 
@@ -194,7 +201,7 @@ def test_a_restore_covers_nothing_unless_forced_and_then_keeps_it(
     there = new_room(tmp_path / "there")
     KeyRing(there).add("stays")
     assert refused("restore", str(packed), at=there) == "data_not_empty"
-    done("restore", str(packed), "--force", at=there)
+    done("restore", str(packed), "--force", at=there, CHROMA_PERSIST_DIR=str(there / "chroma"))
     (kept,) = (there / ".replaced").iterdir()
     restored, replaced = (
         [key.name for key in ring.keys()]  # noqa: SIM118 - a ring is no dictionary
@@ -203,6 +210,9 @@ def test_a_restore_covers_nothing_unless_forced_and_then_keeps_it(
     assert "reader" in restored and "stays" not in restored
     assert replaced == ["stays"]
     assert (there / "models").is_symlink()
+    # A store that was placed elsewhere in the directory, as the image does, comes back there.
+    assert (there / "chroma" / "chroma.sqlite3").exists()
+    assert not (there / "documents" / "chroma").exists()
     assert not (there / ".restoring").exists()
 
 

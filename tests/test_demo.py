@@ -2,7 +2,8 @@
 
 import json
 import os
-import signal
+import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 from readingroom.bases.federal.loading import load as load_files
 from readingroom.bases.federal.store import connect, status
 from readingroom.cli import main
+from readingroom.commands.sample import renew
 from readingroom.core.settings import load, sample_directory
 from readingroom.demo.corpus import digest, policies, write_policy, write_records
 from readingroom.demo.paper import pdf_of
@@ -28,6 +30,8 @@ from tests.processes import wait_until
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
+
+APPLICATION = "25/01178/REM"
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +52,8 @@ def empty(data: Path) -> Path:
 
 def is_loaded(data: Path) -> bool:
     mark = data / "sample.json"
-    return mark.exists() and json.loads(mark.read_text())["corpus"] == digest()
+    told = json.loads(mark.read_text()) if mark.exists() else {}
+    return (told.get("corpus"), told.get("state")) == (digest(), "loaded")
 
 
 @requirement("room:sample")
@@ -65,6 +70,8 @@ async def test_a_date_decides_which_sample_revision_answers(demo: Served) -> Non
 async def test_every_base_marks_its_answers(demo: Served) -> None:
     asked: list[tuple[str, str, dict[str, Any]]] = [
         ("policy", "get_policy_section", {"source": "NPPF", "section_ref": "Para 116"}),
+        ("documents", "search_application_docs", {"query": "cycle parking"}),
+        ("documents", "list_ingested_documents", {"application_ref": APPLICATION}),
         ("federal", "get_bill", {"bill_id": "hr:119:99001"}),
         ("federal", "search", {"query": "safe crossings near schools"}),
         ("guidance", "search_guidance", {"query": "annual return"}),
@@ -97,6 +104,26 @@ def cited(told: Any) -> Iterator[str]:
 
 
 @requirement("room:sample")
+async def test_the_application_has_every_kind_of_document(demo: Served) -> None:
+    async with http(f"{demo.url}/documents/mcp") as client:
+        asked = {"application_ref": APPLICATION}
+        listed = body(await client.call_tool("list_ingested_documents", asked))["documents"]
+        overview = body(await client.call_tool("application_overview", asked))
+        question = {"query": "children walk to school in the morning", **asked}
+        hits = body(await client.call_tool("search_application_docs", question))["results"]
+    files = {Path(one["file_path"]).suffix for one in listed}
+    assert {one["extraction_method"] for one in listed} == {"text_layer", "ocr"}
+    assert {".pdf", ".tiff"} <= files
+    assert len(listed) >= 11
+    assert {one["source_file"] for one in overview["not_ingested"]} == {
+        "Proposed_Site_Plan.pdf",
+        "Street_Scene_Visualisation.png",
+    }
+    assert overview["application"]["validation_date"] == "2025-04-14"
+    assert "Scan" in hits[0]["citation"]
+
+
+@requirement("room:sample")
 def test_rest_and_the_shell_mark_theirs(demo: Served) -> None:
     bill = demo.get("/v1/bills/hr:119:99001").json()
     policy = demo.get("/api/v1/policies/NPPF").json()
@@ -109,6 +136,16 @@ def test_rest_and_the_shell_mark_theirs(demo: Served) -> None:
     assert all(hit["citation"].startswith("[sample] ") for hit in searched["results"])
     page = shell(demo, "guidance", "get", "/guidance/charity-accounts-and-reports", "--json")
     assert page["citation"].startswith("[sample] ")
+
+
+@requirement("room:sample")
+def test_the_readme_shows_the_answer_that_is_given(demo: Served) -> None:
+    page = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    (block,) = re.findall(r"```console\n\$ (\S+readingroom ask .*?)```", page, re.S)
+    asked, _, shown = block.partition("--demo\n")
+    _, *arguments = shlex.split(asked.replace("\\\n", " "))
+    ended = run(*arguments, "--demo", "--data", str(demo.data), env={"COLUMNS": "80"}, timeout=60)
+    assert ended.stdout.replace(demo.url, "http://127.0.0.1:8000") == shown
 
 
 def shell(demo: Served, *args: str) -> Any:
@@ -128,7 +165,8 @@ def test_the_records_cover_every_source_and_tell_one_story(tmp_path: Path) -> No
         known = {id for name in rows for (id,) in db.execute(f"SELECT id FROM {name}")}
     assert [name for name in COVERED if not rows[name]] == []
     ends = {end for row in linked for end in (row[0], row[2])}
-    assert ends <= known
+    # A rule names the part it changes; the records are the part's sections.
+    assert ends - known <= {"cfr:23:9901"}
     assert {"hr:119:99001", "pl:119-9901", "R99901", "cbo:99001", "house:119:1:9901"} <= ends
     assert len(COVERED) == 21
 
@@ -143,44 +181,62 @@ COVERED = (
 
 
 @requirement("room:sample")
-def test_the_sample_is_checked_like_ones_own(demo: Served) -> None:
+def test_the_sample_is_small_and_checked_like_ones_own(demo: Served) -> None:
     doctor = run("doctor", "--demo", "--data", str(demo.data), "--json", timeout=60)
     assert json.loads(doctor.stdout)["complaints"] == []
+    policies = [one["source"] for one in demo.get("/api/v1/policies").json()["policies"]]
+    revisions = [
+        one
+        for source in policies
+        for one in demo.get(f"/api/v1/policies/{source}").json()["revisions"]
+    ]
+    documents = shell(demo, "documents", "list", "--application", APPLICATION, "--json")
+    records = shell(demo, "federal", "status", "--json")
+    chunks = [one["chunk_count"] for one in (*revisions, *documents["documents"])]
+    chunks += [one["chunks"] for one in records["sources"]]
+    assert 200 < sum(chunks) <= 600
+
+
+@requirement("room:sample", "room:backup")
+def test_what_is_restored_from_the_sample_is_the_sample(demo: Served, tmp_path: Path) -> None:
+    file, elsewhere = tmp_path / "sample.backup", tmp_path / "room"
+    for verb, data in (("backup", demo.data), ("restore", elsewhere)):
+        ended = run(verb, str(file), "--data", str(data), timeout=120)
+        assert ended.returncode == 0, ended.stderr
+    assert load({"data": elsewhere}, {}).sample
 
 
 @requirement("room:sample")
 @pytest.mark.slow
-async def test_a_kill_while_it_loads_loses_nothing(tmp_path: Path) -> None:
+def test_a_kill_while_it_loads_loses_nothing(tmp_path: Path) -> None:
     data = empty(tmp_path / "room")
-    with demo_process(data) as process:
-        assert process.stdout is not None
-        while "sample 3 of" not in (line := process.stdout.readline()):
-            assert line, "it ended before it loaded anything"
-        process.kill()
-        process.wait()
-    assert not is_loaded(data)
-    with serving("--demo", data=data) as served:
-        wait_until(lambda: is_loaded(data), seconds=240)
-        listed = served.get("/api/v1/policies").json()["policies"]
+    with serving_policies(data) as said:
+        assert any("sample 3 of" in line for line in said)
+    with serving_policies(data) as said:
+        assert any("everything is loaded" in line for line in said)
+        listed = run("policy", "list", "--data", str(data), "--json", timeout=60)
         doctor = run("doctor", "--data", str(data), "--json", timeout=60)
-    assert {one["source"] for one in listed} == {one["source"] for one in policies()}
-    assert all(one["current_revision"]["status"] == "active" for one in listed)
+    found = json.loads(listed.stdout)["policies"]
+    assert {one["source"] for one in found} == {one["source"] for one in policies()}
+    assert all(one["current_revision"]["status"] == "active" for one in found)
     assert json.loads(doctor.stdout)["complaints"] == []
 
 
 @contextmanager
-def demo_process(data: Path) -> Iterator[subprocess.Popen[str]]:
+def serving_policies(data: Path) -> Iterator[Iterator[str]]:
+    """What `readingroom serve policy --demo` says, line by line; it is killed when this is left."""
     process = subprocess.Popen(
-        command("serve", "--demo", "--data", str(data), "--port", "0"),
+        command("serve", "policy", "--demo", "--data", str(data), "--port", "0"),
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
     )
+    assert process.stdout is not None
     try:
-        yield process
+        yield iter(process.stdout.readline, "")
     finally:
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.communicate()
 
 
@@ -203,6 +259,30 @@ def test_nothing_of_the_users_reaches_the_sample(tmp_path: Path) -> None:
     settings = load({"data": tmp_path}, environment)
     assert settings.sample
     assert (settings.redis_url, settings.kb_file) == (None, None)
+
+
+@requirement("room:sample")
+@pytest.mark.parametrize(
+    ("mark", "kept"),
+    [
+        ({"corpus": None, "state": "loading"}, True),
+        ({"corpus": digest(), "state": "loading"}, True),
+        ({"corpus": digest(), "state": "loaded"}, True),
+        ({"corpus": digest(), "state": "failed"}, False),
+        ({"corpus": "of another version", "state": "loaded"}, False),
+    ],
+)
+def test_what_failed_or_came_from_another_corpus_is_loaded_anew(
+    tmp_path: Path, mark: dict[str, str], kept: bool
+) -> None:
+    (tmp_path / "sample.json").write_text(json.dumps(mark))
+    (tmp_path / "policy").mkdir()
+    (tmp_path / "models").mkdir()
+    renew(tmp_path, reset=False)
+    assert (tmp_path / "policy").exists() == kept
+    assert (tmp_path / "models").exists()
+    renew(tmp_path, reset=True)
+    assert not (tmp_path / "policy").exists()
 
 
 @requirement("room:sample")

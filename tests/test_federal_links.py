@@ -148,7 +148,9 @@ async def test_two_files_that_say_the_same_are_two_pieces_of_evidence(tmp_path: 
     loaded(tmp_path, tmp_path / "BILLSTATUS-119hr1.xml")
     put(tmp_path, law(2, Link(LinkKind.LAW, "hr:119:1", "its title")))
     async with asked(tmp_path) as ask:
-        (found,) = (await ask.record("/bills/hr:119:1/links", kind="law"))["results"]
+        page = await ask.record("/bills/hr:119:1/links", kind="law")
+        assert page["total"] == 1, "one pair, whoever speaks of it"
+        (found,) = page["results"]
         assert found["title"] == "Law 2"
         assert [one["said_by"] for one in found["evidence"]] == ["hr:119:1", "pl:119-2"]
 

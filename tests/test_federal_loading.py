@@ -20,7 +20,8 @@ from readingroom.bases.federal.loaders.uslm import BillTexts
 from readingroom.bases.federal.loaders.xml import Refused, parse
 from readingroom.bases.federal.schema import CITATION, MIGRATIONS
 from readingroom.bases.federal.service import FILE
-from readingroom.bases.federal.sources import SOURCES
+from readingroom.bases.federal.sources import BY_NAME, SOURCES
+from readingroom.bases.federal.writer import Writer
 from tests.federal import loaded, write_world
 from tests.kit import clean_environment, command, run
 from tests.papers import paper
@@ -424,3 +425,23 @@ def test_the_words_of_a_statement_come_from_its_pdf(official: Path) -> None:
     assert "Volunteerism" in words
     (counted,) = rows(official, "SELECT count(*) FROM texts WHERE record_id LIKE 'sap:%'")
     assert counted[0] > 120
+
+
+def test_the_index_of_words_holds_what_the_passages_say(tmp_path: Path) -> None:
+    """Written many at once, apart from the passages: after changes and withdrawals they agree."""
+    world = write_world(tmp_path / "files", bills=3)
+    loaded(tmp_path, tmp_path / "files", embed=False)
+    for change in ("about walruses", "about lighthouses"):
+        for name, text in world.bills(3):
+            newer = text.replace("and for other purposes", change).replace("T05:", "T06:")
+            (tmp_path / "files" / name).write_text(newer, "utf-8")
+        loaded(tmp_path, tmp_path / "files", embed=False)
+    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+        writer = Writer(db)
+        with writer.transaction():
+            ((gone,), *_) = db.execute("SELECT id FROM bills ORDER BY id").fetchall()
+            writer.withdraw(BY_NAME["bills"], gone, "2025-05-05", "entered in error")
+        db.execute("INSERT INTO passages_fts (passages_fts) VALUES ('integrity-check')")
+        matching = "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?"
+        assert db.execute(matching, ("lighthouses AND title:about",)).fetchone()[0] == 2
+        assert db.execute(matching, ("walruses",)).fetchone()[0] == 0

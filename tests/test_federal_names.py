@@ -225,6 +225,32 @@ async def test_the_registries_are_listed_live_and_nothing_else_is_taken(registri
         assert (await ask.get("/bills", q="rail")).status_code == 422
 
 
+@requirement("federal:D")
+async def test_one_of_very_many_of_a_name_is_found_by_filter_and_by_state(tmp_path: Path) -> None:
+    """Cut before the filters are asked, the one in Vermont would be lost among his namesakes."""
+    (tmp_path / "legislators-current.yaml").write_text("".join(_namesakes(700)), "utf-8")
+    loaded(tmp_path, tmp_path / "legislators-current.yaml", embed=False)
+    async with asked(tmp_path) as ask:
+        assert await best(ask, "Smith", state="VT") == "S000699"
+        found = await ask.answer(
+            "resolve_entity", query="Smith", entity_type="legislators", limit=200
+        )
+        assert found["total"] >= 200
+        assert await best(ask, "Rep. Smith of Vermont, district 7") == "S000699"
+
+
+def _namesakes(count: int) -> Iterator[str]:
+    for number in range(count):
+        last = number == count - 1
+        first = f"A{number:03}".translate(str.maketrans("0123456789", "bcdfghklmn"))
+        yield (
+            f"- id:\n    bioguide: S{number:06}\n  name: {{first: {first}, last: Smith}}\n"
+            "  bio: {gender: M}\n  terms:\n  - type: rep\n    start: '2025-01-03'\n"
+            f"    end: '2027-01-03'\n    state: {'VT' if last else 'OH'}\n"
+            f"    district: {7 if last else number}\n    party: Democrat\n"
+        )
+
+
 async def test_any_text_at_all_is_an_ordinary_name(registries: Path) -> None:
     async with asked(registries) as ask:
         for query in ('"', "*", "a AND", "' OR 1=1 --", "...", "é", "x" * 300, "o " * 150, "½ ²"):

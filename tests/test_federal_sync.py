@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from readingroom.bases.federal import syncing
 from readingroom.bases.federal.bulk import LAYOUTS, Hosts, Wanted
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME
+from readingroom.core import clock
 from readingroom.core.errors import DownloadFailed, UnknownSource
 from readingroom.demo.federal import World, register_document
 from readingroom.upstream.downloads import Downloads, Fetched, NotThere, Remote
@@ -189,6 +190,9 @@ def test_laws_register_people_and_votes_lie_where_they_are_published(host: Host)
         "/congress-legislators/legislators-current.yaml",
         "/congress-legislators/legislators-historical.yaml",
     ]
+    assert remotes(host, "staff_directories", None, today)[-1] == (
+        "/congress-legislators/legislators-district-offices.yaml"
+    )
     row = '<TR><TD><A HREF="vote.asp?year=2026&rollnumber={0}">{0}</A></TD>\n<TD>{1}</TD></TR>'
     host.files["/evs/2026/ROLL_000.asp"] = "".join(
         row.format(number, day) for number, day in ((2, "12-Nov"), (1, "3-Jan"))
@@ -270,11 +274,14 @@ def test_official_files_come_over_the_wire_as_they_lie(
 
 
 def test_a_register_day_is_read_by_its_loader(host: Host, tmp_path: Path) -> None:
-    told = {"count": 1, "results": [register_document("2025-00001", "2025-02-03", "Noise")]}
+    document = register_document("2025-00001", "2025-02-03", "Noise")
+    told = {"count": 1, "results": [{"excerpts": "Noise. " * 1000} | document]}
     host.files["/api/v1/documents.json"] = json.dumps(told).encode()
     path = tmp_path / "federal" / FILE
-    day = syncing.clock.now().date()
-    done = syncing.sync(path, BY_NAME["federal_register"], day, hosts_of(host), 0)
+    week_ago = clock.now().date() - timedelta(days=7)
+    done = syncing.sync(path, BY_NAME["federal_register"], week_ago, hosts_of(host), 0)
     assert done.failed == 0
+    assert done.update is not None
+    assert done.update.changes["federal_register"].new == 1
     with pytest.raises(UnknownSource):
         syncing.sync(path, BY_NAME["topic_taxonomy"], None, hosts_of(host), 0)

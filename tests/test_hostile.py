@@ -3,14 +3,11 @@
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
-import anyio
 import pytest
 
 from readingroom.core.errors import KnowledgeError
-from readingroom.ingest.document import Document, Skipped
 from readingroom.ingest.intake import Roots, take
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Limits, Sandbox
@@ -63,46 +60,3 @@ def test_a_named_pipe_and_a_link_out_are_not_found(tmp_path: Path) -> None:
         with pytest.raises(KnowledgeError) as told, roots.open(str(tmp_path / name)):
             pass
         assert told.value.code == "file_not_found"
-
-
-@pytest.mark.slow
-@pytest.mark.data
-@requirement("ingest:corpus")
-@pytest.mark.anyio
-async def test_every_real_file_gives_an_answer_or_a_typed_error(shared_data: Path) -> None:
-    files = [
-        path
-        for path in sorted((shared_data / "documents").rglob("*"))
-        if path.suffix in (".pdf", ".png", ".jpg", ".tif")
-    ]
-    told: dict[str, str] = {}
-    pipeline = Pipeline(Sandbox(Limits(wall_seconds=240)))
-
-    async with anyio.create_task_group() as tasks:
-        for path in files:
-            tasks.start_soon(read, pipeline, path, told)
-
-    assert len(told) == len(files) >= 90
-    assert set(told.values()) <= {"text_layer", "ocr", "mixed", "skipped", *TYPED}
-    assert told["pypdf/encryption/r6-empty-password.pdf"] == "text_layer"
-    assert told["pypdf/encryption/r6-user-password.pdf"] == "extraction_failed"
-    assert told["pikepdf/newline-buffer-test.pdf"] == "extraction_failed"  # no pages
-    assert told["ocrmypdf/linn.pdf"] == "ocr"
-    assert told["ocrmypdf/cardinal.pdf"] == "ocr"  # on their sides
-    assert told["ocrmypdf/lichtenstein.pdf"] == "skipped"  # a photograph
-    assert told["pypdf/Seige_of_Vicksburg_Sample_OCR.pdf"] == "text_layer"  # a searchable scan
-    assert told["ocrmypdf/multipage.pdf"] == "mixed"
-    assert told["ocrmypdf/blank.pdf"] == "no_content"
-
-
-async def read(pipeline: Pipeline, path: Path, told: dict[str, str]) -> None:
-    with ExitStack() as stack:
-        intake = stack.enter_context(take(path.read_bytes(), path.name, largest=2**28))
-        try:
-            found = await pipeline.read(intake, quiet)
-        except KnowledgeError as error:
-            outcome = error.code
-        else:
-            assert isinstance(found, Document | Skipped)
-            outcome = found.method if isinstance(found, Document) else "skipped"
-    told["/".join(path.parts[path.parts.index("documents") + 1 :])] = outcome

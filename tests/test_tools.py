@@ -22,7 +22,7 @@ from readingroom.protocol.dialects import (
     TextDialect,
 )
 from readingroom.protocol.knowledge import KnowledgeBase
-from readingroom.server.catalogue import OFFERS, face_of, faces_of_all, open_bases
+from readingroom.server.catalogue import OFFERS, desk_of, face_of, faces_of_all, open_bases
 from readingroom.server.logging import CallRecord
 from readingroom.server.mcp import mcp_server
 from tests.kit import body
@@ -267,6 +267,18 @@ async def test_the_face_of_all_bases_tells_errors_in_each_bases_dialect(tmp_path
         by_specimen = body(await client.call_tool("fail"))
     assert set(by_text) == {"status", "error"}
     assert by_specimen["error_type"] == "text_unreadable"
+
+
+def test_a_listing_fits_into_what_hosts_read(tmp_path: Path) -> None:
+    """They cut what is longer than 2 KB, and choose worse among more than 8,000 tokens."""
+    settings = load({"data": tmp_path}, {})
+    bases = open_bases(OFFERS, settings)
+    for face in faces_of_all(bases, desk_of(bases, settings)):
+        assert len(face.instructions.encode()) <= 2048, face.server_name
+        said = [(tool.name, tool.describe(), tool.input_schema) for tool, _ in face.shelf.values()]
+        assert max(len(description.encode()) for _, description, _ in said) <= 2048
+        if len(face.bases) == 1:
+            assert len(json.dumps(said)) / 4 <= 8_000, face.server_name
 
 
 async def test_the_schemas_carry_no_titles_of_the_framework(tmp_path: Path) -> None:

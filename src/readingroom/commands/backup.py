@@ -21,7 +21,7 @@ from readingroom.bases.policy.commands import BackUpPolicies, RestorePolicies
 from readingroom.commands.options import common, run, say
 from readingroom.core import clock
 from readingroom.core.errors import BackupUnusable, DataNotEmpty, FolderInUse
-from readingroom.core.settings import MODELS, Settings, load
+from readingroom.core.settings import MODELS, SAMPLE_MARK, Settings, load
 from readingroom.protocol.copies import ReadCopy, WriteCopy
 from readingroom.storage.handover import HANDOVER
 
@@ -98,6 +98,8 @@ def _collected(settings: Settings, folder: Path) -> "Manifest":
     from readingroom.storage.archive import Manifest, copy_database, entries_of
 
     bases: dict[str, dict[str, Any]] = {}
+    if settings.sample:  # else what is restored from it would pass for the real thing
+        shutil.copyfile(settings.data / SAMPLE_MARK, folder / SAMPLE_MARK)
     if (settings.data / _KEYS).exists():
         copy_database(settings.data / _KEYS, folder / _KEYS)
     if (database := _federal_file(settings.data)).exists():

@@ -5,19 +5,23 @@ import logging
 import shutil
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from readingroom.core.errors import DataNotEmpty, InvalidSetting, KnowledgeError
 from readingroom.core.settings import MODELS, SAMPLE_MARK, Settings, is_sample, sample_directory
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from readingroom.protocol.command import Command
 
+logger = logging.getLogger(__name__)
 
 Told = Callable[[str], None]
 Step = tuple[str, Callable[[], object]]
@@ -38,7 +42,7 @@ def sample_folder(chosen: str | None, make: bool) -> Path:
             "directory with --data, or leave --data out"
         )
     data.mkdir(parents=True, exist_ok=True)
-    _write_mark(data, None)
+    _write_mark(data, _Mark())
     return data
 
 
@@ -50,22 +54,23 @@ def sample_upstream(settings: Settings) -> Iterator[Settings]:
         return
     from readingroom.demo.govuk import Emulator, on_loopback, sample_items
 
-    with on_loopback(Emulator(sample_items())) as url:
+    # What arrived is for tests to look at; here it would grow for ever.
+    with on_loopback(Emulator(sample_items(), seen=deque(maxlen=1))) as url:
         yield settings.model_copy(update={"govuk_base_url": url})
 
 
 def renew(data: Path, reset: bool) -> None:
-    """Empty the directory when asked to, or when it was loaded from another corpus."""
+    """Empty the directory when asked to, after a failure, or when its corpus is another one."""
     from readingroom.demo.corpus import digest
 
-    loaded = _read_mark(data)
-    if not reset and loaded in (None, digest()):
+    mark = _read_mark(data)
+    if not reset and mark.state != "failed" and mark.corpus in (None, digest()):
         return
     _refuse_in_use(data)
     for one in data.iterdir():
         if one.is_dir() and one.name != MODELS and not one.is_symlink():
             shutil.rmtree(one)
-    _write_mark(data, None)
+    _write_mark(data, _Mark())
 
 
 def load_in_background(settings: Settings, bases: Iterable[str], told: Told) -> None:
@@ -78,25 +83,35 @@ def load_in_background(settings: Settings, bases: Iterable[str], told: Told) -> 
 def _load_all(settings: Settings, bases: list[str], told: Told) -> None:
     from readingroom.demo.corpus import digest
 
-    if _read_mark(settings.data) == digest():
+    corpus = digest()
+    if _read_mark(settings.data) == _Mark(corpus, "loaded"):
         return
-    whole = True
+    _write_mark(settings.data, _Mark(corpus))
     with tempfile.TemporaryDirectory(prefix="readingroom-sample-") as made:
         steps = [step for base in _STEPS if base in bases for step in _STEPS[base](settings, made)]
-        for number, (title, load) in enumerate(steps, 1):
-            told(f"sample {number} of {len(steps)}: {title}")
-            try:
-                load()
-            except KnowledgeError as error:
-                whole = False
-                told(f"sample: {title} could not be loaded: {error.message}")
-            except Exception as error:
-                whole = False
-                logger.error("the sample %s could not be loaded", title, exc_info=error)
-    if whole:
-        told("sample: everything is loaded")
-    if whole and set(_STEPS) <= set(bases):
-        _write_mark(settings.data, digest())
+        took = [_took(step, f"{at} of {len(steps)}", told) for at, step in enumerate(steps, 1)]
+        if not all(took):
+            _write_mark(settings.data, _Mark(corpus, "failed"))
+            told("sample: not everything could be loaded; the next start begins anew")
+            return
+    if set(_STEPS) <= set(bases):
+        _write_mark(settings.data, _Mark(corpus, "loaded"))
+    told("sample: everything is loaded")
+
+
+def _took(step: Step, place: str, told: Told) -> bool:
+    """Whether a step succeeded; the others are tried in any case."""
+    title, load = step
+    told(f"sample {place}: {title}")
+    try:
+        load()
+    except KnowledgeError as error:
+        told(f"sample: {title} could not be loaded: {error.message}")
+        return False
+    except Exception as error:
+        logger.error("the sample %s could not be loaded", title, exc_info=error)
+        return False
+    return True
 
 
 def _policies(settings: Settings, made: str) -> Iterator[Step]:
@@ -107,12 +122,45 @@ def _policies(settings: Settings, made: str) -> Iterator[Step]:
 
 
 def _import_policy(settings: Settings, policy: dict[str, Any], folder: Path) -> None:
-    from readingroom.commands.dispatch import dispatch
     from readingroom.commands.policy import imported
     from readingroom.demo.corpus import write_policy
 
-    listed = write_policy(policy, folder)
-    anyio.run(dispatch, imported(listed, settings), settings, _unheard)
+    _run(imported(write_policy(policy, folder), settings), settings)
+
+
+def _run(command: "Command", settings: Settings) -> None:
+    from readingroom.commands.dispatch import dispatch
+
+    anyio.run(dispatch, command, settings, _unheard)
+
+
+def _application(settings: Settings, made: str) -> Iterator[Step]:
+    from readingroom.demo import corpus
+
+    described = corpus.application()
+    reference = described["reference"]
+    yield f"application {reference}", partial(_describe, settings, described)
+    for file in sorted(corpus.write_application(Path(made)).iterdir()):
+        yield f"{reference}: {file.name}", partial(_ingest, settings, reference, file)
+
+
+def _describe(settings: Settings, described: dict[str, str]) -> None:
+    from readingroom.bases.documents.commands import DescribeApplication
+    from readingroom.bases.documents.models import SetApplication
+
+    _run(
+        DescribeApplication(question=SetApplication.model_validate_json(json.dumps(described))),
+        settings,
+    )
+
+
+def _ingest(settings: Settings, reference: str, file: Path) -> None:
+    """One document. What cannot be read, as a scan without tesseract, is noted in the base."""
+    from readingroom.bases.documents.commands import HandedFile, IngestFiles
+    from readingroom.storage.handover import hand_over
+
+    handed = HandedFile(name=file.name, copied=hand_over(settings.data / "documents", file))
+    _run(IngestFiles(application_ref=reference, files=[handed]), settings)
 
 
 def _records(settings: Settings, made: str) -> Iterator[Step]:
@@ -148,6 +196,7 @@ async def _unheard(done: float, total: float | None, message: str | None) -> Non
 _STEPS: dict[str, Callable[[Settings, str], Iterator[Step]]] = {
     "policy": _policies,
     "federal": _records,
+    "documents": _application,
 }
 
 
@@ -160,18 +209,22 @@ def _refuse_in_use(data: Path) -> None:
         lock.release()
 
 
-def _read_mark(data: Path) -> str | None:
-    """The corpus that was loaded whole; None before."""
-    loaded: str | None = json.loads((data / SAMPLE_MARK).read_text("utf-8"))["corpus"]
-    return loaded
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """What `sample.json` says: which corpus is here, and how far loading it has come."""
+
+    corpus: str | None = None
+    state: str = "loading"
 
 
-def _write_mark(data: Path, corpus: str | None) -> None:
-    """The mark is never missing, also when the process is killed here."""
-    body: dict[str, Any] = {
-        "corpus": corpus,
-        "note": "This directory is the sample's: its texts are not the real documents.",
-    }
+def _read_mark(data: Path) -> _Mark:
+    told = json.loads((data / SAMPLE_MARK).read_text("utf-8"))
+    return _Mark(told.get("corpus"), told.get("state", "loading"))
+
+
+def _write_mark(data: Path, mark: _Mark) -> None:
+    """It is never missing, also when the process is killed here."""
+    note = "This directory is the sample's: its texts are not the real documents."
     fresh = data / f".{SAMPLE_MARK}"
-    fresh.write_text(json.dumps(body), "utf-8")
+    fresh.write_text(json.dumps({**asdict(mark), "note": note}), "utf-8")
     fresh.replace(data / SAMPLE_MARK)

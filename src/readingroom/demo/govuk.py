@@ -15,7 +15,15 @@ import threading
 import time
 import tomllib
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableSequence,
+)
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,7 +80,7 @@ class Emulator:
     items: dict[str, Item]
     fault: Fault | None = None
     max_age: int = 300
-    seen: list[Seen] = field(default_factory=list)
+    seen: MutableSequence[Seen] = field(default_factory=list)
 
     def app(self) -> ASGIApp:
         routed = Starlette(

@@ -33,7 +33,7 @@ def _changed(given: Mapping[str, str]) -> str:
 def _brief(given: Mapping[str, str]) -> str:
     return (
         f"Write a one-page brief on {given['bill_id']}.\n\n"
-        "Begin with get_bill. Tell what the bill does (from its summary and text, not from "
+        "Begin with get_bill_dossier. Tell what the bill does (from its summary and text, not from "
         "its title), who sponsors it, where it stands, its cost estimate, the administration's "
         "position, the votes and the amendments that mattered. Follow a `more_url` or fetch an id "
         "when a section is cut short. Cite every statement, and say up to which date the records "

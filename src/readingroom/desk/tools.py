@@ -47,9 +47,9 @@ def open_desk(
         server_name="reading-room",
         title="Reading Room",
         instructions=(
-            "search looks through every knowledge base here at once and fetch(id) reads any result "
-            "whole. Use a base's own tools for what they name. Cite `citation.citation_string` "
-            "with its `url`; for planning policy give the day the question is about as `date`."
+            "search looks through every knowledge base here at once; fetch(id) reads any result "
+            "whole. Cite `citation.citation_string` with its `url`. For planning policy give the "
+            "day the question is about as `date`."
         ),
         dialect=FederalDialect(),
         tools=tuple(_tools(service, {base.name for base in bases})),

@@ -110,11 +110,10 @@ class RowView:
         The rarest value's posting list is where the search begins; where even that holds much of
         the index, whole columns are compared instead, which reads memory in order.
         """
-        listed = min(
-            (self._listed(part) for part in wanted if isinstance(part, In)),
-            key=len,
-            default=None,
+        rarest = min(
+            (part for part in wanted if isinstance(part, In)), key=self._at_most, default=None
         )
+        listed = None if rarest is None else self._listed(rarest)
         if listed is None or len(listed) > self.count // 8:
             mask = self.alive[: self.count].copy()
             for part in wanted:
@@ -124,6 +123,11 @@ class RowView:
         for part in wanted:
             rows = rows[self._meets(part, rows)]
         return rows
+
+    def _at_most(self, part: In) -> int:
+        """How many rows have one of the values, the dead included."""
+        column = self.columns[part.field]
+        return sum(len(column.postings[code]) for code in column.codes_of(part.values))
 
     def _listed(self, part: In) -> RowNumbers:
         column = self.columns[part.field]
@@ -202,6 +206,9 @@ class _Posting:
     def __init__(self) -> None:
         self._rows = np.empty(4, np.int64)
         self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
 
     def append(self, rows: RowNumbers) -> None:
         end = self._length + len(rows)

@@ -4,7 +4,7 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -31,6 +31,7 @@ MOST_BUCKETS = 1_000
 _STEPS_PER_ROW = 100
 """Steps of SQLite's machine that a row may take; most take a tenth of that."""
 _STEPS_AT_ONCE = 10_000
+_HINT_SHARE = 0.08
 _LOOKUP = 8
 """How many rows of the facts are read in the time of finding one by another index."""
 
@@ -79,6 +80,20 @@ class Query:
         return Decimal(value or 0).scaleb(-self.measure.digits)
 
 
+@dataclass(slots=True)
+class Meter:
+    """What a query has cost so far, in steps of SQLite's machine and in time."""
+
+    most: int
+    end: float
+    steps: int = 0
+
+    def over(self) -> bool:
+        """Called every so many steps; true stops the query."""
+        self.steps += _STEPS_AT_ONCE
+        return self.steps > self.most or time.perf_counter() > self.end
+
+
 class Aggregator:
     """Answers aggregates from one connection, never for longer than the budget allows."""
 
@@ -86,6 +101,8 @@ class Aggregator:
         self._db = db
         self._budget = budget
         self._started = time.perf_counter()
+        self.meter = Meter(0, 0.0)
+        """Of the last query."""
 
     def total(self, asked: Aggregation) -> Total | Buckets:
         """A number, or a number for each group."""
@@ -106,12 +123,13 @@ class Aggregator:
                 **self._narrower(asked, self._budget.rows),
             )
         try:
-            with self._bounded():
+            with self._bounded(self._started + self._budget.seconds) as meter:
+                self.meter = meter
                 return read(asked, query)
         except sqlite3.OperationalError as error:
             if "interrupted" not in str(error):
                 raise
-            raise self._stopped(asked, query) from error
+            raise self._stopped(asked, query, meter) from error
 
     def _told(self, asked: Aggregation, query: Query) -> dict[str, Any]:
         """What every answer says besides its numbers."""
@@ -292,24 +310,19 @@ class Aggregator:
     # --- the budget ---
 
     @contextmanager
-    def _bounded(self) -> Iterator[None]:
-        """Stop the query at the end of its time or its steps, whichever comes first."""
-        self._steps = 0
-        end = self._started + self._budget.seconds
-        most = self._budget.rows * _STEPS_PER_ROW
-
-        def over() -> bool:
-            self._steps += _STEPS_AT_ONCE
-            return self._steps > most or time.perf_counter() > end
-
-        self._db.set_progress_handler(over, _STEPS_AT_ONCE)
+    def _bounded(self, end: float) -> Iterator[Meter]:
+        """Stop what is read at the end of its time or its steps, whichever comes first."""
+        meter = Meter(self._budget.rows * _STEPS_PER_ROW, end)
+        self._db.set_progress_handler(meter.over, _STEPS_AT_ONCE)
         try:
-            yield
+            yield meter
         finally:
             self._db.set_progress_handler(None, 0)
 
-    def _stopped(self, asked: Aggregation, query: Query) -> AggregateTooBroad | AggregateTimeout:
-        if self._steps > self._budget.rows * _STEPS_PER_ROW:
+    def _stopped(
+        self, asked: Aggregation, query: Query, meter: Meter
+    ) -> AggregateTooBroad | AggregateTimeout:
+        if meter.steps > meter.most:
             return AggregateTooBroad(
                 f"Stopped after the work of {self._budget.rows:,} rows: narrow it",
                 **self._narrower(asked, self._budget.rows // 4),
@@ -320,23 +333,31 @@ class Aggregator:
         )
 
     def _narrower(self, asked: Aggregation, most: int) -> dict[str, Any]:
-        """Filters that would fit, each with the rows it leaves: the newest of what there is."""
-        return {"suggest_narrowing": list(self._suggestions(asked, most))}
+        """Filters that would fit, each with the rows it leaves: the newest of what there is.
+
+        They are looked for in a tenth of the time an answer may take, so that an error is not
+        later than one.
+        """
+        found: list[dict[str, Any]] = []
+        with (
+            suppress(sqlite3.OperationalError),
+            self._bounded(time.perf_counter() + self._budget.seconds * _HINT_SHARE),
+        ):
+            found.extend(self._suggestions(asked, most))
+        return {"suggest_narrowing": found}
 
     def _suggestions(self, asked: Aggregation, most: int) -> Iterator[dict[str, Any]]:
         resource = asked.resource
-        for column in resource.filters:
-            if column.kind != "INTEGER" or column.name in asked.narrowed.filters:
+        for name, newest in resource.newest:
+            (value,) = self._db.execute(newest).fetchone() or (None,)
+            if value is None or name in asked.narrowed.filters:
                 continue
-            (newest,) = self._db.execute(
-                f"SELECT max({column.name}) FROM {resource.name}"
-            ).fetchone()
             rows = self._count(
-                f"SELECT 1 FROM {resource.name} WHERE {column.name} = ? LIMIT {most + 1}", (newest,)
+                f"SELECT 1 FROM {resource.name} WHERE {name} = ? LIMIT {most + 1}", (value,)
             )
-            if newest is not None and rows <= most:
-                yield {"filters": {column.name: newest}, "rows": rows}
-        if "since" not in asked.narrowed.filters:
+            if rows <= most:
+                yield {"filters": {name: value}, "rows": rows}
+        if resource.facts and "since" not in asked.narrowed.filters:
             yield from self._since(resource, most)
 
     def _since(self, resource: Resource, most: int) -> Iterator[dict[str, Any]]:

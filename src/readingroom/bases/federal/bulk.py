@@ -119,9 +119,11 @@ LAYOUTS: Mapping[str, Callable[[Wanted], Iterator[Remote]]] = {
     "bills": bills,
     "public_laws": public_laws,
     "federal_register": federal_register,
+    "presidential_documents": federal_register,
     "legislators": people(*_LEGISLATORS),
     "committees": people(*_COMMITTEES),
     "committee_memberships": people(*_LEGISLATORS[:1], *_COMMITTEES[:1], *_ROSTERS),
+    "staff_directories": people(*_LEGISLATORS[:1], "legislators-district-offices.yaml"),
     "roll_call_votes": roll_call_votes,
 }
 

@@ -28,13 +28,14 @@ def note(db: sqlite3.Connection, source: str, id: str, kind: ChangeKind, at: str
 
     A record that changes before anything was written down of it came at an unknown time.
     """
+    # Asked apart: inside the statement below SQLite would read every change to find the last.
+    number = last(db) + 1
     db.execute(
         """INSERT INTO changes (record_id, source, kind, at, new_at, seq, new_seq)
-           SELECT ?1, ?2, ?3, ?4, iif(?3 = 'new', ?4, ''), last + 1, iif(?3 = 'new', last + 1, 0)
-           FROM (SELECT coalesce(max(seq), 0) AS last FROM changes) WHERE true
+           VALUES (?1, ?2, ?3, ?4, iif(?3 = 'new', ?4, ''), ?5, iif(?3 = 'new', ?5, 0))
            ON CONFLICT (record_id) DO UPDATE
            SET kind = excluded.kind, at = excluded.at, seq = excluded.seq""",
-        (id, source, kind, at),
+        (id, source, kind, at, number),
     )
 
 

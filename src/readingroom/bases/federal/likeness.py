@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from readingroom.bases.federal.naming import vocabulary
 
-_NICKNAME, _BEGINNING, _INITIAL, _ABBREVIATED = 0.93, 0.85, 0.75, 0.5
+_NICKNAME, _BEGINNING, _INITIAL, _ABBREVIATED = 0.93, 0.8, 0.75, 0.5
 _FAINT = 0.15
 """What a word weighs that stands in every second name."""
 
@@ -76,6 +76,7 @@ def alike(word: str, other: str) -> Tie | None:
     return Tie(word, other, value, "is spelt like") if value else None
 
 
+@lru_cache(maxsize=65_536)
 def same_spelling(word: str, other: str) -> bool:
     """Whether two words are one, but for a typo or two."""
     return word == other or _spelt_alike(word, other) > 0

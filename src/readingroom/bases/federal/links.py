@@ -5,12 +5,10 @@ Both records show it. When two files speak of the same pair, both are its eviden
 """
 
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from pydantic_core import from_json
 
 from readingroom.bases.federal.records import LinkKind
 from readingroom.bases.federal.sources import BY_NAME
@@ -30,12 +28,13 @@ class Linked:
     url: str | None = None
 
 
-_EITHER_WAY = """
-    SELECT kind, to_id AS other, from_id AS said_by, loader, evidence
-    FROM links WHERE from_id = :id {narrowed} {after_to}
-    UNION ALL
-    SELECT kind, from_id, from_id, loader, evidence
-    FROM links WHERE to_id IN (:id, :wider) AND from_id <> :id {narrowed} {after_from}"""
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One end of the links of a record: they are found by `end`, and lead to `other`."""
+
+    end: str
+    other: str
+    id: str
 
 
 def of(
@@ -46,39 +45,83 @@ def of(
     after: Sequence[str] | None,
 ) -> tuple[list[Linked], tuple[str, str] | None, int]:
     """A page of what a record is linked to, by kind and id; where to go on; how many in all."""
-    narrowed = "AND kind = :kind" if kind else ""
-    values = {"id": id, "wider": wider(id), "kind": kind, "limit": limit + 1}
-    whole = _EITHER_WAY.format(narrowed=narrowed, after_to="", after_from="")
-    (total,) = db.execute(
-        f"SELECT count(*) FROM (SELECT DISTINCT kind, other FROM ({whole}))", values
-    ).fetchone()
-    if after:
-        values |= {"after_kind": after[0], "after_id": after[1]}
-        beyond = "AND (kind, {}) > (:after_kind, :after_id)"
-        whole = _EITHER_WAY.format(
-            narrowed=narrowed, after_to=beyond.format("to_id"), after_from=beyond.format("from_id")
-        )
-    found = db.execute(
-        f"""SELECT kind, other, json_group_array(json_object(
-                       'said_by', said_by, 'loader', loader, 'words', evidence)) AS evidence
-            FROM ({whole}) GROUP BY kind, other ORDER BY kind, other LIMIT :limit""",
-        values,
-    ).fetchall()
-    page = found[:limit]
-    more = (page[-1]["kind"], page[-1]["other"]) if len(found) > limit else None
-    known = named(db, (row["other"] for row in page))
-    return [_linked(row, known) for row in page], more, total
+    sides = _sides(id)
+    # Each side is in order by its index, so of each only as much is read as a page can show.
+    pairs = sorted({pair for side in sides for pair in _pairs(db, side, kind, limit + 1, after)})
+    page = pairs[:limit]
+    more = page[-1] if len(pairs) > limit else None
+    known = named(db, (other for _, other in page))
+    linked = [
+        Linked(of_kind, other, _evidence(db, sides, of_kind, other), source_of(other),
+               **known.get(other, {}))
+        for of_kind, other in page
+    ]  # fmt: skip
+    counted = counts(db, id)
+    return linked, more, counted.get(kind, 0) if kind else sum(counted.values())
 
 
 def counts(db: sqlite3.Connection, id: str) -> dict[str, int]:
     """How many records a record is linked to, by kind."""
-    whole = _EITHER_WAY.format(narrowed="", after_to="", after_from="")
+    counted: Counter[str] = Counter()
+    sides = _sides(id)
+    for place, side in enumerate(sides):
+        # What an earlier side counted is not counted again; the first is the one that may be long.
+        again = "".join(
+            f""" AND NOT EXISTS (SELECT 1 FROM links e WHERE e.{one.end} = ?
+                 AND e.kind = l.kind AND e.{one.other} = l.{side.other})"""
+            for one in sides[:place]
+        )
+        rows = db.execute(
+            f"""SELECT kind, count(*) AS linked FROM (
+                    SELECT DISTINCT kind, {side.other} FROM links l WHERE {side.end} = ?{again})
+                GROUP BY kind""",
+            (side.id, *(one.id for one in sides[:place])),
+        )
+        counted.update({row["kind"]: row["linked"] for row in rows})
+    return dict(sorted(counted.items()))
+
+
+def _sides(id: str) -> list[_Side]:
+    sides = [_Side("to_id", "from_id", id), _Side("from_id", "to_id", id)]
+    if (part := wider(id)) != id:
+        sides.append(_Side("to_id", "from_id", part))
+    return sides
+
+
+def _pairs(
+    db: sqlite3.Connection,
+    side: _Side,
+    kind: LinkKind | None,
+    limit: int,
+    after: Sequence[str] | None,
+) -> list[tuple[str, str]]:
+    where, values = f"{side.end} = ?", [side.id]
+    if kind:
+        where += " AND kind = ?"
+        values.append(kind)
+    if after:
+        where += f" AND (kind, {side.other}) > (?, ?)"
+        values += after
     rows = db.execute(
-        f"""SELECT kind, count(*) AS linked FROM (SELECT DISTINCT kind, other FROM ({whole}))
-            GROUP BY kind ORDER BY kind""",
-        {"id": id, "wider": wider(id)},
+        f"""SELECT DISTINCT kind, {side.other} FROM links WHERE {where}
+            ORDER BY kind, {side.other} LIMIT ?""",
+        (*values, limit),
     )
-    return {row["kind"]: row["linked"] for row in rows}
+    return [(row[0], row[1]) for row in rows]
+
+
+def _evidence(
+    db: sqlite3.Connection, sides: Sequence[_Side], kind: str, other: str
+) -> list[dict[str, str]]:
+    found = [
+        {"said_by": row["from_id"], "loader": row["loader"], "words": row["evidence"]}
+        for side in sides
+        for row in db.execute(
+            f"SELECT * FROM links WHERE {side.end} = ? AND kind = ? AND {side.other} = ?",
+            (side.id, kind, other),
+        )
+    ]
+    return sorted(found, key=lambda one: (one["loader"], one["words"]))
 
 
 def named(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -111,9 +154,3 @@ def source_of(id: str) -> str | None:
     except UnrecognizedId:
         return None
     return source if source in BY_NAME else None
-
-
-def _linked(row: sqlite3.Row, known: dict[str, dict[str, Any]]) -> Linked:
-    told = known.get(row["other"], {})
-    evidence = sorted(from_json(row["evidence"]), key=lambda one: (one["loader"], one["words"]))
-    return Linked(row["kind"], row["other"], evidence, source_of(row["other"]), **told)

@@ -2,10 +2,10 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations, islice, pairwise
 from typing import Any
 
 from pydantic_core import from_json
@@ -18,11 +18,11 @@ from readingroom.bases.federal.sources import Source
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.ids import federal_id
 
-_NAMES = 400
+_NAMES = 300
 """How many names that share pieces with the question are looked at closely."""
-_CLOSE = 80
-"""How many of those are looked at with words joined, and have their records read."""
-_RECORDS = 400
+_CLOSE = 40
+"""For how many of those it is tried to read two words as one."""
+_RECORDS = 600
 _ENOUGH = 0.5
 """What a record must score to be an answer at all."""
 _PART = 0.9
@@ -66,11 +66,11 @@ class Asked:
         telling = tuple(word for word in words if word.text not in vocabulary().silent)
         return cls(telling or words)
 
-    @property
+    @cached_property
     def texts(self) -> tuple[str, ...]:
         return tuple(word.text for word in self.words)
 
-    @property
+    @cached_property
     def spelt(self) -> tuple[str, ...]:
         """The words as names are compared with them: nothing for one that is no name."""
         return tuple("" if word.no_name else word.text for word in self.words)
@@ -184,7 +184,7 @@ def _by_id(
     except UnrecognizedId:
         return
     if found.source == source.name:
-        for id, _, record in _records(db, source, [("r.id = ?", found.id)], narrowed):
+        for id, record in _records(db, source, ("id = ?", found.id), narrowed):
             yield Match(id, 1.0, [f"{id} is its id"], record)
 
 
@@ -193,9 +193,12 @@ def _by_name(
 ) -> Iterator[Match]:
     if not asked.words:
         return
-    names = _close(asked, {**_sharing(db, source, asked), **_with_initials(db, source, asked)})
-    wanted = [("f.name_row = ?", row) for row in names]
-    for id, (row, form), record in _records(db, source, wanted, narrowed):
+    sharing = _sharing(db, source, asked, narrowed)
+    if len(sharing) >= _NAMES:
+        # More bear the name than are looked at: of these, not without the state that was said.
+        sharing |= _sharing(db, source, asked, _also(narrowed, _told(source, asked)))
+    names = _close(asked, {**sharing, **_with_initials(db, source, asked)})
+    for id, (row, form), record in _named_records(db, source, names, narrowed):
         score, why = _judged(asked, names[row], form, record)
         if record.get("parent_id") and not asked.of_a_part:
             score *= _PART
@@ -206,23 +209,31 @@ def _by_context(
     db: sqlite3.Connection, source: Source, asked: Asked, narrowed: Narrowed
 ) -> Iterator[Match]:
     """Who is meant when no name is said at all: `senators from Mass`, `CA-11`."""
-    columns = {column.name for column in source.columns}
-    meanings = [word.meaning for word in asked.words]
-    told = dict.fromkeys(one for one in meanings if one and one[0] in columns)
-    if None in meanings or not any(kind == "state" for kind, _ in told):
+    told = _told(source, asked)
+    if "state" not in told or not all(word.meaning for word in asked.words):
         return
-    sql = " AND ".join([narrowed.sql, *(f"{kind} = ?" for kind, _ in told)])
-    values = (*narrowed.values, *(value for _, value in told))
-    both = Narrowed(sql, values, narrowed.filters)
-    for id, _, record in _records(db, source, [("?", 1)], both):
+    for id, record in _records(db, source, ("1",), _also(narrowed, told)):
         borne_out, why = _borne_out(asked, [None] * len(asked.words), record)
         yield Match(id, round(_scored(asked, borne_out, 1.0), 4), why, record)
+
+
+def _told(source: Source, asked: Asked) -> dict[str, str]:
+    """What the question says of the record that a column of the source can be asked for."""
+    columns = {column.name for column in source.columns}
+    return dict(word.meaning for word in asked.words if word.meaning and word.meaning[0] in columns)
+
+
+def _also(narrowed: Narrowed, more: Mapping[str, str]) -> Narrowed:
+    sql = " AND ".join([narrowed.sql, *(f"{name} = ?" for name in more)])
+    return Narrowed(sql, (*narrowed.values, *more.values()), {**narrowed.filters, **more})
 
 
 # --- names that may be meant ---
 
 
-def _sharing(db: sqlite3.Connection, source: Source, asked: Asked) -> dict[int, tuple[str, ...]]:
+def _sharing(
+    db: sqlite3.Connection, source: Source, asked: Asked, narrowed: Narrowed
+) -> dict[int, tuple[str, ...]]:
     """The names that share most pieces with the question, and those that are it exactly."""
     first = naming.first_row(source.name)
     rows = (first, first + naming.ROWS)
@@ -231,18 +242,41 @@ def _sharing(db: sqlite3.Connection, source: Source, asked: Asked) -> dict[int, 
     )
     pieces = dict.fromkeys(piece for word in asked.telling for piece in naming.pieces(word))
     found = db.execute(
-        f"""SELECT n.name_row, n.folded FROM (
-                SELECT name_row, count(*) AS shared FROM ({" UNION ALL ".join([one] * len(pieces))})
-                GROUP BY name_row ORDER BY shared DESC LIMIT {_NAMES}
-            ) JOIN names n USING (name_row)
-            UNION SELECT name_row, folded FROM names WHERE source = ? AND folded = ?""",
-        (
-            *(value for piece in pieces for value in (f'"{piece}"', *rows)),
-            source.name,
-            naming.padded(asked.texts),
-        ),
+        f"""SELECT name_row, count(*) AS shared FROM ({" UNION ALL ".join([one] * len(pieces))})
+            GROUP BY name_row ORDER BY shared DESC""",
+        [value for piece in pieces for value in (f'"{piece}"', *rows)],
     )
-    return {row["name_row"]: tuple(row["folded"].split()) for row in found}
+    near = list(islice(_passing(db, source, _nearest(found), narrowed), _NAMES))
+    named = db.execute(
+        f"""SELECT name_row, folded FROM names WHERE name_row IN ({", ".join("?" * len(near))})
+            UNION SELECT name_row, folded FROM names WHERE source = ? AND folded = ?""",
+        (*near, source.name, naming.padded(asked.texts)),
+    )
+    return {row["name_row"]: tuple(row["folded"].split()) for row in named}
+
+
+def _nearest(found: Iterable[sqlite3.Row]) -> Iterator[int]:
+    """Whoever shares less than half of what the best one does is not meant."""
+    most = 0
+    for row in found:
+        most = most or row["shared"]
+        if 2 * row["shared"] < most:
+            return
+        yield row["name_row"]
+
+
+def _passing(
+    db: sqlite3.Connection, source: Source, rows: Iterator[int], narrowed: Narrowed
+) -> Iterator[int]:
+    """Those of the names that a record bears which passes the filters: asked before any is cut."""
+    if not narrowed.filters:
+        yield from rows
+        return
+    bears = f"""SELECT 1 FROM name_forms f CROSS JOIN {source.name} r ON r.id = f.record_id
+                WHERE f.name_row = ? AND {narrowed.sql} LIMIT 1"""
+    for row in rows:
+        if db.execute(bears, (row, *narrowed.values)).fetchone():
+            yield row
 
 
 def _with_initials(
@@ -268,64 +302,74 @@ class Near:
     words: tuple[str, ...]
     asked: Asked
     likeness: Likeness
+    promise: float
+    """What it can come to when the record bears out every word that may mean something else."""
 
 
 def _close(asked: Asked, names: Mapping[int, tuple[str, ...]]) -> dict[int, Near]:
-    """The nearest names. Only for those is it tried to read two words as one."""
-    near = {row: Near(words, asked, compare(asked.spelt, words)) for row, words in names.items()}
-    best = sorted(near, key=lambda row: (-_promise(near[row]), row))[:_CLOSE]
-    return {row: max(_readings(near[row]), key=_promise) for row in best}
+    """The names that may come to an answer. Only for the nearest are two words read as one."""
+    near = {row: _near(words, asked) for row, words in names.items()}
+    best = sorted(near, key=lambda row: (-near[row].promise, row))[:_CLOSE]
+    near |= {row: max(_readings(near[row]), key=lambda one: one.promise) for row in best}
+    return {row: one for row, one in near.items() if one.promise >= _ENOUGH}
 
 
 def _readings(near: Near) -> Iterator[Near]:
     yield near
     for at, asked in enumerate(near.asked.joined()):
         if any(same_spelling(asked.texts[at], word) for word in near.words):
-            yield Near(near.words, asked, compare(asked.spelt, near.words))
+            yield _near(near.words, asked)
     for at, (one, other) in enumerate(pairwise(near.words)):
         if any(same_spelling(word, one + other) for word in near.asked.texts):
-            words = (*near.words[:at], one + other, *near.words[at + 2 :])
-            yield Near(words, near.asked, compare(near.asked.spelt, words))
+            yield _near((*near.words[:at], one + other, *near.words[at + 2 :]), near.asked)
 
 
-def _promise(near: Near) -> float:
-    """What a name can come to when the record bears out every word that may mean something else."""
-    if _worth(near.asked, near.words, "chsj"):
-        return 1.0
+def _near(words: tuple[str, ...], asked: Asked) -> Near:
+    likeness = compare(asked.spelt, words)
+    if asked.acronym and _worth(asked, words, "chsj"):
+        return Near(words, asked, likeness, 1.0)
     values = [
-        max(tie.value if tie else 0.0, 1.0 if word.meaning else 0.0)
-        for word, tie in zip(near.asked.words, near.likeness.ties, strict=True)
+        1.0 if word.meaning else tie.value if tie else 0.0
+        for word, tie in zip(asked.words, likeness.ties, strict=True)
     ]
-    return _scored(near.asked, values, near.likeness.asked_share)
+    return Near(words, asked, likeness, _scored(asked, values, likeness.asked_share))
 
 
 # --- records ---
 
 
-def _records(
-    db: sqlite3.Connection,
-    source: Source,
-    wanted: Sequence[tuple[str, Any]],
-    narrowed: Narrowed,
+def _named_records(
+    db: sqlite3.Connection, source: Source, names: Collection[int], narrowed: Narrowed
 ) -> Iterator[tuple[str, tuple[int, str], dict[str, Any]]]:
-    """The newest records under each condition, with the form of the name they bear."""
-    per_name = max(1, _RECORDS // max(1, len(wanted)))
-    for condition, value in wanted:
-        rows = db.execute(
-            f"""SELECT r.id, f.name_row, f.form, r.record
-                FROM {source.name} r LEFT JOIN name_forms f ON f.record_id = r.id
-                WHERE {condition} AND {narrowed.sql} ORDER BY r.published_at DESC, r.id LIMIT ?""",
-            (value, *narrowed.values, per_name),
-        )
-        for row in rows:
-            yield row["id"], (row["name_row"], row["form"]), from_json(row["record"])
+    """The newest records that bear each name, with the form in which they bear it."""
+    # CROSS JOIN: by the name first, however tempting the index of the newest records looks.
+    sql = f"""SELECT r.id, f.form, r.record
+              FROM name_forms f CROSS JOIN {source.name} r ON r.id = f.record_id
+              WHERE f.name_row = ? AND {narrowed.sql} ORDER BY r.published_at DESC, r.id LIMIT ?"""
+    for name in names:
+        for row in db.execute(sql, (name, *narrowed.values, max(1, _RECORDS // len(names)))):
+            yield row["id"], (name, row["form"]), from_json(row["record"])
+
+
+def _records(
+    db: sqlite3.Connection, source: Source, where: tuple[Any, ...], narrowed: Narrowed
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The newest records under a condition, which comes with its values."""
+    condition, *values = where
+    rows = db.execute(
+        f"""SELECT id, record FROM {source.name} WHERE {condition} AND {narrowed.sql}
+            ORDER BY published_at DESC, id LIMIT ?""",
+        (*values, *narrowed.values, _RECORDS),
+    )
+    for row in rows:
+        yield row["id"], from_json(row["record"])
 
 
 def _judged(
     asked: Asked, near: Near, form: str, record: Mapping[str, Any]
 ) -> tuple[float, list[str]]:
     """How well a record explains the question: by its name, else by what it says of itself."""
-    initials = _worth(asked, near.words, _besides(record))
+    initials = _worth(asked, near.words, _besides(record)) if asked.acronym else 0.0
     if initials:
         values, why = _borne_out(asked, [None] * len(asked.words), record)
         told = [
@@ -363,7 +407,7 @@ def _says(record: Mapping[str, Any], word: Word) -> str | None:
     if kind == "kind":
         return "kind" if record.get("parent_id") else None
     if kind == "number":
-        fields = ("district", "congress", "number", "session", "filing_year")
+        fields = ("district", "congress", "number", "session", "year")
         return next((name for name in fields if str(record.get(name)) == value), None)
     past = (term.get(kind) for term in record.get("terms") or ())
     return kind if value in (record.get(kind), *past) else None

@@ -24,7 +24,6 @@ CITATION = (
 PARENTS = {
     "bill_cosponsors": "bill_id",
     "bill_actions": "bill_id",
-    "bill_topics": "bill_id",
     "bill_committees": "bill_id",
     "member_votes": "vote_id",
     "hearing_witnesses": "hearing_id",
@@ -415,4 +414,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _NAMES_FOLDED,
     _CHANGES,
     _HEARINGS,
+    # Whoever adds passages brings them into the index, many at once.
+    ("DROP TRIGGER passages_added",),
+    # The topics of bills are links, as those of everything else.
+    ("DROP TABLE bill_topics",),
 )

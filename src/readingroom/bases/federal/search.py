@@ -42,6 +42,7 @@ WEIGHTS = "10.0, 4.0, 2.0, 1.0"  # title, abstract, action, body
 _TOLD = "'$.title', '$.source_url', '$.citation_string', '$.published_at'"
 _SNIPPET = 300
 _OPENINGS = 5
+_TELLING = 80
 _SECONDS = 5.0
 _DEPTH = 100
 
@@ -305,16 +306,17 @@ def _hits(db: sqlite3.Connection, places: Sequence[Place], query: str) -> Iterab
 
 
 def _telling(db: sqlite3.Connection, doc: int, passage: sqlite3.Row, query: str) -> sqlite3.Row:
-    """The passage itself, unless it has only the title, which stands beside it anyway: then the one
-    of the text's first that has most of the words.
+    """The passage itself, unless it says little more than the title, which stands beside it anyway:
+    then the one of the text's first that has most of the words.
     """
-    if passage["body"] or passage["abstract"]:
+    if len(passage["body"] or passage["abstract"]) >= _TELLING:
         return passage
     stems = _stems(query)
     openings = db.execute(
         f"""SELECT passages.* FROM chunks JOIN passages USING (chunk)
-            WHERE doc = ? AND part = 'text' AND ordinal < {_OPENINGS} ORDER BY ordinal""",
-        (doc,),
+            WHERE doc = ? AND part = 'text' AND ordinal < {_OPENINGS} AND length(body) >= ?
+            ORDER BY ordinal""",
+        (doc, _TELLING),
     ).fetchall()
     return max(openings, key=lambda one: _holding(one["body"].lower(), stems), default=passage)
 

@@ -102,6 +102,8 @@ class Resource:
     """The index that alone answers every aggregate."""
     lookups: tuple[str, ...] = ()
     """The columns that have an index of their own."""
+    newest: tuple[tuple[str, str], ...] = ()
+    """Some of these, each with the SQL of its newest value: what to narrow an aggregate to."""
     where: str = "status = 'active'"
     dated: str = "published_at"
     """What `since` and `until` speak of."""
@@ -143,6 +145,11 @@ class Source:
             size=f"SELECT records FROM progress WHERE source = '{self.name}'",
             facts=f"{self.name}_facts",
             lookups=filters,
+            newest=tuple(
+                (column.name, f"SELECT max({column.name}) FROM {self.name}")
+                for column in self.columns
+                if column.kind == "INTEGER" and not column.measure
+            ),
         )
 
     @property
@@ -439,6 +446,9 @@ SOURCES = (
 
 BY_NAME = {source.name: source for source in SOURCES}
 
+_NEWEST_VOTE = "SELECT id FROM roll_call_votes ORDER BY published_at DESC, id LIMIT 1"
+_VOTER = "SELECT bioguide_id FROM member_votes WHERE bioguide_id IS NOT NULL AND vote_id"
+
 MEMBER_VOTES = Resource(
     "member_votes",
     (
@@ -455,6 +465,7 @@ MEMBER_VOTES = Resource(
     ),
     size="SELECT sum(recorded) FROM roll_call_votes",
     lookups=("bioguide_id", "vote_id"),
+    newest=(("vote_id", _NEWEST_VOTE), ("bioguide_id", f"{_VOTER} = ({_NEWEST_VOTE}) LIMIT 1")),
     where="1",
     dated="substr(sorted_at, 1, 10)",
 )

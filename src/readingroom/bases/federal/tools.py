@@ -51,9 +51,11 @@ _INSTRUCTIONS = (
     "U.S. federal records from official bulk files: bills, laws, amendments, the Federal Register, "
     "Statements of Administration Policy, members, committees, votes. When the question names an "
     "identifier (H.R. 1, a bioguide id, a committee), use the typed tools: get_bill, "
-    "get_legislator, list_committee_members. Use search for questions in words, then fetch(id) for "
-    "the whole record. Cite `citation.citation_string` with its `url`; `loaded_up_to` says how "
-    "recent a source is here."
+    "get_legislator, list_committee_members. A name without an id (Sen. Markey, House Ag) goes to "
+    "resolve_entity first. Use search for questions in words, then fetch(id) for the whole record. "
+    "How many, how much and how it changed: count, sum, time_series. Everything about one bill, "
+    "member, committee or law in one call: the dossiers. Cite `citation.citation_string` with its "
+    "`url`; `loaded_up_to` says how recent a source is here."
 )
 
 

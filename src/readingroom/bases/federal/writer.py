@@ -20,6 +20,9 @@ from readingroom.engine.chunking import Span, split
 Passage = tuple[int, str, str, str, str]
 """Where it starts; title, abstract, action, body."""
 
+_UNINDEXED = 4_000
+"""How many passages wait to be indexed, at most: they wait in memory."""
+
 
 _FEW = 20
 """So many records a file may leave out without any question."""
@@ -48,6 +51,7 @@ class Writer:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._began = changes.last(db)
+        self._unindexed: list[tuple[int, str, str, str, str]] = []
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -55,8 +59,10 @@ class Writer:
         try:
             self._db.execute("UPDATE generation SET value = value + 1")
             yield
+            self._index()
             self._db.execute("COMMIT")
         except BaseException:
+            self._unindexed.clear()
             self._db.execute("ROLLBACK")
             raise
 
@@ -112,6 +118,7 @@ class Writer:
             (at[:10], reason, successor, id),
         )
         changes.note(self._db, source.name, id, "withdrawn", at)
+        self._index()
         self._db.execute("DELETE FROM documents WHERE id = ?", (id,))
         self._forget_names(id)
         self._db.execute("DELETE FROM links WHERE from_id = ?", (id,))
@@ -308,19 +315,24 @@ class Writer:
 
     def _doc(self, record: Record) -> int:
         """The number of a record in search, made when it has none."""
-        self._db.execute(
-            "INSERT OR IGNORE INTO documents (id, source, published_at) VALUES (?, ?, ?)",
+        return self._known_doc(record) or self._new_doc(record)
+
+    def _known_doc(self, record: Record) -> int | None:
+        found = self._db.execute("SELECT doc FROM documents WHERE id = ?", (record.id,)).fetchone()
+        return int(found["doc"]) if found else None
+
+    def _new_doc(self, record: Record) -> int:
+        added = self._db.execute(
+            "INSERT INTO documents (id, source, published_at) VALUES (?, ?, ?)",
             (record.id, record.source, record.published_at),
         )
-        row = self._db.execute("SELECT doc FROM documents WHERE id = ?", (record.id,)).fetchone()
-        return int(row["doc"])
+        return int(added.lastrowid or 0)
 
     def _put_head(self, record: Record, head: Head, entry: Entry) -> None:
-        doc = self._doc(record)
-        self._db.execute(
-            "UPDATE documents SET published_at = ? WHERE doc = ?", (record.published_at, doc)
-        )
-        self._db.execute("DELETE FROM facets WHERE doc = ?", (doc,))
+        known = self._known_doc(record)
+        if known is not None:
+            self._refresh(known, record)
+        doc = known or self._new_doc(record)
         self._db.executemany(
             "INSERT OR IGNORE INTO facets (field, value, doc) VALUES (?, ?, ?)",
             ((name, value, doc) for name, values in entry.facets.items() for value in values),
@@ -335,7 +347,14 @@ class Writer:
                 *((span.start, "", span.of(head.abstract), "", "") for span in rest),
             ],
         )
-        # What a filter asks of this record may have changed for its vectors too: they are new.
+
+    def _refresh(self, doc: int, record: Record) -> None:
+        """A record that is told anew: its date, and what filters ask of it, may have changed."""
+        self._db.execute(
+            "UPDATE documents SET published_at = ? WHERE doc = ?", (record.published_at, doc)
+        )
+        self._db.execute("DELETE FROM facets WHERE doc = ?", (doc,))
+        # For its vectors too: they are new.
         self._db.execute(
             """INSERT OR REPLACE INTO vectors (chunk, model, embedding)
                SELECT chunk, model, embedding FROM vectors JOIN chunks USING (chunk)
@@ -357,17 +376,42 @@ class Writer:
             if ordinal not in there or tuple(there[ordinal])[2:] != passage
         ]
         kept = set(range(len(passages))) - {ordinal for ordinal, _ in new}
+        self._drop_chunks([row["chunk"] for n, row in there.items() if n not in kept])
+        self._add_chunks(doc, part, new)
+
+    def _drop_chunks(self, chunks: Sequence[int]) -> None:
+        if chunks:
+            self._index()  # what is taken out of the index must be in it
+            self._db.executemany("DELETE FROM chunks WHERE chunk = ?", ((n,) for n in chunks))
+
+    def _add_chunks(self, doc: int, part: str, new: Sequence[tuple[int, Passage]]) -> None:
+        given = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
+        (last,) = self._db.execute(given).fetchone() or (0,)
+        numbered = list(enumerate(new, start=last + 1))
         self._db.executemany(
-            "DELETE FROM chunks WHERE chunk = ?",
-            [(row["chunk"],) for ordinal, row in there.items() if ordinal not in kept],
+            "INSERT INTO chunks (chunk, doc, part, ordinal) VALUES (?, ?, ?, ?)",
+            ((chunk, doc, part, ordinal) for chunk, (ordinal, _) in numbered),
         )
-        for ordinal, passage in new:
-            added = self._db.execute(
-                "INSERT INTO chunks (doc, part, ordinal) VALUES (?, ?, ?)", (doc, part, ordinal)
-            )
-            self._db.execute(
-                "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)", (added.lastrowid, *passage)
-            )
+        self._db.executemany(
+            "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)",
+            ((chunk, *passage) for chunk, (_, passage) in numbered),
+        )
+        self._unindexed += [(chunk, *passage[1:]) for chunk, (_, passage) in numbered]
+        if len(self._unindexed) > _UNINDEXED:
+            self._index()
+
+    def _index(self) -> None:
+        """Bring the words of new passages into the index, many at once.
+
+        Not by a trigger: FTS5 writes out what it holds before every statement that may have to be
+        taken back, so that one passage between two others would cost three times as much.
+        """
+        self._db.executemany(
+            """INSERT INTO passages_fts (rowid, title, abstract, action, body)
+               VALUES (?, ?, ?, ?, ?)""",
+            self._unindexed,
+        )
+        self._unindexed.clear()
 
     def _put_text(self, record: Record, text: Text, loader: str) -> bool:
         known = self._db.execute(

@@ -9,12 +9,11 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
-from xml.etree.ElementTree import Element, tostring
+from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, cited
 from readingroom.bases.federal.loaders import cbo, reports
 from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.people import (
     chamber_of,
     committee_stub,
@@ -23,7 +22,7 @@ from readingroom.bases.federal.loaders.people import (
     stub,
 )
 from readingroom.bases.federal.loaders.topics import known, topic, topic_links
-from readingroom.bases.federal.loaders.xml import day, parse, said
+from readingroom.bases.federal.loaders.xml import day, fingerprint, parse, said
 from readingroom.bases.federal.records import (
     Amendment,
     Bill,
@@ -45,7 +44,6 @@ from readingroom.core.ids import (
     committee_id,
     estimate_id,
     law_id,
-    topic_id,
     vote_id,
 )
 
@@ -126,6 +124,7 @@ class _Reading:
     def __init__(self, told: Element, origin: Origin) -> None:
         self._told = told
         self._origin = origin
+        self._named: set[str] = set()
         self.congress = int(_need(told, "congress"))
         self.kind = _need(told, "type", "billType").lower()
         self.number = int(_need(told, "number", "billNumber"))
@@ -144,10 +143,7 @@ class _Reading:
 
     def named(self) -> Iterator[Entry]:
         """What the bill refers to, so that no reference leads nowhere."""
-        people = {one.bioguide_id: one for one in (*self.sponsors, *self.cosponsors)}
-        for person in people.values():
-            if person.bioguide_id:
-                yield stub(person, self._origin)
+        yield from self._people((*self.sponsors, *self.cosponsors))
         for committee in self.committees:
             yield committee_stub(committee.id, committee.name, committee.chamber, self._origin)
         yield from self._subjects()
@@ -248,7 +244,6 @@ class _Reading:
         return _known(facets)
 
     def _children(self) -> dict[str, list[tuple[Any, ...]]]:
-        topics = sorted({topic_id(name) for name in self._topics()})
         committees = sorted({one.id for one in self.committees})
         return {
             "bill_cosponsors": [
@@ -259,7 +254,6 @@ class _Reading:
                 (place, one.date, one.model_dump_json())
                 for place, one in enumerate(self.actions, start=1)
             ],
-            "bill_topics": [(topic,) for topic in topics],
             "bill_committees": [(committee,) for committee in committees],
         }
 
@@ -293,9 +287,8 @@ class _Reading:
         congress, kind = int(_need(item, "congress")), _need(item, "type").lower()
         number = int(_need(item, "number"))
         sponsors = [_person(one) for one in item.findall("sponsors/item")]
-        for sponsor in sponsors:
-            if sponsor.bioguide_id:
-                yield stub(sponsor, self._origin)
+        yield from self._people(sponsors)
+        voted = [_action(one) for one in _voted_on(item)]
         submitted = day(said(item, "submittedDate"))
         proposed = day(said(item, "proposedDate"))
         latest = _latest(item.find("latestAction"))
@@ -319,14 +312,14 @@ class _Reading:
             sponsors=sponsors,
             cosponsor_count=len(item.findall("cosponsors/item")),
             latest_action=latest,
-            votes=_votes_of(item),
+            votes=list(dict.fromkeys(vote for action in voted for vote in action.votes)),
             **cited(
                 self._origin,
                 url=f"https://www.congress.gov/amendment/{ordinal(congress)}-congress/{slug}/{number}",
                 org=ORG,
                 cite=cite,
                 published_at=submitted or proposed,
-                raw_sha256=digest(tostring(item, encoding="unicode")),
+                raw_sha256=fingerprint(item),
             ),
         )
         facets: dict[str, Sequence[str | None]] = {
@@ -342,16 +335,29 @@ class _Reading:
             record,
             head=Head(record.title, description or "", latest.text if latest else ""),
             facets=_known(facets),
-            links=list(self._amendment_links(item, record)),
+            links=[*self._amendment_links(record), *_vote_links(voted)],
             revision=said(item, "updateDate"),
         )
 
-    def _amendment_links(self, item: Element, record: Amendment) -> Iterator[Link]:
+    def _amendment_links(self, record: Amendment) -> Iterator[Link]:
         bill = f"{SPOKEN[self.kind]} {self.number}"
         yield Link(LinkKind.AMENDMENT, self.id, f"amendments/amendment in the file of {bill}")
         if record.amends:
             yield Link(LinkKind.AMENDMENT, record.amends, f"amendedAmendment: {record.amends}")
-        yield from _vote_links([_action(one) for one in item.iterfind("actions/actions/item")])
+
+    def _people(self, people: Iterable[Person]) -> Iterator[Entry]:
+        """Stubs of those whom the file has not named before; a Senator may offer a hundred."""
+        for person in people:
+            if person.bioguide_id and person.bioguide_id not in self._named:
+                self._named.add(person.bioguide_id)
+                yield stub(person, self._origin)
+
+
+def _voted_on(amendment: Element) -> Iterator[Element]:
+    """The actions on an amendment that were roll calls; the others are many, and not kept."""
+    for action in amendment.iterfind("actions/actions/item"):
+        if action.find("recordedVotes") is not None:
+            yield action
 
 
 def _vote_links(actions: Iterable[BillAction]) -> Iterator[Link]:
@@ -423,12 +429,6 @@ def _vote(vote: Element) -> Iterator[str]:
     parts = [said(vote, name) for name in ("chamber", "congress", "sessionNumber", "rollNumber")]
     if all(parts):
         yield vote_id(*[part or "" for part in parts])
-
-
-def _votes_of(item: Element) -> list[str]:
-    """The roll calls among the actions of an amendment, which wrap their lists once or twice."""
-    found = (id for vote in item.iterfind("actions//recordedVote") for id in _vote(vote))
-    return list(dict.fromkeys(found))
 
 
 def _latest(item: Element | None) -> LatestAction | None:

@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import ClassVar
-from xml.etree.ElementTree import Element, tostring
+from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, cited
 from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.legislators import congress_on, digest
-from readingroom.bases.federal.loaders.xml import parse, said
+from readingroom.bases.federal.loaders.legislators import congress_on
+from readingroom.bases.federal.loaders.xml import fingerprint, parse, said
 from readingroom.bases.federal.records import CboEstimate, LinkKind
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.ids import estimate_id, federal_id
@@ -92,7 +92,7 @@ def _listed(item: Element, origin: Origin) -> Entry:
         _bills(named, congress_on(published)) if published else [],
         origin,
         description=said(item, "Description"),
-        raw_sha256=digest(tostring(item, encoding="unicode")),
+        raw_sha256=fingerprint(item),
     )
 
 

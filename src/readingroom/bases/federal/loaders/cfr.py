@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
-from xml.etree.ElementTree import Element, tostring
+from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
 from readingroom.bases.federal.loaders import references
@@ -12,7 +12,7 @@ from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.register import ORG, in_title_case, slug
 from readingroom.bases.federal.loaders.uslm import is_uslm
-from readingroom.bases.federal.loaders.xml import day, parse, prose, said
+from readingroom.bases.federal.loaders.xml import day, fingerprint, parse, prose, said
 from readingroom.bases.federal.records import CfrSection, LinkKind
 from readingroom.core.ids import cfr_id, fold_dashes
 
@@ -113,7 +113,7 @@ def _entry(section: Element, place: _Place, origin: Origin) -> Entry:
             org=ORG,
             cite=title,
             published_at=place.revised,
-            raw_sha256=digest([tostring(section, encoding="unicode"), place.authority]),
+            raw_sha256=digest([fingerprint(section), place.authority]),
         ),
     )
     agencies = [place.chapter, slug(place.chapter)] if place.chapter else []

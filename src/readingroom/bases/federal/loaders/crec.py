@@ -8,7 +8,7 @@ import html
 import re
 from collections.abc import Iterator
 from typing import ClassVar
-from xml.etree.ElementTree import Element, tostring
+from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
 from readingroom.bases.federal.loaders.billstatus import ORG, SPOKEN, ordinal
@@ -16,7 +16,7 @@ from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import congress_on, digest
 from readingroom.bases.federal.loaders.people import chamber_of, readable, stub
 from readingroom.bases.federal.loaders.uslm import spelt_day
-from readingroom.bases.federal.loaders.xml import day, parse, said
+from readingroom.bases.federal.loaders.xml import day, fingerprint, parse, said
 from readingroom.bases.federal.records import Amendment, LinkKind, Person, Proceeding
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.ids import (
@@ -206,7 +206,7 @@ class _Issue:
             pages="-".join(dict.fromkeys(filter(None, (start, end)))) or None,
             published=self._published,
             spoken_at=spoken if spoken != self._published else None,
-            raw_sha256=digest(tostring(told, encoding="unicode")),
+            raw_sha256=fingerprint(told),
             speakers=[_speaker(one) for one in extension.findall("congMember")],
             bills=_once(_bills(extension)),
             amendments=_once(_amendments(extension)),

@@ -4,6 +4,7 @@ import hashlib
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 LARGEST = 256 * 1024 * 1024
@@ -11,7 +12,7 @@ _NEVER = {".pdf", ".md", ".txt", ".gif", ".jpg", ".png", ".xsl", ".css", ".dtd"}
 _HEAD = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RawFile:
     """A file of official bytes; `beside` reads another that it refers to."""
 
@@ -23,7 +24,7 @@ class RawFile:
     def head(self) -> bytes:
         return self.data[:_HEAD]
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         return hashlib.sha256(self.data).hexdigest()
 

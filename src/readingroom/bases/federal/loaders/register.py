@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
-from xml.etree.ElementTree import Element, tostring
+from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
 from readingroom.bases.federal.loaders import references
@@ -13,7 +13,7 @@ from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.mentions import laws_named
 from readingroom.bases.federal.loaders.topics import known, topic, topic_links
 from readingroom.bases.federal.loaders.uslm import NAMESPACE
-from readingroom.bases.federal.loaders.xml import day, parse, prose, said
+from readingroom.bases.federal.loaders.xml import day, fingerprint, parse, prose, said
 from readingroom.bases.federal.records import LinkKind, PresidentialDocument, Rule
 from readingroom.core.ids import cfr_id, docket_id, federal_id, fold_dashes
 
@@ -29,6 +29,7 @@ _DOCKET = re.compile(
     r"(?<![\w-])(?!SR-)[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*-(?:19|20)\d\d(?:-[A-Z]+)?-\d{4,5}\b"
 )
 _PARTS = re.compile(r"(\d+) CFR Parts? (\d+[a-z]?(?:(?:,? and |, )\d+[a-z]?)*)")
+_FAR = 65_536
 _DOCUMENTS = ("rule", "proposedRule", "notice", "presidentialDocument")
 
 
@@ -59,7 +60,8 @@ class RegisterJson:
     whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
-        return file.head.lstrip()[:1] == b"{" and b'"document_number"' in file.head
+        # The API may put a long abstract and every agency first.
+        return file.head.lstrip()[:1] == b"{" and b'"document_number"' in file.data[:_FAR]
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
         told = json.loads(file.data)
@@ -93,7 +95,7 @@ def _printed(told: Element, published: str | None, volume: str | None, origin: O
         "slugs": [slug(agency) for agency in agencies],
         "action": action,
         "url": f"https://www.federalregister.gov/d/{number}",
-        "raw": digest(tostring(told, encoding="unicode")),
+        "raw": fingerprint(told),
         "cfr": _refs(preface, "affected"),
         "dockets": _refs(preface, "property[@role='DEPDOC']"),
         "rins": [one.removeprefix("RIN ") for one in _refs(preface, "property[@role='RIN']")],
