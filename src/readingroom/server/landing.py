@@ -11,7 +11,7 @@ from readingroom import __version__
 from readingroom.core.settings import Settings
 from readingroom.server.addresses import address_of
 from readingroom.server.auth import Posture
-from readingroom.server.catalogue import Face
+from readingroom.server.catalogue import OFFERS, Face
 from readingroom.server.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
 from readingroom.server.guards import MANIFEST, Guards
 from readingroom.server.manifest import registry_listing, registry_name
@@ -123,7 +123,7 @@ class Pages:
         return {
             "name": face.server_name,
             "title": face.title,
-            "bases": [base.name for base in face.bases],
+            "bases": [base.name for base in face.bases if base.name in OFFERS],  # not the desk
             "access": self._guards.of_face(face).posture,
             **urls,
         }
