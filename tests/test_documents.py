@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, get_args
 
+import anyio
 import chromadb
 import numpy as np
 import pytest
@@ -22,7 +23,13 @@ from readingroom.bases.documents.models import (
     SetApplication,
 )
 from readingroom.bases.documents.records import citation
-from readingroom.core.errors import DocumentNotFound, NoChunks, PageNotFound, UnrecognizedId
+from readingroom.core.errors import (
+    DocumentNotFound,
+    InvalidDate,
+    NoChunks,
+    PageNotFound,
+    UnrecognizedId,
+)
 from readingroom.core.ids import DocumentRef, doc_id, document_ids, document_ref
 from readingroom.ingest.classify import DOCUMENT_TYPES
 from tests.documents import PLAIN, REF, Desk, desk, plain, unheard
@@ -281,6 +288,37 @@ async def test_references_that_sanitise_alike_keep_their_documents_apart(empty: 
         assert [it.document_id for it in await listed(empty, ref)] == [one.document_id]
     await empty.service.remove(RemoveDocument(document_id=made[0].document_id))
     assert (await text(empty, made[1].document_id)).text == "one"
+
+
+@requirement("documents:ingest:idempotent")
+async def test_the_same_file_offered_twice_at_once_is_ingested_once(empty: Desk) -> None:
+    told: list[str] = []
+
+    async def ingest(name: str) -> None:
+        told.append((await empty.ingest(name, plain("one", "two"))).status)
+
+    async with anyio.create_task_group() as tasks:
+        for name in ("a.pdf", "b.pdf"):
+            tasks.start_soon(ingest, name)
+    assert sorted(told) == ["already_ingested", "success"]
+    assert (await empty.service.store.census()).total() == 2
+
+
+@requirement("documents:application")
+async def test_what_is_left_out_of_a_record_stays_and_null_takes_it_away(empty: Desk) -> None:
+    async def put(**values: Any) -> Any:
+        question = SetApplication(reference=REF, **values)
+        return (await empty.service.set_application(question)).application
+
+    await put(address="1 High Street", status="validated")
+    after = await put(status=None, validation_date="2025-03-15")
+    assert (after.address, after.status, str(after.validation_date)) == (
+        "1 High Street",
+        None,
+        "2025-03-15",
+    )
+    with pytest.raises(InvalidDate):
+        await put(validation_date="15/03/2025")
 
 
 # --- types, removal ---

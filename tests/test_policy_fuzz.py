@@ -4,12 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import requests
-import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from tests.fuzz import fuzz
 from tests.kit import Served, serving
 from tests.policies import MODELS, brief
 from tests.requirements import requirement
@@ -34,29 +31,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @requirement("policy:rest:fuzz")
 @pytest.mark.slow
 def test_no_request_breaks_the_rest_surface(served: Served) -> None:
-    schema = schemathesis.openapi.from_url(f"{served.url}/openapi.json")
-    operations = [found.ok() for found in schema.get_all_operations()]
-    assert len(operations) == 11
-    web = requests.Session()
-    web.trust_env = False
-    for operation in operations:
-
-        @settings(
-            max_examples=40,
-            deadline=None,
-            phases=[Phase.explicit, Phase.generate],
-            suppress_health_check=list(HealthCheck),
-            database=None,
-        )
-        @given(case=operation.as_strategy(), data=st.data())
-        def holds(case: schemathesis.Case, data: st.DataObject) -> None:
-            _aim(case, data)
-            # Which slugs are taken, which days overlap and what is a PDF is more than a schema
-            # can say, so a request that fits it may be refused.
-            case.call_and_validate(session=web, excluded_checks=[positive_data_acceptance])
-
-        holds()
-    assert not [line for line in served.lines() if line["level"] == "ERROR"]
+    assert fuzz(served, _aim, examples=40) == 11
 
 
 def _aim(case: Any, data: st.DataObject) -> None:

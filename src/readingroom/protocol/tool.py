@@ -24,6 +24,10 @@ Schema = dict[str, Any]
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
+async def unheard(done: float, total: float | None, message: str | None) -> None:
+    """For work whose steps nobody follows."""
+
+
 def _said(text: str) -> str:
     if not text.strip():
         raise ValueError("must hold a word")

@@ -3,7 +3,6 @@
 A reference holds slashes, so it travels as a query parameter and never as a part of a path.
 """
 
-import uuid
 from typing import Annotated, Any
 
 import anyio
@@ -44,29 +43,11 @@ from readingroom.bases.documents.models import (
 from readingroom.bases.documents.models import Query as QueryText
 from readingroom.bases.documents.service import DocumentsService, listed
 from readingroom.protocol.rest import problems
-from readingroom.web.uploads import received
+from readingroom.protocol.tool import unheard
+from readingroom.web.uploads import received, upload_form
 
 _ERRORS = problems({"4XX": "It was refused; the error says why", "5XX": "It failed on our side"})
-_UPLOAD = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {
-                        "file": {
-                            "type": "string",
-                            "format": "binary",
-                            "description": "A PDF, PNG, JPEG, TIFF or BMP file.",
-                        }
-                    },
-                }
-            }
-        },
-    }
-}
+_UPLOAD = upload_form("A PDF, PNG, JPEG, TIFF or BMP file.")
 _PNG: dict[int | str, dict[str, Any]] = {
     200: {"content": {"image/png": {}}, "description": "The page."}
 }
@@ -169,22 +150,22 @@ def _add_ingesting(router: APIRouter, service: DocumentsService) -> None:
         document_type: Annotated[ChosenType, Query()] = None,
     ) -> Ingested:
         """Ingest a file that comes with the request; the answer waits until it can be searched."""
-        spool = service.folder / "uploads" / f".{uuid.uuid4().hex}"
+        spool = service.spool()
         try:
             sent = await received(request, spool, service.largest)
-            return await service.take(spool, sent.name, application_ref, document_type, _unheard)
+            return await service.take(spool, sent.name, application_ref, document_type, unheard)
         finally:
             await anyio.Path(spool).unlink(missing_ok=True)
 
     @router.post("/documents/ingest")
     async def ingest_document(question: IngestDocument) -> Ingested:
         """Ingest a file of the server's disk."""
-        return await service.ingest(question, _unheard)
+        return await service.ingest(question, unheard)
 
     @router.post("/documents/ingest-folder")
     async def ingest_folder(question: IngestFolder) -> FolderIngested:
         """Ingest all files below a folder of the server's disk."""
-        return await service.ingest_folder(question, _unheard)
+        return await service.ingest_folder(question, unheard)
 
 
 def _add_changing(router: APIRouter, service: DocumentsService) -> None:
@@ -200,7 +181,3 @@ def _add_changing(router: APIRouter, service: DocumentsService) -> None:
         """Write down what is known of an application; what is left out stays."""
         values = patch.model_dump(exclude_unset=True)
         return await service.set_application(SetApplication(reference=reference, **values))
-
-
-async def _unheard(done: float, total: float | None, message: str | None) -> None:
-    """A request over REST has no way to hear of steps."""

@@ -1,6 +1,7 @@
 """What the documents base can do, with no word of MCP or HTTP in it."""
 
 import tempfile
+import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
@@ -58,7 +59,7 @@ from readingroom.core.ids import doc_id, fold_dashes
 from readingroom.engine.embedding import Embedder
 from readingroom.ingest.intake import Intake, Roots, in_thread, take_file
 from readingroom.ingest.pipeline import Pipeline
-from readingroom.protocol.tool import Report
+from readingroom.protocol.tool import Report, unheard
 from readingroom.storage.changes import Step, unnoticed
 
 
@@ -105,6 +106,7 @@ class DocumentsService:
             await self.store.open()
             try:
                 await self.ingestion.recover()
+                await anyio.to_thread.run_sync(self._sweep_uploads)
                 yield
             finally:
                 with anyio.CancelScope(shield=True):
@@ -290,7 +292,7 @@ class DocumentsService:
         kept = self.ingestion.file_of(record)
         async with in_thread(self.taking(kept, record.source_file)) as intake:
             await self.ingestion.ingest(
-                intake, record.application_ref, record.file_path, record.document_type, _unheard
+                intake, record.application_ref, record.file_path, record.document_type, unheard
             )
 
     @property
@@ -316,6 +318,15 @@ class DocumentsService:
 
     # --- parts ---
 
+    def spool(self) -> Path:
+        """Where a file that is being sent goes: hidden, for no folder is ingested with it."""
+        return self.folder / "uploads" / f".{uuid.uuid4().hex}"
+
+    def _sweep_uploads(self) -> None:
+        """What is hidden there was left by an upload that never ended."""
+        for path in (self.folder / "uploads").glob(".*"):
+            path.unlink(missing_ok=True)
+
     async def _why_empty(self, question: SearchApplicationDocs) -> WhyEmpty:
         documents = await self.store.documents(question.application_ref)
         if not documents:
@@ -324,10 +335,6 @@ class DocumentsService:
         if wanted is not None and not any(one.document_type in wanted for one in documents):
             return "no_documents_of_these_types"
         return "nothing_matches"
-
-
-async def _unheard(done: float, total: float | None, message: str | None) -> None:
-    """Nobody waits for a document that is mended."""
 
 
 def _told(application: Application) -> ApplicationRecord:

@@ -12,6 +12,7 @@ from readingroom.bases.policy.records import Revision, RevisionStatus
 from readingroom.bases.policy.registry import PolicyRegistry
 from readingroom.core.errors import KnowledgeError, RegistryUnavailable
 from readingroom.ingest.intake import in_thread
+from readingroom.protocol.tool import unheard
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class Jobs:
             await self._idle.wait()
 
     async def _pick_up(self) -> None:
-        await self._ingestion.recover(_unheard)
+        await self._ingestion.recover(unheard)
         policies = await self._registry.list_policies()
         timelines = await self._registry.timelines(policy.source for policy in policies)
         for revisions in timelines.values():
@@ -90,7 +91,7 @@ class Jobs:
     async def _ingest(self, revision: Revision) -> None:
         file = self._ingestion.file_of(revision.source, revision.revision_id)
         async with in_thread(self._ingestion.own_files().open(str(file))) as intake:
-            await self._ingestion.ingest(revision, intake, _unheard)
+            await self._ingestion.ingest(revision, intake, unheard)
 
     async def _abandoned(self, revision: Revision, error: Exception) -> None:
         """No revision stays in `processing` for good, whatever went wrong."""
@@ -102,7 +103,3 @@ class Jobs:
                 await self._ingestion.abandon(waiting[0], why)
         except KnowledgeError as again:
             logger.error("%s could not be marked: %s", revision.revision_id, again.message)
-
-
-async def _unheard(done: float, total: float | None, message: str | None) -> None:
-    """A job's steps are seen at its status, not told to a caller."""

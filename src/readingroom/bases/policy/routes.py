@@ -33,30 +33,18 @@ from readingroom.core.errors import (
     UnsupportedFileType,
 )
 from readingroom.protocol.rest import problems
-from readingroom.web.uploads import received
+from readingroom.web.uploads import received, upload_form
 
 _ERRORS = problems({"4XX": "It was refused; the error says why", "5XX": "It failed on our side"})
 
-_UPLOAD = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file", "version_label", "effective_from"],
-                    "properties": {
-                        "file": {"type": "string", "format": "binary", "description": "The PDF."},
-                        "version_label": {"type": "string", "maxLength": 120},
-                        "effective_from": {"type": "string", "format": "date"},
-                        "effective_to": {"type": "string", "format": "date"},
-                        "notes": {"type": "string", "maxLength": 4000},
-                    },
-                }
-            }
-        },
-    }
-}
+_UPLOAD = upload_form(
+    "The PDF.",
+    version_label={"type": "string", "maxLength": 120},
+    effective_from={"type": "string", "format": "date"},
+    effective_to={"type": "string", "format": "date"},
+    notes={"type": "string", "maxLength": 4000},
+    required=("version_label", "effective_from"),
+)
 
 
 def policy_router(service: PolicyService, read_only: bool) -> APIRouter:
