@@ -141,8 +141,9 @@ def numbers(quick: bool) -> Table:
         rows.append(_stopped(db))
     note = (
         f"{size.votes:,} votes, {size.filings:,} filings. Processor time, taking turns. Each "
-        "answer counts what it will read, holds a transaction and a meter, and fills gaps. The last row "
-        "is stopped by its limit; the time is until the error with its suggestions is there."
+        "answer counts what it will read, holds a transaction and a meter, and fills gaps. The "
+        "last row is stopped by its limit; the time is until the error with its suggestions is "
+        "there."
     )
     header = ("numbers", "median ms", "median p95 ms", "ratio", "target")
     return Table("Federal numbers", header, tuple(rows), note)
