@@ -50,6 +50,15 @@ class Issuer:
         self._order("withdraw", kid=kid)
 
     @contextlib.contextmanager
+    def publishing(self, keys: list[Any]) -> Iterator[None]:
+        """Shows this key set for a while, whatever it is."""
+        self._order("publish", keys=keys)
+        try:
+            yield
+        finally:
+            self._order("publish", keys=None)
+
+    @contextlib.contextmanager
     def down(self) -> Iterator[None]:
         """Answers 503 to everything for a while."""
         self._order("down", value=True)

@@ -513,6 +513,39 @@ async def test_with_the_issuer_down_known_keys_last_an_hour_and_no_longer(
 
 @requirement("federal:auth:oauth")
 @pytest.mark.anyio
+async def test_a_key_set_without_a_key_does_not_take_away_those_we_have(
+    rotating: Issuer, keys: SigningKeys, clock: Clock
+) -> None:
+    assert await keys.find(rotating.kid, "RS256")
+    with rotating.publishing([]):
+        clock.now += FRESH_SECONDS + 1
+        assert await keys.find(rotating.kid, "RS256")
+
+
+@requirement("federal:auth:oauth")
+@pytest.mark.anyio
+async def test_keys_that_can_check_nothing_are_passed_over(
+    rotating: Issuer, keys: SigningKeys
+) -> None:
+    (good, *_) = rotating.public_keys()
+    odd: list[Any] = [
+        {"kty": "oct", "kid": "shared", "k": "c2VjcmV0", "alg": "HS256"},
+        {**good, "kid": "encrypts", "use": "enc"},
+        {**good, "kid": "private", "d": "AQAB"},
+        {**good, "kid": "broken", "n": "!"},
+        {**good, "kid": ["a", "list"]},
+        {"kty": "EC", "crv": "P-256", "kid": "half", "x": "AA"},
+        "no key at all",
+    ]
+    with rotating.publishing([*odd, good]):
+        assert await keys.find(good["kid"], "RS256")
+        for kid in ("shared", "encrypts", "private", "broken", "half"):
+            for algorithm in ("HS256", "RS256", "ES256"):
+                assert await keys.find(kid, algorithm) is None, kid
+
+
+@requirement("federal:auth:oauth")
+@pytest.mark.anyio
 async def test_a_silent_issuer_is_asked_every_few_seconds_not_by_every_caller(
     rotating: Issuer, keys: SigningKeys, clock: Clock
 ) -> None:
@@ -539,6 +572,7 @@ def test_an_issuer_that_is_down_is_no_reason_to_throw_a_token_away(
     assert refused.status_code == 503
     assert refused.json()["error"]["code"] == "issuer_unreachable"
     assert refused.headers["retry-after"] == str(RETRY_SECONDS)
+    assert "x-ratelimit-remaining" in refused.headers  # it was counted
 
 
 @requirement("federal:auth:oauth")
@@ -555,6 +589,13 @@ async def test_a_named_address_of_the_keys_needs_no_metadata(rotating: Issuer) -
     rotating.asked()
     assert await SigningKeys(rotating.url, f"{rotating.url}/jwks").find(rotating.kid, "RS256")
     assert rotating.asked() == {"/jwks": 1}
+
+
+@requirement("federal:auth:oauth")
+@pytest.mark.parametrize("url", ["https://id.example.org/keys?p=signin", "http://[::1]:9/jwks"])
+def test_the_address_of_the_keys_may_have_a_query(url: str) -> None:
+    settings = load({}, {"JOSH_OAUTH_JWKS_URL": url})
+    assert settings.josh_oauth_jwks_url == url
 
 
 @requirement("federal:auth:oauth")

@@ -13,6 +13,7 @@ const withdrawn = new Set();
 let asked = {};
 let down = false;
 let newest;
+let published; // instead of its own keys
 
 // An access token names whose it is and what it is for: the resource its client asked for (RFC 8707).
 service.on("beforeTokenSigning", (token, request) => {
@@ -26,7 +27,8 @@ const server = createServer((request, response) => {
   if (down) {
     response.writeHead(503).end();
   } else if (path === "/jwks") {
-    const keys = issuer.keys.toJSON().filter((key) => !withdrawn.has(key.kid));
+    const own = issuer.keys.toJSON().filter((key) => !withdrawn.has(key.kid));
+    const keys = published ?? own;
     response.setHeader("Content-Type", "application/json");
     response.end(JSON.stringify({ keys }));
   } else {
@@ -49,6 +51,10 @@ const orders = {
   },
   withdraw({ kid }) {
     withdrawn.add(kid);
+    return {};
+  },
+  publish({ keys }) {
+    published = keys;
     return {};
   },
   down({ value }) {

@@ -46,9 +46,10 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
 Paths = Annotated[tuple[Path, ...], BeforeValidator(_split)]
 
 # Keys that decide who comes in travel over TLS, or do not leave this machine.
-TRUSTED_URL = (
+_ISSUER = (
     r"^(https://[^\s/?#@]+|http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?)(/[^\s?#]*)?$"
 )
+TRUSTED_URL = _ISSUER.removesuffix("$") + r"(\?[^\s#]*)?$"
 
 # What a confined process may know: how to find its programs and files, and no secret of ours.
 _BARE = (
@@ -108,7 +109,7 @@ class Settings(BaseModel):
         None,
         "JOSH_OAUTH_ISSUER",
         "The authorization server whose tokens are taken, exactly as their `iss` names it.",
-        pattern=TRUSTED_URL,
+        pattern=_ISSUER,
     )
     josh_oauth_audience: Names = _setting(
         (),

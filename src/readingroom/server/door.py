@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from readingroom.core.errors import ForbiddenOrigin, Misdirected, Unauthorized
+from readingroom.core.errors import ForbiddenOrigin, IssuerUnreachable, Misdirected, Unauthorized
 from readingroom.core.settings import Settings
 from readingroom.server.auth import client_ip, log_refusal
 from readingroom.server.guards import Guards
@@ -89,9 +89,10 @@ class Door:
             return self._spend(scope, address)
         try:
             user = await self._guards.user(scope)
-        except Unauthorized as refusal:
+        except (Unauthorized, IssuerUnreachable) as refusal:
             self._spend(scope, address)  # guessing keys is counted too
-            log_refusal(refusal, scope)
+            if isinstance(refusal, Unauthorized):
+                log_refusal(refusal, scope)
             raise
         self._spend(scope, f"key:{user.username}" if user else address)
         if user:

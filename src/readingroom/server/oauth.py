@@ -213,7 +213,7 @@ async def _discovered(web: httpx2.AsyncClient, issuer: str) -> str:
         jwks_url = metadata.get("jwks_uri")
         if metadata.get("issuer") == issuer and isinstance(jwks_url, str):
             if not re.fullmatch(TRUSTED_URL, jwks_url):
-                raise ValueError("the jwks_uri in its metadata is not https")
+                raise ValueError("the jwks_uri in its metadata is no https address")
             return jwks_url
     raise ValueError("no metadata of this issuer with a jwks_uri was found")
 
@@ -261,13 +261,16 @@ def _keys(document: Mapping[str, Any]) -> Keys:
                 keys[jwk.get("kid"), algorithm] = jwt.PyJWK(jwk, algorithm)
             except jwt.PyJWTError as error:
                 logger.warning("A signing key is passed over: %s", type(error).__name__)
+    if not keys:  # nobody withdraws them all: this is a fault, and the old ones are better
+        raise ValueError("the key set holds no key that signs")
     if len(listed) == 1:  # then a token need not name it
         keys |= {(None, algorithm): key for (_, algorithm), key in keys.items()}
     return keys
 
 
 def _suited(jwk: Any) -> Iterable[str]:
-    if not isinstance(jwk, dict) or jwk.get("use", "sig") != "sig":
+    """The algorithms of a public key that signs; none for any other, a private one included."""
+    if not isinstance(jwk, dict) or jwk.get("use", "sig") != "sig" or "d" in jwk:
         return ()
     if not isinstance(jwk.get("kid"), str | None):
         return ()
