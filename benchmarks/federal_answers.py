@@ -12,6 +12,7 @@ import anyio
 
 from benchmarks import federal_registries
 from benchmarks.federal import _client as client
+from benchmarks.federal import _spent as spent
 from benchmarks.federal import _spread as spread
 from benchmarks.federal import _timed as timed
 from benchmarks.federal_registries import QUICK, WHOLE
@@ -33,7 +34,8 @@ def _opened(quick: bool) -> tuple[FederalService, federal_registries.Size]:
     path = Path("build") / f"federal-registries-{size.filers}.db"
     path.parent.mkdir(exist_ok=True)
     federal_registries.build(path, size)
-    return FederalService(path, Stand()), size  # type: ignore[arg-type]
+    # On a busy machine a whole scan may take longer than a server lets it.
+    return FederalService(path, Stand(), Budget(seconds=60)), size  # type: ignore[arg-type]
 
 
 # --- names ---
@@ -129,18 +131,19 @@ def numbers(quick: bool) -> Table:
             call = service.time_series if ask.time_field else service.aggregate
             bare, ours = [], []
             for _ in range(rounds + 1):
-                bare.append(timed(lambda s=sql: db.execute(s).fetchall()))
-                ours.append(timed(lambda c=call, a=ask: portal.call(c, a)))
+                bare.append(spent(lambda s=sql: db.execute(s).fetchall()))
+                ours.append(spent(lambda c=call, a=ask: portal.call(c, a)))
             ratio = Ratio(ours[1:], bare[1:])
             rows += [
                 (f"{name}: bare SQL", *spread(bare[1:]), "1.000", ""),
                 (f"{name}: the answer", *spread(ours[1:]), str(ratio), ratio.against(1.3)),
             ]
-        rows += [_stopped(db, name, budget) for name, budget in _limits(db)]
+        rows.append(_stopped(db))
     note = (
-        f"{size.votes:,} votes, {size.filings:,} filings. Each answer counts what it will read, "
-        "holds a transaction and a meter, and fills gaps. The last rows are stopped by their "
-        "limit; the time is until the error with its suggestions is there."
+        f"{size.votes:,} votes, {size.filings:,} filings. Processor time, taking turns. Each "
+        "answer counts what it will read, holds a transaction and a meter, and fills gaps. The "
+        "last row is stopped by its limit; the time is until the error with its suggestions is "
+        "there."
     )
     header = ("numbers", "median ms", "median p95 ms", "ratio", "target")
     return Table("Federal numbers", header, tuple(rows), note)
@@ -151,24 +154,19 @@ def _aggregation(asked: dict[str, Any]) -> Aggregation:
     return Aggregation(found, narrowing.read(found, asked.pop("filters", None)), **asked)
 
 
-def _limits(db: sqlite3.Connection) -> list[tuple[str, Budget]]:
-    """A third of the time the broad one takes, so that it is surely stopped."""
-    whole = timed(lambda: Aggregator(db, Budget(rows=10**9, seconds=600)).total(_broad()))
-    return [("stopped by time", Budget(rows=10**9, seconds=whole / 3))]
-
-
 def _broad() -> Aggregation:
     return _aggregation({"resource": "member_votes", "group_by": "bioguide_id"})
 
 
-def _stopped(db: sqlite3.Connection, name: str, budget: Budget) -> tuple[str, ...]:
-    spent, limits = [], []
-    for _ in range(9):
-        spent.append(timed(lambda: _refused(db, budget)))
-        limits.append(budget.seconds)
-    ratio = Ratio(spent, limits)
-    told = f"{name}, {budget.seconds * 1000:,.0f} ms"
-    return (told, *spread(spent), str(ratio), ratio.against(1.1))
+def _stopped(db: sqlite3.Connection) -> tuple[str, ...]:
+    """Given a third of the time the broad one takes at best, so that it is surely stopped."""
+    unbounded = Budget(rows=10**9, seconds=600)
+    whole = min(timed(lambda: Aggregator(db, unbounded).total(_broad())) for _ in range(5))
+    budget = Budget(rows=10**9, seconds=whole / 3)
+    took = [timed(lambda: _refused(db, budget)) for _ in range(9)]
+    ratio = Ratio(took, [budget.seconds] * len(took))
+    told = f"stopped after {budget.seconds * 1000:,.0f} ms of wall time"
+    return (told, *spread(took), str(ratio), ratio.against(1.1))
 
 
 def _refused(db: sqlite3.Connection, budget: Budget) -> None:

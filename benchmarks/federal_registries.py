@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
+from benchmarks.federal_world import make
 from readingroom.bases.federal import naming, store
-from readingroom.bases.federal.writer import Writer
 
 
 def _words(text: str) -> list[str]:
@@ -61,23 +61,16 @@ QUICK = Size(people=1_000, filers=5_000, votes=20_000, filings=5_000)
 
 def build(path: Path, size: Size, seed: int = 1) -> None:
     """Make the file at `path`; one that is there already is kept."""
-    if path.exists():
-        return
-    making = path.with_suffix(".making")
-    for suffix in ("", "-wal", "-shm"):
-        making.with_name(making.name + suffix).unlink(missing_ok=True)
-    store.prepare(making)
     chance = random.Random(seed)
-    with closing(store.connect(making, writing=True)) as db:
-        db.execute("PRAGMA synchronous = OFF")
+
+    def fill(db: sqlite3.Connection) -> None:
         db.execute("BEGIN")
         _people(db, size.people, chance)
         _votes(db, size.votes, chance)
         _filings(db, size, chance)
-        Writer(db).count()
         db.execute("COMMIT")
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    making.rename(path)
+
+    make(path, fill)
 
 
 def person(chance: random.Random) -> tuple[str, str]:

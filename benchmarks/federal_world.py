@@ -7,7 +7,7 @@ rare; vectors lie around centres, as those of real texts do.
 import json
 import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
@@ -75,6 +75,16 @@ class Stand:
 
 def build(path: Path, size: Size, seed: int = 1) -> None:
     """Make the file at `path`; a file that is there already is kept."""
+
+    def fill(db: sqlite3.Connection) -> None:
+        _people_and_votes(db, size.votes, seed)
+        _bills(db, size.bills, seed)
+
+    make(path, fill)
+
+
+def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
+    """A federal file that is there whole or not at all; one that is there already is kept."""
     if path.exists():
         return
     making = path.with_suffix(".making")
@@ -83,8 +93,7 @@ def build(path: Path, size: Size, seed: int = 1) -> None:
     store.prepare(making)
     with closing(store.connect(making, writing=True)) as db:
         db.execute("PRAGMA synchronous = OFF")
-        _people_and_votes(db, size.votes, seed)
-        _bills(db, size.bills, seed)
+        fill(db)
         Writer(db).count()
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     making.rename(path)

@@ -68,7 +68,7 @@ async def test_a_checkup_finds_and_mends_what_others_broke(tmp_path: Path) -> No
         store = library.service.store
         await store.forget(orphan)
         await store.delete([(await store.chunks_of(fewer))[0].chunk_id])
-        (tmp_path / "documents" / "files" / lost / "document.pdf").unlink()
+        (tmp_path / "documents" / "files" / lost / "lost.pdf").unlink()
         found = await complaints(library)
         mended = await complaints(library, repair=True)
         left = await complaints(library)

@@ -372,9 +372,9 @@ def test_a_file_is_uploaded_read_shown_and_removed(served: Served) -> None:
         after = client.get(f"/documents/{document}")
         uploads = [path.name for path in (served.data / "documents" / "uploads").iterdir()]
     assert listed["documents"] == [one]
-    assert (one["document_type"], Path(one["file_path"]).suffix) == (
+    assert (one["document_type"], Path(one["file_path"]).name) == (
         "arboricultural_report",
-        ".pdf",
+        "Trees.pdf",
     )
     assert text["text"] == "A second page about elms."
     assert text["citation"] == "Trees.pdf, p. 2"

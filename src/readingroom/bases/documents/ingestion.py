@@ -5,6 +5,7 @@ was begun stands in the intents; at the start an ingest without an entry is take
 removal is brought to its end.
 """
 
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -33,6 +34,8 @@ from readingroom.storage.intents import Intent
 
 Outcome = IngestedDocument | AlreadyIngested | SkippedDocument
 
+_UNSAFE = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
+_LONGEST_NAME = 100
 _WRITING = "documents"  # one change at a time: an id is chosen by what is registered
 
 
@@ -254,10 +257,12 @@ class Ingestion:
         partial.replace(path)
 
     def _kept(self, document_id: str, name: str) -> Path:
-        return self._folder / "files" / document_id / f"document{PurePath(name).suffix.lower()}"
+        """Under a name that people know it by and every file system takes."""
+        plain = _UNSAFE.sub("_", PurePath(name).stem)[:_LONGEST_NAME].lstrip("-") or "document"
+        return self._folder / "files" / document_id / f"{plain}{PurePath(name).suffix.lower()}"
 
     def _with_files(self) -> set[str]:
-        return {path.parent.name for path in (self._folder / "files").glob("*/document.*")}
+        return {path.parent.name for path in (self._folder / "files").glob("*/*.*")}
 
     def _drop_file(self, document_id: str) -> None:
         shutil.rmtree(self._folder / "files" / document_id, ignore_errors=True)

@@ -253,10 +253,11 @@ class Aggregator:
     def _cells(self, asked: Aggregation, query: Query) -> tuple[dict[Any, dict[date, int]], int]:
         """Values by group and start of the stretch; how much lies at no time at all."""
         length = _LENGTHS[asked.interval]
+        keys = f"{query.grouped}, at" if query.grouped else "at"
         rows = self._db.execute(
-            f"""SELECT {query.grouped or "NULL"} AS grp, substr({query.timed}, 1, {length}) AS at,
-                       {query.measured} AS value
-                FROM {query.tables} WHERE {query.where} GROUP BY 1, 2""",
+            f"""SELECT substr({query.timed}, 1, {length}) AS at, {query.measured} AS value,
+                       {query.grouped or "NULL"} AS grp
+                FROM {query.tables} WHERE {query.where} GROUP BY {keys}""",
             query.values,
         )
         cells: dict[Any, dict[date, int]] = defaultdict(lambda: defaultdict(int))
@@ -275,8 +276,8 @@ class Aggregator:
         """From the first to the last that is there, or as far as was asked for."""
         starts = [start for series in cells.values() for start in series]
         since, until = (_day(asked.narrowed.filters.get(name)) for name in ("since", "until"))
-        if dict(asked.resource.plan.times)[asked.time_field or ""] != asked.resource.dated:
-            since = until = None
+        if dict(asked.resource.plan.times)[asked.time_field or ""] not in asked.resource.dated:
+            since = until = None  # they speak of another date
         first = _start(asked.interval, since) if since else min(starts, default=None)
         last = _start(asked.interval, until) if until else max(starts, default=None)
         return first, min(last, _LAST_DAY) if last else None

@@ -461,7 +461,7 @@ MEMBER_VOTES = Resource(
     ),
     AggregationPlan(
         ("position", "party", "state", "congress", "bioguide_id", "vote_id"),
-        times=(("voted_at", "substr(sorted_at, 1, 10)"),),
+        times=(("voted_at", "sorted_at"),),
     ),
     size="SELECT sum(recorded) FROM roll_call_votes",
     lookups=("bioguide_id", "vote_id"),
