@@ -643,6 +643,7 @@ def test_what_the_base_and_its_upstream_raise_is_in_the_taxonomy() -> None:
         path.read_text("utf-8")
         for folder in ("bases/guidance", "upstream")
         for path in (source / folder).glob("*.py")
+        if path.name != "downloads.py"  # whole files, for another base
     )
     named = {
         kind for kind in _descendants(KnowledgeError) if re.search(rf"\b{kind.__name__}\(", written)
