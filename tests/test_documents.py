@@ -305,7 +305,9 @@ async def test_the_same_file_offered_twice_at_once_is_ingested_once(empty: Desk)
 
 
 @requirement("documents:application")
-async def test_what_is_left_out_of_a_record_or_null_stays_and_an_empty_text_clears_it(empty: Desk) -> None:
+async def test_what_is_left_out_of_a_record_or_null_stays_and_an_empty_text_clears_it(
+    empty: Desk,
+) -> None:
     async def put(**values: Any) -> Any:
         question = SetApplication(reference=REF, **values)
         return (await empty.service.set_application(question)).application

@@ -297,7 +297,9 @@ _KEPT = "Left out or null: it stays; an empty string clears it."
 class ApplicationPatch(Body):
     """What to write down of an application; what is left out or null stays, "" takes it away."""
 
-    address: str | None = Field(default=None, max_length=500, description=f"Address of the site. {_KEPT}")
+    address: str | None = Field(
+        default=None, max_length=500, description=f"Address of the site. {_KEPT}"
+    )
     description: str | None = Field(
         default=None, max_length=4000, description=f"What is applied for. {_KEPT}"
     )
