@@ -5,12 +5,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from readingroom.bases.federal import store
+from readingroom.bases.federal import narrowing, store
 from readingroom.bases.federal.models import (
     Bucket,
     Buckets,
@@ -115,6 +115,8 @@ class Aggregator:
         return self._within_budget(asked, self._series)
 
     def _within_budget(self, asked: Aggregation, read: Callable[[Aggregation, Query], T]) -> T:
+        stored = narrowing.as_stored(self._db, asked.resource, asked.narrowed)
+        asked = replace(asked, narrowed=stored)
         query = self._planned(asked)
         if query.rows > self._budget.rows:
             raise AggregateTooBroad(

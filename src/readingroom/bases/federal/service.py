@@ -94,7 +94,8 @@ class FederalService:
         after = cursors.decode(cursor, (str, type(None)), str)
 
         def read(db: sqlite3.Connection) -> RecordPage:
-            page = store.records(db, source, narrowed, limit, after)
+            stored = narrowing.as_stored(db, source.resource, narrowed)
+            page = store.records(db, source, stored, limit, after)
             up_to = store.progress_of(db, source).loaded_up_to
             return RecordPage(
                 results=page.rows, source=source.name, loaded_up_to=up_to, **_next(page)
@@ -311,7 +312,8 @@ class FederalService:
 
         def look(db: sqlite3.Connection) -> Resolved:
             with store.snapshot(db):
-                found = resolving.resolve(db, source, query, narrowed)
+                stored = narrowing.as_stored(db, source.resource, narrowed)
+                found = resolving.resolve(db, source, query, stored)
                 up_to = store.progress_of(db, source).loaded_up_to
             end = start + limit
             page = store.Page(found[start:end], (end,) if end < len(found) else None)
