@@ -147,10 +147,12 @@ async def test_pages_of_a_search_follow_each_other_to_the_end(served: Served) ->
 
 
 async def test_blanks_are_no_question(served: Served) -> None:
-    with pytest.raises(MCPError, match="query"):
-        await asked(served, "search", query="   ")
-    with pytest.raises(MCPError, match="topic"):
-        await asked(served, "assess_against_policy", application_ref=REFERENCE, topic=" ")
+    async with http(served.url + "/mcp") as client:
+        with pytest.raises(MCPError, match="query"):
+            await client.call_tool("search", {"query": "   "})
+        with pytest.raises(MCPError, match="topic"):
+            blank = {"application_ref": REFERENCE, "topic": " "}
+            await client.call_tool("assess_against_policy", blank)
 
 
 async def test_an_id_that_names_nothing_is_told_apart_from_one_that_is_none(
