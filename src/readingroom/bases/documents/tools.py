@@ -121,7 +121,8 @@ def _writing(service: DocumentsService) -> Iterable[Tool]:
 
     async def set_application(question: SetApplication, call: Call) -> ApplicationSet:
         """Write down what is known of a planning application itself: address, description,
-        validation date, status. What is left out stays as it is; documents are not touched.
+        validation date, status. What is left out or null stays as it is, an empty string clears it;
+        documents are not touched.
         """
         return await service.set_application(question)
 
