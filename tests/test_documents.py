@@ -305,7 +305,9 @@ async def test_the_same_file_offered_twice_at_once_is_ingested_once(empty: Desk)
 
 
 @requirement("documents:application")
-async def test_what_is_left_out_of_a_record_stays_and_null_takes_it_away(empty: Desk) -> None:
+async def test_what_is_left_out_of_a_record_or_null_stays_and_an_empty_text_clears_it(
+    empty: Desk,
+) -> None:
     async def put(**values: Any) -> Any:
         question = SetApplication(reference=REF, **values)
         return (await empty.service.set_application(question)).application
@@ -314,8 +316,14 @@ async def test_what_is_left_out_of_a_record_stays_and_null_takes_it_away(empty: 
     after = await put(status=None, validation_date="2025-03-15")
     assert (after.address, after.status, str(after.validation_date)) == (
         "1 High Street",
-        None,
+        "validated",
         "2025-03-15",
+    )
+    cleared = await put(status="", validation_date="")
+    assert (cleared.address, cleared.status, cleared.validation_date) == (
+        "1 High Street",
+        None,
+        None,
     )
     with pytest.raises(InvalidDate):
         await put(validation_date="15/03/2025")

@@ -458,6 +458,11 @@ def test_the_shell_ingests_a_folder_also_through_a_running_server(
     assert text.stdout == "An oak of great age.\n"
     shown = told(served.data, "documents", "application", ref, "--validated", "2026-01-02")
     assert shown["application"]["validation_date"] == "2026-01-02"
+    shown = told(served.data, "documents", "application", ref, "--status", "changed")
+    kept = (shown["application"]["status"], shown["application"]["validation_date"])
+    assert kept == ("changed", "2026-01-02")
+    shown = told(served.data, "documents", "application", ref, "--validated", "")
+    assert shown["application"]["validation_date"] is None
     assert told(served.data, "documents", "remove", document)["chunks_removed"] == 1
     table = run(
         "documents",

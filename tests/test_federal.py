@@ -544,6 +544,21 @@ async def test_chunks_of_one_record_are_one_result(tmp_path: Path) -> None:
         assert "ighthouse" in found["results"][0]["snippet"]
 
 
+async def test_a_blank_question_is_refused_by_name(world: Path) -> None:
+    async with asked(world) as ask:
+        for path in ("/search", "/legislators"):
+            refused = await ask.get(path, q="  \t ")
+            assert refused.status_code == 422
+            assert "q" in refused.json()["error"]["message"]
+        for tool in SEARCHES:
+            told = await ask.rpc("tools/call", {"name": tool, "arguments": {"query": "   "}})
+            assert told["error"]["code"] == -32602
+            assert told["error"]["data"]["errors"][0]["field"] == "query"
+        arguments = {"query": " ", "entity_type": "legislators"}
+        told = await ask.rpc("tools/call", {"name": "resolve_entity", "arguments": arguments})
+        assert told["error"]["code"] == -32602
+
+
 async def test_a_result_found_by_its_title_shows_what_its_text_says(tmp_path: Path) -> None:
     """The title stands beside the snippet already."""
     world = write_world(tmp_path / "files", bills=0, votes=0)

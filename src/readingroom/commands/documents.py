@@ -140,7 +140,7 @@ def remove(document_id: str, data: str | None, as_json: bool) -> None:
 @click.option("--status")
 @common
 def application(reference: str, data: str | None, as_json: bool, **values: Any) -> None:
-    """Show the application REF; with options, first write them down."""
+    """Show the application REF; with options, first write them down ("" clears one)."""
     settings = load({"data": data})
     given = {name: value for name, value in values.items() if value is not None}
     if given:

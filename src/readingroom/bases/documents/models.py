@@ -291,19 +291,24 @@ class FolderIngested(Answer):
 
 # --- applications ---
 
+_KEPT = "Left out or null: it stays; an empty string clears it."
+
 
 class ApplicationPatch(Body):
-    """What to write down of an application; what is left out stays, null takes it away."""
+    """What to write down of an application; what is left out or null stays, "" takes it away."""
 
-    address: str | None = Field(default=None, max_length=500, description="Address of the site.")
+    address: str | None = Field(
+        default=None, max_length=500, description=f"Address of the site. {_KEPT}"
+    )
     description: str | None = Field(
-        default=None, max_length=4000, description="What is applied for."
+        default=None, max_length=4000, description=f"What is applied for. {_KEPT}"
     )
     validation_date: DayText | None = Field(
-        default=None, description="The day it was validated, which decides which policy applies."
+        default=None,
+        description=f"The day it was validated, which decides which policy applies. {_KEPT}",
     )
     status: str | None = Field(
-        default=None, max_length=100, description="How far it has come, in your words."
+        default=None, max_length=100, description=f"How far it has come, in your words. {_KEPT}"
     )
 
 

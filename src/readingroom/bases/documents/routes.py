@@ -178,6 +178,8 @@ def _add_changing(router: APIRouter, service: DocumentsService) -> None:
     async def set_application(
         reference: Annotated[ApplicationRef, Query()], patch: ApplicationPatch
     ) -> ApplicationSet:
-        """Write down what is known of an application; what is left out stays."""
-        values = patch.model_dump(exclude_unset=True)
+        """Write down what is known of an application; what is left out or null stays, an empty
+        string clears it.
+        """
+        values = patch.model_dump(exclude_none=True)
         return await service.set_application(SetApplication(reference=reference, **values))

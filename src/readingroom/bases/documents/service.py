@@ -301,10 +301,14 @@ class DocumentsService:
         return self._roots.largest
 
     async def set_application(self, question: SetApplication) -> ApplicationSet:
-        """Write down what is known of an application; what is not given stays."""
-        values = question.model_dump(exclude_unset=True, exclude={"reference"})
-        if values.get("validation_date") is not None:
-            values["validation_date"] = parse_day(values["validation_date"])
+        """Write down what is known of an application; what is not given stays, "" clears it.
+
+        A null is not given: a command travels as JSON, which has one for all that was left out.
+        """
+        given = question.model_dump(exclude_none=True, exclude={"reference"})
+        values = {name: value or None for name, value in given.items()}
+        if day := values.get("validation_date"):
+            values["validation_date"] = parse_day(day)
         record = await anyio.to_thread.run_sync(
             self.book.set, question.reference, values, self._now()
         )

@@ -127,7 +127,7 @@ def _writing(service: DocumentsService) -> Iterable[Tool]:
         """Record, store, save, note, correct, update or change what is known of a planning
         application itself (`19/00017/FUL`, `19/00019/REM`): its site address, description,
         validation date (validated on a day), status (mark it approved, refused, withdrawn). What is
-        left out stays as it is; documents are not touched.
+        left out or null stays as it is, an empty string clears it; documents are not touched.
         """
         return await service.set_application(question)
 

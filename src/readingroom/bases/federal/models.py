@@ -21,7 +21,7 @@ from readingroom.bases.federal.records import (
 )
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.ids import federal_id
-from readingroom.protocol.tool import Answer, Question
+from readingroom.protocol.tool import Answer, Question, Said
 
 Mode = Literal["hybrid", "lexical", "semantic"]
 
@@ -126,7 +126,7 @@ class Fetch(Question):
 
 
 class Search(Question):
-    query: str = Field(min_length=1, max_length=1000, description="What to look for, in words.")
+    query: Said = Field(min_length=1, max_length=1000, description="What to look for, in words.")
     source: Annotated[list[Word], Field(max_length=30)] | Word | None = Field(
         None, description="One source, or several; all that can be searched when left out."
     )
@@ -141,7 +141,7 @@ Filtered = Annotated[dict[Word, str | int | bool], Field(max_length=20)]
 
 
 class ResolveEntity(Question):
-    query: str = Field(
+    query: Said = Field(
         min_length=1, max_length=300, description="The name as it was said: Sen. Markey from Mass."
     )
     entity_type: Word = Field(description="The registry to look in.")

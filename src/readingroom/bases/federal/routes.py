@@ -44,6 +44,7 @@ from readingroom.bases.federal.records import LinkKind
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.sources import MEMBER_VOTES, SOURCES, Resource, Shape, Source
 from readingroom.protocol.rest import problems
+from readingroom.protocol.tool import Said
 
 RecordId = Annotated[str, Path(min_length=1, max_length=200, description="The record's id.")]
 Cursor = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the last page.")]
@@ -136,7 +137,7 @@ class ListQuestion(AggregateQuestion):
 class RegistryQuestion(ListQuestion):
     """The list of a registry also takes a name."""
 
-    q: str | None = Field(
+    q: Said | None = Field(
         None,
         min_length=1,
         max_length=300,
@@ -157,7 +158,7 @@ class SearchQuestion(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    q: str = Field(min_length=1, max_length=1000, description="What to look for, in words.")
+    q: Said = Field(min_length=1, max_length=1000, description="What to look for, in words.")
     source: Annotated[str, Field(max_length=500)] | None = Field(
         None, description="One source, or several with commas between: fr,bills."
     )

@@ -13,6 +13,7 @@ _DASHES = re.compile("[\u2010-\u2015\u2212]")
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"\S+\s*")
+_FOOTNOTE = r"(?:(?<=[^\W\d_]{3})\d{1,3})?"
 _PARAGRAPH = re.compile(r"\b(?:paragraphs?|paras?\.?)\s+", re.IGNORECASE)
 _SHOWN = 12  # words of an unchanged run that are shown at either end
 
@@ -88,14 +89,25 @@ def locate(quote: str, chunks: Sequence[StoredChunk]) -> Place | None:
         starts.append(len(text))
         places.append((chunk, offset, piece))
         text += folded
-    found = text.find(wanted)
-    if not wanted or found < 0:
+    match = _whole_words(wanted).search(text) if wanted else None
+    if match is None:
         return None
+    found = match.start()
     number = bisect_right(starts, found) - 1
     chunk, offset, piece = places[number]
     # Folding keeps proportions well enough to tell on which page of a chunk the words begin.
     share = (found - starts[number]) / max(1, len(fold(piece)))
     return Place(chunk, chunk.page_at(offset + round(share * len(piece))))
+
+
+def _whole_words(wanted: str) -> re.Pattern[str]:
+    """Finds folded words that begin and end where words do: `safe` stands in neither `unsafe`,
+    `un-safe` nor `safe-ish`, and `000 homes` not in `300,000 homes`.
+    The number of a footnote, which follows a word without a space, is no part of it.
+    """
+    before = r"(?<!\w)(?<!\w[-'])(?<!\d[.,])" if wanted[0].isalnum() else ""
+    after = r"(?!\w)(?![-']\w)(?![.,]\d)" if wanted[-1].isalnum() else ""
+    return re.compile(f"{before}{re.escape(wanted)}{_FOOTNOTE}{after}")
 
 
 def closest(quote: str, text: str) -> tuple[str, float]:
