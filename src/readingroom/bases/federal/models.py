@@ -319,7 +319,7 @@ class ChangePage(Answer):
     resume_cursor: str | None = Field(
         description="For the next visit: from here on only what happens later is listed."
     )
-    since: str
+    since: str | None = Field(description="Null where only a cursor was given.")
 
 
 class BillText(Answer):

@@ -232,7 +232,9 @@ def _search(routes: APIRouter, service: FederalService) -> None:
 def _changes(routes: APIRouter, service: FederalService) -> None:
     @routes.get("/changes", tags=["changes"])
     async def changes(
-        since: Annotated[Day, Query(description="Loaded here on this day (UTC) or later.")],
+        since: Annotated[
+            Day | None, Query(description="Loaded here on this day (UTC) or later.")
+        ] = None,
         source: Annotated[Word | None, Query()] = None,
         kind: ChangeKind | None = None,
         limit: Limit = 50,
