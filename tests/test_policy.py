@@ -557,27 +557,24 @@ async def test_a_quotation_is_verified_or_placed_or_told_to_be_missing(library: 
     assert (early.verdict, early.reason) == ("wrong_revision", "date_before_first_revision")
 
 
+WHOLE_WORDS = [
+    ("unsafe to an unacceptable degree", "verified"),
+    ("safe to an unacceptable degree", "not_found"),
+    ("unsafe to an unacceptable deg", "not_found"),
+    ("designated assets, 300,000 homes", "not_found"),
+    ("non-designated assets, 300,000 homes", "verified"),
+    ("000 homes and a plan", "not_found"),
+    ("300,000 homes and a plan", "not_found"),
+    ("300,000 homes and a", "verified"),
+    ("led approach", "not_found"),
+    ("approach.", "verified"),
+    ("adopted plans", "verified"),  # a footnote's number is glued to it
+    ("see Policy H", "not_found"),
+]
+
+
 @requirement("policy:verify")
-@pytest.mark.parametrize(
-    ("quote", "verdict"),
-    [
-        ("unsafe to an unacceptable degree", "verified"),
-        ("safe to an unacceptable degree", "not_found"),
-        ("unsafe to an unacceptable deg", "not_found"),
-        ("designated assets, 300,000 homes", "not_found"),
-        ("non-designated assets, 300,000 homes", "verified"),
-        ("000 homes and a plan", "not_found"),
-        ("300,000 homes and a plan", "not_found"),
-        ("300,000 homes and a", "verified"),
-        ("led approach", "not_found"),
-        ("approach.", "verified"),
-        ("adopted plans", "verified"),  # a footnote's number is glued to it
-        ("see Policy H", "not_found"),
-    ],
-)
-async def test_a_quotation_begins_and_ends_where_words_do(
-    empty: Shelf, quote: str, verdict: str
-) -> None:
+async def test_a_quotation_begins_and_ends_where_words_do(empty: Shelf) -> None:
     text = (
         "Roads that are unsafe to an unacceptable degree are refused. Non-designated assets, "
         "300,000 homes and a plan-led approach. Look at adopted plans12 and see Policy H1."
@@ -585,8 +582,9 @@ async def test_a_quotation_begins_and_ends_where_words_do(
     await empty.revise(
         "NPPF", "December 2024", "2024-12-12", content=pdf([("One", [text, *FILLER])])
     )
-    question = VerifyPolicyQuote(source="NPPF", quote=quote, date="2025-01-01")
-    assert (await empty.service.verify(question)).verdict == verdict
+    for quote, verdict in WHOLE_WORDS:
+        question = VerifyPolicyQuote(source="NPPF", quote=quote, date="2025-01-01")
+        assert (await empty.service.verify(question)).verdict == verdict, quote
 
 
 @requirement("policy:verify")
