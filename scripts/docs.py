@@ -42,7 +42,7 @@ from readingroom.protocol.dialects import (
 )
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.tool import Schema, Tool
-from readingroom.server.catalogue import OFFERS
+from readingroom.server.catalogue import OFFERS, desk_of
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "readingroom"
@@ -139,7 +139,9 @@ def bases() -> tuple[KnowledgeBase, ...]:
     # There until we end: a base may read its folder whenever it describes a tool.
     data = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, data, ignore_errors=True)
-    return tuple(offer.open(Settings(data=Path(data))) for offer in OFFERS.values())
+    settings = Settings(data=Path(data))
+    opened = tuple(offer.open(settings) for offer in OFFERS.values())
+    return (*opened, desk_of(opened, settings))
 
 
 def tools_page() -> str:
@@ -159,11 +161,12 @@ listed here are refused. An answer with an output schema comes twice, and both a
 
 
 def base_sections(base: KnowledgeBase) -> Iterator[str]:
-    yield f"## The {base.name} base"
+    yield "## The desk" if base.name == "desk" else f"## The {base.name} base"
+    alone = f"- Port when served alone: {OFFERS[base.name].port}" if base.name in OFFERS else ""
     yield "\n".join(
         [
             f"- Server name: {code(base.server_name)}",
-            f"- Port when served alone: {OFFERS[base.name].port}",
+            alone or "- Served at `/mcp` of all bases, never alone",
             f"- Transports: {', '.join(transports(base))}",
             f"- Sessions over Streamable HTTP: {'kept' if base.stateful else 'none'}",
         ]

@@ -130,15 +130,29 @@ async def test_the_date_decides_which_revision_answers(served: Served) -> None:
         assert days["effective_to"] is None or day <= days["effective_to"]
 
 
-async def test_pages_of_a_search_follow_each_other(served: Served) -> None:
-    first = body(await asked(served, "search", query="cycle parking policy", limit=3))
-    rest = body(
-        await asked(
-            served, "search", query="cycle parking policy", limit=3, offset=first["next_offset"]
-        )
-    )
-    ids = [hit["id"] for page in (first, rest) for hit in page["results"]]
-    assert len(set(ids)) == len(ids) == 6
+async def test_pages_of_a_search_follow_each_other_to_the_end(served: Served) -> None:
+    ids: list[str] = []
+    totals = set()
+    offset: int | None = 0
+    async with http(served.url + "/mcp") as client:
+        while offset is not None:
+            asked = {"query": "cycle parking policy", "limit": 7, "offset": offset}
+            page = body(await client.call_tool("search", asked))
+            assert page["notes"] == []
+            ids += [hit["id"] for hit in page["results"]]
+            totals.add(page["total"])
+            offset = page["next_offset"]
+    assert len(set(ids)) == len(ids) > 7
+    assert totals == {len(ids)}
+
+
+async def test_blanks_are_no_question(served: Served) -> None:
+    async with http(served.url + "/mcp") as client:
+        with pytest.raises(MCPError, match="query"):
+            await client.call_tool("search", {"query": "   "})
+        with pytest.raises(MCPError, match="topic"):
+            blank = {"application_ref": REFERENCE, "topic": " "}
+            await client.call_tool("assess_against_policy", blank)
 
 
 async def test_an_id_that_names_nothing_is_told_apart_from_one_that_is_none(

@@ -16,10 +16,10 @@ import click
 from readingroom.commands.options import common, say
 from readingroom.core.errors import ClientFileUnreadable, InvalidSetting
 from readingroom.core.settings import Settings, load
-from readingroom.server.catalogue import ALL_NAME, ALL_PORT, OFFERS
+from readingroom.server.catalogue import ALL_NAME, ALL_PORT, OFFERS, STDIO
 from readingroom.server.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
+from readingroom.storage.lock import owner_of
 
-_STDIO_BASES = ("text", "guidance")
 _KEY_VARIABLE = "READING_ROOM_KEY"
 
 
@@ -33,6 +33,12 @@ class _Target:
     locked: bool
     stdio: str | None
     data: str | None
+
+
+def _serving(settings: Settings) -> str:
+    """Where a server of this data directory answers now, else where one would."""
+    owner = owner_of(settings.data / "desk")
+    return owner.url if owner else f"http://127.0.0.1:{settings.port or ALL_PORT}"
 
 
 def _place(client: Client, folder: Path) -> Path:
@@ -98,13 +104,14 @@ def _target(settings: Settings, asked: dict[str, Any], data: str | None, stdio: 
     base: str | None = asked["base"]
     if stdio:
         base = base or "text"
-        if base not in _STDIO_BASES:
+        if base not in STDIO:
             raise InvalidSetting(
                 f"{base} is not served over stdio: serve it over HTTP, and in Claude add it as a "
                 "connector (docs/clients.md)"
             )
-    port = settings.port or ALL_PORT
-    address = asked["url"] or settings.public_url or f"http://127.0.0.1:{port}"
+    address = asked["url"] or settings.public_url or _serving(settings)
+    if not address.startswith(("http://", "https://")):
+        raise InvalidSetting(f"{address!r} is no address: it begins with http:// or https://")
     path = f"/{base}/mcp" if base else "/mcp"
     return _Target(
         name=f"{ALL_NAME}-{base}" if base else ALL_NAME,

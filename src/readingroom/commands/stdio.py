@@ -9,11 +9,11 @@ import click
 from readingroom.commands.options import common, log_level
 from readingroom.commands.sample import sample_upstream
 from readingroom.core.settings import load
-from readingroom.server.catalogue import OFFERS
+from readingroom.server.catalogue import STDIO
 
 
 @click.command()
-@click.argument("base", type=click.Choice(sorted(OFFERS)))
+@click.argument("base", type=click.Choice(STDIO))
 @click.option("--file", "kb_file", type=click.Path(), help="The text base's file [KB_FILE].")
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
 @log_level
@@ -37,10 +37,6 @@ def stdio(base: str, as_json: bool, **flags: str | bool | None) -> None:
     configure(settings.log_level, waiting=False)
     with sample_upstream(settings) as settings:
         (opened,) = open_bases([base], settings)
-        if not opened.stdio:
-            raise click.UsageError(
-                f"{base} is not served over stdio; use `readingroom serve {base}`"
-            )
         for wish in (signal.SIGINT, signal.SIGTERM):
             signal.signal(wish, _leave)
         anyio.run(serve_stdio, opened, settings.sample)

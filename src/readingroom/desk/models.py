@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from readingroom.bases.federal.models import Day, Fetched, Hit, Word
-from readingroom.protocol.tool import Answer, Question
+from readingroom.protocol.tool import Answer, Question, Said
 
 NAME = "desk"
 
@@ -26,7 +26,7 @@ PolicyDay = Annotated[
 class Search(Question):
     """A search over everything in the room, or over what `source` names."""
 
-    query: str = Field(min_length=1, max_length=1000, description="What to look for, in words.")
+    query: Said = Field(min_length=1, max_length=1000, description="What to look for, in words.")
     source: Annotated[list[Word], Field(max_length=30)] | Word | None = Field(
         default=None,
         description="Bases (policy, documents, guidance, text, federal) or sources of the federal "
@@ -62,7 +62,7 @@ class AssessAgainstPolicy(Question):
     """An application, and what about it."""
 
     application_ref: Reference
-    topic: str = Field(
+    topic: Said = Field(
         min_length=1, max_length=1000, description="What to compare on: `cycle parking`."
     )
     date: Day | None = Field(

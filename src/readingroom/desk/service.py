@@ -33,6 +33,9 @@ from readingroom.engine.embedding import Embedder
 from readingroom.engine.fusion import fuse
 from readingroom.protocol.tool import Call
 
+# The same for every page of a search, so that pages agree.
+_DEPTH = 20  # results that each base is asked for
+_JUDGED = 10  # of these, how many are compared with the question by meaning
 _READ = 240  # characters of a passage by which its meaning is judged
 _MEANING = 3.0  # how much more that counts than the first place in a base that knows little of it
 
@@ -62,9 +65,8 @@ class DeskService:
         started = time.perf_counter()
         bases, narrowed = self._scope(asked.source)
         question = asked.model_copy(update={"source": narrowed or None})
-        depth = asked.offset + asked.limit
         heard = await self._switchboard.ask(
-            {base: partial(self._readers[base].search, question, depth, call) for base in bases}
+            {base: partial(self._readers[base].search, question, _DEPTH, call) for base in bases}
         )
         ranked = await anyio.to_thread.run_sync(
             self._ranked, asked.query, list(heard.answers.values())
@@ -162,7 +164,8 @@ class DeskService:
         rankings = [[hit.id for hit in ranking] for ranking in lists]
         weights = [1.0] * len(rankings)
         if len(lists) > 1:
-            by_meaning = self._by_meaning(query, list(hits.values()))
+            judged = {hit.id: hits[hit.id] for ranking in lists for hit in ranking[:_JUDGED]}
+            by_meaning = self._by_meaning(query, list(judged.values()))
             rankings, weights = [*rankings, by_meaning], [*weights, _MEANING]
         return [
             hits[id].model_copy(update={"score": round(score, 6)})

@@ -29,6 +29,8 @@ class Offer:
     port: int
     """The port of its contract, when it is served alone."""
     open: Callable[[Settings], KnowledgeBase]
+    stdio: bool = False
+    """Whether it can be served over standard input and output."""
     folder_locked: bool = False
     """Whether its folder in the data directory belongs to one process at a time."""
     port_setting: str | None = None
@@ -141,10 +143,11 @@ def pipeline_of(settings: Settings) -> "Pipeline":
 OFFERS = {
     "documents": Offer(3002, _documents, folder_locked=True, port_setting="document_store_port"),
     "federal": Offer(8000, _federal),
-    "guidance": Offer(3004, _guidance),
+    "guidance": Offer(3004, _guidance, stdio=True),
     "policy": Offer(3003, _policy, folder_locked=True),
-    "text": Offer(3001, _text),
+    "text": Offer(3001, _text, stdio=True),
 }
+STDIO = tuple(name for name, offer in OFFERS.items() if offer.stdio)
 
 
 def open_room(settings: Settings) -> KnowledgeBase:
