@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from readingroom.bases.policy import passages
 from readingroom.bases.policy.checkup import Checkup
@@ -143,6 +144,8 @@ async def test_a_policy_that_cannot_answer_says_why(library: Shelf) -> None:
     assert reasons["NPPF"][0] == "date_before_first_revision"
     assert reasons["NPPF"][1].revision_id == OLD
     assert (await search(library, effective_date="2020-07-27")).results_count > 0
+    with pytest.raises(ValidationError, match="at least 1 item"):
+        await search(library, sources=[])
 
 
 @requirement("policy:FR-001:invalid-date")
@@ -601,6 +604,10 @@ async def test_a_quotation_across_chunks_and_pages_is_found_on_its_page(empty: S
         pages = {page for chunk in section if words[start] in chunk.text for page in chunk.pages}
         assert check.verdict == "verified"
         assert check.found[0].page_number in pages
+    spanning = next(chunk for chunk in section if len(chunk.pages) > 1)
+    hit = await empty.service.passage(spanning.chunk_id)
+    assert hit.page_number == spanning.pages[0]
+    assert hit.citation.endswith(f", p. {spanning.pages[0]}–{spanning.pages[-1]}")
 
 
 # --- the real thing ---
