@@ -178,6 +178,9 @@ async def test_pages_and_a_window_of_characters(library: Desk) -> None:
     assert second.text.split() == TRAVEL[1].split()
     assert apart.text.split() == f"{TRAVEL[0]} {TRAVEL[2]}".split()
     assert apart.citation == "Transport_Assessment.pdf, p. 1, 3"
+    named = await text(library, second.id)
+    assert (named.text, named.id) == (second.text, second.id)
+    assert await text(library, f"doc:{record.document_id}") == whole
     assert joined.text == whole.text
     pieces, offset = [], 0
     while offset is not None:

@@ -397,6 +397,10 @@ def test_rest_refuses_what_does_not_fit(served: Served) -> None:
         assert code(docx) == (422, "unsupported_file_type")
         search = client.get("/documents/search", params={"query": "x", "document_types": "poem"})
         assert code(search) == (422, "validation_error")
+        for name, value in (("application", REF), ("n_results", "abc")):
+            unknown = client.get("/documents/search", params={"query": "x", name: value})
+            assert code(unknown) == (422, "validation_error")
+            assert unknown.json()["error"]["hint"]["errors"][0]["field"] == name
         outside = client.post("/documents/ingest", json={**ref, "file_path": "/etc/passwd"})
         assert code(outside) == (404, "file_not_found")
         for page in ("0", "x", "99"):

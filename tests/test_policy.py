@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from readingroom.bases.policy import passages
 from readingroom.bases.policy.checkup import Checkup
@@ -143,6 +144,8 @@ async def test_a_policy_that_cannot_answer_says_why(library: Shelf) -> None:
     assert reasons["NPPF"][0] == "date_before_first_revision"
     assert reasons["NPPF"][1].revision_id == OLD
     assert (await search(library, effective_date="2020-07-27")).results_count > 0
+    with pytest.raises(ValidationError, match="at least 1 item"):
+        await search(library, sources=[])
 
 
 @requirement("policy:FR-001:invalid-date")
@@ -557,27 +560,24 @@ async def test_a_quotation_is_verified_or_placed_or_told_to_be_missing(library: 
     assert (early.verdict, early.reason) == ("wrong_revision", "date_before_first_revision")
 
 
+WHOLE_WORDS = [
+    ("unsafe to an unacceptable degree", "verified"),
+    ("safe to an unacceptable degree", "not_found"),
+    ("unsafe to an unacceptable deg", "not_found"),
+    ("designated assets, 300,000 homes", "not_found"),
+    ("non-designated assets, 300,000 homes", "verified"),
+    ("000 homes and a plan", "not_found"),
+    ("300,000 homes and a plan", "not_found"),
+    ("300,000 homes and a", "verified"),
+    ("led approach", "not_found"),
+    ("approach.", "verified"),
+    ("adopted plans", "verified"),  # a footnote's number is glued to it
+    ("see Policy H", "not_found"),
+]
+
+
 @requirement("policy:verify")
-@pytest.mark.parametrize(
-    ("quote", "verdict"),
-    [
-        ("unsafe to an unacceptable degree", "verified"),
-        ("safe to an unacceptable degree", "not_found"),
-        ("unsafe to an unacceptable deg", "not_found"),
-        ("designated assets, 300,000 homes", "not_found"),
-        ("non-designated assets, 300,000 homes", "verified"),
-        ("000 homes and a plan", "not_found"),
-        ("300,000 homes and a plan", "not_found"),
-        ("300,000 homes and a", "verified"),
-        ("led approach", "not_found"),
-        ("approach.", "verified"),
-        ("adopted plans", "verified"),  # a footnote's number is glued to it
-        ("see Policy H", "not_found"),
-    ],
-)
-async def test_a_quotation_begins_and_ends_where_words_do(
-    empty: Shelf, quote: str, verdict: str
-) -> None:
+async def test_a_quotation_begins_and_ends_where_words_do(empty: Shelf) -> None:
     text = (
         "Roads that are unsafe to an unacceptable degree are refused. Non-designated assets, "
         "300,000 homes and a plan-led approach. Look at adopted plans12 and see Policy H1."
@@ -585,8 +585,9 @@ async def test_a_quotation_begins_and_ends_where_words_do(
     await empty.revise(
         "NPPF", "December 2024", "2024-12-12", content=pdf([("One", [text, *FILLER])])
     )
-    question = VerifyPolicyQuote(source="NPPF", quote=quote, date="2025-01-01")
-    assert (await empty.service.verify(question)).verdict == verdict
+    for quote, verdict in WHOLE_WORDS:
+        question = VerifyPolicyQuote(source="NPPF", quote=quote, date="2025-01-01")
+        assert (await empty.service.verify(question)).verdict == verdict, quote
 
 
 @requirement("policy:verify")
@@ -603,6 +604,10 @@ async def test_a_quotation_across_chunks_and_pages_is_found_on_its_page(empty: S
         pages = {page for chunk in section if words[start] in chunk.text for page in chunk.pages}
         assert check.verdict == "verified"
         assert check.found[0].page_number in pages
+    spanning = next(chunk for chunk in section if len(chunk.pages) > 1)
+    hit = await empty.service.passage(spanning.chunk_id)
+    assert hit.page_number == spanning.pages[0]
+    assert hit.citation.endswith(f", p. {spanning.pages[0]}–{spanning.pages[-1]}")
 
 
 # --- the real thing ---

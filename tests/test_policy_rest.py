@@ -1,5 +1,6 @@
 """The policy base over REST and MCP, served by a real process."""
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,6 +104,11 @@ def test_errors_have_the_contracts_codes(served: Served) -> None:
     assert code(get(served, f"{revisions}/rev_x")) == (404, "revision_not_found")
     assert code(get(served, "/policies/effective?date=2024")) == (400, "invalid_effective_date")
     assert code(get(served, "/policies/effective")) == WRONG
+    for path in ("/policies?kind=local_plan", "/policies/NPPF?on=2024-01-01"):
+        unknown = get(served, path)
+        assert code(unknown) == WRONG
+        assert path.partition("?")[2].partition("=")[0] in unknown.json()["error"]["message"]
+    assert code(post(served, "/policies?draft=1", json=POLICY)) == WRONG
     assert code(upload(served, "December 2023", "2023-12-19")) == (409, "revision_overlap")
     assert code(upload(served, "x", "2026-01-01", b"hello")) == (422, "unsupported_file_type")
     assert code(upload(served, "x", "2026-01-01", name="x.txt")) == (422, "unsupported_file_type")
@@ -114,6 +120,16 @@ def test_errors_have_the_contracts_codes(served: Served) -> None:
         f"{served.url}/api/v1{revisions}/rev_NPPF_2024_12", timeout=30, trust_env=False
     )
     assert code(delete) == (409, "cannot_delete_sole_revision")
+
+
+@requirement("policy:rest")
+def test_half_a_character_is_refused_where_it_stands(served: Served) -> None:
+    for field in ("title", "description", "\ud800"):
+        sent = json.dumps({**POLICY, "source": "HALF", field: "\ud800"})
+        headers = {"Content-Type": "application/json"}
+        answer = post(served, "/policies", content=sent, headers=headers)
+        assert code(answer) == WRONG, field
+        assert answer.json()["error"]["hint"]["errors"][0]["field"] in (field, "body")
 
 
 @requirement("policy:rest")

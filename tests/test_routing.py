@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.routing import REASONS, Routed, questions, routed, share
+from tests.routing import HELD_OUT, TUNING, Routed, questions, routed, share
 
 CLASSES = {
     "A": "get_bill get_legislator get_committee list_committee_members list_cosponsors "
@@ -25,40 +25,36 @@ CLASSES = {
 }
 
 
-# Measured: 0.559 and 0.796. Wanted: 0.65 and 0.90, which is missed (docs/routing.md). This floor is
-# not that guard: it holds what there is, less three questions, against descriptions to come.
-FLOOR_TOP_1, FLOOR_TOP_3 = 0.52, 0.76
+# The first is the guard. Of the second 0.90 is wanted and 0.873 measured (docs/routing.md): this is
+# not that guard but a floor, two questions below what there is, against descriptions to come.
+FIRST, AMONG_THREE = 0.65, 0.85
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Routed]:
-    return routed(tmp_path_factory.mktemp("data"))
+    return routed(tmp_path_factory.mktemp("data"), questions(HELD_OUT))
 
 
 def test_there_are_enough_questions_over_every_class_and_base() -> None:
-    asked = questions()
+    asked = questions(TUNING)
     counted = Counter(one.tool for one in asked)
     assert len(asked) >= 90
     assert sum(one.blind for one in asked) >= 30
-    assert len({one.question for one in asked}) == len(asked)
-    assert {one.why for one in asked} <= {"", *REASONS}
     for kind, tools in CLASSES.items():
         assert all(counted[tool] >= 2 for tool in tools.split()), kind
 
 
-def test_a_hash_divides_the_questions_into_halves() -> None:
-    sizes = Counter(one.half for one in questions())
-    assert min(sizes.values()) >= 0.45 * sizes.total()
+def test_no_question_is_asked_twice() -> None:
+    asked = [one.question for one in (*questions(TUNING), *questions(HELD_OUT))]
+    assert len(set(asked)) == len(asked)
 
 
-def test_descriptions_choose_no_worse_than_they_did(answers: list[Routed]) -> None:
-    held_out = [one for one in answers if one.asked.half == "held_out"]
-    assert share(held_out, 1) >= FLOOR_TOP_1
-    assert share(held_out, 3) >= FLOOR_TOP_3
+def test_descriptions_lead_held_out_questions_to_their_tool(answers: list[Routed]) -> None:
+    assert share(answers, 1) >= FIRST
+    assert share(answers, 3) >= AMONG_THREE
 
 
 def test_the_same_question_is_routed_the_same_way_twice(
     answers: list[Routed], tmp_path: Path
 ) -> None:
-    some = questions()[::10]
-    assert routed(tmp_path, some) == [one for one in answers if one.asked in some]
+    assert routed(tmp_path, questions(HELD_OUT)[::10]) == answers[::10]

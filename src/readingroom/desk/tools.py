@@ -77,26 +77,31 @@ def _readers(bases: Iterable[KnowledgeBase], links: Links) -> Iterator[Reader]:
 
 def _tools(service: DeskService, bases: set[str]) -> Iterator[Tool]:
     async def search(question: Search, call: Call) -> DeskAnswer:
-        """Find official material on a subject, recent or of given years, in every knowledge base
-        here at once: planning policy, application documents, charity guidance, federal records,
-        plain text. Gives passages that answer a question in words, each with an id for fetch and a
-        citation. It does not look up names or known ids.
+        """Find official material and sources on a subject when you have only a topic: what the
+        government and its agencies are doing or have done, said or published about something,
+        documents regarding it, what has come out recently, from last year or since another, in
+        every knowledge base here at once (planning policy, application documents, charity guidance,
+        federal records, plain text). Gives passages that answer a question in words, each with an
+        id for fetch and a citation. It does not look up names or known ids.
         """
         return await service.search(question, call)
 
     async def fetch(question: Fetch, call: Call) -> DeskRecord:
-        """Fetch any document or record of any knowledge base when you have its id, whatever its
-        kind: what search returned, or an id that another record names (a law `pl:110-140`, a
-        report `R41234`, a vote `house:117:1:9`, a speech `crec:CREC-2011-…`, `policy:…`, `doc:…`,
-        `guidance:/…`). Returns the whole record, to show or to cite. Long texts come in pieces: go
-        on with `offset` = `next_offset`. It does not search.
+        """Open any document or record of any knowledge base when you have its id, whatever its
+        kind: what a search result gave, or an id that another record names (a law `pl:110-140`, a
+        CRS report `R41234`, `IF11810`, a rule `2024-00321`, a vote `house:117:1:9`, a speech
+        `crec:CREC-2011-…`, `policy:…`, `doc:19_00017_FUL_3c9a01`, `guidance:/…`). Returns the whole
+        record, to show, display, retrieve or cite. Long texts come in pieces: go on with `offset` =
+        `next_offset`. It does not search.
         """
         return await service.fetch(question, call)
 
     async def assess_against_policy(question: AssessAgainstPolicy, call: Call) -> Assessment:
-        """Put what a planning application's documents say on a topic beside the policy that was in
-        force on its validation date (or another day), each passage cited. It retrieves and judges
-        nothing.
+        """Check a planning application (`19/00017/FUL`, `19/00019/REM`) against policy: puts what
+        the proposal's documents say on a topic beside or next to the policy it must meet, the one
+        in force on its validation date (or another day), each passage cited, to see how the scheme
+        compares or measures up, whether it fits, meets, complies or is in line with policy. It
+        retrieves only and judges nothing.
         """
         return await service.assess(question, call)
 

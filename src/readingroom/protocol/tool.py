@@ -15,6 +15,7 @@ from pydantic import (
     Field,
     TypeAdapter,
     ValidationError,
+    field_validator,
 )
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -58,6 +59,17 @@ class Body(Question):
 
     # FastAPI looks into a body's model early, and warns of one that is not built.
     model_config = ConfigDict(strict=False, defer_build=False)
+
+    @field_validator("*")
+    @classmethod
+    def _unicode(cls, value: Any) -> Any:
+        """JSON can spell half a character, which nothing can store or send back."""
+        if isinstance(value, str) and not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError as error:
+                raise ValueError("is not Unicode text: it holds a lone surrogate") from error
+        return value
 
 
 class Answer(BaseModel):

@@ -54,7 +54,7 @@ Query = Annotated[
 ]
 DocumentTypes = Annotated[
     list[DocumentType] | None,
-    Field(min_length=1, max_length=20, description="Only documents of these types."),
+    Field(min_length=1, max_length=20, description="Only documents of these types; left out, all."),
 ]
 MaxResults = Annotated[int, Field(ge=1, le=100, description="Maximum number of results to return.")]
 HowToSearch = Annotated[
@@ -111,7 +111,10 @@ class SearchApplicationDocs(Question):
 class GetDocumentText(Question):
     """A document, whole or in part."""
 
-    document_id: DocumentId
+    document_id: DocumentId = Field(
+        description="Document id, such as `25_01178_REM_a1b2c3`, or the `id` of a search result, "
+        "`doc:25_01178_REM_a1b2c3#page=4`, which is that page."
+    )
     pages: Pages = None
     max_chars: MaxChars = None
     offset: Offset = 0

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal
 
+from readingroom.core.pages import cited
 from readingroom.ingest.document import Method
 
 
@@ -90,18 +91,6 @@ def text_of(chunks: Sequence[StoredChunk]) -> str:
     return "".join(parts)
 
 
-def runs(pages: Sequence[int]) -> list[tuple[int, int]]:
-    """Pages in order as first and last of each unbroken run."""
-    found: list[tuple[int, int]] = []
-    for page in pages:
-        first = page
-        if found and page == found[-1][1] + 1:
-            first, _ = found.pop()
-        found.append((first, page))
-    return found
-
-
 def citation(source_file: str, pages: Sequence[int]) -> str:
     """`Transport_Assessment.pdf, p. 14–15`."""
-    told = [f"{first}–{last}" if last > first else f"{first}" for first, last in runs(pages)]
-    return f"{source_file}, p. {', '.join(told)}" if told else source_file
+    return ", ".join(filter(None, [source_file, cited(pages)]))

@@ -48,14 +48,14 @@ from readingroom.bases.documents.records import (
     DocumentRecord,
     StoredChunk,
     citation,
-    runs,
     text_of,
 )
 from readingroom.bases.documents.store import DocumentStore
 from readingroom.core import clock
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import ApplicationNotFound, FileNotFound, NoChunks, PageNotFound
-from readingroom.core.ids import doc_id, fold_dashes
+from readingroom.core.ids import DocumentRef, doc_id, document_ref, fold_dashes
+from readingroom.core.pages import runs
 from readingroom.engine.embedding import Embedder
 from readingroom.ingest.intake import Intake, Roots, in_thread, take_file
 from readingroom.ingest.pipeline import Pipeline
@@ -150,13 +150,14 @@ class DocumentsService:
 
     async def text(self, question: GetDocumentText) -> DocumentText:
         """A document's text, whole, or some of its pages, or as much as fits."""
-        record = await self.record(question.document_id)
+        named = _named(question.document_id)
+        record = await self.record(named.document_id)
         chunks = await self.store.chunks_of(record.document_id)
         if not chunks:
             raise NoChunks(
                 f"{record.document_id} is registered, but has no chunks; ingest it again"
             )
-        pages = _pages(question.pages, record)
+        pages = _pages(question.pages or (str(named.page) if named.page else None), record)
         whole = text_of(chunks)
         wanted = whole if pages is None else _of_pages(whole, pages, record)
         end = len(wanted)
@@ -339,6 +340,11 @@ class DocumentsService:
         if wanted is not None and not any(one.document_type in wanted for one in documents):
             return "no_documents_of_these_types"
         return "nothing_matches"
+
+
+def _named(id: str) -> DocumentRef:
+    """A document by its own id, or by the id of a passage's page as a search tells it."""
+    return document_ref(id) if id.lower().startswith("doc:") else DocumentRef(id, None)
 
 
 def _told(application: Application) -> ApplicationRecord:

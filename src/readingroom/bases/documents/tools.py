@@ -64,10 +64,11 @@ def open_documents(
 
 def _searching(service: DocumentsService) -> Iterable[Tool]:
     async def search_application_docs(question: SearchApplicationDocs, call: Call) -> DocumentHits:
-        """Find what the documents of a planning application (`19/00017/FUL`) say on a question,
-        the statements, assessments and reports that the applicant submitted: passages, within one
-        application when application_ref is given. Returns passages, not whole documents: use
-        get_document_text for those.
+        """Find what the documents of a planning application (`19/00017/FUL`, `19/00019/REM`) say on
+        a question: what the applicant says or proposes in the submitted papers (dwellings,
+        materials, mitigation, traffic), what a statement, survey, assessment or report mentions,
+        how many, how tall, how far; passages, within one application when application_ref is given.
+        Returns passages, not whole documents: use get_document_text for those.
         """
         return await service.search(question)
 
@@ -76,23 +77,25 @@ def _searching(service: DocumentsService) -> Iterable[Tool]:
 
 def _reading(service: DocumentsService) -> Iterable[Tool]:
     async def get_document_text(question: GetDocumentText, call: Call) -> DocumentText:
-        """Read a document of a planning application by its document id (`19_00017_FUL_3c9a01`):
-        whole, or some of its pages, or as much as max_chars allows and then on from next_offset.
-        It does not search.
+        """Read the full text of a document of a planning application by its document id
+        (`19_00017_FUL_3c9a01`): open, show or print it whole, or some of its pages, or as much as
+        max_chars allows and then continue from next_offset. It does not search.
         """
         return await service.text(question)
 
     async def list_ingested_documents(question: ListIngestedDocuments, call: Call) -> DocumentList:
-        """List which documents, the files submitted, of one planning application (`19/00017/FUL`,
-        `19/00018/OUT`, `19/00019/REM`) are here so far, with their ids and types. It returns no
-        text.
+        """List which documents of one planning application (`19/00017/FUL`, `19/00018/OUT`,
+        `19/00019/REM`) are here so far: what is on file, the files, reports, attachments and
+        paperwork submitted or uploaded, with their ids and types. It returns no text; what is
+        missing is in application_overview.
         """
         return await service.documents(question)
 
     async def application_overview(question: ApplicationOverview, call: Call) -> Overview:
-        """See at once what is there of a planning application: its record with the validation date,
-        its documents by type, what could not be read and why, and which types are missing. It
-        returns no text.
+        """Tell how complete a planning application (`19/00017/FUL`, `19/00019/REM`) is: an overview
+        or summary of the state of its record (status, when it was validated), its documents by
+        type, what was skipped or could not be read and why, and what is missing because they forgot
+        to submit it. It returns no text.
         """
         return await service.overview(question)
 
@@ -105,31 +108,34 @@ def _writing(service: DocumentsService) -> Iterable[Tool]:
     async def ingest_document(
         question: IngestDocument, call: Call
     ) -> IngestedDocument | AlreadyIngested | SkippedDocument:
-        """Add one file to a planning application (`19/00018/OUT`, `19/00019/REM`): a PDF or a scan
-        of a report, statement or plan is read from the server's disk, so that it can be searched.
-        It does not take files from anywhere but DOCUMENT_ROOTS; pictures without words are
-        skipped.
+        """Add one file to a planning application (`19/00018/OUT`, `19/00019/REM`): upload, import,
+        read in or process another PDF or scan of a report, survey, statement, letter or plan
+        (`/inbox/noise.pdf`) from the server's disk, so that it can be searched. It does not take
+        files from anywhere but DOCUMENT_ROOTS; pictures without words are skipped.
         """
         return await service.ingest(question, call.report)
 
     async def ingest_folder(question: IngestFolder, call: Call) -> FolderIngested:
-        """Read all files below a folder of the server's disk into an application, as
-        ingest_document does for one. A file that cannot be read does not stop the others: each has
-        an outcome of its own.
+        """Load a whole folder or directory of files into a planning application (`19/00018/OUT`,
+        `19/00019/REM`) at once: process all, import every PDF below a path of the server's disk
+        (`/inbox/19_00017`), in bulk or as a batch. It does not stop at a file that cannot be read:
+        each has an outcome of its own. For one file use ingest_document.
         """
         return await service.ingest_folder(question, call.report)
 
     async def set_application(question: SetApplication, call: Call) -> ApplicationSet:
-        """Write down what is known of a planning application itself: address, description,
-        validation date, status. What is left out or null stays as it is, an empty string clears it;
-        documents are not touched.
+        """Record, store, save, note, correct, update or change what is known of a planning
+        application itself (`19/00017/FUL`, `19/00019/REM`): its site address, description,
+        validation date (validated on a day), status (mark it approved, refused, withdrawn). What is
+        left out or null stays as it is, an empty string clears it; documents are not touched.
         """
         return await service.set_application(question)
 
     async def remove_document(question: RemoveDocument, call: Call) -> RemovedDocument:
-        """Remove a document of a planning application from the store, by its document id
-        (`19_00017_FUL_3c9a01`), with all its chunks: a duplicate, say. The file it was ingested
-        from is left alone.
+        """Delete a document of a planning application from the store, by its document id
+        (`19_00017_FUL_3c9a01`), with all its chunks: remove, erase, drop, throw out or get rid of a
+        duplicate, a drawing, a letter, a superseded report or the wrong one added by mistake. The
+        file it was ingested from is left alone.
         """
         return await service.remove(question)
 

@@ -5,34 +5,39 @@ from collections.abc import Callable, Iterable, Sequence
 from readingroom.bases.federal.sources import Resource, Shape, Source, names_of
 
 _REGISTRIES = (
-    "Registries (people, offices, committees, votes, hearings, lobbying filings, dockets, topics) "
-    "are out of scope here: they hold names, not texts; resolve_entity looks names up."
+    "Registries (people, offices, committees, topics) are out of scope here: they hold names, not "
+    "texts; resolve_entity looks names up."
 )
 
 
 def search(sources: tuple[Source, ...]) -> str:
     return (
-        "Find official federal material on a subject, recent or of given years, by words and "
-        "meaning at once. Pick it when the question names no identifier; with one (H.R. 1, a "
-        "bioguide id) use the typed tools instead. Each result has an id for fetch, a title, a "
-        f"url, a passage and a citation. Sources: {_listed(sources, Shape.BODY, Shape.SHORT)}. "
-        f"{_REGISTRIES}"
+        "Find official federal material on a subject when you have only a topic: what the "
+        "government and its agencies are doing or have done, said or published about something, "
+        "recently or since a year, by words and meaning at once. It does not look up identifiers: "
+        "with one (H.R. 1, a bioguide id) use the typed tools. Each result has an id for fetch, a "
+        "title, a url, a passage and a citation. Sources: "
+        f"{_listed(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
     )
 
 
 def lexical_search(sources: tuple[Source, ...]) -> str:
     return (
-        "Search federal documents for exact words: names of acts, phrases, rare terms (BM25). "
-        "Pick it when the wording matters; it does not find other wordings of the same thing. "
-        f"Sources: {_listed(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
+        "Search federal documents for exact words: which bills, statutes, notices, reports or "
+        "speeches contain, mention or use a term or phrase literally, verbatim, as it appears in "
+        "quotes; names of acts, rare terms (BM25). Pick it when the wording matters; it does not "
+        f"find other wordings of the same thing. Sources: "
+        f"{_listed(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
     )
 
 
 def semantic_search(sources: tuple[Source, ...]) -> str:
     return (
-        "Search federal documents for a meaning, whatever its wording: ideas, topics, bills "
-        "similar to another, documents that deal with something. Pick it for free-text questions "
-        "without exact terms; it does not match words. Filters apply before scoring. "
+        "Search federal documents for a meaning, however it is worded: bills, legislation, rules "
+        "and reports similar or comparable to another, resembling or along the lines of an idea, a "
+        "proposal, concept or theme, related to or dealing with it in different words, by whatever "
+        "name, even if not called that. Pick it for free-text questions without exact terms; it "
+        "does not match words. Filters apply before scoring. "
         f"Sources: {_listed(sources, Shape.BODY)}. {_REGISTRIES}"
     )
 
@@ -43,19 +48,22 @@ def _listed(sources: tuple[Source, ...], *shapes: Shape) -> str:
 
 def count(resources: tuple[Resource, ...]) -> str:
     return (
-        "Count federal records: how many there are, or the number in each group, the largest "
-        "first (how many bills were introduced by each party, which members voted Nay most). Pick "
-        "it for how many and which most; it does not list the records, and it adds nothing up: "
-        f"sum does. group_by, by resource: {_fields(resources, _groups)}. Filters are these "
-        "fields, since and until."
+        "Count federal records: how many there are, how many times or how often something "
+        "happened, or the number in each group, the largest first: the breakdown of bills by "
+        "party, how many laws were enacted, which agencies publish the most rules, who introduced "
+        "most bills, how many members are Republicans. Pick it for how many and which most; "
+        "it does not list the records, and it adds nothing up: sum does. group_by, by resource: "
+        f"{_fields(resources, _groups)}. Filters are these fields, since and until."
     )
 
 
 def sum(resources: tuple[Resource, ...]) -> str:
     return (
-        "Add up a number of federal records exactly, in all or for each group, the largest first "
-        "(top lobbying spenders of a year, cosponsors by party). Pick it for amounts and totals; "
-        "it does not count records: count does. sum_field, by resource: "
+        "Add up a number of federal records exactly, in all or for each group, the largest first: "
+        "how much money (dollars) a company or client spent or paid on lobbying, the top or "
+        "biggest spenders of a year, the income or revenue that lobbying firms and registrants "
+        "earned, total expenses, combined cosponsors, yea votes cast. Pick it for amounts and "
+        "totals; it does not count records: count does. sum_field, by resource: "
         f"{_fields(resources, _sums)}. group_by, by resource: "
         f"{_fields(_summable(resources), _groups)}."
     )
@@ -63,10 +71,12 @@ def sum(resources: tuple[Resource, ...]) -> str:
 
 def time_series(resources: tuple[Resource, ...]) -> str:
     return (
-        "Count federal records over time, per day, week, month, quarter or year, without gaps: a "
-        "trend or chart, the monthly number of bills since a year. With group_by, one series for "
-        "each group. Pick it when the question asks how something changed; for one number use "
-        f"count. time_field, by resource: {_fields(resources, _times)}. group_by as in count."
+        "Count federal records over time, per day, week, month, quarter or year, without gaps: "
+        "the trend or development over years and decades, whether there are fewer or more each "
+        "year, up or down, where they peak, quarter by quarter; monthly or yearly numbers to plot, "
+        "chart or graph; with sum_field, amounts. With group_by, one series for each group. Pick "
+        "it when the question asks how a number changed; it does not give one number: count does. "
+        f"time_field, by resource: {_fields(resources, _times)}. group_by as in count."
     )
 
 

@@ -86,51 +86,62 @@ def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None)
 def _lookups(service: FederalService) -> tuple[Tool, ...]:
     async def get_bill(question: GetBill, call: Call) -> Bill:
         """Look up one bill or resolution whose number and Congress you know, such as H.R. 1 of the
-        119th (`hr:119:1`): title, current status, when it was introduced, sponsor, committees,
-        latest action, subjects, summary, the law it became, votes, related bills. It does not
-        search, and it does not return the bill's wording: use get_bill_text for that.
+        119th (`hr:119:1`, `s:118:2226`, `hjres:118:44`): the basic facts: its status, what happened
+        to it and where it stands, whether it passed, was signed, enacted or became law or is stuck
+        in committee, official title, who sponsored it (its author) and when it was introduced, the
+        committees it was referred to, latest action, policy area, summary, related bills. It does
+        not search, and it does not return the bill's wording: use get_bill_text for that.
         """
         return await service.bill(question.bill_id)
 
     async def get_bill_text(question: GetBillText, call: Call) -> BillText:
-        """Read the text of one bill whose id you know (`hr:110:815`), its full wording, in the
-        newest version or a named one, such as introduced or enrolled. Long texts come in pieces:
-        go on with `offset` = `next_offset`. It does not search inside the text.
+        """Read the text of one bill whose id you know (`hr:119:1`, H.R. 1 of the 119th Congress):
+        its actual legal wording and language, what a section of the bill says, to read or quote, as
+        introduced, engrossed or enrolled, else in the newest version. Shows or prints the full
+        bill; long texts come in pieces: go on with `offset` = `next_offset`. It does not search
+        inside the text.
         """
         return await service.bill_text(question.bill_id, question.version, question.offset)
 
     async def list_cosponsors(question: ListCosponsors, call: Call) -> CosponsorPage:
-        """List who cosponsored a bill whose id you know, who put their names to it, with party,
-        state, district and the date each joined or withdrew. The sponsor is in get_bill, not here.
+        """List who cosponsored a bill whose id you know (`hr:119:1`, H.R. 1 of the 119th Congress):
+        the co-sponsors, which Democrats and Republicans joined or signed on, back or support the
+        bill and put their names to it, with party, state, district and the date each joined or
+        withdrew. The sponsor is in get_bill, not here.
         """
         return await service.cosponsors(question.bill_id, question.limit, question.cursor)
 
     async def get_legislator(question: GetLegislator, call: Call) -> Legislator:
-        """Look up one member of Congress, senator or representative, current or former, by
-        bioguide id (`S000033`): name, party, state, district, every term with its start and end,
-        leadership. It does not look up names: resolve_entity does.
+        """Look up one member of Congress, senator or representative, current or former, by bioguide
+        id (`S000033`): who it is, the biographical entry: party (Democrat, Republican,
+        independent), home state, district, whether still in office and how long, every term served
+        with the dates it started and ends, leadership. It does not look up names: resolve_entity
+        does.
         """
         return await service.legislator(question.bioguide)
 
     async def list_member_votes(question: ListMemberVotes, call: Call) -> MemberVotePage:
-        """List the voting record of one member, by bioguide id (`S000033`), in roll calls, newest
-        first: the position taken, Yea or Nay, the question, the bill and the result. Only recorded
-        votes that are loaded here are listed.
+        """List how one member voted, by bioguide id (`S000033`): the voting record in roll calls on
+        the floor, the last votes first, with the position taken, for or against (Yea, Nay, Present,
+        Not Voting when missed), the question, the bill and the result. Only recorded votes that are
+        loaded here are listed.
         """
         return await service.member_votes(
             question.bioguide, question.congress, question.limit, question.cursor
         )
 
     async def get_committee(question: GetCommittee, call: Call) -> Committee:
-        """Look up one committee or subcommittee by its code (`HSAG`, `HSAG15`, `SSBK`): name,
-        chamber, jurisdiction, address and web page, subcommittees, former names. Its members are
-        in list_committee_members; it does not look up names.
+        """Look up one committee or subcommittee by its code (`HSAG`, `HSAG15`, `SSBK`): what the
+        code stands for, the name it is called by, chamber, jurisdiction (what area it is
+        responsible for), contact details (address, phone, web page), the subcommittees it has,
+        parent, former names. Its members are in list_committee_members; it does not look up names.
         """
         return await service.committee(question.id)
 
     async def list_committee_members(question: ListCommitteeMembers, call: Call) -> MembershipPage:
-        """List who sits on a committee or subcommittee, by its code (`HSWM`, `SSBK`): the roster
-        of its members, majority first, by rank, with the chair and ranking member named. It does
+        """List who sits on a committee or subcommittee, by its code (`HSWM`, `SSBK`): the
+        membership or roster, the lawmakers serving on it, Republicans and Democrats, majority
+        first, by rank and seniority, who chairs it (the chairman) and the ranking member. It does
         not look up committee names: resolve_entity does.
         """
         return await service.members(
@@ -138,10 +149,10 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         )
 
     async def fetch(question: Fetch, call: Call) -> Fetched:
-        """Fetch any federal document or record when you have its id, whatever its kind: what
-        search returned, or an id another record names (a law `pl:110-140`, a report `R41234`, a
-        rule `2024-00321`, a vote `house:117:1:9`, a speech `crec:CREC-2011-…`). Returns the whole
-        record and its text, to show or to cite. It does not search: unknown ids are refused with
+        """Open any federal document or record when you have its id, whatever its kind: what search
+        returned, or an id another record names (a law `pl:110-140`, a CRS report `R41234`, a rule
+        `2024-00321`, a vote `house:117:1:9`, a speech `crec:CREC-2011-…`). Returns the whole record
+        and its text, to show, retrieve or cite. It does not search: unknown ids are refused with
         the list of valid forms.
         """
         return await service.fetch(question.id, question.offset)
@@ -187,11 +198,13 @@ def _searches(service: FederalService) -> tuple[Tool, ...]:
 
 def _resolution(service: FederalService) -> Tool:
     async def resolve_entity(question: ResolveEntity, call: Call) -> Resolved:
-        """Find which senator, representative, committee, staffer, lobbying filing, hearing or
-        docket is meant when you know a name, however noisy, and need the id: Sen. Markey from
-        Mass, AOC, House Ag, Ways & Means. Typos, nicknames, initials, swapped words, states and
-        chambers are understood. Returns full records, the likeliest first, each with its id, a
-        score and why. It does not search texts: use search for that.
+        """Find who or what is meant by a name or nickname, however noisy or misspelt, and get its
+        id or identifier: the bioguide id of the senator, representative, congressman or
+        congresswoman (Sen. Markey from Mass, AOC), the code of a committee (House Ag, Ways &
+        Means), a staffer, a lobbying client or firm, a hearing or docket called something like
+        this. Typos, spelling, nicknames, initials, swapped words, states and chambers are
+        understood. Returns full records, the likeliest first, each with its id, a score and why. It
+        does not search texts: use search for that.
         """
         source = sources.registry(question.entity_type)
         narrowed = narrowing.read(source.resource, question.filters)
@@ -264,34 +277,40 @@ def _aggregates(service: FederalService) -> tuple[Tool, ...]:
 
 def _dossiers(service: FederalService) -> tuple[Tool, ...]:
     async def get_bill_dossier(question: GetBillDossier, call: Call) -> BillDossier:
-        """Get everything about one bill whose id you know, in one call: the record, cosponsors,
-        actions, amendments, votes, and the CRS reports, cost estimates, Statements of
-        Administration Policy, committee reports and hearings on it. Each section has its total,
-        and `more_url` where it is cut. For one of these alone, use the narrower tool.
+        """Get everything about one bill whose id you know (`hr:119:1`, H.R. 1 of the 119th
+        Congress) in one call, all there is on it, the complete file or dossier for a briefing or
+        talking points: the record, cosponsors, actions, amendments, votes, and all the material
+        connected with it: CRS reports, CBO cost estimates (the score), what the White House said
+        (Statements of Administration Policy), committee reports and hearings. Each section has its
+        total, and `more_url` where it is cut. It does not return the wording; for one of these
+        alone, use the narrower tool.
         """
         return await service.bill_dossier(question.bill_id)
 
     async def get_legislator_dossier(
         question: GetLegislatorDossier, call: Call
     ) -> LegislatorDossier:
-        """Get everything about one member of Congress by bioguide id (`S000033`), the profile, in
-        one call: terms, committee seats, bills sponsored and cosponsored by Congress, leadership,
-        offices, speeches. With `congress`, only what falls into it. It does not look up names: use
+        """Get everything about one member of Congress by bioguide id (`S000033`) in one call, the
+        full profile, the comprehensive picture of a career or background before a meeting: terms,
+        committee seats, bills sponsored and cosponsored by Congress, leadership, offices, speeches
+        on the floor. With `congress`, only what falls into it. It does not look up names: use
         resolve_entity first.
         """
         return await service.legislator_dossier(question.bioguide_id, question.congress)
 
     async def get_committee_dossier(question: GetCommitteeDossier, call: Call) -> CommitteeDossier:
-        """Get everything about one committee by its code (`HSAG`), in one call: members,
-        subcommittees, hearings, bills referred to it, reports. With `congress`, only what falls
-        into it. It does not look up names: use resolve_entity first.
+        """Get everything about one committee by its code (`HSAG`, `SSEG`) in one call, the complete
+        picture of its activity, what it has been doing: members, subcommittees, hearings held,
+        bills referred to it, reports. With `congress`, only what falls into it. It does not look up
+        names: use resolve_entity first.
         """
         return await service.committee_dossier(question.committee_id, question.congress)
 
     async def get_public_law_dossier(question: GetPublicLawDossier, call: Call) -> PublicLawDossier:
-        """Get everything about one law by its number (`pl:117-103`), in one call: the bill it was,
-        the sections of the CFR and the rules of the Federal Register that cite it, its text as
-        amended since. It does not return the law's own text: fetch does.
+        """Get everything about one public law by its number (`pl:110-140`, Public Law or P.L.
+        110-140) in one call, its whole story: the bill it came from, the regulations that implement
+        it (the sections of the CFR and the rules of the Federal Register that cite it), its text as
+        amended since it was enacted. It does not return the law's own text: fetch does.
         """
         return await service.public_law_dossier(question.id)
 

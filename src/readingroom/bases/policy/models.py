@@ -47,7 +47,11 @@ Query = Annotated[
 ]
 Sources = Annotated[
     list[Annotated[str, Field(max_length=80)]] | None,
-    Field(max_length=100, description="Only these policy source slugs, such as `NPPF`."),
+    Field(
+        min_length=1,
+        max_length=100,
+        description="Only these policy source slugs, such as `NPPF`; left out, all of them.",
+    ),
 ]
 EffectiveDate = Annotated[
     DayText | None,
@@ -166,7 +170,7 @@ class PolicyHit(Answer):
     effective_to: date | None = Field(description="Last day in force; null while it still is.")
     in_force_today: bool
     superseded_by: str | None = Field(description="The next revision, if there is one.")
-    citation: str = Field(description="Ready to print: policy (revision), section, page.")
+    citation: str = Field(description="Ready to print: policy (revision), section, pages.")
     id: str = Field(description="What fetches this passage again.")
 
 

@@ -61,6 +61,7 @@ from readingroom.core.errors import (
     SectionNotFound,
 )
 from readingroom.core.ids import policy_passage_id, policy_section_id
+from readingroom.core.pages import cited
 from readingroom.engine.embedding import Embedder
 from readingroom.engine.librarian import Ranking
 from readingroom.ingest.intake import Roots, in_thread
@@ -199,7 +200,7 @@ class PolicyService:
             effective_from=revision.effective_from,
             effective_to=timeline.closing(revision, revisions),
             in_force_today=self._in_force_today(revision, revisions),
-            citation=_citation(revision, ref, pages[0]),
+            citation=_citation(revision, ref, pages),
             id=policy_section_id(question.source, revision.revision_id, ref),
         )
 
@@ -405,7 +406,7 @@ class PolicyService:
             effective_to=timeline.closing(revision, revisions),
             in_force_today=self._in_force_today(revision, revisions),
             superseded_by=successor.revision_id if successor else None,
-            citation=_citation(revision, chunk.section_ref, chunk.page_number),
+            citation=_citation(revision, chunk.section_ref, chunk.pages),
             id=policy_passage_id(chunk.chunk_id),
         )
 
@@ -505,10 +506,10 @@ def _brief(revision: Revision, revisions: Sequence[Revision]) -> NearestRevision
     )
 
 
-def _citation(revision: Revision, ref: str, page: int) -> str:
-    """`NPPF (December 2024), Para 116, p. 33`."""
+def _citation(revision: Revision, ref: str, pages: Sequence[int]) -> str:
+    """`NPPF (December 2024), Para 116, p. 33–34`."""
     named = f"{revision.source} ({revision.version_label})"
-    return ", ".join(filter(None, [named, ref, f"p. {page}"]))
+    return ", ".join(filter(None, [named, ref, cited(pages)]))
 
 
 def _quoted(place: passages.Place, revision: Revision, revisions: Sequence[Revision]) -> QuotePlace:
@@ -517,7 +518,7 @@ def _quoted(place: passages.Place, revision: Revision, revisions: Sequence[Revis
         section_ref=place.chunk.section_ref,
         page_number=place.page,
         chunk_id=place.chunk.chunk_id,
-        citation=_citation(revision, place.chunk.section_ref, place.page),
+        citation=_citation(revision, place.chunk.section_ref, [place.page]),
     )
 
 

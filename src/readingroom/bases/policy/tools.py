@@ -79,19 +79,22 @@ def _tools(service: PolicyService) -> tuple[Tool, ...]:
 
 def _searching(service: PolicyService) -> Iterable[Tool]:
     async def search_policy(question: SearchPolicy, call: Call) -> PolicyHits:
-        """Find what planning policy says on a question, in the local plan or in national policy
-        and guidance: passages, in the revisions that applied on a day when effective_date is given
-        (else in all revisions, each marked). Returns passages, not whole sections: use
-        get_policy_section for those. `excluded` says which policies could not answer and why.
+        """Find what planning policy says, requires or allows on a question, in the local plan or in
+        national policy and guidance: which policies cover or govern a topic, what rule, standard or
+        minimum applies to parking, housing, green belt, listed buildings or highway safety. Gives
+        passages, in the revisions that applied on a day when effective_date is given (else in all
+        revisions, each marked). Returns passages, not whole sections: use get_policy_section for
+        those. `excluded` says which policies could not answer and why.
         """
         hits = await service.search(question)
         _log_revisions(call, [hit.revision_id for hit in hits.results])
         return hits
 
     async def search_policy_batch(question: SearchPolicyBatch, call: Call) -> PolicyHitsBatch:
-        """Ask several questions of planning policy in one call, as search_policy does for one: the
-        same policies, the same day. Results are not merged: there is one answer for each query, in
-        order.
+        """Ask several questions of planning policy together in one call: look up multiple topics,
+        issues, subjects or queries all at once, at the same time, as search_policy does for one, in
+        the same policies, on the same day. Results are not merged: there is one answer for each
+        query, in order.
         """
         answers = await service.search_batch(question)
         _log_revisions(call, [hit.revision_id for one in answers.searches for hit in one.results])
@@ -103,30 +106,35 @@ def _searching(service: PolicyService) -> Iterable[Tool]:
 
 def _reading(service: PolicyService) -> Iterable[Tool]:
     async def get_policy_section(question: GetPolicySection, call: Call) -> SectionText:
-        """Read one section of a policy whole (`Chapter 9`, `Para 116`, `Policy TR4`, `Table 5-2`),
-        the text, its pages and the sections in it, from the revision in force today or the one
-        named. It does not search: the reference must be the document's own.
+        """Read one section of a policy in full, what exactly it says (`Chapter 9`, paragraph 116 or
+        `Para 116` of the NPPF, `Policy TR4`, `Policy BSC 1`, `Table 5-2`, Appendix B, section 6.2
+        of the local plan): the text, its pages and the sections in it, from the revision in force
+        today or the one named. It does not search: the reference must be the document's own.
         """
         section = await service.section(question)
         _log_revisions(call, [section.revision_id])
         return section
 
     async def list_policy_documents(question: ListPolicyDocuments, call: Call) -> PolicyList:
-        """List all planning policies that are held here, each with its source slug, title and
-        category. It does not tell revisions or dates: use list_policy_revisions or policy_snapshot
-        for those.
+        """List all planning policies held here, the policy library: do you have this plan, SPD or
+        manual, which policy documents are available, known or in the collection, all their names,
+        each with its source slug, title and category. It does not tell revisions or dates: use
+        list_policy_revisions or policy_snapshot for those.
         """
         return await service.policies()
 
     async def list_policy_revisions(question: ListPolicyRevisions, call: Call) -> RevisionList:
-        """List the revisions of one policy, its versions, newest first: when each came into force
-        and ended, and whether it is superseded. It returns no text.
+        """List the revisions of one policy, its history of versions or editions, newest first: how
+        many there have been, which is current or came before, when each came into force (effective
+        dates) and ended, what it replaced and whether it is still valid, out of date or superseded.
+        It returns no text.
         """
         return await service.revisions(question)
 
     async def policy_snapshot(question: PolicySnapshot, call: Call) -> Snapshot:
-        """Tell the state of all policies on one day, the set that applied, such as on an
-        application's validation date: which revision of each was in force, or why none was. It
+        """Tell which revision (version) of every policy was in force on one day, the complete set
+        of policies effective or applied on that date, the editions to use when an application was
+        validated or decided: the state of all policies as at a day, or why none was in force. It
         returns no text.
         """
         return await service.snapshot(question)
@@ -141,8 +149,9 @@ def _checking(service: PolicyService) -> Iterable[Tool]:
     async def compare_policy_revisions(
         question: ComparePolicyRevisions, call: Call
     ) -> RevisionDiff:
-        """Show the differences between two versions of a policy, what changed from one day to
-        another: sections added, removed and reworded, each with a word-level diff. The diff is
+        """Compare two versions of a policy and show what changed between them, how it was altered
+        by an update, old against new, side by side: the differences (a redline), paragraphs,
+        chapters or sections added, deleted and reworded, each with a word-level diff. The diff is
         exact text comparison, not a summary of meaning.
         """
         found = await service.compare(question)
@@ -150,9 +159,10 @@ def _checking(service: PolicyService) -> Iterable[Tool]:
         return found
 
     async def verify_policy_quote(question: VerifyPolicyQuote, call: Call) -> QuoteCheck:
-        """Check whether a policy really says something: that a quotation stands in it, word for
-        word, in the revision in force on a day, and on which page; tells where it stands if it is
-        from another revision. It does not judge what the words mean.
+        """Check a quotation before it is published: whether a policy really says it, as somebody
+        claims, and the quoted sentence or wording stands in it, true, accurate, cited correctly,
+        verbatim, word for word, in the revision in force on a day, and on which page; tells where
+        it stands if it is from another revision. It does not judge what the words mean.
         """
         return await service.verify(question)
 
@@ -162,15 +172,17 @@ def _checking(service: PolicyService) -> Iterable[Tool]:
 
 def _writing(service: PolicyService) -> Iterable[Tool]:
     async def ingest_policy_revision(question: IngestPolicyRevision, call: Call) -> Ingested:
-        """Load a policy PDF into a revision that is registered already, or index it again, so that
-        it can be searched. It does not register revisions: the REST API and the command line do.
+        """Load a policy PDF into a revision that is registered already (`rev_PPG13_1994_03`):
+        import or put the file of a new plan or SPD into the system, or index it again (reindex,
+        rebuild the index), so that it can be searched. It does not register revisions: the REST API
+        and the command line do.
         """
         return await service.ingest(question, call.report)
 
     async def remove_policy_revision(question: RemovePolicyRevision, call: Call) -> Removed:
-        """Take the text of a policy revision out of the index, such as a wrong upload: all its
-        chunks are deleted, so that it is no longer found. The revision itself stays registered
-        with its dates.
+        """Take the indexed text of a policy revision (`rev_PPG13_1994_03`) out of the index, such
+        as a draft or the wrong file: delete, drop, clear, wipe or purge all its chunks, so that it
+        is no longer searchable. The revision itself stays registered with its dates.
         """
         return await service.remove(question)
 

@@ -45,15 +45,17 @@ def open_text(file: Path | None, description: str | None) -> KnowledgeBase:
 
 def _tools(service: TextService) -> tuple[Tool, ...]:
     async def get_kb_info(question: GetKbInfo, call: Call) -> KbAvailable | KbUnavailable:
-        """Tell what the text knowledge base is about: its description, the size of its file, its
-        length, when it was last modified and whether it can be read. Returns no content: call
+        """Tell what the text knowledge base (kb) is about and whether it is available: the topics
+        its description names, how big the file is (size) and how long, whether it exists, when it
+        was last modified or changed, whether it can be read. Returns none of the text: call
         get_kb_content for that.
         """
         return await service.info()
 
     async def get_kb_content(question: GetKbContent, call: Call) -> KbContent:
-        """Read the whole text of the knowledge base, unmodified. It is not searched or cut: call
-        get_kb_info first when the length matters.
+        """Read the whole text of the knowledge base (kb) from start to end: give, show, print,
+        output, load or dump its complete, entire contents, what it says, unmodified. It is not
+        searched or cut: call get_kb_info first when the length matters.
         """
         return await service.content()
 
