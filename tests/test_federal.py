@@ -15,6 +15,7 @@ from pydantic_core import from_json
 
 from readingroom import __version__
 from readingroom.bases.federal import store
+from readingroom.bases.federal.naming import vocabulary
 from readingroom.bases.federal.service import FILE, FederalService
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source, names_of, of_shape
 from readingroom.bases.federal.writer import Writer
@@ -542,6 +543,57 @@ async def test_chunks_of_one_record_are_one_result(tmp_path: Path) -> None:
         found = await ask.answer("search", query="lighthouse", source="bills")
         assert len(found["results"]) == found["total"] == 1
         assert "ighthouse" in found["results"][0]["snippet"]
+
+
+async def test_filters_are_read_in_whatever_spelling(world: Path) -> None:
+    """The same reading for lists, counts, searches and names; what is no value is refused."""
+    async with asked(world) as ask:
+        (one,) = (await ask.record("/bills", limit=1))["results"]
+        state, sponsor = one["sponsors"][0]["state"], one["sponsors"][0]["bioguide_id"]
+        party = {"D": "Democrat", "R": "republicans"}
+        name = next(" ".join(words) for words, code in vocabulary().states.items()
+                    if code == state and len("".join(words)) > 2)  # fmt: skip
+        for field, kept, written in (
+            ("type", one["type"], {"hr": "H.R.", "s": "S"}[one["type"]]),
+            ("chamber", one["origin_chamber"], one["origin_chamber"].title()),
+            ("party", one["sponsors"][0]["party"], party[one["sponsors"][0]["party"]]),
+            ("state", state, state.lower()),
+            ("state", state, name.title()),
+            ("sponsor", sponsor, sponsor.lower()),
+            ("policy_area", one["policy_area"], one["policy_area"].upper()),
+        ):
+            listed = await ask.record("/bills", **{field: written})
+            assert listed == await ask.record("/bills", **{field: kept}), field
+            filters = [{"resource": "bills", "filters": {field: how}} for how in (kept, written)]
+            counts = [(await ask.answer("count", **told))["value"] for told in filters]
+            assert counts[0] == counts[1] > 0, field
+            if field in ("type", "chamber", "party", "state"):
+                for tool in SEARCHES:
+                    told = [
+                        await ask.answer(tool, query="to", source="bills", filters={field: how})
+                        for how in (kept, written)
+                    ]
+                    assert told[0]["results"] == told[1]["results"] != [], (tool, field)
+        for resource, filters in (
+            ("committee-memberships", {"committee_id": "hsag"}),
+            ("federal-register", {"agency": "SAMPLE-agency"}),
+            ("lda-filings", {"type": "q1"}),
+            ("member-votes", {"position": "yea", "party": "democratic"}),
+        ):
+            assert (await ask.answer("count", resource=resource, filters=filters))["value"] > 0
+        for field, wrong, valid in (
+            ("type", "bill", "hjres"),
+            ("chamber", "lords", "senate"),
+            ("state", "Bavaria", "Oregon"),
+            ("sponsor", "Smith", "id"),
+        ):
+            refused = await ask.get("/bills", **{field: wrong})
+            assert refused.status_code == 422
+            assert valid in refused.text
+            told = {"resource": "bills", "filters": {field: wrong}}
+            told = await ask.rpc("tools/call", {"name": "count", "arguments": told})
+            assert told["error"]["code"] == -32602
+            assert f"filters.{field}" in told["error"]["message"]
 
 
 async def test_a_blank_question_is_refused_by_name(world: Path) -> None:

@@ -9,13 +9,22 @@ from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from readingroom.bases.federal import narrowing, store
-from readingroom.bases.federal.aggregates import Aggregation, Aggregator, Budget
+from readingroom.bases.federal import aggregates, narrowing, store
+from readingroom.bases.federal.aggregates import (
+    Aggregation,
+    Aggregator,
+    Budget,
+    _start,
+    _starts,
+    _stretches,
+)
+from readingroom.bases.federal.models import Interval
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import MEMBER_VOTES, RESOURCES, Measure, resource
 from readingroom.core.errors import AggregateTimeout, AggregateTooBroad
@@ -38,6 +47,33 @@ def without_cost(answer: dict[str, Any]) -> dict[str, Any]:
     assert cost["rows"] <= cost["most_rows"] == 2_000_000
     assert cost["took_ms"] >= 0
     return answer
+
+
+@pytest.mark.parametrize("interval", ["day", "week", "month", "quarter", "year"])
+def test_stretches_of_time_are_counted_as_they_are_laid_out(interval: Interval) -> None:
+    """They are counted before they are made: three million days are refused at once."""
+    for first, last in (
+        (date(2024, 1, 1), date(2024, 1, 1)),
+        (date(2023, 11, 17), date(2025, 3, 2)),
+        (date(2025, 3, 2), date(2023, 11, 17)),
+        (date(1999, 12, 31), date(2000, 1, 1)),
+    ):
+        ends = _start(interval, first), _start(interval, last)
+        assert _stretches(interval, *ends) == len(list(_starts(interval, *ends)))
+
+
+async def test_ten_thousand_years_of_days_are_refused_before_they_are_made(world: Path) -> None:
+    async with asked(world) as ask:
+        with patch.object(aggregates, "_starts", side_effect=AssertionError):
+            refused = await ask.get(
+                "/bills",
+                aggregate="count",
+                bucket_by_time="published_at",
+                time_interval="day",
+                since="0001-01-01",
+                until="9999-12-31",
+            )
+        assert refused.json()["error"]["code"] == "aggregate_too_broad"
 
 
 # --- both faces ---

@@ -73,6 +73,12 @@ async def test_an_update_says_what_came_changed_and_went(tmp_path: Path) -> None
             "/changes", since="2025-01-01", source="bills", cursor=before["resume_cursor"]
         )
         assert len(later["results"]) == 3
+        resumed = await ask.record("/changes", source="bills", cursor=before["resume_cursor"])
+        assert [one["id"] for one in resumed["results"]] == [one["id"] for one in later["results"]]
+        assert resumed["since"] is None
+        refused = await ask.get("/changes")
+        assert refused.status_code == 422
+        assert "resume_cursor" in refused.text
 
 
 async def _changes(ask: Asked, since: str, **filters: str) -> list[dict[str, Any]]:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from readingroom.bases.federal.models import Day, Fetched, Hit, Word
+from readingroom.bases.federal.models import Day, Fetched, Hit
+from readingroom.bases.federal.spelling import Word
 from readingroom.protocol.tool import Answer, Question, Said
 
 NAME = "desk"

@@ -5,12 +5,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from readingroom.bases.federal import store
+from readingroom.bases.federal import narrowing, store
 from readingroom.bases.federal.models import (
     Bucket,
     Buckets,
@@ -115,6 +115,8 @@ class Aggregator:
         return self._within_budget(asked, self._series)
 
     def _within_budget(self, asked: Aggregation, read: Callable[[Aggregation, Query], T]) -> T:
+        stored = narrowing.as_stored(self._db, asked.resource, asked.narrowed)
+        asked = replace(asked, narrowed=stored)
         query = self._planned(asked)
         if query.rows > self._budget.rows:
             raise AggregateTooBroad(
@@ -226,9 +228,10 @@ class Aggregator:
         cells, undated = self._cells(asked, query)
         first, last = self._span(asked, cells)
         groups = _largest(cells, asked.top) if asked.group_by else [None]
+        stretches = _stretches(asked.interval, first, last) if first and last else 0
+        if stretches * len(groups) > MOST_BUCKETS:
+            raise self._too_many_buckets(asked, stretches, len(groups))
         starts = list(_starts(asked.interval, first, last)) if first and last else []
-        if len(starts) * len(groups) > MOST_BUCKETS:
-            raise self._too_many_buckets(asked, len(starts), len(groups))
         key = _reader(asked)
         buckets = [
             TimeBucket(
@@ -447,6 +450,17 @@ def _start(interval: Interval, day: date) -> date:
 def _next_start(interval: Interval, start: date) -> date:
     days = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}[interval]
     return _start(interval, start + timedelta(days=days))
+
+
+def _stretches(interval: Interval, first: date, last: date) -> int:
+    """How many there are from the first to the last, without going through them."""
+    if interval in ("day", "week"):
+        count = (last - first).days // (1 if interval == "day" else 7) + 1
+    else:
+        months = {"month": 1, "quarter": 3, "year": 12}[interval]
+        apart = (last.year - first.year) * 12 + last.month - first.month
+        count = apart // months + 1
+    return max(0, count)
 
 
 def _starts(interval: Interval, first: date, last: date) -> Iterator[date]:

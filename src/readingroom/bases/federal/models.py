@@ -19,8 +19,14 @@ from readingroom.bases.federal.records import (
     MemberVote,
     Witness,
 )
-from readingroom.core.errors import UnrecognizedId
-from readingroom.core.ids import federal_id
+from readingroom.bases.federal.spelling import (
+    AnyType,
+    HouseOrSenate,
+    Party,
+    RecordOf,
+    State,
+    Word,
+)
 from readingroom.protocol.tool import Answer, Question, Said
 
 Mode = Literal["hybrid", "lexical", "semantic"]
@@ -48,28 +54,16 @@ Day = Annotated[
     Field(pattern=r"^\d{4}-\d{2}-\d{2}$", json_schema_extra={"format": "date"}),
     AfterValidator(_on_the_calendar),
 ]
-Word = Annotated[str, Field(min_length=1, max_length=100)]
-
-
-def _canonical(text: str) -> str:
-    try:
-        return federal_id(text).id
-    except UnrecognizedId as error:
-        raise ValueError(error.message) from error
-
-
-RecordOf = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_canonical)]
-"""The id of another record, in whatever spelling."""
 
 
 class Filters(Question):
     """What narrows a search, before anything is scored."""
 
     congress: Congress | None = None
-    chamber: Literal["house", "senate"] | None = None
-    party: Word | None = Field(None, description="The sponsor's party: D, R or I.")
-    state: Word | None = Field(None, description="The sponsor's state: MA.")
-    type: Word | None = Field(None, description="hr, s, rule, notice, proposed rule, …")
+    chamber: HouseOrSenate | None = None
+    party: Party | None = Field(None, description="The sponsor's party: D, R or I.")
+    state: State | None = Field(None, description="The sponsor's state: MA.")
+    type: AnyType | None = Field(None, description="hr, s, rule, notice, proposed rule, …")
     agency: Word | None = Field(
         None, description="An agency's slug: environmental-protection-agency."
     )
@@ -325,7 +319,7 @@ class ChangePage(Answer):
     resume_cursor: str | None = Field(
         description="For the next visit: from here on only what happens later is listed."
     )
-    since: str
+    since: str | None = Field(description="Null where only a cursor was given.")
 
 
 class BillText(Answer):

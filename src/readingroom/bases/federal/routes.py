@@ -28,7 +28,6 @@ from readingroom.bases.federal.models import (
     MemberVotePage,
     Mode,
     PublicLawDossier,
-    RecordOf,
     RecordPage,
     Resolved,
     Search,
@@ -37,12 +36,19 @@ from readingroom.bases.federal.models import (
     Top,
     Total,
     WitnessPage,
-    Word,
 )
 from readingroom.bases.federal.narrowing import Narrowed
 from readingroom.bases.federal.records import LinkKind
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.sources import MEMBER_VOTES, SOURCES, Resource, Shape, Source
+from readingroom.bases.federal.spelling import (
+    AnyType,
+    HouseOrSenate,
+    Party,
+    RecordOf,
+    State,
+    Word,
+)
 from readingroom.protocol.rest import problems
 from readingroom.protocol.tool import Said
 
@@ -168,10 +174,10 @@ class SearchQuestion(BaseModel):
     limit: Limit = 50
     offset: int = Field(0, ge=0, le=10_000)
     congress: Congress | None = None
-    chamber: Literal["house", "senate"] | None = None
-    party: Word | None = None
-    state: Word | None = None
-    type: Word | None = None
+    chamber: HouseOrSenate | None = None
+    party: Party | None = None
+    state: State | None = None
+    type: AnyType | None = None
     agency: Word | None = None
     topic: Word | None = None
     member: RecordOf | None = None
@@ -226,7 +232,9 @@ def _search(routes: APIRouter, service: FederalService) -> None:
 def _changes(routes: APIRouter, service: FederalService) -> None:
     @routes.get("/changes", tags=["changes"])
     async def changes(
-        since: Annotated[Day, Query(description="Loaded here on this day (UTC) or later.")],
+        since: Annotated[
+            Day | None, Query(description="Loaded here on this day (UTC) or later.")
+        ] = None,
         source: Annotated[Word | None, Query()] = None,
         kind: ChangeKind | None = None,
         limit: Limit = 50,

@@ -58,7 +58,7 @@ from readingroom.bases.federal.schema import PARENTS
 from readingroom.bases.federal.sources import BY_NAME, Source, named
 from readingroom.bases.federal.store import FederalStore, Progress, StoredText
 from readingroom.bases.federal.vectors import FederalVectors
-from readingroom.core.errors import RecordNotFound
+from readingroom.core.errors import InvalidArguments, RecordNotFound
 from readingroom.core.ids import federal_id
 from readingroom.engine.embedding import Embedder
 
@@ -94,7 +94,8 @@ class FederalService:
         after = cursors.decode(cursor, (str, type(None)), str)
 
         def read(db: sqlite3.Connection) -> RecordPage:
-            page = store.records(db, source, narrowed, limit, after)
+            stored = narrowing.as_stored(db, source.resource, narrowed)
+            page = store.records(db, source, stored, limit, after)
             up_to = store.progress_of(db, source).loaded_up_to
             return RecordPage(
                 results=page.rows, source=source.name, loaded_up_to=up_to, **_next(page)
@@ -235,18 +236,21 @@ class FederalService:
 
     async def changes(
         self,
-        since: str,
+        since: str | None,
         source: str | None,
         kind: ChangeKind | None,
         limit: int,
         cursor: str | None,
     ) -> ChangePage:
-        """What came, changed or was withdrawn here since a day."""
+        """What came, changed or was withdrawn here since a day, or since a cursor was given out."""
+        if since is None and cursor is None:
+            told = "say a day, or go on with the `resume_cursor` of an earlier answer"
+            raise InvalidArguments([{"field": "since", "message": told}])
         (after,) = cursors.decode(cursor, int) or (0,)
         meant = named(source) if source else None
 
         def read(db: sqlite3.Connection) -> ChangePage:
-            rows, end, more = changes.since(db, since, meant, kind, limit, after)
+            rows, end, more = changes.since(db, since or "", meant, kind, limit, after)
             resume = cursors.encode((end,)) if end else None
             return ChangePage(
                 results=[Change(**row) for row in rows],
@@ -311,7 +315,8 @@ class FederalService:
 
         def look(db: sqlite3.Connection) -> Resolved:
             with store.snapshot(db):
-                found = resolving.resolve(db, source, query, narrowed)
+                stored = narrowing.as_stored(db, source.resource, narrowed)
+                found = resolving.resolve(db, source, query, stored)
                 up_to = store.progress_of(db, source).loaded_up_to
             end = start + limit
             page = store.Page(found[start:end], (end,) if end < len(found) else None)

@@ -6,6 +6,7 @@ Adding a source is one entry here, one record model and one loader.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import get_args
 
 from readingroom.bases.federal.records import (
     Amendment,
@@ -32,6 +33,7 @@ from readingroom.bases.federal.records import (
     Topic,
 )
 from readingroom.core.errors import InvalidArguments, UnknownSource
+from readingroom.core.ids import BILL_TYPES
 
 
 class Shape(StrEnum):
@@ -50,6 +52,8 @@ class Column:
     kind: str = "TEXT"
     path: str = ""
     """Where it stands in the record, when not at the top under its own name."""
+    among: tuple[str, ...] = ()
+    """All the values there can be, where these are few and known."""
     measure: bool = False
     """Whether it is only summed: no list is filtered by it, and it has no index of its own."""
 
@@ -173,6 +177,11 @@ def _linked(name: str, *kinds: str) -> Facet:
     )
 
 
+def _choices(record: type[Record], field: str) -> tuple[str, ...]:
+    """The values that a record's model allows."""
+    return get_args(record.model_fields[field].annotation)
+
+
 _CONGRESS = Column("congress", "INTEGER")
 _CHAMBER = Column("chamber")
 _TYPE = Column("type")
@@ -184,7 +193,7 @@ SOURCES = (
         Bill,
         (
             _CONGRESS,
-            _TYPE,
+            Column("type", among=BILL_TYPES),
             Column("chamber", path="$.origin_chamber"),
             Column("policy_area"),
             Column("sponsor", path="$.sponsors[0].bioguide_id"),
@@ -220,7 +229,7 @@ SOURCES = (
         Amendment,
         (
             _CONGRESS,
-            _TYPE,
+            Column("type", among=("hamdt", "samdt", "suamdt")),
             _CHAMBER,
             Column("bill_id"),
             Column("sponsor", path="$.sponsors[0].bioguide_id"),
@@ -246,7 +255,7 @@ SOURCES = (
             facets=(
                 Facet(
                     "agency",
-                    """SELECT r.id AS id, j.value AS value
+                    """SELECT r.id AS id, j.value COLLATE NOCASE AS value
                        FROM federal_register r, json_each(r.record, '$.agency_slugs') j""",
                 ),
                 Facet("topic", _FACET.format(field="topic")),
@@ -265,7 +274,12 @@ SOURCES = (
         "congressional_record",
         Shape.BODY,
         Proceeding,
-        (_CONGRESS, _CHAMBER, _TYPE, Column("category")),
+        (
+            _CONGRESS,
+            _CHAMBER,
+            Column("type", among=("house", "senate", "extensions", "digest")),
+            Column("category"),
+        ),
         ("crec", "record", "speeches"),
         plan=AggregationPlan(facets=(_linked("speaker", "speech"), _linked("bill", "mention"))),
     ),
@@ -306,7 +320,7 @@ SOURCES = (
         (
             _CONGRESS,
             _CHAMBER,
-            _TYPE,
+            Column("type", among=("hrpt", "srpt", "erpt")),
             Column("conference", "BOOLEAN"),
             Column("bill_id", path="$.bills[0]"),
         ),
@@ -380,7 +394,11 @@ SOURCES = (
         "topic_taxonomy",
         Shape.REGISTRY,
         Topic,
-        (Column("policy_area", "BOOLEAN"), Column("parent_id"), Column("vocabulary")),
+        (
+            Column("policy_area", "BOOLEAN"),
+            Column("parent_id"),
+            Column("vocabulary", among=_choices(Topic, "vocabulary")),
+        ),
         ("topics",),
         as_of="retrieved_at",
     ),
@@ -388,7 +406,12 @@ SOURCES = (
         "staff_directories",
         Shape.REGISTRY,
         Office,
-        (_TYPE, Column("bioguide_id"), Column("state"), Column("city")),
+        (
+            Column("type", among=_choices(Office, "type")),
+            Column("bioguide_id"),
+            Column("state"),
+            Column("city"),
+        ),
         ("staff", "offices"),
         as_of="retrieved_at",
     ),
@@ -415,7 +438,8 @@ SOURCES = (
             (
                 Facet(
                     "issue",
-                    """SELECT DISTINCT r.id AS id, j.value ->> '$.issue_code' AS value
+                    """SELECT DISTINCT r.id AS id, 
+                              (j.value ->> '$.issue_code') COLLATE NOCASE AS value
                        FROM lda_filings r, json_each(r.record, '$.activities') j""",
                 ),
                 _linked("bill", "filing"),
@@ -435,7 +459,7 @@ SOURCES = (
         "hearings",
         Shape.REGISTRY,
         Hearing,
-        (_CONGRESS, _CHAMBER, _TYPE),
+        (_CONGRESS, _CHAMBER, Column("type", among=_choices(Hearing, "type"))),
         ("hearing", "meetings"),
         plan=AggregationPlan(
             facets=(_linked("committee", "committee"), _linked("bill", "hearing")),
