@@ -454,6 +454,10 @@ def test_the_shell_ingests_a_folder_also_through_a_running_server(
         "below/Tree survey.pdf": "success",
         "broken.pdf": "error",
     }
+    absent, quiet = str(folder / "absent.pdf"), str(folder / "Noise report.pdf")
+    again = told(served.data, "documents", "ingest", absent, quiet, "--application", ref, status=1)
+    assert (again["file_count"], again["already_ingested"], again["failed"]) == (2, 1, 1)
+    assert again["files"][-1]["error_type"] == "file_not_found"
     listed = told(served.data, "documents", "list", "--application", ref)
     assert listed["document_count"] == 2
     found = told(served.data, "documents", "search", "oak", "--application", ref)

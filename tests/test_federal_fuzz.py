@@ -23,7 +23,7 @@ def test_no_request_breaks_the_rest_surface(tmp_path_factory: pytest.TempPathFac
     for operation in operations:
 
         @settings(
-            max_examples=15,
+            max_examples=8,
             deadline=None,
             phases=[Phase.explicit, Phase.generate],
             suppress_health_check=list(HealthCheck),

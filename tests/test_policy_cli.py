@@ -78,6 +78,7 @@ def test_one_bad_file_of_an_import_is_told_and_heals_when_it_is_mended(tmp_path:
     (data / "models").symlink_to(MODELS)
     bad, good = tmp_path / "a.pdf", tmp_path / "b.pdf"
     bad.write_bytes(b"%PDF-1.4 broken")
+    gone = {"file": "gone.pdf", "version_label": "Third", "effective_from": "2022-01-01"}
     good.write_bytes(brief("Good"))
     revisions = [
         {"file": "a.pdf", "version_label": "First", "effective_from": "2020-01-01"},
@@ -85,11 +86,12 @@ def test_one_bad_file_of_an_import_is_told_and_heals_when_it_is_mended(tmp_path:
     ]
     policy = {"source": "BULK", "title": "Bulk", "category": "local_plan", "revisions": revisions}
     listed = tmp_path / "list.json"
-    listed.write_text(json.dumps({"policies": [policy]}))
+    listed.write_text(json.dumps({"policies": [{**policy, "revisions": [gone, *revisions]}]}))
     first = run("policy", "import", str(listed), "--data", str(data), "--json", timeout=300)
     answer = json.loads(first.stdout)
     assert (first.returncode, answer["revisions_added"]) == (1, ["BULK Second"])
-    assert answer["failed"][0].startswith("BULK First: ")
+    assert [one.partition(":")[0] for one in answer["failed"]] == ["BULK First", "BULK Third"]
+    listed.write_text(json.dumps({"policies": [policy]}))
     bad.write_bytes(brief("Mended"))
     again = told(data, "policy", "import", str(listed))
     assert (again["revisions_added"], again["failed"]) == (["BULK First"], [])
@@ -127,3 +129,9 @@ def test_mistakes_are_told_in_a_sentence(data: Path, tmp_path: Path) -> None:
         ended = run(*args, "--data", str(data), timeout=60)
         assert ended.returncode == 1
         assert message in ended.stderr
+    listed = tmp_path / "list.json"
+    for text in ("[]", "[" * 100_000, '{"policies": [1]}', '{"policies": [{"revisions": 1}]}', "é"):
+        listed.write_text(text, "latin-1")
+        ended = run("policy", "import", str(listed), "--data", str(data), timeout=60)
+        assert (ended.returncode, "Traceback" in ended.stderr) == (1, False)
+        assert 'list.json: is no list {"policies": [...]}' in ended.stderr

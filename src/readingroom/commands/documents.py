@@ -22,6 +22,7 @@ from readingroom.bases.documents.commands import (
 from readingroom.bases.documents.models import (
     ApplicationOverview,
     DocumentType,
+    FileOutcome,
     GetDocumentText,
     ListIngestedDocuments,
     RemoveDocument,
@@ -29,8 +30,9 @@ from readingroom.bases.documents.models import (
     SetApplication,
 )
 from readingroom.commands.options import asked, common, run, say
+from readingroom.core.errors import FileNotFound
 from readingroom.core.searching import Mode
-from readingroom.core.settings import load
+from readingroom.core.settings import Settings, load
 from readingroom.protocol.tool import Report
 from readingroom.storage.handover import hand_over
 
@@ -47,9 +49,7 @@ def documents() -> None:
 
 
 @documents.command()
-@click.argument(
-    "paths", metavar="FILE|FOLDER…", nargs=-1, required=True, type=click.Path(exists=True)
-)
+@click.argument("paths", metavar="FILE|FOLDER…", nargs=-1, required=True, type=click.Path())
 @_application
 @click.option("--type", "document_type", type=_types, help="Type of all of them [found out].")
 @common
@@ -61,12 +61,12 @@ def ingest(paths: tuple[str, ...], data: str | None, as_json: bool, **values: An
     """
     settings = load({"data": data})
     command = asked(IngestFiles, files=[], **values)  # a bad reference is told before any copying
-    files = [
-        HandedFile(name=name, copied=hand_over(settings.data / "documents", path))
-        for name, path in _named(paths)
-    ]
+    files, unread = _handed(paths, settings)
     with _bar(len(files), hidden=as_json) as report:
         answer = run(command.model_copy(update={"files": files}), settings, report)
+    answer["files"] += [one.model_dump(mode="json") for one in unread]
+    answer["file_count"] += len(unread)
+    answer["failed"] += len(unread)
     say(as_json, answer, _table(answer))
     if answer["failed"]:
         raise SystemExit(1)
@@ -149,6 +149,22 @@ def application(reference: str, data: str | None, as_json: bool, **values: Any) 
     overview = asked(ApplicationOverview, application_ref=reference)
     answer = run(ShowApplication(question=overview), settings)
     say(as_json, answer, "\n".join(_overview(answer)))
+
+
+def _handed(
+    paths: tuple[str, ...], settings: Settings
+) -> tuple[list[HandedFile], list[FileOutcome]]:
+    """Every file handed over, and what became of those that could not be."""
+    files, unread = [], []
+    for name, path in _named(paths):
+        try:
+            copied = hand_over(settings.data / "documents", path)
+            files.append(HandedFile(name=name, copied=copied))
+        except (FileNotFoundError, PermissionError) as error:
+            told = f"{path} cannot be read: {error.strerror}"
+            code = FileNotFound.code
+            unread.append(FileOutcome(file=name, status="error", error_type=code, message=told))
+    return files, unread
 
 
 def _named(paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:

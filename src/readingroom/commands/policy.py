@@ -1,13 +1,12 @@
 """`readingroom policy`: register policies and revisions, and look at what is in force."""
 
-import json
 import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from readingroom.bases.policy.commands import (
     AddPolicy,
@@ -32,7 +31,26 @@ from readingroom.commands.options import asked, common, run, say
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import FileNotFound, InvalidArguments
 from readingroom.core.settings import Settings, load
+from readingroom.protocol.tool import Body
 from readingroom.storage.handover import hand_over
+
+
+class _ListedRevision(NewRevision):
+    """A revision of a bulk import, as its list names it."""
+
+    file: str = Field(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")
+
+
+class _ListedPolicy(NewPolicy):
+    """A policy of a bulk import, as its list names it."""
+
+    revisions: list[_ListedRevision] = Field(default=[])
+
+
+class _PolicyList(Body):
+    """The list itself."""
+
+    policies: list[_ListedPolicy]
 
 
 @click.group()
@@ -171,7 +189,9 @@ def import_policies(file: Path, data: str | None, as_json: bool) -> None:
     Paths are relative to FILE.
     """
     settings = load({"data": data})
-    answer = run(imported(file, settings), settings)
+    command, unread = imported(file, settings)
+    answer = run(command, settings)
+    answer["failed"] += unread
     told = (
         f"Added {len(answer['policies_added'])} policies and {len(answer['revisions_added'])} "
         f"revisions; {len(answer['already_there'])} were there already."
@@ -180,9 +200,23 @@ def import_policies(file: Path, data: str | None, as_json: bool) -> None:
     sys.exit(1 if answer["failed"] else 0)
 
 
-def imported(file: Path, settings: Settings) -> ImportPolicies:
-    """A bulk import of what a file lists, every PDF handed over."""
-    return ImportPolicies(policies=[_imported(one, file, settings) for one in _listed(file)])
+def imported(file: Path, settings: Settings) -> tuple[ImportPolicies, list[str]]:
+    """A bulk import of what a file lists, every PDF handed over; and what could not be."""
+    failed: list[str] = []
+    policies = []
+    for one in _listed(file):
+        revisions = []
+        for entry in one.revisions:
+            try:
+                handed = _handed(file.parent / entry.file, settings)
+            except FileNotFound as error:
+                failed.append(f"{one.source} {entry.version_label}: {error.message}")
+                continue
+            new = NewRevision.model_validate(entry.model_dump(exclude={"file"}))
+            revisions.append(ImportedRevision(revision=new, file=handed))
+        described = NewPolicy.model_validate(one.model_dump(exclude={"revisions"}))
+        policies.append(ImportedPolicy(policy=described, revisions=revisions))
+    return ImportPolicies(policies=policies), failed
 
 
 def _new_revision(label: str, start: str, end: str | None, notes: str | None) -> NewRevision:
@@ -196,35 +230,20 @@ def _new_revision(label: str, start: str, end: str | None, notes: str | None) ->
     )
 
 
-def _listed(file: Path) -> list[dict[str, Any]]:
+def _listed(file: Path) -> list[_ListedPolicy]:
     try:
-        listed: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))["policies"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InvalidArguments([{"field": file.name, "message": f"not a list: {error}"}]) from error
-    return listed
-
-
-def _imported(entry: dict[str, Any], file: Path, settings: Settings) -> ImportedPolicy:
-    entry = dict(entry)
-    revisions = []
-    for one in entry.pop("revisions", []):
-        path = file.parent / str(one.get("file", ""))
-        if not path.is_file():
-            raise FileNotFound(f"{path} is not there")
-        new = _new_revision(
-            one.get("version_label", ""),
-            one.get("effective_from", ""),
-            one.get("effective_to"),
-            one.get("notes"),
-        )
-        revisions.append(
-            ImportedRevision(revision=new, file=hand_over(settings.data / "policy", path))
-        )
-    try:
-        described = NewPolicy.model_validate_json(json.dumps(entry))
+        return _PolicyList.model_validate_json(file.read_bytes()).policies
     except ValidationError as error:
-        raise InvalidArguments.of(error) from error
-    return ImportedPolicy(policy=described, revisions=revisions)
+        told = 'is no list {"policies": [...]}; see readingroom policy import --help'
+        where = InvalidArguments.of(error).errors
+        raise InvalidArguments([{"field": file.name, "message": told}, *where]) from error
+
+
+def _handed(path: Path, settings: Settings) -> str:
+    try:
+        return hand_over(settings.data / "policy", path)
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise FileNotFound(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _label(revision: dict[str, Any] | None) -> str:

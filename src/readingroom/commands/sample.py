@@ -125,7 +125,8 @@ def _import_policy(settings: Settings, policy: dict[str, Any], folder: Path) -> 
     from readingroom.commands.policy import imported
     from readingroom.demo.corpus import write_policy
 
-    _run(imported(write_policy(policy, folder), settings), settings)
+    command, _ = imported(write_policy(policy, folder), settings)
+    _run(command, settings)
 
 
 def _run(command: "Command", settings: Settings) -> None:
