@@ -84,6 +84,12 @@ COMMITTEES = """
 - type: senate
   name: Senate Committee on Canals
   thomas_id: SSCL
+- type: senate
+  name: Senate Committee on Environment and Public Works
+  thomas_id: SSEV
+- type: house
+  name: House Committee on Transportation and Infrastructure
+  thomas_id: HSPW
 """
 
 
@@ -102,6 +108,18 @@ async def best(ask: Asked, query: str, entity_type: str = "legislators", **filte
         "resolve_entity", query=query, entity_type=entity_type, filters=filters
     )
     return str(found["results"][0]["id"]) if found["results"] else ""
+
+
+async def test_the_chamber_that_was_said_decides(registries: Path) -> None:
+    async with asked(registries) as ask:
+        for query, id in (
+            ("House Canals", "HSCL"),
+            ("Senate Canals", "SSCL"),
+            ("Senate Public Works", "SSEV"),
+        ):
+            assert await best(ask, query, "committees") == id
+        # No committee of the House goes by this name: the Senate's is no answer.
+        assert await best(ask, "House Public Works", "committees") == ""
 
 
 @requirement("federal:D")

@@ -199,6 +199,8 @@ def _by_name(
         sharing |= _sharing(db, source, asked, _also(narrowed, _told(source, asked)))
     names = _close(asked, {**sharing, **_with_initials(db, source, asked)})
     for id, (row, form), record in _named_records(db, source, names, narrowed):
+        if _of_the_other_chamber(asked, names[row], record):
+            continue
         score, why = _judged(asked, names[row], form, record)
         if record.get("parent_id") and not asked.of_a_part:
             score *= _PART
@@ -398,6 +400,18 @@ def _borne_out(
             if tie and tie.value < 1.0:
                 why.append(f"{tie.word!r} {tie.how} {tie.name_word!r}")
     return values, why
+
+
+def _of_the_other_chamber(asked: Asked, near: Near, record: Mapping[str, Any]) -> bool:
+    """Whether the question names a chamber that is not the record's, nor a word of its name.
+
+    People change chambers, and are called by either; what is joint is of both.
+    """
+    said = [word for word in asked.words if word.meaning and word.meaning[0] == "chamber"]
+    if not said or "terms" in record or record.get("chamber") not in ("house", "senate"):
+        return False
+    ours = ("chamber", record["chamber"])
+    return not any(word.meaning == ours or word.text in near.words for word in said)
 
 
 def _says(record: Mapping[str, Any], word: Word) -> str | None:
