@@ -76,9 +76,37 @@ async def test_an_update_says_what_came_changed_and_went(tmp_path: Path) -> None
         resumed = await ask.record("/changes", source="bills", cursor=before["resume_cursor"])
         assert [one["id"] for one in resumed["results"]] == [one["id"] for one in later["results"]]
         assert resumed["since"] is None
+        kinds_since = sorted(one["kind"] for one in resumed["results"])
+        assert kinds_since == ["changed", "new", "withdrawn"]
         refused = await ask.get("/changes")
         assert refused.status_code == 422
         assert "resume_cursor" in refused.text
+
+
+async def test_who_is_left_out_of_a_current_list_sits_no_more(tmp_path: Path) -> None:
+    """And does again when a later list has them back."""
+    world = World(1, people=40)
+    people, committees = world.legislators(), world.committees()
+    files = tmp_path / "legislators-current.yaml", tmp_path / "committees-current.yaml"
+
+    def written(*texts: str) -> tuple[Path, ...]:
+        for path, text in zip(files, texts, strict=True):
+            path.write_text(text, "utf-8")
+        return files
+
+    def without_last(text: str, begin: str) -> str:
+        return text[: text.rindex(begin) + 1]
+
+    fewer = without_last(people, "\n- id:"), without_last(committees, "\n- type:")
+    loaded(tmp_path, *written(people, committees), embed=False)
+    for texts, left in ((fewer, 1), ((people, committees), 0)):
+        tally = updated(tmp_path, *written(*texts)).changes
+        assert (tally["legislators"].changed, tally["committees"].changed) == (1, 1)
+        async with asked(tmp_path) as ask:
+            for source in ("legislators", "committees"):
+                former = {"resource": source, "filters": {"current": False}}
+                assert (await ask.answer("count", **former))["value"] == left
+    assert updated(tmp_path, *files).changes == {}
 
 
 async def _changes(ask: Asked, since: str, **filters: str) -> list[dict[str, Any]]:

@@ -62,31 +62,35 @@ def tallied(db: sqlite3.Connection, after: int, most: int = 10) -> dict[str, Tal
 
 def since(
     db: sqlite3.Connection,
-    day: str,
+    day: str | None,
     source: Source | None,
     kind: ChangeKind | None,
     limit: int,
     after: int,
 ) -> tuple[list[dict[str, Any]], int, bool]:
     """A page of changes, oldest first, where the next begins, and whether there is one."""
-    where, values = ["at >= ?", "seq > ?"], [day, after]
+    where: list[str] = ["at >= ?", "seq > ?"]
+    values: list[Any] = [day or "", after]
+    told = _KIND.format(new="new_at" if day else "new_seq", than=">=" if day else ">")
+    seen = day or after
     if source:
         where.append("source = ?")
         values.append(source.name)
     if kind:
-        where.append(f"{_KIND} = ?")
-        values += [day, kind]
+        where.append(f"{told} = ?")
+        values += [seen, kind]
     found = db.execute(
-        f"""SELECT record_id, source, at, seq, {_KIND} AS kind FROM changes
+        f"""SELECT record_id, source, at, seq, {told} AS kind FROM changes
             WHERE {" AND ".join(where)} ORDER BY seq LIMIT ?""",
-        (day, *values, limit + 1),
+        (seen, *values, limit + 1),
     ).fetchall()
     page = found[:limit]
     return [_told(db, row) for row in page], page[-1]["seq"] if page else after, len(found) > limit
 
 
-# Whoever asks from a day on has not seen what came after it, however often it has changed since.
-_KIND = "CASE WHEN kind <> 'withdrawn' AND new_at >= ? THEN 'new' ELSE kind END"
+# Whoever asks from a day or a change on has not seen what came after it, however often it has
+# changed since.
+_KIND = "CASE WHEN kind <> 'withdrawn' AND {new} {than} ? THEN 'new' ELSE kind END"
 
 
 def _told(db: sqlite3.Connection, change: sqlite3.Row) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from readingroom.bases.federal import changes
 from readingroom.bases.federal.changes import Tally
 from readingroom.bases.federal.entries import Origin
-from readingroom.bases.federal.loaders import LOADERS, Accompanied, Loader
+from readingroom.bases.federal.loaders import LOADERS, Accompanied, Loader, Sitting
 from readingroom.bases.federal.loaders.files import Opened, RawFile, found
 from readingroom.bases.federal.sources import BY_NAME, Source
 from readingroom.bases.federal.store import connect, prepare, storage
@@ -185,12 +185,19 @@ class _Load:
             return "ignored"
         seen = self._writer.seen(identity, loader.name)
         # A file that holds all may say again what it said before the last one.
-        if seen and not (self._manner.updating and loader.whole):
+        all_of_something = loader.whole or isinstance(loader, Sitting)
+        if seen and not (self._manner.updating and all_of_something):
             return "unchanged"
         with self._writer.transaction():
             done = self._writer.put_all(loader.read(file, origin), loader.name)
             if loader.whole and not done.older:
                 self._withdraw_missing(loader, loader.whole, done, origin.retrieved_at)
+            if self._manner.updating and isinstance(loader, Sitting):
+                source = BY_NAME[loader.sitting]
+                kept = done.ids.get(source.name, set())
+                done.changed += self._writer.retire_missing(
+                    source, kept, origin.retrieved_at, even_most=self._manner.even_most
+                )
             if seen and not done.changed and not done.withdrawn:
                 return "unchanged"
             self._writer.log(origin.retrieved_at, name, identity, loader.name, "loaded", done)

@@ -250,7 +250,7 @@ class FederalService:
         meant = named(source) if source else None
 
         def read(db: sqlite3.Connection) -> ChangePage:
-            rows, end, more = changes.since(db, since or "", meant, kind, limit, after)
+            rows, end, more = changes.since(db, since, meant, kind, limit, after)
             resume = cursors.encode((end,)) if end else None
             return ChangePage(
                 results=[Change(**row) for row in rows],

@@ -139,12 +139,39 @@ class Writer:
             (f"{loader.partition('/')[0]}/%", told, told),
         ).fetchall()
         gone = [row["id"] for row in stored]
-        if len(gone) > max(_FEW, len(kept)) and not even_most:
-            raise CutShort(
-                f"it would withdraw {len(gone)} records of {source.name} and keep {len(kept)}; "
-                "if the file is whole, use `federal update --even-most`"
-            )
+        if not even_most:
+            _check_whole(source, gone, kept)
         return self._withdraw_all(source, gone, at)
+
+    def retire_missing(self, source: Source, kept: set[str], at: str, *, even_most: bool) -> int:
+        """A list of who sits now leaves these out: they stay, but are not current any more.
+
+        A list of mostly former ones is none of who sits now, and says nothing of the others.
+        """
+        told = json.dumps(sorted(kept))
+        listed = "SELECT value FROM json_each(?)"
+        (sitting,) = self._db.execute(
+            f"SELECT count(*) FROM {source.name} WHERE current AND id IN ({listed})", (told,)
+        ).fetchone()
+        if 2 * sitting <= len(kept):
+            return 0
+        stored = self._db.execute(
+            f"""SELECT id FROM {source.name} WHERE status = 'active' AND current
+                AND loader LIKE '{source.name}/%' AND id NOT IN ({listed})""",
+            (told,),
+        ).fetchall()
+        gone = [row["id"] for row in stored]
+        if not even_most:
+            _check_whole(source, gone, kept)
+        for id in gone:
+            # Another writer's mark: who comes back is written again, though nothing else is new.
+            self._db.execute(
+                f"""UPDATE {source.name} SET loader = '{source.name}/left',
+                        record = json_set(record, '$.current', json('false')) WHERE id = ?""",
+                (id,),
+            )
+            changes.note(self._db, source.name, id, "changed", at)
+        return len(gone)
 
     def withdraw_file(self, source: Source, sha256: str, at: str) -> int:
         """A file of a package that was there before is there no more, nor are its records."""
@@ -442,6 +469,14 @@ class Writer:
         ).fetchone()["body"]
         passages = [(span.start, "", "", "", span.of(newest)) for span in split(newest)]
         self._put_chunks(doc, "text", passages)
+
+
+def _check_whole(source: Source, gone: Sequence[str], kept: set[str]) -> None:
+    if len(gone) > max(_FEW, len(kept)):
+        raise CutShort(
+            f"it would withdraw {len(gone)} records of {source.name} and keep {len(kept)}; "
+            "if the file is whole, use `federal update --even-most`"
+        )
 
 
 def _says_the_same(known: sqlite3.Row, told: str) -> bool:

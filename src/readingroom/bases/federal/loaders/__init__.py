@@ -44,6 +44,14 @@ class Loader(Protocol):
 
 
 @runtime_checkable
+class Sitting(Protocol):
+    """A format one of whose files lists all who sit now: who is left out of it does no longer."""
+
+    sitting: ClassVar[str]
+    """The source whose records have `current`."""
+
+
+@runtime_checkable
 class Accompanied(Protocol):
     """A format whose files name others that lie beside them and are read with them."""
 

@@ -37,6 +37,7 @@ class Legislators:
 
     name: ClassVar[str] = "legislators/2"
     sources: ClassVar[tuple[str, ...]] = ("legislators", "staff_directories")
+    sitting: ClassVar[str] = "legislators"
     whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
@@ -58,6 +59,7 @@ class Committees:
 
     name: ClassVar[str] = "committees/1"
     sources: ClassVar[tuple[str, ...]] = ("committees",)
+    sitting: ClassVar[str] = "committees"
     whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
