@@ -6,7 +6,8 @@ A copy lies in `<data>/<base>/handover` under a name nobody else has, and goes w
 import shutil
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ import anyio
 from pydantic import Field
 
 HANDOVER = "handover"
+_KEPT = timedelta(days=1)
 
 # The name of a file there, or of a folder.
 HandedOver = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
@@ -26,6 +28,21 @@ def hand_over(base_folder: Path, file: Path) -> str:
     name = uuid.uuid4().hex
     shutil.copyfile(file, folder / name)
     return name
+
+
+def sweep_handover(base_folder: Path, now: datetime) -> None:
+    """Delete what nobody came for within a day: who left it was killed before the owner was asked.
+
+    The inode's time counts, for the copy of a folder may keep the dates of what was copied.
+    """
+    for path in (base_folder / HANDOVER).glob("*"):
+        with suppress(OSError):  # another may be taking it away at this moment
+            if now.timestamp() - path.lstat().st_ctime < _KEPT.total_seconds():
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
 
 @asynccontextmanager

@@ -61,6 +61,7 @@ from readingroom.ingest.intake import Intake, Roots, in_thread, take_file
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.protocol.tool import Report, unheard
 from readingroom.storage.changes import Step, unnoticed
+from readingroom.storage.handover import sweep_handover
 
 
 class DocumentsService:
@@ -107,6 +108,7 @@ class DocumentsService:
             try:
                 await self.ingestion.recover()
                 await anyio.to_thread.run_sync(self._sweep_uploads)
+                await anyio.to_thread.run_sync(sweep_handover, self.folder, self._now())
                 yield
             finally:
                 with anyio.CancelScope(shield=True):

@@ -68,6 +68,7 @@ from readingroom.ingest.intake import Roots, in_thread
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.protocol.tool import Report
 from readingroom.storage.changes import Step, unnoticed
+from readingroom.storage.handover import sweep_handover
 from readingroom.storage.keyvalue import KeyValues, check_durable, check_room, open_key_values
 
 logger = logging.getLogger(__name__)
@@ -135,6 +136,7 @@ class PolicyService:
             self.jobs = Jobs(self.registry, self.ingestion)
             await self.store.open()
             try:
+                await anyio.to_thread.run_sync(sweep_handover, self.folder, self.now())
                 async with self.jobs.running():
                     yield
             finally:
