@@ -596,6 +596,18 @@ async def test_filters_are_read_in_whatever_spelling(world: Path) -> None:
             assert f"filters.{field}" in told["error"]["message"]
 
 
+async def test_member_and_bill_are_filters_of_the_tools_and_parameters_of_rest(
+    world: Path, a_bill: str
+) -> None:
+    async with asked(world) as ask:
+        sponsor = (await ask.record(f"/bills/{a_bill}"))["sponsors"][0]["bioguide_id"]
+        for told in ({"member": sponsor}, {"bill": a_bill}):
+            rest = await ask.record("/search", q="to", **told)
+            assert rest["results"]
+            tool = await ask.answer("search", query="to", filters=told)
+            assert tool["results"] == rest["results"]
+
+
 async def test_a_blank_question_is_refused_by_name(world: Path) -> None:
     async with asked(world) as ask:
         for path in ("/search", "/legislators"):
