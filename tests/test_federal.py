@@ -91,7 +91,7 @@ async def test_it_is_not_served_over_stdio(tmp_path: Path) -> None:
 
     refused = run("stdio", "federal", "--data", str(tmp_path))
     assert refused.returncode == 2
-    assert "readingroom serve federal" in refused.stderr
+    assert "is not one of 'guidance', 'text'" in refused.stderr
 
 
 @requirement("federal:shared-process", "federal:rate-pool")

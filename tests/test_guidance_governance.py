@@ -129,6 +129,7 @@ def test_every_outgoing_endpoint_is_a_setting() -> None:
     }
     quoted = {
         ("page.py", "https://www.gov.uk"),  # what citations say, never called
+        ("tools.py", "https://www.gov.uk"),  # an example in a description
         ("models.py", "https://www.nationalarchives.gov.uk"),  # the licence, named in answers
     }
     called = {found for found in addresses if found[1].startswith("https://")} - quoted

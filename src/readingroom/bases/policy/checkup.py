@@ -69,7 +69,7 @@ class Checkup:
     async def _revision(self, case: _Case) -> AsyncIterator[Complaint]:
         ingestion = self._service.ingestion
         revision, held = case.revision, len(case.metadatas)
-        if held != revision.chunk_count:
+        if held != revision.chunk_count and await self._disagrees(revision):
             if self._repair:
                 await ingestion.recount(revision.source, revision.revision_id, held)
             yield self._complaint(
@@ -97,6 +97,13 @@ class Checkup:
                 f"{wrong} chunks carry other dates or names than the registry",
                 "write the registry's on them",
             )
+
+    async def _disagrees(self, revision: Revision) -> bool:
+        """Whether it still is so: an ingest may have ended between our looks at the two."""
+        now = await self._service.registry.revisions(revision.source)
+        counted = timeline.find(now, revision.revision_id).chunk_count
+        held = await self._service.store.ids_of(revision.source, revision.revision_id)
+        return len(held) != counted
 
     async def _indexes(self) -> AsyncIterator[Complaint]:
         held = await self._held()
