@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from readingroom.core.errors import FolderInUse
 from readingroom.core.settings import Settings
+from readingroom.desk import NAME as DESK
 from readingroom.protocol.dialects import Dialect
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.tool import Tool
@@ -185,7 +186,7 @@ def _free_bases(settings: Settings) -> tuple[dict[str, FolderLock | None], dict[
 
 
 # The room as a whole: what a command that needs every base is run on when no server has them.
-ROOM = {"desk": Offer(ALL_PORT, open_room, folder_locked=True)}
+ROOM = {DESK: Offer(ALL_PORT, open_room, folder_locked=True)}
 
 
 def open_bases(

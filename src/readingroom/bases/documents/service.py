@@ -187,10 +187,18 @@ class DocumentsService:
             documents=[listed(record) for record in found],
         )
 
+    async def all_documents(self) -> list[DocumentRecord]:
+        """The documents of every application."""
+        return await self.store.documents()
+
+    async def application(self, reference: str) -> Application | None:
+        """An application's own record; None when it has none."""
+        return await anyio.to_thread.run_sync(self.book.application, reference)
+
     async def overview(self, question: ApplicationOverview) -> Overview:
         """An application's record, its documents by type, and what could not be read."""
         reference = question.application_ref
-        application = await anyio.to_thread.run_sync(self.book.application, reference)
+        application = await self.application(reference)
         unread = await anyio.to_thread.run_sync(self.book.unread, reference)
         documents = await self.store.documents(reference)
         if application is None and not unread and not documents:

@@ -233,6 +233,14 @@ class PolicyService:
             revisions=[ListedRevision.model_validate(one, from_attributes=True) for one in found],
         )
 
+    async def sections(self, source: str, revision_id: str) -> dict[str, int]:
+        """Every section of a revision with the page it begins on, in order."""
+        pages: dict[str, int] = {}
+        for chunk in await self.store.chunks_of(source, revision_id):
+            for ref in filter(None, (*chunk.section_path, chunk.section_ref)):
+                pages.setdefault(ref, chunk.page_number)
+        return pages
+
     async def snapshot(self, question: PolicySnapshot) -> Snapshot:
         """Every policy on one day."""
         day = parse_day(question.date)
