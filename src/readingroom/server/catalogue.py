@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ from readingroom.storage.lock import FolderLock
 
 if TYPE_CHECKING:
     from readingroom.engine.embedding import Embedder
-    from readingroom.ingest.pipeline import Pipeline
 
 ALL_NAME = "reading-room"
 ALL_PORT = 8000
@@ -51,30 +49,26 @@ def _text(settings: Settings) -> KnowledgeBase:
 
 def _documents(settings: Settings) -> KnowledgeBase:
     from readingroom.bases.documents.tools import open_documents
-    from readingroom.ingest.intake import roots_of
+    from readingroom.server.workbench import workbench_of
 
     folder = settings.data / "documents"
     chosen = settings.chroma_persist_dir
     return open_documents(
         folder,
         None if chosen == "" else Path(chosen) if chosen else folder / "chroma",
-        embedder_of(settings),
-        pipeline_of(settings),
-        roots_of("documents", settings),
+        workbench_of("documents", settings, embedder_of(settings)),
         settings.read_only,
     )
 
 
 def _policy(settings: Settings) -> KnowledgeBase:
     from readingroom.bases.policy.tools import open_policy
-    from readingroom.ingest.intake import roots_of
+    from readingroom.server.workbench import workbench_of
 
     return open_policy(
         settings.data / "policy",
         _redis_url(settings),
-        embedder_of(settings),
-        pipeline_of(settings),
-        roots_of("policy", settings),
+        workbench_of("policy", settings, embedder_of(settings)),
         settings.read_only,
     )
 
@@ -131,14 +125,6 @@ def desk_of(
     from readingroom.desk.tools import open_desk
 
     return open_desk(bases, embedder_of(settings), address, absent)
-
-
-@lru_cache
-def pipeline_of(settings: Settings) -> "Pipeline":
-    """One pipeline for all bases of a process: it holds the seats, as many as there are cores."""
-    from readingroom.ingest import pipeline
-
-    return pipeline.pipeline_of(settings)
 
 
 OFFERS = {
