@@ -20,7 +20,6 @@ from readingroom.bases.federal.loading import load
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.store import connect, prepare
 from readingroom.cli import main
-from readingroom.demo.federal import World
 from readingroom.storage.archive import copy_database
 from readingroom.storage.gate import Gate
 from readingroom.storage.keys import KeyRing
@@ -30,6 +29,7 @@ from tests.federal import write_world
 from tests.kit import Served, body, http, run, serving
 from tests.policies import MODELS, brief, shelf
 from tests.requirements import requirement
+from tests.world import World
 
 pytestmark = pytest.mark.anyio
 
