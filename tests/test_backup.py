@@ -49,11 +49,6 @@ QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two policies, some federal records and a key."""
     data = new_room(tmp_path_factory.mktemp("from") / "room")

@@ -43,13 +43,7 @@ TRAVEL = [
     "Trip generation was estimated from surveys at comparable sites in the county. " * 9,
     "A travel plan coordinator is appointed before the first home is occupied.",
 ]
-PAGES = st.none() | st.integers(1, 9999)
 BATS = ["Bats roost in the old barn and fly along the hedge at dusk."]
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture(scope="module")

@@ -52,11 +52,6 @@ OLD, NEW = "rev_NPPF_2023_09", "rev_NPPF_2024_12"
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shelf]:
     """Two policies, one of them with two revisions. Tests that use it change nothing."""
     async with shelf(tmp_path_factory.mktemp("data") / "policy") as library:
