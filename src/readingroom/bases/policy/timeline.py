@@ -51,6 +51,16 @@ def successor(revision: Revision, revisions: Revisions) -> Revision | None:
     return min(later, key=_start, default=None)
 
 
+def nearest(revisions: Revisions, day: date) -> Revision | None:
+    """The revision that counts and lies closest to a day on which none was in force."""
+
+    def distance(one: Revision) -> int:
+        ends = [one.effective_from, one.effective_to or one.effective_from]
+        return min(abs((end - day).days) for end in ends)
+
+    return min((one for one in revisions if one.counts), key=distance, default=None)
+
+
 def new_id(source: str, start: date, taken: Iterable[str]) -> str:
     """`rev_NPPF_2024_12`; a second one in the same month has the day too."""
     known = set(taken)
