@@ -14,9 +14,9 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.utils import simpleSplit
 from reportlab.pdfgen.canvas import Canvas
 
-from readingroom.bases.policy.models import NewPolicy, NewRevision
 from readingroom.bases.policy.records import PolicyCategory
 from readingroom.bases.policy.registrar import Registrar
+from readingroom.bases.policy.registration import NewPolicy, NewRevision
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import NoContent
 from readingroom.engine.embedding import Embedder

@@ -7,14 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readingroom.bases.policy.checkup import Checkup
-from readingroom.bases.policy.models import (
-    Complaint,
-    IngestPolicyRevision,
-    PolicyPatch,
-    RemovePolicyRevision,
-    RevisionPatch,
-    SearchPolicy,
-)
+from readingroom.bases.policy.models import IngestPolicyRevision, RemovePolicyRevision, SearchPolicy
+from readingroom.bases.policy.registration import PolicyPatch, RevisionPatch
+from readingroom.protocol.checkup import Complaint
 from tests.policies import PLAIN, Shelf, plain, shelf, unheard
 from tests.victim import Trap, killed
 

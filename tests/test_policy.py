@@ -18,14 +18,13 @@ from readingroom.bases.policy.models import (
     GetPolicySection,
     IngestPolicyRevision,
     ListPolicyRevisions,
-    PolicyPatch,
     PolicySnapshot,
     RemovePolicyRevision,
-    RevisionPatch,
     SearchPolicy,
     SearchPolicyBatch,
     VerifyPolicyQuote,
 )
+from readingroom.bases.policy.registration import PolicyPatch, RevisionPatch
 from readingroom.core.errors import (
     EmbeddingMismatch,
     FileNotFound,

@@ -25,9 +25,9 @@ from readingroom.bases.policy.models import (
     IngestPolicyRevision,
     PolicySnapshot,
     RemovePolicyRevision,
-    RevisionPatch,
     SearchPolicy,
 )
+from readingroom.bases.policy.registration import RevisionPatch
 from readingroom.core.errors import (
     NoContent,
     RevisionBusy,

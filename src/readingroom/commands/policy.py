@@ -18,15 +18,14 @@ from readingroom.bases.policy.commands import (
     SearchPolicies,
     ShowPolicy,
 )
-from readingroom.bases.policy.models import (
-    GetPolicySection,
+from readingroom.bases.policy.models import GetPolicySection, SearchPolicy
+from readingroom.bases.policy.records import PolicyCategory
+from readingroom.bases.policy.registration import (
     ImportedPolicy,
     ImportedRevision,
     NewPolicy,
     NewRevision,
-    SearchPolicy,
 )
-from readingroom.bases.policy.records import PolicyCategory
 from readingroom.commands.options import asked, common, run, say
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import FileNotFound, InvalidArguments

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from readingroom.bases.policy import timeline
-from readingroom.bases.policy.models import Diagnosis
 from readingroom.bases.policy.records import Policy, Revision, RevisionStatus
+from readingroom.bases.policy.registration import Diagnosis
 from readingroom.bases.policy.service import PolicyService
 from readingroom.bases.policy.store import differs, of_registry
 from readingroom.core.filters import Metadata

@@ -18,8 +18,9 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.policy import timeline
-from readingroom.bases.policy.models import Ingested, Progress
+from readingroom.bases.policy.models import Ingested
 from readingroom.bases.policy.records import Revision
+from readingroom.bases.policy.registration import Progress
 from readingroom.bases.policy.registry import PolicyRegistry
 from readingroom.bases.policy.store import PolicyStore, chunks_from
 from readingroom.core.errors import KnowledgeError, NoContent, RegistryUnavailable, RevisionBusy

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from readingroom.bases.policy import timeline
 from readingroom.bases.policy.ingestion import LARGEST
-from readingroom.bases.policy.models import (
+from readingroom.bases.policy.models import Ingested
+from readingroom.bases.policy.records import Policy, PolicyCategory, Revision
+from readingroom.bases.policy.registration import (
     EffectivePolicies,
     EffectivePolicy,
-    Ingested,
     Links,
     NewPolicy,
     NewRevision,
@@ -27,7 +28,6 @@ from readingroom.bases.policy.models import (
     RevisionSummary,
     SideEffects,
 )
-from readingroom.bases.policy.records import Policy, PolicyCategory, Revision
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import FileNotFound, FileTooLarge, UnsupportedFileType
 from readingroom.ingest.intake import in_thread
