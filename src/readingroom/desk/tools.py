@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from readingroom.desk import NAME
 from readingroom.desk.library import RoomLibrary
 from readingroom.desk.models import (
-    NAME,
     AssessAgainstPolicy,
     Assessment,
     DeskAnswer,

@@ -25,9 +25,7 @@ from readingroom.bases.documents.models import (
 )
 from readingroom.bases.documents.routes import documents_router
 from readingroom.bases.documents.service import DocumentsService
-from readingroom.engine.embedding import Embedder
-from readingroom.ingest.intake import Roots
-from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.workbench import Workbench
 from readingroom.protocol.dialects import StatusDialect
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.tool import Call, Hints, Tool, tool
@@ -36,13 +34,11 @@ from readingroom.protocol.tool import Call, Hints, Tool, tool
 def open_documents(
     folder: Path,
     chroma: Path | None,
-    embedder: Embedder,
-    pipeline: Pipeline,
-    roots: Roots,
+    bench: Workbench,
     read_only: bool = False,
 ) -> KnowledgeBase:
     """Open the documents base on a folder; its stores are opened when it is served."""
-    service = DocumentsService(folder, chroma, embedder, pipeline, roots)
+    service = DocumentsService(folder, chroma, bench)
     return KnowledgeBase(
         name="documents",
         server_name="document-store-mcp",

@@ -80,7 +80,6 @@ def open_guidance(
         dialect=GuidanceDialect(ATTRIBUTION, DISCLAIMER),
         tools=_tools(service),
         service=service,
-        stdio=True,
         running=running,
         collectors=meter.collectors,
     )

@@ -28,9 +28,7 @@ from readingroom.bases.policy.models import (
 )
 from readingroom.bases.policy.routes import policy_router
 from readingroom.bases.policy.service import PolicyService
-from readingroom.engine.embedding import Embedder
-from readingroom.ingest.intake import Roots
-from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.workbench import Workbench
 from readingroom.protocol.dialects import StatusDialect
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.tool import Call, Hints, Tool, tool
@@ -41,13 +39,11 @@ _audit = logging.getLogger("readingroom.policy.audit")
 def open_policy(
     folder: Path,
     redis_url: str | None,
-    embedder: Embedder,
-    pipeline: Pipeline,
-    roots: Roots,
+    bench: Workbench,
     read_only: bool = False,
 ) -> KnowledgeBase:
     """Open the policy base on a folder; its stores are opened when it is served."""
-    service = PolicyService(folder, redis_url, embedder, pipeline, roots)
+    service = PolicyService(folder, redis_url, bench)
     return KnowledgeBase(
         name="policy",
         server_name="policy-kb-mcp",

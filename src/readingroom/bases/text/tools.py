@@ -39,7 +39,6 @@ def open_text(file: Path | None, description: str | None) -> KnowledgeBase:
         tools=_tools(service),
         service=service,
         sse=True,
-        stdio=True,
     )
 
 
