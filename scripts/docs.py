@@ -43,7 +43,7 @@ from readingroom.protocol.dialects import (
 )
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.tool import Schema, Tool
-from readingroom.server.catalogue import OFFERS, desk_of
+from readingroom.server.catalogue import OFFERS, STDIO, desk_of
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "readingroom"
@@ -189,7 +189,7 @@ def tool_heading(base: KnowledgeBase, tool: Tool) -> str:
 def transports(base: KnowledgeBase) -> Iterator[str]:
     yield "Streamable HTTP"
     yield from ["SSE"] if base.sse else []
-    yield from ["stdio"] if base.stdio else []
+    yield from ["stdio"] if base.name in STDIO else []
 
 
 def tool_sections(tool: Tool) -> Iterator[str]:

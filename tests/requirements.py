@@ -1203,10 +1203,7 @@ ROOM = (
     ),
     Requirement("room:dialects", "The error body of each base is the one its dialect prescribes."),
     Requirement("room:crash", "kill -9 at any moment loses nothing that was acknowledged."),
-    *_later(
-        "documents",
-        (Requirement("room:roots", "No file outside the configured roots is read."),),
-    ),
+    Requirement("room:roots", "No file outside the configured roots is read."),
     Requirement(
         "room:connect", "A client's configuration is printed or written, and keeps what it had."
     ),

@@ -3,14 +3,13 @@
 from typing import Any, ClassVar, Protocol
 from urllib.parse import quote
 
-import anyio.to_thread
-
 from readingroom.bases.documents.models import (
     DocumentHit,
     GetDocumentText,
     SearchApplicationDocs,
 )
 from readingroom.bases.documents.service import DocumentsService
+from readingroom.bases.federal.models import LONGEST_TEXT
 from readingroom.bases.federal.models import Search as FederalSearch
 from readingroom.bases.federal.records import Citation
 from readingroom.bases.federal.service import FederalService
@@ -33,9 +32,6 @@ from readingroom.desk.models import DeskHit, DeskRecord, InForce, Search
 from readingroom.engine.chunking import split
 from readingroom.engine.words import words_of
 from readingroom.protocol.tool import Call
-
-LONGEST = 20_000
-"""Characters of a text in one answer, as in the federal base."""
 
 _SPARE = 10  # asked for beyond what is wanted, in place of headings that are passed over
 _LONGEST_HEADING = 200
@@ -166,7 +162,7 @@ class DocumentsReader:
 
     async def validated(self, reference: str) -> str | None:
         """The day an application was validated, which decides the policy it is judged by."""
-        found = await anyio.to_thread.run_sync(self._service.book.application, reference)
+        found = await self._service.application(reference)
         day = found.validation_date if found else None
         return day.isoformat() if day else None
 
@@ -345,7 +341,7 @@ def record(
     offset: int,
 ) -> DeskRecord:
     """A record in the federal base's shape, with one piece of its text."""
-    end = offset + LONGEST
+    end = offset + LONGEST_TEXT
     return DeskRecord(
         id=id,
         title=title,
