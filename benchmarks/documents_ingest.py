@@ -13,7 +13,8 @@ from readingroom.ingest.document import Document
 from readingroom.ingest.intake import take_file
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Sandbox
-from tests.documents import REF, room_with_model, unheard
+from readingroom.protocol.tool import unheard
+from tests.documents import REF, room_with_model
 from tests.kit import Served, body, http, serving
 from tests.papers import Paper
 from tests.policies import MODELS

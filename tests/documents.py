@@ -19,7 +19,8 @@ from readingroom.ingest.intake import Intake, Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Sandbox
 from readingroom.ingest.workbench import Workbench
-from tests.policies import EMBEDDER, MODELS, WordEmbedder, plain, unheard
+from readingroom.protocol.tool import unheard
+from tests.policies import EMBEDDER, MODELS, WordEmbedder
 
 TODAY = datetime(2026, 2, 14, 10, 30, tzinfo=UTC)
 REF = "25/01178/REM"
@@ -98,6 +99,3 @@ def room_with_model(data: Path) -> Path:
     MODELS.mkdir(parents=True, exist_ok=True)
     (data / "models").symlink_to(MODELS)
     return inbox
-
-
-__all__ = ["PLAIN", "REF", "TODAY", "Desk", "desk", "plain", "room_with_model", "unheard"]

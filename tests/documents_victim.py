@@ -6,7 +6,8 @@ from pathlib import Path
 
 from readingroom.bases.documents.models import RemoveDocument
 from readingroom.bases.documents.records import DocumentRecord
-from tests.documents import PLAIN, Desk, desk, plain
+from tests.documents import PLAIN, Desk, desk
+from tests.policies import plain
 from tests.victim import Trap, killed
 
 OLD = plain("Bats roost in the barn.", "They fly at dusk.")

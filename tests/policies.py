@@ -25,6 +25,7 @@ from readingroom.ingest.intake import Intake, Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Sandbox
 from readingroom.ingest.workbench import Workbench
+from readingroom.protocol.tool import unheard
 
 TODAY = datetime(2025, 6, 1, 12, tzinfo=UTC)
 MODELS = Path(__file__).parent.parent / "build" / "models"
@@ -112,10 +113,6 @@ BROKEN = b"%PDF-plain"
 
 def plain(*paragraphs: str) -> bytes:
     return b"%PDF-plain\n" + "\n\n".join(paragraphs).encode()
-
-
-async def unheard(done: float, total: float | None, message: str | None) -> None:
-    """Nobody listens."""
 
 
 @dataclass

@@ -10,7 +10,8 @@ from readingroom.bases.policy.checkup import Checkup
 from readingroom.bases.policy.models import IngestPolicyRevision, RemovePolicyRevision, SearchPolicy
 from readingroom.bases.policy.registration import PolicyPatch, RevisionPatch
 from readingroom.protocol.checkup import Complaint
-from tests.policies import PLAIN, Shelf, plain, shelf, unheard
+from readingroom.protocol.tool import unheard
+from tests.policies import PLAIN, Shelf, plain, shelf
 from tests.victim import Trap, killed
 
 OLD, NEW = "rev_NPPF_2023_09", "rev_NPPF_2024_12"

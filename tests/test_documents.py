@@ -32,8 +32,10 @@ from readingroom.core.errors import (
 )
 from readingroom.core.ids import DocumentRef, doc_id, document_ids, document_ref
 from readingroom.ingest.classify import DOCUMENT_TYPES
-from tests.documents import PLAIN, REF, Desk, desk, plain, unheard
+from readingroom.protocol.tool import unheard
+from tests.documents import PLAIN, REF, Desk, desk
 from tests.papers import paper
+from tests.policies import plain
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from readingroom.bases.documents.checkup import Checkup
-from tests.documents import PLAIN, Desk, desk, plain
+from tests.documents import PLAIN, Desk, desk
 from tests.documents_victim import CHANGES, NEW, kill_at
+from tests.policies import plain
 from tests.requirements import requirement
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

@@ -40,8 +40,9 @@ from readingroom.engine import embedding
 from readingroom.engine.weights import find_weights
 from readingroom.ingest.document import Document, Options
 from readingroom.ingest.reading import read
+from readingroom.protocol.tool import unheard
 from readingroom.server.catalogue import embedder_of
-from tests.policies import FILLER, MODELS, Shelf, WordEmbedder, brief, pdf, shelf, unheard
+from tests.policies import FILLER, MODELS, Shelf, WordEmbedder, brief, pdf, shelf
 from tests.requirements import requirement
 from tests.test_ocr import scan, scanned_pdf
 

@@ -36,7 +36,8 @@ from readingroom.core.errors import (
     SectionNotFound,
     SoleRevision,
 )
-from tests.policies import BROKEN, Shelf, plain, unheard
+from readingroom.protocol.tool import unheard
+from tests.policies import BROKEN, Shelf, plain
 from tests.policy_room import Killed, Room
 from tests.policy_victim import STEPS
 from tests.requirements import requirement
