@@ -70,7 +70,8 @@ async def _by_owner(command: Command, owner: Owner, report: Report) -> dict[str,
             return await _result(response, report)
     except httpx2.TransportError as error:
         raise OwnerUnreachable(
-            f"The server at {owner.url} (process {owner.pid}) owns the folder but does not answer"
+            f"The server at {owner.url} (process {owner.pid}) owns the folder but does not "
+            "answer; end it, and run this again"
         ) from error
 
 

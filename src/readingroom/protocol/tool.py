@@ -206,7 +206,7 @@ def _limit(argument: Schema, values: list[str]) -> None:
 
 
 def _plain(schema: Schema) -> Schema:
-    """A schema without the titles and docstrings that Pydantic adds: an agent reads every byte."""
+    """A schema without the titles that Pydantic adds: an agent reads every byte."""
     kept = {key: value for key, value in schema.items() if key != "title"}
     if "properties" in kept:
         kept["properties"] = {name: _plain(value) for name, value in kept["properties"].items()}

@@ -319,7 +319,7 @@ class Ingestion:
     @contextmanager
     def _working(self, revision_id: str) -> Iterator[None]:
         if revision_id in self._busy:
-            raise RevisionBusy(f"{revision_id} is being ingested already")
+            raise RevisionBusy(f"{revision_id} is being ingested already; wait until it is active")
         self._busy[revision_id] = Progress(phase="queued", percent_complete=0, chunks_processed=0)
         try:
             yield

@@ -70,7 +70,9 @@ class PolicyRegistry:
                 try:
                     await pipe.watch(_policy(policy.source))
                     if await pipe.exists(_policy(policy.source)):
-                        raise PolicyExists(f"There is a policy {policy.source} already")
+                        raise PolicyExists(
+                            f"There is a policy {policy.source} already; add a revision to it"
+                        )
                     pipe.multi()
                     pipe.hset(_policy(policy.source), mapping=_written(policy))
                     pipe.sadd(ALL, policy.source)

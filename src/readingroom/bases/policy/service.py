@@ -129,11 +129,7 @@ class PolicyService:
         chunks = await self.store.chunks_of(question.source, revision.revision_id)
         chosen = passages.within(chunks, question.section_ref)
         if not chosen:
-            raise SectionNotFound(
-                f"Section '{question.section_ref}' not found in policy '{question.source}'",
-                revision_id=revision.revision_id,
-                nearest=_nearest_refs(question.section_ref, chunks),
-            )
+            raise _no_section(question.section_ref, revision, chunks)
         ref = _as_written(question.section_ref, chosen[0])
         pages = sorted({page for chunk in chosen for page in chunk.pages})
         return SectionText(
@@ -216,9 +212,7 @@ class PolicyService:
             for one in (before, after)
         ]
         if question.section_ref and not old and not new:
-            raise SectionNotFound(
-                f"Section '{question.section_ref}' not found in policy '{question.source}'"
-            )
+            raise _no_section(question.section_ref, after, await self._section_chunks(after, None))
         refs = list(dict.fromkeys([*new, *old]))
         changes = await anyio.to_thread.run_sync(
             lambda: [change for ref in refs if (change := _change(ref, old, new))]
@@ -363,6 +357,14 @@ def _change(
         from_page=old[ref][0].page_number if ref in old else None,
         to_page=new[ref][0].page_number if ref in new else None,
         diff=passages.diff(before, after),
+    )
+
+
+def _no_section(ref: str, revision: Revision, chunks: Sequence[StoredChunk]) -> SectionNotFound:
+    return SectionNotFound(
+        f"Section '{ref}' not found in policy '{revision.source}'",
+        revision_id=revision.revision_id,
+        nearest=_nearest_refs(ref, chunks),
     )
 
 

@@ -89,7 +89,7 @@ def amend(revisions: Revisions, revision_id: str, values: dict[str, Any]) -> lis
     if "effective_to" in values:
         after = _with(after, closed_by=None)  # an end that was chosen, not one that followed
     if after.effective_to is not None and after.effective_to < after.effective_from:
-        raise RevisionOverlap(f"{revision_id} would end before it begins")
+        raise RevisionOverlap(f"{revision_id} would end before it begins; change both days")
     others = [one for one in revisions if one.revision_id != revision_id]
     for one in others:
         if _overlap(one, after):
