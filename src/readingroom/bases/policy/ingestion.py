@@ -30,6 +30,7 @@ from readingroom.ingest.intake import Intake, Roots, in_thread
 from readingroom.ingest.workbench import Workbench
 from readingroom.protocol.tool import Report
 from readingroom.storage.changes import Changes
+from readingroom.storage.chunks import Chunks
 from readingroom.storage.intents import Intent
 
 LARGEST = 50 * 1024 * 1024
@@ -274,12 +275,7 @@ class Ingestion:
             "ingest", source=source, revision_id=revision_id, file=str(spool)
         ):
             self._changes.at("ingest:intent")
-            await self._store.put(chunks)
-            self._changes.at("ingest:chunks")
-            kept = set(chunks.ids)
-            held = await self._store.ids_of(source, revision_id)
-            await self._store.delete([id for id in held if id not in kept])
-            self._changes.at("ingest:surplus")
+            await self._exchange_chunks(revision, chunks)
             await anyio.to_thread.run_sync(self._keep_file, spool, source, revision_id)
             self._changes.at("ingest:file")
             values = {
@@ -302,6 +298,14 @@ class Ingestion:
             page_count=len(document.pages),
             extraction_method=document.method,
         )
+
+    async def _exchange_chunks(self, revision: Revision, chunks: Chunks) -> None:
+        await self._store.put(chunks)
+        self._changes.at("ingest:chunks")
+        kept = set(chunks.ids)
+        held = await self._store.ids_of(revision.source, revision.revision_id)
+        await self._store.delete([id for id in held if id not in kept])
+        self._changes.at("ingest:surplus")
 
     async def _describe_all(self, source: str) -> None:
         """The chunks of every revision say the dates, label and title that the registry says."""

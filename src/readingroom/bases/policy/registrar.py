@@ -94,19 +94,23 @@ class Registrar:
         found: list[EffectivePolicy] = []
         early: list[str] = []
         none: list[str] = []
-        for policy in await self._service.registry.list_policies():
-            resolved = timeline.in_force(await self._service.registry.revisions(policy.source), day)
-            if isinstance(resolved, Revision):
+        policies = await self._service.registry.list_policies()
+        resolved = await self._service.resolver.resolve_snapshot(
+            day, [one.source for one in policies]
+        )
+        for policy in policies:
+            resolution = resolved[policy.source]
+            if resolution.revision:
                 found.append(
                     EffectivePolicy(
                         source=policy.source,
                         title=policy.title,
                         category=policy.category,
-                        effective_revision=_summary(resolved),
+                        effective_revision=_summary(resolution.revision),
                     )
                 )
             else:
-                missing = early if resolved == "date_before_first_revision" else none
+                missing = early if resolution.reason == "date_before_first_revision" else none
                 missing.append(policy.source)
         return EffectivePolicies(
             effective_date=day,
