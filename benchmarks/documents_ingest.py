@@ -16,8 +16,8 @@ from readingroom.ingest.sandbox import Sandbox
 from readingroom.protocol.tool import unheard
 from tests.documents import REF, room_with_model
 from tests.kit import Served, body, http, serving
+from tests.model import MODELS
 from tests.papers import Paper
-from tests.policies import MODELS
 
 _TARGET = 1.3
 _SUBJECTS = (

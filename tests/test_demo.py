@@ -42,7 +42,7 @@ from tests.kit import (
     serving,
     stdio,
 )
-from tests.policies import MODELS
+from tests.model import with_model
 from tests.processes import wait_until
 from tests.requirements import requirement
 
@@ -54,17 +54,9 @@ APPLICATION = "25/01178/REM"
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`readingroom serve --demo`, with everything loaded."""
-    with serving("--demo", data=empty(tmp_path_factory.mktemp("demo") / "room")) as served:
+    with serving("--demo", data=with_model(tmp_path_factory.mktemp("demo") / "room")) as served:
         wait_until(lambda: is_loaded(served.data), seconds=240)
         yield served
-
-
-def empty(data: Path) -> Path:
-    """A data directory with nothing but the model, which is slow to make."""
-    MODELS.mkdir(parents=True, exist_ok=True)
-    data.mkdir(parents=True)
-    (data / "models").symlink_to(MODELS)
-    return data
 
 
 def is_loaded(data: Path) -> bool:
@@ -236,7 +228,7 @@ def test_what_is_restored_from_the_sample_is_the_sample(demo: Served, tmp_path: 
 @requirement("room:sample")
 @pytest.mark.slow
 def test_a_kill_while_it_loads_loses_nothing(tmp_path: Path) -> None:
-    data = empty(tmp_path / "room")
+    data = with_model(tmp_path / "room")
     with serving_policies(data) as said:
         assert any("sample 3 of" in line for line in said)
     with serving_policies(data) as said:

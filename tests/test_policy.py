@@ -42,7 +42,8 @@ from readingroom.ingest.document import Document, Options
 from readingroom.ingest.reading import read
 from readingroom.protocol.tool import unheard
 from readingroom.server.catalogue import embedder_of
-from tests.policies import FILLER, MODELS, Shelf, WordEmbedder, brief, pdf, shelf
+from tests.model import MODELS, WordEmbedder
+from tests.policies import FILLER, Shelf, brief, pdf, shelf
 from tests.requirements import requirement
 from tests.test_ocr import scan, scanned_pdf
 
