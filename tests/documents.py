@@ -14,12 +14,12 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
 )
 from readingroom.bases.documents.service import DocumentsService
+from readingroom.core.progress import unheard
 from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.intake import Intake, Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Sandbox
 from readingroom.ingest.workbench import Workbench
-from readingroom.protocol.tool import unheard
 from tests.model import EMBEDDER, WordEmbedder, with_model
 
 TODAY = datetime(2026, 2, 14, 10, 30, tzinfo=UTC)

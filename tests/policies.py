@@ -17,12 +17,12 @@ from readingroom.bases.policy.registrar import Registrar
 from readingroom.bases.policy.registration import NewPolicy, NewRevision
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import NoContent
+from readingroom.core.progress import unheard
 from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.intake import Intake, Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Sandbox
 from readingroom.ingest.workbench import Workbench
-from readingroom.protocol.tool import unheard
 from tests.model import EMBEDDER, WordEmbedder
 
 TODAY = datetime(2025, 6, 1, 12, tzinfo=UTC)

@@ -9,8 +9,8 @@ from pathlib import Path
 from readingroom.bases.policy.checkup import Checkup
 from readingroom.bases.policy.models import IngestPolicyRevision, RemovePolicyRevision, SearchPolicy
 from readingroom.bases.policy.registration import PolicyPatch, RevisionPatch
+from readingroom.core.progress import unheard
 from readingroom.protocol.checkup import Complaint
-from readingroom.protocol.tool import unheard
 from tests.policies import PLAIN, Shelf, plain, shelf
 from tests.victim import Trap, killed
 

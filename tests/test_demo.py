@@ -17,6 +17,7 @@ from readingroom.bases.federal.loading import load as load_files
 from readingroom.bases.federal.store import connect, status
 from readingroom.cli import main
 from readingroom.commands.sample import renew
+from readingroom.core.progress import unheard
 from readingroom.core.settings import load, sample_directory
 from readingroom.demo.corpus import (
     digest,
@@ -339,8 +340,6 @@ def test_a_document_that_is_made_again_is_the_same(tmp_path: Path) -> None:
 
 
 async def read(file: Path) -> Document:
-    async def unheard(done: float, total: float | None, message: str | None) -> None: ...
-
     with Roots("sample", (file.parent,), 2**20).open(str(file)) as intake:
         document = await Pipeline(Sandbox()).read(intake, unheard, find_sections=True)
     assert isinstance(document, Document)

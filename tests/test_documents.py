@@ -31,8 +31,8 @@ from readingroom.core.errors import (
     UnrecognizedId,
 )
 from readingroom.core.ids import DocumentRef, doc_id, document_ids, document_ref
+from readingroom.core.progress import unheard
 from readingroom.ingest.classify import DOCUMENT_TYPES
-from readingroom.protocol.tool import unheard
 from tests.documents import PLAIN, REF, Desk, desk
 from tests.papers import paper
 from tests.policies import plain

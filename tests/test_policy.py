@@ -35,12 +35,12 @@ from readingroom.core.errors import (
     RevisionNotFound,
     SectionNotFound,
 )
+from readingroom.core.progress import unheard
 from readingroom.core.settings import load
 from readingroom.engine import embedding
 from readingroom.engine.weights import find_weights
 from readingroom.ingest.document import Document, Options
 from readingroom.ingest.reading import read
-from readingroom.protocol.tool import unheard
 from readingroom.server.catalogue import embedder_of
 from tests.model import MODELS, WordEmbedder
 from tests.policies import FILLER, Shelf, brief, pdf, shelf

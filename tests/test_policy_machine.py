@@ -36,7 +36,7 @@ from readingroom.core.errors import (
     SectionNotFound,
     SoleRevision,
 )
-from readingroom.protocol.tool import unheard
+from readingroom.core.progress import unheard
 from tests.policies import BROKEN, Shelf, plain
 from tests.policy_room import Killed, Room
 from tests.policy_victim import STEPS

@@ -9,11 +9,11 @@ import httpx2
 from readingroom.bases.documents.commands import DOCUMENTS_COMMANDS
 from readingroom.bases.policy.commands import POLICY_COMMANDS
 from readingroom.core.errors import FolderInUse, OwnerRefused, OwnerUnreachable
+from readingroom.core.progress import Report
 from readingroom.core.settings import Settings
 from readingroom.desk.commands import DESK_COMMANDS
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import marked_document
-from readingroom.protocol.tool import Report
 from readingroom.server.admin import PREFIX
 from readingroom.server.catalogue import OFFERS, Offer
 from readingroom.storage.lock import FolderLock, Owner, owner_of

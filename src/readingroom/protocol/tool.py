@@ -20,13 +20,9 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError, to_json
 
 from readingroom.core.errors import InvalidArguments
+from readingroom.core.progress import Report
 
 Schema = dict[str, Any]
-Report = Callable[[float, float | None, str | None], Awaitable[None]]
-
-
-async def unheard(done: float, total: float | None, message: str | None) -> None:
-    """For work whose steps nobody follows."""
 
 
 def _said(text: str) -> str:

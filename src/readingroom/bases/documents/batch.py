@@ -11,8 +11,8 @@ import anyio
 from readingroom.bases.documents.ingestion import Ingestion, Outcome
 from readingroom.bases.documents.models import FileOutcome, FolderIngested
 from readingroom.core.errors import Internal, KnowledgeError
+from readingroom.core.progress import Report
 from readingroom.ingest.intake import Intake, in_thread
-from readingroom.protocol.tool import Report
 
 logger = logging.getLogger(__name__)
 

@@ -29,9 +29,9 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
     SetApplication,
 )
+from readingroom.core.progress import Report
 from readingroom.protocol.command import Command
 from readingroom.protocol.copies import Copied, ReadCopy, WriteCopy
-from readingroom.protocol.tool import Report
 from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
 
 if TYPE_CHECKING:

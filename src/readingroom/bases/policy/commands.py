@@ -25,9 +25,9 @@ from readingroom.bases.policy.registration import (
     PolicyIndex,
 )
 from readingroom.core.dates import parse_day
+from readingroom.core.progress import Report
 from readingroom.protocol.command import Command
 from readingroom.protocol.copies import Copied, ReadCopy, WriteCopy
-from readingroom.protocol.tool import Report
 from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
 
 if TYPE_CHECKING:

@@ -24,11 +24,11 @@ from readingroom.bases.policy.registration import Progress
 from readingroom.bases.policy.registry import PolicyRegistry
 from readingroom.bases.policy.store import PolicyStore, chunks_from
 from readingroom.core.errors import KnowledgeError, NoContent, RegistryUnavailable, RevisionBusy
+from readingroom.core.progress import Report
 from readingroom.ingest.document import Document
 from readingroom.ingest.embedded import Vectors, embedded
 from readingroom.ingest.intake import Intake, Roots, in_thread
 from readingroom.ingest.workbench import Workbench
-from readingroom.protocol.tool import Report
 from readingroom.storage.changes import Changes
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.intents import Intent

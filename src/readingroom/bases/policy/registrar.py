@@ -30,8 +30,8 @@ from readingroom.bases.policy.registration import (
 )
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import FileNotFound, FileTooLarge, UnsupportedFileType
+from readingroom.core.progress import Report
 from readingroom.ingest.intake import in_thread
-from readingroom.protocol.tool import Report
 
 API = "/api/v1"
 _PDF = b"%PDF-"

@@ -50,9 +50,9 @@ from readingroom.bases.policy.store import PolicyStore, StoredChunk
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import RegistryUnavailable, RevisionNotFound, SectionNotFound
 from readingroom.core.ids import policy_section_id
+from readingroom.core.progress import Report
 from readingroom.ingest.intake import in_thread
 from readingroom.ingest.workbench import Workbench
-from readingroom.protocol.tool import Report
 from readingroom.storage.handover import sweep_handover
 from readingroom.storage.keyvalue import KeyValues, check_durable, check_room, open_key_values
 
