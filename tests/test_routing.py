@@ -3,9 +3,23 @@
 from collections import Counter
 from pathlib import Path
 
+import numpy
 import pytest
 
-from tests.routing import HELD_OUT, TUNING, Routed, questions, routed, share
+from readingroom.engine.embedding import Embedder, Vector
+from readingroom.protocol.tool import Answer, Call, Question, Tool, tool
+from tests.routing import (
+    AMONG_THREE,
+    FIRST,
+    HELD_OUT,
+    TUNING,
+    Asked,
+    Routed,
+    questions,
+    route,
+    routed,
+    share,
+)
 
 CLASSES = {
     "A": "get_bill get_legislator get_committee list_committee_members list_cosponsors "
@@ -25,14 +39,14 @@ CLASSES = {
 }
 
 
-# The first is the guard. Of the second 0.90 is wanted and 0.873 measured (docs/routing.md): this is
-# not that guard but a floor, two questions below what there is, against descriptions to come.
-FIRST, AMONG_THREE = 0.65, 0.85
+# Not a goal, since the descriptions were written with these questions in sight: a floor, a few
+# questions below what there is, against descriptions to come.
+TUNED_FIRST, TUNED_AMONG_THREE = 0.80, 0.93
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Routed]:
-    return routed(tmp_path_factory.mktemp("data"), questions(HELD_OUT))
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> list[Routed]:
+    return routed(tmp_path_factory.mktemp("data"), questions(TUNING))
 
 
 def test_there_are_enough_questions_over_every_class_and_base() -> None:
@@ -49,12 +63,68 @@ def test_no_question_is_asked_twice() -> None:
     assert len(set(asked)) == len(asked)
 
 
-def test_descriptions_lead_held_out_questions_to_their_tool(answers: list[Routed]) -> None:
+def test_descriptions_lead_held_out_questions_to_their_tool(tmp_path: Path) -> None:
+    answers = routed(tmp_path, questions(HELD_OUT))
     assert share(answers, 1) >= FIRST
     assert share(answers, 3) >= AMONG_THREE
 
 
+def test_descriptions_still_lead_the_tuning_questions_to_their_tool(tuned: list[Routed]) -> None:
+    assert share(tuned, 1) >= TUNED_FIRST
+    assert share(tuned, 3) >= TUNED_AMONG_THREE
+
+
 def test_the_same_question_is_routed_the_same_way_twice(
-    answers: list[Routed], tmp_path: Path
+    tuned: list[Routed], tmp_path: Path
 ) -> None:
-    assert routed(tmp_path, questions(HELD_OUT)[::10]) == answers[::10]
+    assert routed(tmp_path, questions(TUNING)[::30]) == tuned[::30]
+
+
+def test_a_sentence_that_names_another_tool_says_nothing_of_its_own() -> None:
+    reads = "Read a bill. For its cosponsors use `list_backers`."
+    lists = "List who supports a bill."
+    assert first("the cosponsors", read_bill=reads, list_backers=lists) == "list_backers"
+    assert first("the cosponsors", read_bill=reads.replace("`", ""), list_backers=lists) == (
+        "read_bill"
+    )
+
+
+def test_an_id_is_known_by_its_form() -> None:
+    said = {
+        "one_bill": "Look up (`hr:119:1`, H.R. 1 of the 119th).",
+        "one_member": "Look up (`S000033`).",
+        "one_panel": "Look up (`hsag00`).",
+    }
+    for asked, named in (
+        ("s:118:2226", "one_bill"),
+        ("HR 7 in the 118th", "one_bill"),
+        ("K000367", "one_member"),
+        ("SSJU12", "one_panel"),
+    ):
+        assert first(asked, **said) == named
+
+
+def first(question: str, **described: str) -> str:
+    """The tool that is picked by words alone, out of some that are made up."""
+    tools = [told(name, description) for name, description in described.items()]
+    owners = dict.fromkeys(described, "specimen")
+    (found,) = route([Asked(question, tools[0].name, "", True)], tools, owners, Indifferent())
+    return found.order[0]
+
+
+def told(name: str, description: str) -> Tool:
+    async def run(question: Question, call: Call) -> Answer:
+        raise NotImplementedError
+
+    run.__name__ = name
+    return tool(run, title=name, describe=lambda: description)
+
+
+class Indifferent(Embedder):
+    """To which all texts mean the same."""
+
+    def __init__(self) -> None:
+        pass
+
+    def embed(self, text: str) -> Vector:
+        return numpy.ones(1, numpy.float32)

@@ -227,6 +227,8 @@ def _build(weights: Weights, models: Path, precision: "Precision", stem: str) ->
             file.write(graph)
             file.flush()
             os.fsync(descriptor)
+        # No secret, and an image is built by one user and run by another.
+        Path(partial).chmod(0o644)
         final = models / f"{stem}-{digest_of(Path(partial))[:16]}.onnx"
         Path(partial).replace(final)
     except BaseException:
