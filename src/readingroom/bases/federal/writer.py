@@ -28,6 +28,11 @@ _FEW = 20
 """So many records a file may leave out without any question."""
 
 
+_SAME_RIN = """FROM regulations_dot_gov_dockets r
+    CROSS JOIN facets f ON f.field = 'rin' AND f.value = r.rin CROSS JOIN documents d USING (doc)
+    WHERE r.status = 'active'"""
+
+
 class CutShort(ValueError):
     """A newer file leaves out most of what an older one had."""
 
@@ -187,13 +192,23 @@ class Writer:
         return len(gone)
 
     def link(self) -> None:
+        """What no file says alone, at the end of a load: each part finds what is still to be done,
+        so that a load that was killed leaves nothing undone for good.
+        """
+        self._link_senators()
+        self._link_offices()
+        self._link_rulemakings()
+
+    def _link_senators(self) -> None:
         """Say who is meant where a file had only the Senate's own number of a member."""
         self._db.execute(
             """UPDATE member_votes SET bioguide_id =
                    (SELECT id FROM legislators WHERE legislators.lis = member_votes.lis)
                WHERE bioguide_id IS NULL AND lis IN (SELECT lis FROM legislators)"""
         )
-        # The files of offices know members by number alone; people ask for them by name.
+
+    def _link_offices(self) -> None:
+        """The files of offices know members by number alone; people ask for them by name."""
         unnamed = self._db.execute(
             """SELECT o.id, json_extract(l.record, '$.name') || coalesce(' ' || o.city, '') AS form
                FROM staff_directories o JOIN legislators l ON l.id = o.bioguide_id
@@ -203,6 +218,19 @@ class Writer:
         ).fetchall()
         for row in unnamed:
             self._put_name("staff_directories", row["id"], row["form"])
+
+    def _link_rulemakings(self) -> None:
+        """A rule and a docket that bear the same RIN are of one rulemaking, named or not."""
+        self._db.execute(
+            f"""DELETE FROM links WHERE to_id IN (SELECT id FROM regulations_dot_gov_dockets)
+                AND kind = 'docket' AND loader = 'rin'
+                AND NOT EXISTS (SELECT 1 {_SAME_RIN} AND d.id = from_id AND r.id = to_id)"""
+        )
+        self._db.execute(
+            f"""INSERT INTO links SELECT d.id, 'docket', r.id, 'rin',
+                    'RIN ' || r.rin || ', of the document and of the docket'
+                {_SAME_RIN} ON CONFLICT DO NOTHING"""
+        )
 
     def count(self) -> None:
         """Bring the table of progress up to date, at the end of a load."""
