@@ -2,7 +2,8 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,9 +21,8 @@ from readingroom.engine.chunking import Span, split
 Passage = tuple[int, str, str, str, str]
 """Where it starts; title, abstract, action, body."""
 
-_UNINDEXED = 4_000
-"""How many passages wait to be indexed, at most: they wait in memory."""
-
+_WAITING = 4_000
+"""How many rows wait in memory to be written together, at most."""
 
 _FEW = 20
 """So many records a file may leave out without any question."""
@@ -51,33 +51,66 @@ class Written:
 
 
 class Writer:
-    """The one who writes. Everything inside a `transaction()` happens, or nothing of it."""
+    """The one who writes. Everything inside a `transaction()` happens, or nothing of it.
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    With a thread beside it a transaction ends there: SQLite indexes the words and writes to disk
+    while the caller reads on. The next one waits for it, and tells if it failed.
+    """
+
+    def __init__(self, db: sqlite3.Connection, beside: Executor | None = None) -> None:
         self._db = db
+        self._beside = beside
+        self._ending: Future[None] | None = None
         self._began = changes.last(db)
-        self._unindexed: list[tuple[int, str, str, str, str]] = []
+        self._last_chunk = self._indexed = 0
+        self._new_names: list[tuple[int, str]] = []
+        self._notes: list[changes.Note] = []
+        self._mentioned: set[str] = set()
+        """Who and what was only named, in this load, and is there: need not be looked for again."""
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
+        self.settle()
         self._db.execute("BEGIN IMMEDIATE")
-        try:
+        with self._undone_on_failure():
             self._db.execute("UPDATE generation SET value = value + 1")
+            self._last_chunk = self._indexed = self._newest_chunk()
             yield
+            self._index_names()
+            self._note_changes()
+        if self._beside:
+            self._ending = self._beside.submit(self._end)
+        else:
+            self._end()
+
+    def settle(self) -> None:
+        """Wait for the end of the last transaction."""
+        ending, self._ending = self._ending, None
+        if ending:
+            ending.result()
+
+    def _end(self) -> None:
+        with self._undone_on_failure():
             self._index()
             self._db.execute("COMMIT")
+
+    @contextmanager
+    def _undone_on_failure(self) -> Iterator[None]:
+        try:
+            yield
         except BaseException:
-            self._unindexed.clear()
+            self._new_names.clear()
+            self._notes.clear()
+            self._mentioned.clear()
             self._db.execute("ROLLBACK")
             raise
 
-    def seen(self, sha256: str, loader: str) -> bool:
-        """Whether this very file was loaded before by this very loader."""
-        row = self._db.execute(
-            "SELECT 1 FROM ingestion_logs WHERE sha256 = ? AND loader = ? AND outcome = 'loaded'",
-            (sha256, loader),
-        ).fetchone()
-        return row is not None
+    def seen(self) -> set[tuple[str, str]]:
+        """The files that were loaded before: the hash of each, and the loader that read it."""
+        rows = self._db.execute(
+            "SELECT DISTINCT sha256, loader FROM ingestion_logs WHERE outcome = 'loaded'"
+        )
+        return {(row["sha256"], row["loader"]) for row in rows}
 
     def log(self, at: str, file: str, sha256: str, loader: str | None, outcome: str,
             written: Written, error: str | None = None) -> None:  # fmt: skip
@@ -91,12 +124,16 @@ class Writer:
     def put_all(self, entries: Iterable[Entry], loader: str) -> Written:
         written = Written()
         for entry in entries:
+            if entry.is_mention and entry.record.id in self._mentioned:
+                continue
             known = self._known(entry.record)
             written.changed += self._put(entry, loader, known)
             if not entry.partial:
                 written.records += 1
                 written.ids.setdefault(entry.record.source, set()).add(entry.record.id)
                 written.older = written.older or _is_newer(known, entry, loader)
+            elif entry.is_mention:
+                self._mentioned.add(entry.record.id)
         return written
 
     def _put(self, entry: Entry, loader: str, known: sqlite3.Row | None) -> bool:
@@ -109,7 +146,7 @@ class Writer:
         if changed:
             record = entry.record
             kind: ChangeKind = "changed" if known else "new"
-            changes.note(self._db, record.source, record.id, kind, record.retrieved_at)
+            self._note(record.source, record.id, kind, record.retrieved_at)
         self._keep_newest(entry.record)
         return changed
 
@@ -122,7 +159,7 @@ class Writer:
                     tombstone_reason = ?, successor_id = ? WHERE id = ? AND status = 'active'""",
             (at[:10], reason, successor, id),
         )
-        changes.note(self._db, source.name, id, "withdrawn", at)
+        self._note(source.name, id, "withdrawn", at)
         self._index()
         self._db.execute("DELETE FROM documents WHERE id = ?", (id,))
         self._forget_names(id)
@@ -175,7 +212,7 @@ class Writer:
                         record = json_set(record, '$.current', json('false')) WHERE id = ?""",
                 (id,),
             )
-            changes.note(self._db, source.name, id, "changed", at)
+            self._note(source.name, id, "changed", at)
         return len(gone)
 
     def withdraw_file(self, source: Source, sha256: str, at: str) -> int:
@@ -186,6 +223,7 @@ class Writer:
         return self._withdraw_all(source, [row["id"] for row in stored], at)
 
     def _withdraw_all(self, source: Source, gone: Sequence[str], at: str) -> int:
+        self._note_changes()
         heirs = changes.successors(self._db, source, gone, self._began)
         for id in gone:
             self.withdraw(source, id, at, "no longer in the newest official file", heirs.get(id))
@@ -243,6 +281,15 @@ class Writer:
                 (source.name,),
             )
 
+    def _note(self, source: str, id: str, kind: ChangeKind, at: str) -> None:
+        self._notes.append((source, id, kind, at))
+        if len(self._notes) > _WAITING:
+            self._note_changes()
+
+    def _note_changes(self) -> None:
+        changes.note(self._db, self._notes)
+        self._notes.clear()
+
     # --- the record and what hangs on it ---
 
     def _put_record(self, entry: Entry, loader: str, known: sqlite3.Row | None) -> bool:
@@ -260,6 +307,8 @@ class Writer:
         if not entry.partial:
             self._put_children(entry)
         if BY_NAME[record.source].shape is Shape.REGISTRY:
+            if known is not None:
+                self._forget_names(record.id)
             self._put_names(record, entry.names)
         elif entry.head:
             self._put_head(record, entry.head, entry)
@@ -313,7 +362,6 @@ class Writer:
             )
 
     def _put_names(self, record: Record, names: Sequence[str]) -> None:
-        self._forget_names(record.id)
         for name in dict.fromkeys(names):
             self._put_name(record.source, record.id, name)
 
@@ -340,10 +388,21 @@ class Writer:
             (first, source, naming.padded(folded), naming.initials(folded), first,
              first + naming.ROWS),
         )  # fmt: skip
-        return int(added.lastrowid or 0)
+        row = int(added.lastrowid or 0)
+        self._new_names.append((row, naming.padded(folded)))
+        if len(self._new_names) > _WAITING:
+            self._index_names()
+        return row
+
+    def _index_names(self) -> None:
+        """Bring new names into their index; apart from the table, for the reason of `_index`."""
+        insert = "INSERT INTO names_fts (rowid, folded) VALUES (?, ?)"
+        self._db.executemany(insert, self._new_names)
+        self._new_names.clear()
 
     def _forget_names(self, id: str) -> None:
         """A record's names, and those that no other record goes by."""
+        self._index_names()  # what is taken out of the index must be in it
         rows = self._db.execute(
             "SELECT name_row FROM name_forms WHERE record_id = ?", (id,)
         ).fetchall()
@@ -394,14 +453,12 @@ class Writer:
         )
         first, *rest = split(head.abstract) or [Span(0, 0)]
         said = first.of(head.abstract)
-        self._put_chunks(
-            doc,
-            "head",
-            [
-                (first.start, head.title, said, head.action, ""),
-                *((span.start, "", span.of(head.abstract), "", "") for span in rest),
-            ],
-        )
+        passages = [
+            (first.start, head.title, said, head.action, ""),
+            *((span.start, "", span.of(head.abstract), "", "") for span in rest),
+        ]
+        there = self._stored_chunks(doc, "head") if known else {}
+        self._put_chunks(doc, "head", passages, there)
 
     def _refresh(self, doc: int, record: Record) -> None:
         """A record that is told anew: its date, and what filters ask of it, may have changed."""
@@ -417,20 +474,24 @@ class Writer:
             (doc,),
         )
 
-    def _put_chunks(self, doc: int, part: str, passages: Sequence[Passage]) -> None:
-        """These passages in place of those that were; one that is the same keeps its vector."""
+    def _stored_chunks(self, doc: int, part: str) -> dict[int, sqlite3.Row]:
         stored = self._db.execute(
             """SELECT ordinal, chunk, start, title, abstract, action, body
                FROM chunks JOIN passages USING (chunk) WHERE doc = ? AND part = ?""",
             (doc, part),
         )
-        there = {row["ordinal"]: row for row in stored}
-        new = [
-            (ordinal, passage)
+        return {row["ordinal"]: row for row in stored}
+
+    def _put_chunks(
+        self, doc: int, part: str, passages: Sequence[Passage], there: Mapping[int, sqlite3.Row]
+    ) -> None:
+        """These passages in place of those that were; one that is the same keeps its vector."""
+        new = {
+            ordinal: passage
             for ordinal, passage in enumerate(passages)
             if ordinal not in there or tuple(there[ordinal])[2:] != passage
-        ]
-        kept = set(range(len(passages))) - {ordinal for ordinal, _ in new}
+        }
+        kept = range(len(passages)) - new.keys()
         self._drop_chunks([row["chunk"] for n, row in there.items() if n not in kept])
         self._add_chunks(doc, part, new)
 
@@ -439,21 +500,22 @@ class Writer:
             self._index()  # what is taken out of the index must be in it
             self._db.executemany("DELETE FROM chunks WHERE chunk = ?", ((n,) for n in chunks))
 
-    def _add_chunks(self, doc: int, part: str, new: Sequence[tuple[int, Passage]]) -> None:
-        given = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
-        (last,) = self._db.execute(given).fetchone() or (0,)
-        numbered = list(enumerate(new, start=last + 1))
+    def _add_chunks(self, doc: int, part: str, new: Mapping[int, Passage]) -> None:
+        numbered = list(enumerate(new.items(), start=self._last_chunk + 1))
+        self._last_chunk += len(numbered)
         self._db.executemany(
             "INSERT INTO chunks (chunk, doc, part, ordinal) VALUES (?, ?, ?, ?)",
-            ((chunk, doc, part, ordinal) for chunk, (ordinal, _) in numbered),
+            [(chunk, doc, part, ordinal) for chunk, (ordinal, _) in numbered],
         )
         self._db.executemany(
             "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)",
-            ((chunk, *passage) for chunk, (_, passage) in numbered),
+            [(chunk, *passage) for chunk, (_, passage) in numbered],
         )
-        self._unindexed += [(chunk, *passage[1:]) for chunk, (_, passage) in numbered]
-        if len(self._unindexed) > _UNINDEXED:
-            self._index()
+
+    def _newest_chunk(self) -> int:
+        given = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
+        (last,) = self._db.execute(given).fetchone() or (0,)
+        return int(last)
 
     def _index(self) -> None:
         """Bring the words of new passages into the index, many at once.
@@ -461,42 +523,45 @@ class Writer:
         Not by a trigger: FTS5 writes out what it holds before every statement that may have to be
         taken back, so that one passage between two others would cost three times as much.
         """
-        self._db.executemany(
+        self._db.execute(
             """INSERT INTO passages_fts (rowid, title, abstract, action, body)
-               VALUES (?, ?, ?, ?, ?)""",
-            self._unindexed,
+               SELECT chunk, title, abstract, action, body FROM passages WHERE chunk > ?""",
+            (self._indexed,),
         )
-        self._unindexed.clear()
+        self._indexed = self._last_chunk
 
     def _put_text(self, record: Record, text: Text, loader: str) -> bool:
-        known = self._db.execute(
-            "SELECT raw_sha256, loader FROM texts WHERE record_id = ? AND part = ?",
-            (record.id, text.part),
-        ).fetchone()
-        if known and (known["raw_sha256"], known["loader"]) == (text.raw_sha256, loader):
+        stored = self._db.execute(
+            "SELECT part, raw_sha256, loader FROM texts WHERE record_id = ?", (record.id,)
+        )
+        parts = {row["part"]: (row["raw_sha256"], row["loader"]) for row in stored}
+        if parts.get(text.part) == (text.raw_sha256, loader):
             return False
         self._db.execute(
             "INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (record.id, text.part, text.stage, text.dated, text.title, text.url,
              text.raw_sha256, loader, text.body),
         )  # fmt: skip
-        self._put_body(self._doc(record), record.id)
+        alone = parts.keys() <= {text.part}
+        self._put_body(self._doc(record), text.body if alone else self._newest_text(record.id))
         return True
 
     def _put_body_again(self, record: Record) -> None:
         """A record that is back is searched by its text again."""
         if store.texts(self._db, record.id):
-            self._put_body(self._doc(record), record.id)
+            self._put_body(self._doc(record), self._newest_text(record.id))
 
-    def _put_body(self, doc: int, id: str) -> None:
+    def _newest_text(self, id: str) -> str:
         """Only the newest version of a text is searched: ten drafts of one bill are one bill."""
         newest = self._db.execute(
-            f"""SELECT body FROM texts WHERE record_id = ?
-               ORDER BY {store.NEWEST_TEXT} LIMIT 1""",
+            f"SELECT body FROM texts WHERE record_id = ? ORDER BY {store.NEWEST_TEXT} LIMIT 1",
             (id,),
-        ).fetchone()["body"]
-        passages = [(span.start, "", "", "", span.of(newest)) for span in split(newest)]
-        self._put_chunks(doc, "text", passages)
+        ).fetchone()
+        return str(newest["body"])
+
+    def _put_body(self, doc: int, body: str) -> None:
+        passages = [(span.start, "", "", "", span.of(body)) for span in split(body)]
+        self._put_chunks(doc, "text", passages, self._stored_chunks(doc, "text"))
 
 
 def _check_whole(source: Source, gone: Sequence[str], kept: set[str]) -> None:

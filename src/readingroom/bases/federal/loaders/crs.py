@@ -107,7 +107,10 @@ def _bills(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
 def _laws(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     for one in related:
         if (kind := (one.get("type") or "").upper()) in ("PUB", "PRIV"):
-            yield law_id(f"{one['congress']}-{one['number']}", private=kind == "PRIV"), _written(one)
+            yield (
+                law_id(f"{one['congress']}-{one['number']}", private=kind == "PRIV"),
+                _written(one),
+            )
 
 
 def _written(one: dict[str, Any]) -> str:
