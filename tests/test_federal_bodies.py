@@ -14,7 +14,7 @@ from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME, Shape, names_of, of_shape
 from readingroom.core.ids import federal_id
-from readingroom.demo.federal import World
+from readingroom.demo.federal import World, register_document
 from readingroom.demo.federal_texts import committee_reports, crs_reports, regulations
 from tests.federal import MADE_UP, asked, loaded, write_world
 from tests.requirements import requirement
@@ -344,6 +344,26 @@ def test_a_newer_edition_replaces_an_older_one_and_never_the_other_way(tmp_path:
                 "SELECT DISTINCT published_at, substr(record->>'heading', 1, 6) FROM cfr_sections"
             )
             assert rows(tmp_path, told) == [("2025-01-01", "Upkeep")]
+
+
+@pytest.mark.parametrize(
+    ("written", "id"),
+    [
+        ("2025\u201300001", "2025-00001"),
+        ("E9\u20131234", "E9-1234"),
+        ("C1-2024-12345", "C1-2024-12345"),
+        ("94-125", "94-125"),
+        ("r9-7", "R9-7"),
+    ],
+)
+def test_a_document_of_the_register_has_its_number_however_irregular(
+    tmp_path: Path, written: str, id: str
+) -> None:
+    told = register_document(written, "2025-02-03", "Airport noise")
+    (tmp_path / "rule.json").write_text(json.dumps(told), "utf-8")
+    assert loaded(tmp_path, tmp_path / "rule.json", embed=False).failed == 0
+    assert rows(tmp_path, "SELECT id FROM federal_register") == [(id,)]
+    assert federal_id(f"fr:{written}").id == id
 
 
 def test_a_report_without_a_date_is_listed_last_and_cited_as_such(tmp_path: Path) -> None:

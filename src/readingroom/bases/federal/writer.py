@@ -140,7 +140,7 @@ class Writer:
         """Store an entry; False when everything it says was there already."""
         changed = self._put_record(entry, loader, known)
         if entry.partial:
-            self._add(entry, loader)
+            self._add(entry, loader, known)
         if entry.text and self._put_text(entry.record, entry.text, loader):
             changed = True
         if changed:
@@ -311,18 +311,18 @@ class Writer:
                 self._forget_names(record.id)
             self._put_names(record, entry.names)
         elif entry.head:
-            self._put_head(record, entry.head, entry)
+            self._put_head(record, entry.head, entry, known)
         if not entry.partial:
-            self._put_links(entry, loader)
+            self._put_links(entry, loader, known)
         if known is not None and known["status"] != "active":
             self._put_body_again(record)
         return known is None or not _says_the_same(known, told)
 
-    def _add(self, entry: Entry, loader: str) -> None:
+    def _add(self, entry: Entry, loader: str, known: sqlite3.Row | None) -> None:
         """What a file that knows little of the record itself knows beside it."""
         self._put_children(entry)
         if entry.links:
-            self._put_links(entry, loader)
+            self._put_links(entry, loader, known)
 
     def _put_children(self, entry: Entry) -> None:
         for table, rows in entry.children.items():
@@ -413,13 +413,14 @@ class Writer:
             rows,
         )
 
-    def _put_links(self, entry: Entry, loader: str) -> None:
+    def _put_links(self, entry: Entry, loader: str, known: sqlite3.Row | None) -> None:
         """What this loader says of the record's links, in place of what it said before."""
         id, family = entry.record.id, loader.partition("/")[0]
         # A file that knows only a part, such as one version of a text, speaks for that part alone.
         part = entry.text.part if entry.text else "listed"
         who = f"{family}#{part}" if entry.partial else family
-        self._db.execute("DELETE FROM links WHERE from_id = ? AND loader = ?", (id, who))
+        if known is not None:
+            self._db.execute("DELETE FROM links WHERE from_id = ? AND loader = ?", (id, who))
         self._db.executemany(
             "INSERT INTO links VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             ((id, link.kind, link.id, who, link.evidence) for link in entry.links),
@@ -442,11 +443,13 @@ class Writer:
         )
         return int(added.lastrowid or 0)
 
-    def _put_head(self, record: Record, head: Head, entry: Entry) -> None:
-        known = self._known_doc(record)
-        if known is not None:
-            self._refresh(known, record)
-        doc = known or self._new_doc(record)
+    def _put_head(
+        self, record: Record, head: Head, entry: Entry, known: sqlite3.Row | None
+    ) -> None:
+        there = self._known_doc(record) if known is not None else None
+        if there is not None:
+            self._refresh(there, record)
+        doc = there or self._new_doc(record)
         self._db.executemany(
             "INSERT OR IGNORE INTO facets (field, value, doc) VALUES (?, ?, ?)",
             ((name, value, doc) for name, values in entry.facets.items() for value in values),
@@ -457,8 +460,7 @@ class Writer:
             (first.start, head.title, said, head.action, ""),
             *((span.start, "", span.of(head.abstract), "", "") for span in rest),
         ]
-        there = self._stored_chunks(doc, "head") if known else {}
-        self._put_chunks(doc, "head", passages, there)
+        self._put_chunks(doc, "head", passages, self._stored_chunks(doc, "head") if there else {})
 
     def _refresh(self, doc: int, record: Record) -> None:
         """A record that is told anew: its date, and what filters ask of it, may have changed."""
