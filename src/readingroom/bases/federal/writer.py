@@ -16,6 +16,7 @@ from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.records import Record
 from readingroom.bases.federal.schema import PARENTS
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source
+from readingroom.core.errors import StorageFailed
 from readingroom.engine.chunking import Span, split
 
 Passage = tuple[int, str, str, str, str]
@@ -84,10 +85,10 @@ class Writer:
             self._end()
 
     def settle(self) -> None:
-        """Wait for the end of the last transaction."""
+        """Wait for the end of the last transaction; that it failed is no fault of any file."""
         ending, self._ending = self._ending, None
-        if ending:
-            ending.result()
+        if ending and (error := ending.exception()):
+            raise StorageFailed(f"What was read could not be written: {error}") from error
 
     def _end(self) -> None:
         with self._undone_on_failure():
