@@ -9,7 +9,8 @@ from benchmarks.engine_corpus import SHARED
 from benchmarks.table import Table
 from tests.documents import room_with_model
 from tests.kit import Served, serving
-from tests.real_documents import files_in, ingest_all, remove_all, resident_mb
+from tests.processes import resident_mb
+from tests.real_documents import files_in, ingest_all, remove_all
 
 _REPEATS = 3
 _MOST = 40
@@ -46,5 +47,5 @@ async def _repeats(room: Served, folder: Path) -> list[int]:
     for _ in range(_REPEATS):
         await ingest_all(room, folder)
         await remove_all(room)
-        sizes.append(resident_mb(room))
+        sizes.append(resident_mb(room.process.pid))
     return sizes

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.engine_corpus import KEPT, MODELS, chunks, many, natural, vectors
-from benchmarks.memory import resident_mb
 from benchmarks.table import Ratio, Table
 from readingroom.core.filters import And, Fields, Filter, In, Range
 from readingroom.engine.embedding import Embedder
 from readingroom.engine.lexical import LexicalIndex
 from readingroom.engine.shelf import TEXT, Shelf
 from readingroom.storage.chunks import Chunks, ChunkStore
+from tests.processes import resident_mb
 
 LARGE = 50_000
 SMALL = 3_000

@@ -2,7 +2,6 @@
 
 import resource
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,12 +19,12 @@ from fastapi import APIRouter, FastAPI, Response
 
 from benchmarks import federal_world
 from benchmarks.federal_world import Size, Stand, Vocabulary
-from benchmarks.memory import resident_mb
 from benchmarks.table import Ratio, Table
 from readingroom.bases.federal import loading, search, store
 from readingroom.bases.federal.routes import RecordId, router
 from readingroom.bases.federal.service import FILE, FederalService
 from readingroom.demo.federal import World
+from tests.processes import resident_mb
 
 WHOLE = Size(bills=100_000, votes=1_000_000)
 QUICK = Size(bills=2_000, votes=10_000)
@@ -68,41 +67,41 @@ def _searches(service: FederalService, size: Size, rounds: int) -> Table:
     names = ("fts", "scan", "index", "rest", "narrow")
     times: dict[str, list[float]] = {name: [] for name in names}
     matrix = _matrix(service)
-    with closing(store.connect(service.path)) as db, _client(service) as get:
+    with closing(store.connect(service.path)) as db, client(service) as get:
         for question in [*questions[:3], *questions]:  # the first three warm the caches
             vector = service.vectors.embedder.embed(question)
-            times["fts"].append(_timed(lambda q=question: _bare_fts(db, q)))
-            times["scan"].append(_timed(lambda v=vector: _bare_scan(matrix, v)))
+            times["fts"].append(timed(lambda q=question: _bare_fts(db, q)))
+            times["scan"].append(timed(lambda v=vector: _bare_scan(matrix, v)))
             times["index"].append(
-                _timed(lambda v=vector: service.vectors._index.search(v, 2 * _LIMIT + 50))
+                timed(lambda v=vector: service.vectors._index.search(v, 2 * _LIMIT + 50))
             )
             asked = {"q": question, "limit": _LIMIT, "source": "bills"}
-            times["rest"].append(_timed(lambda a=asked: get("/v1/search", a)))
+            times["rest"].append(timed(lambda a=asked: get("/v1/search", a)))
             narrow = asked | {"congress": 115}
-            times["narrow"].append(_timed(lambda a=narrow: get("/v1/search", a)))
+            times["narrow"].append(timed(lambda a=narrow: get("/v1/search", a)))
     times = {name: series[3:] for name, series in times.items()}
     floor = [sum(pair) for pair in zip(times["fts"], times["scan"], strict=True)]
     nearer = [sum(pair) for pair in zip(times["fts"], times["index"], strict=True)]
     rows = (
-        ("bare FTS5: the 10 best passages", *_spread(times["fts"]), "", ""),
-        ("bare scan: numpy, every vector", *_spread(times["scan"]), "", ""),
-        ("the engine's index, every vector", *_spread(times["index"]), "", ""),
-        ("the sum of the two bare ones (the floor)", *_spread(floor), "1.000", ""),
+        ("bare FTS5: the 10 best passages", *spread(times["fts"]), "", ""),
+        ("bare scan: numpy, every vector", *spread(times["scan"]), "", ""),
+        ("the engine's index, every vector", *spread(times["index"]), "", ""),
+        ("the sum of the two bare ones (the floor)", *spread(floor), "1.000", ""),
         (
             "`GET /v1/search`, hybrid",
-            *_spread(times["rest"]),
+            *spread(times["rest"]),
             str(Ratio(times["rest"], floor)),
             Ratio(times["rest"], floor).against(1.5),
         ),
         (
             "the same, beside bare FTS5 and the engine's index",
-            *_spread(nearer),
+            *spread(nearer),
             str(Ratio(times["rest"], nearer)),
             "",
         ),
         (
             "the same with `congress=115` (one record in ten)",
-            *_spread(times["narrow"]),
+            *spread(times["narrow"]),
             str(Ratio(times["narrow"], floor)),
             "",
         ),
@@ -146,25 +145,25 @@ def _lookups(service: FederalService, size: Size, rounds: int) -> Table:
     ids = [f"hr:{110 + n % 10}:{n}" for n in drawn]
     select = "SELECT record FROM bills WHERE id = ?"
     times: dict[str, list[float]] = {name: [] for name in ("select", "route", "thread", "record")}
-    with closing(store.connect(service.path)) as db, _client(service) as get:
+    with closing(store.connect(service.path)) as db, client(service) as get:
         (sample,) = db.execute(select, (ids[0],)).fetchone()
-        with _client(None, constant=sample.encode()) as constant:
+        with client(None, constant=sample.encode()) as constant:
             for id in [*ids[:20], *ids]:
-                times["select"].append(_spent(lambda i=id: db.execute(select, (i,)).fetchone()))
-                times["route"].append(_spent(lambda i=id: constant(f"/constant/{i}", {})))
-                times["thread"].append(_spent(lambda i=id: constant(f"/threaded/{i}", {})))
-                times["record"].append(_spent(lambda i=id: get(f"/v1/bills/{i}", {})))
+                times["select"].append(spent(lambda i=id: db.execute(select, (i,)).fetchone()))
+                times["route"].append(spent(lambda i=id: constant(f"/constant/{i}", {})))
+                times["thread"].append(spent(lambda i=id: constant(f"/threaded/{i}", {})))
+                times["record"].append(spent(lambda i=id: get(f"/v1/bills/{i}", {})))
     times = {name: series[20:] for name, series in times.items()}
     floor = [3 * one + other for one, other in zip(times["select"], times["thread"], strict=True)]
     ratio = Ratio(times["record"], floor)
     rows = (
-        ("bare `SELECT` by primary key", *_spread(times["select"], 1e6), "", ""),
-        ("a FastAPI route that returns the same bytes", *_spread(times["route"], 1e6), "", ""),
-        ("the same as a plain `def`, on a thread", *_spread(times["thread"], 1e6), "", ""),
-        ("three times the first plus the last (the bound)", *_spread(floor, 1e6), "1.000", ""),
+        ("bare `SELECT` by primary key", *spread(times["select"], 1e6), "", ""),
+        ("a FastAPI route that returns the same bytes", *spread(times["route"], 1e6), "", ""),
+        ("the same as a plain `def`, on a thread", *spread(times["thread"], 1e6), "", ""),
+        ("three times the first plus the last (the bound)", *spread(floor, 1e6), "1.000", ""),
         (
             "`GET /v1/bills/{id}`",
-            *_spread(times["record"], 1e6),
+            *spread(times["record"], 1e6),
             str(ratio) if rounds < 1000 else f"{ratio.middle:.3f}",
             ratio.against(1.0),
         ),
@@ -189,9 +188,8 @@ def _loading(bills: int, path: Path, size: Size) -> Table:
         (folder / "legislators-current.yaml").write_text(world.legislators(), "utf-8")
         for name, text in (*world.bills(bills), *world.votes(bills // 20)):
             (folder / name).write_text(text, "utf-8")
-        took = _timed(lambda: loading.load(Path(scratch) / FILE, [folder], None))
-        again = _timed(lambda: loading.load(Path(scratch) / FILE, [folder], None))
-        alone = _peak_of_a_load(folder, Path(scratch) / "alone")
+        took = timed(lambda: loading.load(Path(scratch) / FILE, [folder], None))
+        again = timed(lambda: loading.load(Path(scratch) / FILE, [folder], None))
         with closing(sqlite3.connect(Path(scratch) / FILE)) as db:
             rows_of = [
                 db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
@@ -208,28 +206,17 @@ def _loading(bills: int, path: Path, size: Size) -> Table:
         (f"size of the file with {size.chunks:,} passages and vectors", f"{gigabytes:.2f} GB", ""),
         ("resident memory with that file's index loaded", f"{resident:,.0f} MB",
          "met (at most 1,300)" if resident <= 1300 else "**missed** (at most 1,300)"),
-        ("peak memory of `federal load`, a process of its own", f"{alone:,.0f} MB",
-         "met (at most 1,300)" if alone <= 1300 else "**missed** (at most 1,300)"),
         ("peak memory of the whole measurement", f"{peak:,.0f} MB", ""),
     )  # fmt: skip
     note = f"{bills:,} made-up BILLSTATUS files and {bills // 20} votes of 120 members, on disk."
     return Table("Federal loading and memory", ("what", "measured", "target"), rows, note)
 
 
-def _peak_of_a_load(folder: Path, data: Path) -> float:
-    """In megabytes, the largest process that was waited for: no other here is as large."""
-    load = ("federal", "load", str(folder), "--data", str(data), "--json")
-    subprocess.run(
-        (sys.executable, "-m", "readingroom", *load), check=True, stdout=subprocess.DEVNULL
-    )
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-
-
 # --- tools ---
 
 
 @contextmanager
-def _client(
+def client(
     service: FederalService | None, constant: bytes = b""
 ) -> Iterator[Callable[[str, dict[str, Any]], Any]]:
     """A client that calls the app in this process, from plain code."""
@@ -263,20 +250,20 @@ def _client(
         yield get
 
 
-def _timed(work: Callable[[], Any]) -> float:
+def timed(work: Callable[[], Any]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
-def _spent(work: Callable[[], Any]) -> float:
+def spent(work: Callable[[], Any]) -> float:
     """Processor time of all threads: others may be busy on this machine."""
     started = time.process_time()
     work()
     return time.process_time() - started
 
 
-def _spread(series: list[float], scale: float = 1e3) -> tuple[str, str]:
+def spread(series: list[float], scale: float = 1e3) -> tuple[str, str]:
     return f"{median(series) * scale:,.1f}", f"{_p95(series, scale):,.1f}"
 
 

@@ -11,10 +11,7 @@ from typing import Any
 import anyio
 
 from benchmarks import federal_registries
-from benchmarks.federal import _client as client
-from benchmarks.federal import _spent as spent
-from benchmarks.federal import _spread as spread
-from benchmarks.federal import _timed as timed
+from benchmarks.federal import client, spent, spread, timed
 from benchmarks.federal_registries import QUICK, WHOLE
 from benchmarks.federal_world import Stand
 from benchmarks.table import Ratio, Table

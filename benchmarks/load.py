@@ -15,12 +15,12 @@ import anyio
 import httpx2
 from mcp import Client
 
-from benchmarks.memory import resident_mb
 from benchmarks.table import Table
 from readingroom.core.settings import SAMPLE_MARK
 from readingroom.storage.keys import KeyRing
 from tests.kit import Served, body, http, serving
 from tests.policies import MODELS, pdf
+from tests.processes import resident_mb
 
 CLIENTS = 32
 _PAUSE = 1.5  # seconds between two calls of one client, on average
@@ -63,8 +63,11 @@ class Ledger:
 class Visitor:
     """One client: asks what its kind asks, until time is up."""
 
-    def __init__(self, number: int, client: Client, web: httpx2.AsyncClient, ledger: Ledger):
+    def __init__(
+        self, number: int, client: Client, web: httpx2.AsyncClient, ledger: Ledger, inbox: Path
+    ) -> None:
         self.number = number
+        self.inbox = inbox
         self.client = client
         self.web = web
         self.ledger = ledger
@@ -161,12 +164,11 @@ class Visitor:
         return pdf([("Load", [said, said])])
 
     def _paper(self) -> str:
-        path = _INBOX[0] / f"paper-{self.number}-{self.turn}.pdf"
+        path = self.inbox / f"paper-{self.number}-{self.turn}.pdf"
         path.write_bytes(self._pages())
         return str(path)
 
 
-_INBOX: list[Path] = []
 # Every fourth client has a key for reading alone: places 0 and 4.
 _KINDS = (
     Visitor.asks_the_desk,
@@ -191,8 +193,7 @@ def measure(minutes: float, clients: int = CLIENTS) -> Table:
             _wait_for_sample(served)
             ring = KeyRing(data)
             keys = [ring.add(f"c{n:02}", read_only=n % 4 == 0) for n in range(clients)]
-            _INBOX[:] = [data / "documents" / "inbox"]
-            _INBOX[0].mkdir(parents=True, exist_ok=True)
+            _inbox(served).mkdir(parents=True, exist_ok=True)
             ledger = Ledger()
             anyio.run(_visit, served, keys, minutes * 60, ledger)
             lost = anyio.run(_lost, served, keys[1], ledger)
@@ -204,9 +205,13 @@ def measure(minutes: float, clients: int = CLIENTS) -> Table:
     )
 
 
+def _inbox(served: Served) -> Path:
+    return served.data / "documents" / "inbox"
+
+
 def _wait_for_sample(served: Served) -> None:
     give_up = time.monotonic() + 600
-    while json.loads((served.data / SAMPLE_MARK).read_text("utf-8"))["corpus"] is None:
+    while json.loads((served.data / SAMPLE_MARK).read_text("utf-8"))["state"] != "loaded":
         if time.monotonic() > give_up:
             raise RuntimeError("the sample did not load in ten minutes")
         time.sleep(1)
@@ -228,7 +233,7 @@ async def _visitor(served: Served, number: int, key: str, until: float, ledger: 
         ) as web,
         http(served.url + "/mcp", key=key) as client,
     ):
-        await Visitor(number, client, web, ledger).stay(until)
+        await Visitor(number, client, web, ledger, _inbox(served)).stay(until)
 
 
 async def _watch(pid: int, until: float, ledger: Ledger) -> None:

@@ -11,6 +11,7 @@ import httpx2
 from benchmarks.table import Table
 from tests.kit import Served, body, http, serving
 from tests.policies import MODELS, SEEDS, seed_pdf
+from tests.processes import resident_mb
 
 API = "/api/v1/policies"
 _MOST = 500
@@ -85,12 +86,6 @@ async def until_active(room: Served, status: str) -> None:
 def create(room: Served, source: str, title: str, category: str) -> None:
     new = {"source": source, "title": title, "category": category}
     httpx2.post(room.url + API, json=new, timeout=60, trust_env=False).raise_for_status()
-
-
-def resident_mb(process: int, field: str = "VmRSS") -> int:
-    """What a process holds, or has held at its peak (`VmHWM`)."""
-    lines = Path(f"/proc/{process}/status").read_text("utf-8").splitlines()
-    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith(field))
 
 
 def _load(

@@ -17,7 +17,6 @@ import anyio
 import httpx2
 import numpy as np
 
-from benchmarks.policy_memory import resident_mb
 from benchmarks.policy_peer import Described
 from benchmarks.table import Ratio, Table
 from benchmarks.wires import MODERN, call_tool
@@ -29,6 +28,7 @@ from readingroom.storage.chunks import Chunks, ChunkStore
 from readingroom.storage.keyvalue import check_room, open_key_values
 from tests.kit import POST, serving
 from tests.policies import MODELS
+from tests.processes import resident_mb
 
 POLICIES, REVISIONS = 10, 5
 _TARGETS = {1_000: 1.0, 50_000: 0.2}

@@ -18,6 +18,7 @@ from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.intake import Intake, Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Sandbox
+from readingroom.ingest.workbench import Workbench
 from tests.policies import EMBEDDER, MODELS, WordEmbedder, plain, unheard
 
 TODAY = datetime(2026, 2, 14, 10, 30, tzinfo=UTC)
@@ -84,11 +85,7 @@ async def desk(
     service = DocumentsService(
         folder,
         None if in_memory else folder / "chroma",
-        embedder,
-        pipeline or Pipeline(Sandbox()),
-        roots,
-        lambda: TODAY,
-        at,
+        Workbench(pipeline or Pipeline(Sandbox()), embedder, roots, lambda: TODAY, at),
     )
     async with service.running():
         yield Desk(service, folder / "inbox")

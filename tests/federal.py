@@ -116,6 +116,13 @@ def loaded(data: Path, *files: Path, embed: bool = True) -> Summary:
     return summary
 
 
+def world_in(data: Path) -> Path:
+    """A data directory that holds the made-up world."""
+    write_world(data / "files")
+    loaded(data, data / "files")
+    return data
+
+
 def base_of(data: Path, embedder: Any = None, budget: Budget | None = None) -> KnowledgeBase:
     return open_federal(data / "federal", embedder or HashedWords(), budget)
 

@@ -24,6 +24,7 @@ from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.intake import Intake, Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Sandbox
+from readingroom.ingest.workbench import Workbench
 
 TODAY = datetime(2025, 6, 1, 12, tzinfo=UTC)
 MODELS = Path(__file__).parent.parent / "build" / "models"
@@ -210,8 +211,8 @@ def service_on(
     pipeline: Any = None,
 ) -> PolicyService:
     roots = Roots("POLICY_ROOTS", (folder / "inbox",), 256 * 2**20)
-    reading = pipeline or Pipeline(Sandbox())
-    return PolicyService(folder, redis_url, embedder, reading, roots, now, at)
+    bench = Workbench(pipeline or Pipeline(Sandbox()), embedder, roots, now, at)
+    return PolicyService(folder, redis_url, bench)
 
 
 @contextlib.asynccontextmanager

@@ -1,4 +1,4 @@
-"""Which processes a test has started, directly or not."""
+"""Which processes a test has started, directly or not, and what they hold."""
 
 import os
 import time
@@ -22,6 +22,12 @@ def is_alive(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def resident_mb(process: int | str = "self", field: str = "VmRSS") -> float:
+    """What a process holds in memory, or has held at its peak (`VmHWM`), in megabytes."""
+    lines = Path(f"/proc/{process}/status").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
 
 
 def _parents() -> list[tuple[int, int]]:

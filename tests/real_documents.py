@@ -41,11 +41,5 @@ async def remove_all(served: Served) -> None:
             await client.call_tool("remove_document", {"document_id": one["document_id"]})
 
 
-def resident_mb(served: Served) -> int:
-    status = Path(f"/proc/{served.process.pid}/status").read_text("utf-8")
-    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) // 1024
-
-
 def outcome(answer: dict[str, Any]) -> str:
     return str(answer.get("error_type") or answer.get("extraction_method") or answer["status"])

@@ -1157,6 +1157,8 @@ ROOM = (
     Requirement("room:metrics", "Prometheus metrics count calls, errors and latency per tool."),
     Requirement("room:cli", "Every command has --help, --json and clear exit codes."),
     Requirement("room:docs", "Every tool, setting, error and command is documented."),
+    Requirement("room:docs:worked", "What a page shows as an answer is what is answered."),
+    Requirement("room:pages", "Pages for people load nothing from elsewhere and tell errors too."),
     Requirement(
         "room:auth:open-paths",
         "While a key is set only /health, matched exactly, is open without one.",
@@ -1201,10 +1203,7 @@ ROOM = (
     ),
     Requirement("room:dialects", "The error body of each base is the one its dialect prescribes."),
     Requirement("room:crash", "kill -9 at any moment loses nothing that was acknowledged."),
-    *_later(
-        "documents",
-        (Requirement("room:roots", "No file outside the configured roots is read."),),
-    ),
+    Requirement("room:roots", "No file outside the configured roots is read."),
     Requirement(
         "room:connect", "A client's configuration is printed or written, and keeps what it had."
     ),

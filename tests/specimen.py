@@ -95,7 +95,6 @@ def specimen(dialect: Dialect | None = None, folder: Path | None = None) -> Know
         service=notes,
         stateful=True,
         sse=True,
-        stdio=True,
         routers=(_router(notes),),
         running=notes.open_for_reading,
     )

@@ -6,7 +6,8 @@ import pytest
 
 from tests.documents import room_with_model
 from tests.kit import serving
-from tests.real_documents import files_in, ingest_all, outcome, resident_mb
+from tests.processes import resident_mb
+from tests.real_documents import files_in, ingest_all, outcome
 from tests.requirements import requirement
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.data]
@@ -29,9 +30,9 @@ async def test_every_real_file_has_a_specified_outcome_and_repeats_cost_no_memor
     env = {"DOCUMENT_ROOTS": str(folder)}
     with serving("documents", data=tmp_path / "data", env=env) as served:
         told = await ingest_all(served, folder)
-        first = resident_mb(served)
+        first = resident_mb(served.process.pid)
         again = [await ingest_all(served, folder) for _ in range(2)]
-        last = resident_mb(served)
+        last = resident_mb(served.process.pid)
         assert served.get("/health").status_code == 200
     assert len(told) == len(files_in(folder)) >= 90
     for answer in told.values():

@@ -312,7 +312,7 @@ async def test_every_kind_of_answer_of_an_ingest(served: Served, inbox: Path) ->
     assert 50 in steps and 95 in steps  # read, embedded
 
 
-@requirement("documents:paths")
+@requirement("documents:paths", "room:roots")
 @pytest.mark.anyio
 async def test_paths_that_lead_out_are_refused_and_nothing_is_read(
     served: Served, inbox: Path, tmp_path: Path

@@ -20,7 +20,7 @@ from readingroom.bases.federal.service import FILE, FederalService
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source, names_of, of_shape
 from readingroom.bases.federal.writer import Writer
 from readingroom.core.errors import RecordNotFound
-from tests.federal import MADE_UP, Asked, HashedWords, NoModel, asked, loaded, write_world
+from tests.federal import MADE_UP, Asked, HashedWords, NoModel, asked, loaded, world_in, write_world
 from tests.kit import LEGACY, body, http, serving
 from tests.requirements import requirement
 
@@ -51,11 +51,7 @@ OTHERS = (
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory that holds the made-up world."""
-    data = tmp_path_factory.mktemp("world")
-    write_world(data / "files")
-    loaded(data, data / "files")
-    return data
+    return world_in(tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture

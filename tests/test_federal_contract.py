@@ -19,7 +19,7 @@ from readingroom import __version__
 from readingroom.bases.federal import dossiers
 from readingroom.bases.federal.aggregates import Budget
 from readingroom.bases.federal.sources import RESOURCES, Shape, names_of, of_shape
-from tests.federal import Asked, HashedWords, connected, loaded, write_world
+from tests.federal import Asked, HashedWords, connected, world_in
 from tests.kit import LEGACY, MODERN, body
 from tests.requirements import requirement
 
@@ -50,10 +50,7 @@ CLASSES = {
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    data = tmp_path_factory.mktemp("contract")
-    write_world(data / "files")
-    loaded(data, data / "files")
-    return data
+    return world_in(tmp_path_factory.mktemp("contract"))
 
 
 class Talk:

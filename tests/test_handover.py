@@ -10,6 +10,7 @@ import pytest
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.core import clock
 from readingroom.ingest.intake import Roots
+from readingroom.ingest.workbench import Workbench
 from readingroom.storage.handover import hand_over
 from tests import documents, policies
 
@@ -22,7 +23,8 @@ def _policy(folder: Path, now: Callable[[], datetime]) -> Any:
 
 def _documents(folder: Path, now: Callable[[], datetime]) -> Any:
     roots = Roots("DOCUMENT_ROOTS", (folder / "inbox",), 2**20)
-    return DocumentsService(folder, folder / "chroma", **documents.PLAIN, roots=roots, now=now)
+    bench = Workbench(**documents.PLAIN, roots=roots, now=now)
+    return DocumentsService(folder, folder / "chroma", bench)
 
 
 @pytest.mark.anyio

@@ -9,7 +9,8 @@ import pytest
 from readingroom.core.errors import ExtractionFailed, FileNotFound
 from readingroom.core.settings import load
 from readingroom.ingest import intake
-from readingroom.ingest.intake import Roots, in_thread, roots_of, take
+from readingroom.ingest.intake import Roots, in_thread, take
+from readingroom.server.workbench import roots_of
 from tests.requirements import requirement
 
 

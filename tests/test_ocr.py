@@ -13,8 +13,9 @@ from readingroom.core.errors import ExtractionFailed
 from readingroom.core.settings import load
 from readingroom.ingest.document import Document, Options, Skipped
 from readingroom.ingest.intake import take
-from readingroom.ingest.pipeline import Pipeline, pipeline_of
+from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Sandbox
+from readingroom.server.workbench import pipeline_of
 from tests.papers import HEIGHT, LEFT, WIDTH, Paper, image_file, paper
 from tests.requirements import requirement
 

@@ -16,6 +16,7 @@ import click
 from readingroom.commands.options import common, say
 from readingroom.core.errors import ClientFileUnreadable, InvalidSetting
 from readingroom.core.settings import Settings, load
+from readingroom.desk import NAME as DESK
 from readingroom.server.catalogue import ALL_NAME, ALL_PORT, OFFERS, STDIO
 from readingroom.server.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
 from readingroom.storage.lock import owner_of
@@ -37,7 +38,7 @@ class _Target:
 
 def _serving(settings: Settings) -> str:
     """Where a server of this data directory answers now, else where one would."""
-    owner = owner_of(settings.data / "desk")
+    owner = owner_of(settings.data / DESK)
     return owner.url if owner else f"http://127.0.0.1:{settings.port or ALL_PORT}"
 
 

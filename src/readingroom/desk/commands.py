@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, ClassVar
 
 from readingroom.core import ids
-from readingroom.desk.models import NAME, DeskAnswer, Search
+from readingroom.desk import NAME
+from readingroom.desk.models import DeskAnswer, Search
 from readingroom.protocol.command import Command
 from readingroom.protocol.tool import Call, Report
 

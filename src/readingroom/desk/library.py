@@ -7,7 +7,8 @@ from urllib.parse import quote, unquote
 
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.bases.federal.service import FederalService
-from readingroom.bases.policy.models import ListPolicyRevisions
+from readingroom.bases.policy.models import ListedRevision, ListPolicyRevisions
+from readingroom.bases.policy.records import COUNTING
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import KnowledgeError, RecordNotFound
 from readingroom.core.ids import TEXT_ID, doc_id, guidance_id, policy_section_id
@@ -110,18 +111,21 @@ class RoomLibrary:
     async def _revisions(self) -> list[Resource]:
         if self._policy is None:
             return []
-        catalogue = await self._policy.registry.catalogue()
         return [
             Resource(
-                f"{SCHEME}policy/{quote(source, safe='')}/{quote(revision.revision_id, safe='')}",
-                revision.revision_id,
-                f"{catalogue.policies[source].title} ({revision.version_label})",
-                f"In force from {revision.effective_from}.",
+                f"{SCHEME}policy/{quote(policy.source, safe='')}/{quote(one.revision_id, safe='')}",
+                one.revision_id,
+                f"{policy.title} ({one.version_label})",
+                f"In force from {one.effective_from}.",
             )
-            for source, revisions in catalogue.timelines.items()
-            for revision in revisions
-            if revision.counts
+            for policy in (await self._policy.policies()).policies
+            for one in await self._revisions_of(policy.source)
+            if one.status in COUNTING
         ]
+
+    async def _revisions_of(self, source: str) -> list[ListedRevision]:
+        assert self._policy is not None
+        return (await self._policy.revisions(ListPolicyRevisions(source=source))).revisions
 
     async def _papers(self) -> list[Resource]:
         if self._documents is None:
@@ -133,7 +137,7 @@ class RoomLibrary:
                 one.source_file,
                 f"{one.document_type} of application {one.application_ref}.",
             )
-            for one in await self._documents.store.documents(None)
+            for one in await self._documents.all_documents()
         ]
 
     # --- what is read ---
@@ -150,26 +154,15 @@ class RoomLibrary:
 
     async def _outline(self, source: str, revision_id: str) -> str:
         assert self._policy is not None
-        revisions = await self._policy.revisions(ListPolicyRevisions(source=source))
-        known = {one.revision_id: one for one in revisions.revisions}
+        known = {one.revision_id: one for one in await self._revisions_of(source)}
         if revision_id not in known:
             raise RecordNotFound(f"{source} has no revision {revision_id!r}", revisions=[*known])
         revision = known[revision_id]
         until = f"to {revision.effective_to}" if revision.effective_to else "and still"
-        sections = await self._sections(source, revision_id)
+        sections = await self._policy.sections(source, revision_id)
         lines = (f"{ref}, p. {page}" for ref, page in sections.items())
         head = f"{source} ({revision.version_label}), in force from {revision.effective_from}"
         return "\n".join([f"{head} {until}", "", *lines])
-
-    async def _sections(self, source: str, revision_id: str) -> dict[str, int]:
-        """Every section of a revision with the page it begins on, in order."""
-        assert self._policy is not None
-        pages: dict[str, int] = {}
-        for chunk in await self._policy.store.chunks_of(source, revision_id):
-            for ref in (*chunk.section_path, chunk.section_ref):
-                if ref:
-                    pages.setdefault(ref, chunk.page_number)
-        return pages
 
     # --- what may be filled in ---
 
@@ -181,23 +174,22 @@ class RoomLibrary:
     async def _revision_ids(self, begun: str, filled: Mapping[str, str]) -> list[str]:
         if self._policy is None or "source" not in filled:
             return []
-        found = await self._policy.revisions(ListPolicyRevisions(source=filled["source"]))
-        return [one.revision_id for one in found.revisions]
+        return [one.revision_id for one in await self._revisions_of(filled["source"])]
 
     async def _section_refs(self, begun: str, filled: Mapping[str, str]) -> list[str]:
         if self._policy is None or not {"source", "revision_id"} <= filled.keys():
             return []
-        return [*await self._sections(filled["source"], filled["revision_id"])]
+        return [*await self._policy.sections(filled["source"], filled["revision_id"])]
 
     async def _document_ids(self, begun: str, filled: Mapping[str, str]) -> list[str]:
         if self._documents is None:
             return []
-        return [one.document_id for one in await self._documents.store.documents(None)]
+        return [one.document_id for one in await self._documents.all_documents()]
 
     async def _references(self, begun: str, filled: Mapping[str, str]) -> list[str]:
         if self._documents is None:
             return []
-        found = await self._documents.store.documents(None)
+        found = await self._documents.all_documents()
         return sorted({one.application_ref for one in found})
 
     async def _federal_ids(self, begun: str, filled: Mapping[str, str]) -> list[str]:

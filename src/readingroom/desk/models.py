@@ -9,8 +9,6 @@ from readingroom.bases.federal.models import Day, Fetched, Hit
 from readingroom.bases.federal.spelling import Word
 from readingroom.protocol.tool import Answer, Question, Said
 
-NAME = "desk"
-
 Reference = Annotated[
     str,
     Field(min_length=1, max_length=100, description="A planning application: `25/01178/REM`."),
@@ -109,7 +107,7 @@ class DeskAnswer(Answer):
     total: int = Field(description="How many were found, as far as each base was read.")
     took_ms: float
     searched: list[str] = Field(description="The bases that answered.")
-    notes: list[Note] = Field(description="What a reader should know: a base down, a date missed.")
+    notes: list[Note] = Field(description="The bases that did not answer, and why.")
     next_offset: int | None = None
 
 

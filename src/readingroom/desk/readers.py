@@ -3,14 +3,13 @@
 from typing import Any, ClassVar, Protocol
 from urllib.parse import quote
 
-import anyio.to_thread
-
 from readingroom.bases.documents.models import (
     DocumentHit,
     GetDocumentText,
     SearchApplicationDocs,
 )
 from readingroom.bases.documents.service import DocumentsService
+from readingroom.bases.federal.models import LONGEST_TEXT
 from readingroom.bases.federal.models import Search as FederalSearch
 from readingroom.bases.federal.records import Citation
 from readingroom.bases.federal.service import FederalService
@@ -34,8 +33,8 @@ from readingroom.engine.chunking import split
 from readingroom.engine.words import words_of
 from readingroom.protocol.tool import Call
 
-LONGEST = 20_000
-"""Characters of a text in one answer, as in the federal base."""
+_SPARE = 10  # asked for beyond what is wanted, in place of headings that are passed over
+_LONGEST_HEADING = 200
 
 
 class Reader(Protocol):
@@ -70,9 +69,11 @@ class PolicyReader:
     async def search(self, asked: Search, most: int, call: Call) -> list[DeskHit]:
         day = asked.date or self._service.today.isoformat()
         found = await self._service.search(
-            SearchPolicy(query=asked.query, effective_date=day, n_results=most, mode="hybrid")
+            SearchPolicy(
+                query=asked.query, effective_date=day, n_results=most + _SPARE, mode="hybrid"
+            )
         )
-        return [self._hit(hit) for hit in found.results]
+        return [self._hit(hit) for hit in found.results if not is_heading(hit.text)][:most]
 
     async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
         named = policy_section(id)
@@ -132,11 +133,16 @@ class DocumentsReader:
             SearchApplicationDocs(
                 query=asked.query,
                 application_ref=asked.application_ref,
-                max_results=most,
+                max_results=most + _SPARE,
                 mode="hybrid",
             )
         )
-        return [self._hit(hit) for hit in found.results]
+        told = [
+            hit
+            for hit in found.results
+            if hit.metadata.total_chunks == 1 or not is_heading(hit.text)
+        ]
+        return [self._hit(hit) for hit in told[:most]]
 
     async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
         named = document_ref(id)
@@ -156,7 +162,7 @@ class DocumentsReader:
 
     async def validated(self, reference: str) -> str | None:
         """The day an application was validated, which decides the policy it is judged by."""
-        found = await anyio.to_thread.run_sync(self._service.book.application, reference)
+        found = await self._service.application(reference)
         day = found.validation_date if found else None
         return day.isoformat() if day else None
 
@@ -301,6 +307,16 @@ class TextReader:
         )
 
 
+def is_heading(passage: str) -> bool:
+    """Whether a passage is a title and no more: short, at most two lines, no end of a sentence.
+
+    A section that begins with the next section has such a passage. It has the question's words and
+    not their answer, so a search passes over it; read by its id, the section is there.
+    """
+    short = len(passage) <= _LONGEST_HEADING and passage.count("\n") <= 1
+    return short and not passage.rstrip("\"'”’)]").endswith((".", ":", ";", "?", "!"))
+
+
 def best_passage(query: str, text: str) -> tuple[str, float] | None:
     """The passage with most of the query's words, if it has at least half of them."""
     wanted = set(words_of(query))
@@ -325,7 +341,7 @@ def record(
     offset: int,
 ) -> DeskRecord:
     """A record in the federal base's shape, with one piece of its text."""
-    end = offset + LONGEST
+    end = offset + LONGEST_TEXT
     return DeskRecord(
         id=id,
         title=title,

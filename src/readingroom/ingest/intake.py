@@ -13,12 +13,10 @@ from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, c
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Literal
 
 import anyio.to_thread
 
 from readingroom.core.errors import ExtractionFailed, FileNotFound
-from readingroom.core.settings import Settings
 
 _BLOCK = 1 << 20
 
@@ -101,17 +99,6 @@ class Roots:
         except (OSError, ValueError, RuntimeError) as error:
             raise FileNotFound(f"{path!r} is not a path to a file") from error
         raise FileNotFound(f"{path!r} is outside {self.setting}")
-
-
-def roots_of(base: Literal["documents", "policy"], settings: Settings) -> Roots:
-    """The folders a base may take files from: those that are set, else its inbox and uploads."""
-    setting, chosen = {
-        "documents": ("DOCUMENT_ROOTS", settings.document_roots),
-        "policy": ("POLICY_ROOTS", settings.policy_roots),
-    }[base]
-    own = settings.data / base
-    folders = (own / "inbox", own / "uploads") if chosen is None else chosen
-    return Roots(setting, folders, settings.max_document_bytes)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from io import FileIO
 
 import anyio.to_thread
 
-from readingroom.core.settings import Settings
 from readingroom.ingest.document import Document, Options, Refusal, Skipped
 from readingroom.ingest.formats import HEAD, check_name, sniff
 from readingroom.ingest.intake import Intake
@@ -55,16 +54,6 @@ class Pipeline:
         """One page as a PNG."""
         options = replace(self._options, most_pixels=_MOST_SHOWN)
         return await self._glances.picture(file, name, options, page, dpi)
-
-
-def pipeline_of(settings: Settings) -> Pipeline:
-    """A pipeline as the operator wants it; one serves the whole process, for it holds the seats."""
-    options = Options(
-        enable_ocr=settings.enable_ocr,
-        image_ratio_threshold=settings.image_ratio_threshold,
-        image_skip=settings.image_skip,
-    )
-    return Pipeline(Sandbox(Limits(wall_seconds=settings.ingest_seconds)), options)
 
 
 def _warn(document: Document, intake: Intake) -> None:

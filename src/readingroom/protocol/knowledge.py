@@ -29,8 +29,6 @@ class KnowledgeBase:
     """Whether sessions are kept (progress during long calls); else each call stands alone."""
     sse: bool = False
     """Whether the older HTTP+SSE transport is offered too."""
-    stdio: bool = False
-    """Whether it can be served over standard input and output."""
     josh_auth: bool = False
     """Whether JOSH_AUTH says who may ask it, where it is set; else the keys do, as for the rest."""
     furnish: Callable[[Any], None] | None = None

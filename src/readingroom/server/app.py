@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom.core.settings import Settings
+from readingroom.desk import NAME as DESK
 from readingroom.protocol.command import Command
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server import admin
@@ -65,7 +66,7 @@ def build_app(
         Route("/health", _health),
         Route("/metrics", partial(_metrics, metrics)),
     ]
-    if desk := next((base for base in bases if base.name == "desk"), None):
+    if desk := next((base for base in bases if base.name == DESK), None):
         routes.append(Route("/read", partial(reading_page, desk.service, settings.sample)))
     if ownership:
         routes.append(_admin_route(bases, ownership, settings.max_body_bytes))

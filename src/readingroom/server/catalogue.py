@@ -3,12 +3,12 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from readingroom.core.errors import FolderInUse
 from readingroom.core.settings import Settings
+from readingroom.desk import NAME as DESK
 from readingroom.protocol.dialects import Dialect
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.tool import Tool
@@ -16,7 +16,6 @@ from readingroom.storage.lock import FolderLock
 
 if TYPE_CHECKING:
     from readingroom.engine.embedding import Embedder
-    from readingroom.ingest.pipeline import Pipeline
 
 ALL_NAME = "reading-room"
 ALL_PORT = 8000
@@ -50,30 +49,26 @@ def _text(settings: Settings) -> KnowledgeBase:
 
 def _documents(settings: Settings) -> KnowledgeBase:
     from readingroom.bases.documents.tools import open_documents
-    from readingroom.ingest.intake import roots_of
+    from readingroom.server.workbench import workbench_of
 
     folder = settings.data / "documents"
     chosen = settings.chroma_persist_dir
     return open_documents(
         folder,
         None if chosen == "" else Path(chosen) if chosen else folder / "chroma",
-        embedder_of(settings),
-        pipeline_of(settings),
-        roots_of("documents", settings),
+        workbench_of("documents", settings, embedder_of(settings)),
         settings.read_only,
     )
 
 
 def _policy(settings: Settings) -> KnowledgeBase:
     from readingroom.bases.policy.tools import open_policy
-    from readingroom.ingest.intake import roots_of
+    from readingroom.server.workbench import workbench_of
 
     return open_policy(
         settings.data / "policy",
         _redis_url(settings),
-        embedder_of(settings),
-        pipeline_of(settings),
-        roots_of("policy", settings),
+        workbench_of("policy", settings, embedder_of(settings)),
         settings.read_only,
     )
 
@@ -132,14 +127,6 @@ def desk_of(
     return open_desk(bases, embedder_of(settings), address, absent)
 
 
-@lru_cache
-def pipeline_of(settings: Settings) -> "Pipeline":
-    """One pipeline for all bases of a process: it holds the seats, as many as there are cores."""
-    from readingroom.ingest import pipeline
-
-    return pipeline.pipeline_of(settings)
-
-
 OFFERS = {
     "documents": Offer(3002, _documents, folder_locked=True, port_setting="document_store_port"),
     "federal": Offer(8000, _federal),
@@ -185,7 +172,7 @@ def _free_bases(settings: Settings) -> tuple[dict[str, FolderLock | None], dict[
 
 
 # The room as a whole: what a command that needs every base is run on when no server has them.
-ROOM = {"desk": Offer(ALL_PORT, open_room, folder_locked=True)}
+ROOM = {DESK: Offer(ALL_PORT, open_room, folder_locked=True)}
 
 
 def open_bases(

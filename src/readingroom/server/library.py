@@ -11,13 +11,14 @@ from mcp.shared.exceptions import MCPError
 
 from readingroom.core.errors import KnowledgeError
 from readingroom.protocol import sample
-from readingroom.protocol.library import Library, Prompt
+from readingroom.protocol.library import Library, Prompt, Resource, Template
 from readingroom.server.calls import Context, call_of
 from readingroom.server.catalogue import Face
 
 logger = logging.getLogger(__name__)
 
 _MOST = 100  # completions the protocol lets us name
+_PLAIN = "text/plain"
 _UNREADABLE = -32002  # what the protocol says of a resource that is not there
 
 Params = TypeVar("Params")
@@ -114,13 +115,7 @@ class _Shelf:
     async def templates(self, context: Context, params: Any) -> wire.ListResourceTemplatesResult:
         return wire.ListResourceTemplatesResult(
             resource_templates=[
-                wire.ResourceTemplate(
-                    uri_template=one.uri,
-                    name=one.name,
-                    title=one.title,
-                    description=one.description,
-                    mime_type="text/plain",
-                )
+                wire.ResourceTemplate(uri_template=one.uri, **_about(one))
                 for one in self._library.templates
             ]
         )
@@ -130,16 +125,7 @@ class _Shelf:
     ) -> wire.ListResourcesResult:
         found, after = await self._library.resources(params.cursor if params else None)
         return wire.ListResourcesResult(
-            resources=[
-                wire.Resource(
-                    uri=one.uri,
-                    name=one.name,
-                    title=one.title,
-                    description=one.description,
-                    mime_type="text/plain",
-                )
-                for one in found
-            ],
+            resources=[wire.Resource(uri=one.uri, **_about(one)) for one in found],
             next_cursor=after,
         )
 
@@ -147,12 +133,11 @@ class _Shelf:
         self, context: Context, params: wire.ReadResourceRequestParams
     ) -> wire.ReadResourceResult:
         text = await self._library.read(params.uri, call_of(context))
-        meta = sample.META if self._is_sample else None
         said = wire.TextResourceContents(
             uri=params.uri,
-            mime_type="text/plain",
+            mime_type=_PLAIN,
             text=sample.MARK + text if self._is_sample else text,
-            _meta=meta,
+            _meta=sample.META if self._is_sample else None,
         )
         return wire.ReadResourceResult(contents=[said])
 
@@ -167,3 +152,9 @@ class _Shelf:
                 values=found[:_MOST], total=len(found), has_more=len(found) > _MOST
             )
         )
+
+
+def _about(one: Resource | Template) -> dict[str, Any]:
+    """What a listing says of either."""
+    words = {"name": one.name, "title": one.title, "description": one.description}
+    return {**words, "mime_type": _PLAIN}

@@ -7,9 +7,7 @@ removal is brought to its end.
 
 import re
 import shutil
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
 from pathlib import Path, PurePath
 
 import anyio
@@ -21,15 +19,14 @@ from readingroom.bases.documents.records import DocumentRecord, Unread
 from readingroom.bases.documents.store import DocumentStore, chunks_from
 from readingroom.core.errors import DocumentNotFound, KnowledgeError
 from readingroom.core.ids import document_ids
-from readingroom.engine.embedding import Embedder
 from readingroom.ingest.classify import classify
 from readingroom.ingest.document import Document, Skipped
 from readingroom.ingest.embedded import Vectors, embedded
 from readingroom.ingest.intake import Intake
-from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.progress import part
+from readingroom.ingest.workbench import Workbench
 from readingroom.protocol.tool import Report
-from readingroom.storage.changes import Changes, Step, unnoticed
+from readingroom.storage.changes import Changes
 from readingroom.storage.intents import Intent
 
 Outcome = IngestedDocument | AlreadyIngested | SkippedDocument
@@ -47,18 +44,13 @@ class Ingestion:
         folder: Path,
         store: DocumentStore,
         book: ApplicationBook,
-        pipeline: Pipeline,
-        embedder: Embedder,
-        now: Callable[[], datetime],
-        at: Step = unnoticed,
+        bench: Workbench,
     ) -> None:
         self._folder = folder
         self._store = store
         self._book = book
-        self._pipeline = pipeline
-        self._embedder = embedder
-        self._now = now
-        self._changes = Changes(folder / "intents.db", at)
+        self._bench = bench
+        self._changes = Changes(folder / "intents.db", bench.at)
 
     async def ingest(
         self,
@@ -70,14 +62,14 @@ class Ingestion:
     ) -> Outcome:
         """Read, embed and store a file; without a path of its own it is known by our copy."""
         try:
-            await self._pipeline.check(intake)
+            await self._bench.pipeline.check(intake)
             known = await self._whole(application_ref, intake)
             if known:
                 return AlreadyIngested(document_id=known.document_id)
-            found = await self._pipeline.read(intake, part(report, 0, 50))
+            found = await self._bench.pipeline.read(intake, part(report, 0, 50))
             if isinstance(found, Skipped):
                 return await self._skipped(intake, application_ref, found)
-            vectors = await embedded(found, self._embedder, part(report, 50, 95))
+            vectors = await embedded(found, self._bench.embedder, part(report, 50, 95))
             async with self._changes.alone(_WRITING):
                 known = await self._whole(application_ref, intake)  # another call was faster
                 if known:
@@ -158,7 +150,7 @@ class Ingestion:
             application_ref=application_ref,
             document_type=document_type or document.classification.document_type,
             chunk_count=len(document.chunks),
-            ingested_at=self._now().isoformat(timespec="seconds"),
+            ingested_at=self._bench.now().isoformat(timespec="seconds"),
             extraction_method=document.method,
             contains_drawings=document.contains_drawings,
             source_file=intake.name,
@@ -241,7 +233,7 @@ class Ingestion:
             outcome=outcome,  # type: ignore[arg-type]
             reason=reason,
             message=message,
-            at=self._now().isoformat(timespec="seconds"),
+            at=self._bench.now().isoformat(timespec="seconds"),
         )
         await anyio.to_thread.run_sync(self._book.note, unread)
 

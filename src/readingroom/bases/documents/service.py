@@ -3,9 +3,8 @@
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -51,16 +50,13 @@ from readingroom.bases.documents.records import (
     text_of,
 )
 from readingroom.bases.documents.store import DocumentStore
-from readingroom.core import clock
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import ApplicationNotFound, FileNotFound, NoChunks, PageNotFound
 from readingroom.core.ids import DocumentRef, doc_id, document_ref, fold_dashes
 from readingroom.core.pages import runs
-from readingroom.engine.embedding import Embedder
-from readingroom.ingest.intake import Intake, Roots, in_thread, take_file
-from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.intake import Intake, in_thread, take_file
+from readingroom.ingest.workbench import Workbench
 from readingroom.protocol.tool import Report, unheard
-from readingroom.storage.changes import Step, unnoticed
 from readingroom.storage.handover import sweep_handover
 
 
@@ -71,20 +67,12 @@ class DocumentsService:
         self,
         folder: Path,
         chroma: Path | None,
-        embedder: Embedder,
-        pipeline: Pipeline,
-        roots: Roots,
-        now: Callable[[], datetime] = clock.now,
-        at: Step = unnoticed,
+        bench: Workbench,
     ) -> None:
         """`chroma` is where chunks are kept; None keeps everything in memory."""
         self.folder = folder
         self._chroma = chroma
-        self._embedder = embedder
-        self._pipeline = pipeline
-        self._roots = roots
-        self._now = now
-        self._at = at
+        self._bench = bench
         self.store: DocumentStore
         self.book: ApplicationBook
         self.ingestion: Ingestion
@@ -93,22 +81,14 @@ class DocumentsService:
     async def running(self) -> AsyncIterator[None]:
         """Open the stores and finish what was interrupted; closed when it is left."""
         with self._state() as state:
-            self.store = DocumentStore(self._chroma, state / "words.db", self._embedder)
+            self.store = DocumentStore(self._chroma, state / "words.db", self._bench.embedder)
             self.book = ApplicationBook(state / "applications.db")
-            self.ingestion = Ingestion(
-                state,
-                self.store,
-                self.book,
-                self._pipeline,
-                self._embedder,
-                self._now,
-                self._at,
-            )
+            self.ingestion = Ingestion(state, self.store, self.book, self._bench)
             await self.store.open()
             try:
                 await self.ingestion.recover()
                 await anyio.to_thread.run_sync(self._sweep_uploads)
-                await anyio.to_thread.run_sync(sweep_handover, self.folder, self._now())
+                await anyio.to_thread.run_sync(sweep_handover, self.folder, self._bench.now())
                 yield
             finally:
                 with anyio.CancelScope(shield=True):
@@ -187,10 +167,18 @@ class DocumentsService:
             documents=[listed(record) for record in found],
         )
 
+    async def all_documents(self) -> list[DocumentRecord]:
+        """The documents of every application."""
+        return await self.store.documents()
+
+    async def application(self, reference: str) -> Application | None:
+        """An application's own record; None when it has none."""
+        return await anyio.to_thread.run_sync(self.book.application, reference)
+
     async def overview(self, question: ApplicationOverview) -> Overview:
         """An application's record, its documents by type, and what could not be read."""
         reference = question.application_ref
-        application = await anyio.to_thread.run_sync(self.book.application, reference)
+        application = await self.application(reference)
         unread = await anyio.to_thread.run_sync(self.book.unread, reference)
         documents = await self.store.documents(reference)
         if application is None and not unread and not documents:
@@ -234,7 +222,7 @@ class DocumentsService:
         _pages(str(page), record)
         try:
             with self.ingestion.file_of(record).open("rb", buffering=0) as file:
-                return await self._pipeline.picture(file, record.source_file, page, dpi)
+                return await self._bench.pipeline.picture(file, record.source_file, page, dpi)
         except FileNotFoundError as error:
             raise FileNotFound(
                 f"Our copy of {record.document_id} is gone; remove it and ingest it again"
@@ -251,16 +239,17 @@ class DocumentsService:
 
     async def ingest(self, question: IngestDocument, report: Report) -> Outcome:
         """Read a file of an allowed folder into an application."""
-        async with in_thread(self._roots.open(question.file_path)) as intake:
+        async with in_thread(self._bench.roots.open(question.file_path)) as intake:
             return await self.ingestion.ingest(
                 intake, question.application_ref, question.file_path, question.document_type, report
             )
 
     async def ingest_folder(self, question: IngestFolder, report: Report) -> FolderIngested:
         """Read all files below an allowed folder into an application."""
-        paths = await anyio.to_thread.run_sync(self._roots.files, question.path)
+        paths = await anyio.to_thread.run_sync(self._bench.roots.files, question.path)
         offered = [
-            Offered(name, partial(self._roots.open, path), path) for name, path in paths.items()
+            Offered(name, partial(self._bench.roots.open, path), path)
+            for name, path in paths.items()
         ]
         return await self.ingest_all(offered, question.application_ref, None, report)
 
@@ -288,7 +277,7 @@ class DocumentsService:
 
     def taking(self, file: Path, name: str) -> AbstractContextManager[Intake]:
         """A file that was handed to us, under the name it was given."""
-        return take_file(file, name, self._roots.largest)
+        return take_file(file, name, self._bench.roots.largest)
 
     async def ingest_again(self, record: DocumentRecord) -> None:
         """Read a document anew from our copy of its file, when some of it is missing."""
@@ -301,7 +290,7 @@ class DocumentsService:
     @property
     def largest(self) -> int:
         """The largest file that is taken, in bytes."""
-        return self._roots.largest
+        return self._bench.roots.largest
 
     async def set_application(self, question: SetApplication) -> ApplicationSet:
         """Write down what is known of an application; what is not given stays, "" clears it.
@@ -313,7 +302,7 @@ class DocumentsService:
         if day := values.get("validation_date"):
             values["validation_date"] = parse_day(day)
         record = await anyio.to_thread.run_sync(
-            self.book.set, question.reference, values, self._now()
+            self.book.set, question.reference, values, self._bench.now()
         )
         return ApplicationSet(application=_told(record))
 

@@ -8,9 +8,9 @@ brought to the end or taken back by looking at what the registry says.
 
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,12 @@ from readingroom.bases.policy.records import Revision
 from readingroom.bases.policy.registry import PolicyRegistry
 from readingroom.bases.policy.store import PolicyStore, chunks_from
 from readingroom.core.errors import KnowledgeError, NoContent, RegistryUnavailable, RevisionBusy
-from readingroom.engine.embedding import Embedder
 from readingroom.ingest.document import Document
 from readingroom.ingest.embedded import Vectors, embedded
 from readingroom.ingest.intake import Intake, Roots, in_thread
-from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.workbench import Workbench
 from readingroom.protocol.tool import Report
-from readingroom.storage.changes import Changes, Step, unnoticed
+from readingroom.storage.changes import Changes
 from readingroom.storage.intents import Intent
 
 LARGEST = 50 * 1024 * 1024
@@ -43,18 +42,13 @@ class Ingestion:
         folder: Path,
         registry: PolicyRegistry,
         store: PolicyStore,
-        pipeline: Pipeline,
-        embedder: Embedder,
-        now: Callable[[], datetime],
-        at: Step = unnoticed,
+        bench: Workbench,
     ) -> None:
         self._folder = folder
         self._registry = registry
         self._store = store
-        self._pipeline = pipeline
-        self._embedder = embedder
-        self._now = now
-        self._changes = Changes(folder / "intents.db", at)
+        self._bench = bench
+        self._changes = Changes(folder / "intents.db", bench.at)
         self._busy: dict[str, Progress] = {}
 
     # --- what can be done ---
@@ -75,7 +69,7 @@ class Ingestion:
                 file_path=str(self.file_of(source, revision_id)),
                 file_size_bytes=(await anyio.Path(spool).stat()).st_size,
                 notes=notes,
-                created_at=self._now(),
+                created_at=self._bench.now(),
             )
             async with self._changes.intent(
                 "create", source=source, revision_id=revision_id
@@ -155,7 +149,7 @@ class Ingestion:
         async with self._changes.alone(source):
             policy = await self._registry.policy(source)
             async with self._changes.intent("amend", source=source):
-                changed = policy.model_copy(update={**values, "updated_at": self._now()})
+                changed = policy.model_copy(update={**values, "updated_at": self._bench.now()})
                 await self._registry.update_policy(changed)
                 self._changes.at("amend:policy")
                 await self._describe_all(source)
@@ -252,7 +246,7 @@ class Ingestion:
             await report(done, total, message)
 
         self._note(revision, "extracting", 0, 0)
-        document = await self._pipeline.read(intake, reading, find_sections=True)
+        document = await self._bench.pipeline.read(intake, reading, find_sections=True)
         if not isinstance(document, Document):
             raise NoContent("The file holds nothing but pictures; no text was found in it")
         return document, await self._embedded(revision, document, report)
@@ -262,7 +256,7 @@ class Ingestion:
             self._note(revision, "embedding", 40 + 55 * done / total if total else 40, int(done))
             await report(done, total, message)
 
-        return await embedded(document, self._embedder, embedding)
+        return await embedded(document, self._bench.embedder, embedding)
 
     async def _committed(
         self, revision: Revision, document: Document, vectors: Vectors, intake: Intake
@@ -291,7 +285,7 @@ class Ingestion:
                 "chunk_count": len(chunks),
                 "page_count": len(document.pages),
                 "file_path": str(self.file_of(source, revision_id)),
-                "ingested_at": self._now(),
+                "ingested_at": self._bench.now(),
                 "error": None,
             }
             await self._registry.change(

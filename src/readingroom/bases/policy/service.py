@@ -3,10 +3,10 @@
 import difflib
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -50,7 +50,6 @@ from readingroom.bases.policy.records import Revision
 from readingroom.bases.policy.registry import PolicyRegistry
 from readingroom.bases.policy.resolver import EffectiveDateResolver
 from readingroom.bases.policy.store import PolicyStore, StoredChunk
-from readingroom.core import clock
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import (
     InvalidCursor,
@@ -62,12 +61,10 @@ from readingroom.core.errors import (
 )
 from readingroom.core.ids import policy_passage_id, policy_section_id
 from readingroom.core.pages import cited
-from readingroom.engine.embedding import Embedder
 from readingroom.engine.librarian import Ranking
-from readingroom.ingest.intake import Roots, in_thread
-from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.intake import in_thread
+from readingroom.ingest.workbench import Workbench
 from readingroom.protocol.tool import Report
-from readingroom.storage.changes import Step, unnoticed
 from readingroom.storage.handover import sweep_handover
 from readingroom.storage.keyvalue import KeyValues, check_durable, check_room, open_key_values
 
@@ -95,20 +92,13 @@ class PolicyService:
         self,
         folder: Path,
         redis_url: str | None,
-        embedder: Embedder,
-        pipeline: Pipeline,
-        roots: Roots,
-        now: Callable[[], datetime] = clock.now,
-        at: Step = unnoticed,
+        bench: Workbench,
     ) -> None:
         self.folder = folder
         self._redis_url = redis_url
-        self._embedder = embedder
-        self._pipeline = pipeline
-        self._roots = roots
-        self.now = now
-        self._at = at
-        self.store = PolicyStore(folder, embedder)
+        self._bench = bench
+        self.now = bench.now
+        self.store = PolicyStore(folder, bench.embedder)
         self.registry: PolicyRegistry
         self.resolver: EffectiveDateResolver
         self.ingestion: Ingestion
@@ -124,15 +114,7 @@ class PolicyService:
             except RegistryUnavailable as error:  # a Redis of somebody's may come back
                 logger.error("%s; until it does, every tool says so", error.message)
             self.resolver = EffectiveDateResolver(self.registry)
-            self.ingestion = Ingestion(
-                self.folder,
-                self.registry,
-                self.store,
-                self._pipeline,
-                self._embedder,
-                self.now,
-                self._at,
-            )
+            self.ingestion = Ingestion(self.folder, self.registry, self.store, self._bench)
             self.jobs = Jobs(self.registry, self.ingestion)
             await self.store.open()
             try:
@@ -175,7 +157,7 @@ class PolicyService:
         if question.mode != "lexical":
             # One visit to the embedder; each search then finds its vector remembered.
             with suppress(ModelUnavailable):
-                await anyio.to_thread.run_sync(self._embedder.embed_each, question.queries)
+                await anyio.to_thread.run_sync(self._bench.embedder.embed_each, question.queries)
         return PolicyHitsBatch(searches=[await self._search(one, scope) for one in singles])
 
     async def section(self, question: GetPolicySection) -> SectionText:
@@ -232,6 +214,14 @@ class PolicyService:
             revision_count=len(found),
             revisions=[ListedRevision.model_validate(one, from_attributes=True) for one in found],
         )
+
+    async def sections(self, source: str, revision_id: str) -> dict[str, int]:
+        """Every section of a revision with the page it begins on, in order."""
+        pages: dict[str, int] = {}
+        for chunk in await self.store.chunks_of(source, revision_id):
+            for ref in filter(None, (*chunk.section_path, chunk.section_ref)):
+                pages.setdefault(ref, chunk.page_number)
+        return pages
 
     async def snapshot(self, question: PolicySnapshot) -> Snapshot:
         """Every policy on one day."""
@@ -318,7 +308,7 @@ class PolicyService:
         """Read a PDF into a registered revision."""
         revisions = await self._revisions(question.source)
         revision = timeline.find(revisions, question.revision_id)
-        async with in_thread(self._roots.open(question.file_path)) as intake:
+        async with in_thread(self._bench.roots.open(question.file_path)) as intake:
             chunks = await self.store.chunks_of(question.source, question.revision_id)
             if chunks and revision.counts and not question.reindex:
                 return Ingested(
