@@ -1,14 +1,19 @@
-"""How alike two names are: word by word, in any order, through nicknames, beginnings and typos."""
+"""How alike two names are: word by word, in any order, through nicknames, short forms and typos."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from readingroom.bases.federal.naming import vocabulary
 
-_NICKNAME, _BEGINNING, _INITIAL, _ABBREVIATED = 0.93, 0.8, 0.75, 0.5
+_NICKNAME, _INITIALS, _BEGINNING, _STEM, _INITIAL = 0.93, 0.85, 0.8, 0.8, 0.75
+_CONTRACTED, _ABBREVIATED = 0.7, 0.5
 _FAINT = 0.15
 """What a word weighs that stands in every second name."""
+_VOWELS = frozenset("aeiou")
+_SMALL = frozenset("afiot")
+"""First letters of `and`, `for`, `in`, `of`, `on`, `the`, without which names are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,10 @@ def compare(asked: Sequence[str], name: Sequence[str]) -> Likeness:
     for _, left, right, tie in pairs:
         if left not in ties and right not in used:
             ties[left], used[right] = tie, tie.value
+    for left, word in enumerate(asked):
+        if left not in ties and (run := spelt_out(word, name)):
+            ties[left] = Tie(word, " ".join(name[run.start : run.stop]), _INITIALS, "stands for")
+            used |= {right: max(_INITIALS, used.get(right, 0.0)) for right in run}
     return Likeness(tuple(map(ties.get, range(len(asked)))), _share(name, used))
 
 
@@ -72,8 +81,11 @@ def alike(word: str, other: str) -> Tie | None:
         return Tie(word, other, value, "has the initial of") if word[0] == other[0] else None
     if _begins(word, other):
         return Tie(word, other, _BEGINNING, "begins")
-    value = _spelt_alike(word, other)
-    return Tie(word, other, value, "is spelt like") if value else None
+    if value := _spelt_alike(word, other):
+        return Tie(word, other, value, "is spelt like")
+    if _of_one_stem(word, other):
+        return Tie(word, other, _STEM, "has the stem of")
+    return Tie(word, other, _CONTRACTED, "shortens") if _shortens(word, other) else None
 
 
 @lru_cache(maxsize=65_536)
@@ -87,6 +99,64 @@ def _begins(word: str, other: str) -> bool:
     if other.startswith(word):
         return True
     return len(word) > 4 and word[-1] == "s" and other.startswith(word[:-1])
+
+
+def _shortens(word: str, other: str) -> bool:
+    """`svcs`, `mgmt`: without their vowels; `natl`, `envt`: a beginning and the last letter."""
+    if len(word) < 3 or len(other) < len(word) + 3 or word[0] != other[0]:
+        return False
+    if len(word) > 3 and other.startswith(word[:-1]) and other.endswith(word[-1]):
+        return True
+    letters = iter(other)
+    return _VOWELS.isdisjoint(word[1:]) and all(letter in letters for letter in word)
+
+
+def _of_one_stem(word: str, other: str) -> bool:
+    """`China` and `Chinese`, `immigrants` and `immigration`: alike but for a common ending."""
+    same = next(
+        (at for at, (one, two) in enumerate(zip(word, other, strict=False)) if one != two),
+        min(len(word), len(other)),
+    )
+    endings = vocabulary().endings
+    return any(
+        word[at:] in endings and other[at:] in endings for at in range(max(4, same - 1), same + 1)
+    )
+
+
+def spelt_out(word: str, name: Sequence[str]) -> range | None:
+    """Where a name has, in order, the words that these are the first letters of.
+
+    One letter may be of a small word, which names are kept without: `DOGE` is Delivering *on*
+    Government Efficiency.
+    """
+    if not 3 <= len(word) <= 6 or not word.isalpha():
+        return None
+    firsts = "".join(one[0] for one in name)
+    shorter = (word[:at] + word[at + 1 :] for at in range(1, len(word)) if word[at] in _SMALL)
+    for letters in (word, *shorter):
+        at = firsts.find(letters)
+        weights = [weight(one) for one in name[at : at + len(letters)]]
+        if at >= 0 and sum(one > _FAINT for one in weights) > 1:
+            return range(at, at + len(letters))
+    return None
+
+
+def initials_worth(letters: str, name: Sequence[str], besides: str = "") -> float:
+    """What letters are worth as the initials of a whole name: more when they come in its order.
+
+    There may be letters of words that stand in many names, the H and the C of HASC, and `besides`.
+    """
+    counted = Counter(letters)
+    core = [word[0] for word in name if word not in vocabulary().weak]
+    faint = [word[0] for word in name if word in vocabulary().weak]
+    extra = counted - Counter(core)
+    if Counter(core) - counted or not extra <= Counter(faint) | Counter(besides):
+        return 0.0
+    if len(core) < 2 and len(letters) < 4:
+        return 0.0
+    rest = iter(letters)
+    value = 0.95 if all(letter in rest for letter in core) else 0.8
+    return value - 0.05 if len(core) < 2 or any(len(word) == 1 for word in name) else value
 
 
 def _spelt_alike(word: str, other: str) -> float:
