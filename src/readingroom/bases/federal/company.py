@@ -32,7 +32,8 @@ class Beside:
 BESIDE: Mapping[str, Beside] = {
     "committees": Beside({"parent_id": "committees"}),
     "staff_directories": Beside(
-        {"bioguide_id": "legislators"}, ("title", "city", "building", "address", "zip", "accounts")
+        {"bioguide_id": "legislators"},
+        ("title", "type", "city", "building", "address", "zip", "accounts"),
     ),
     "committee_memberships": Beside(
         {"committee_id": "committees", "bioguide_id": "legislators"}, ("role", "side")
@@ -57,7 +58,7 @@ _WORDS = 200
 
 def letters_beside(record: Mapping[str, Any]) -> str:
     """What an acronym may have besides the initials of a committee: its chamber, `committee`."""
-    return f"c{(record.get('chamber') or ' ')[0]}" if "parent_id" in record else ""
+    return f"c{(record.get('chamber') or ' ')[0]}" if record["source"] == "committees" else ""
 
 
 def beside(source: str) -> Beside:
@@ -111,7 +112,7 @@ class Company:
         likeness = compare(self._asked, name)
         ties = list(likeness.ties)
         for at, word in enumerate(self._asked):
-            if ties[at] is None and 3 <= len(word) <= 6 and "parent_id" in record:
+            if ties[at] is None and 3 <= len(word) <= 6:
                 value = initials_worth(word, name, letters_beside(record))
                 ties[at] = Tie(word, " ".join(name), value, "stands for") if value else None
         return Likeness(tuple(ties), likeness.asked_share)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from readingroom.bases.federal.naming import vocabulary
 
@@ -49,9 +50,10 @@ def compare(asked: Sequence[str], name: Sequence[str]) -> Likeness:
         if left not in ties and right not in used:
             ties[left], used[right] = tie, tie.value
     for left, word in enumerate(asked):
-        if left not in ties and (run := spelt_out(word, name)):
-            ties[left] = Tie(word, " ".join(name[run.start : run.stop]), _INITIALS, "stands for")
-            used |= {right: max(_INITIALS, used.get(right, 0.0)) for right in run}
+        if left not in ties and (run := spelt_out(word, name) or _blended(word, name)):
+            value = _INITIALS if len(word) > 2 else _INITIAL
+            ties[left] = Tie(word, " ".join(name[run.start : run.stop]), value, "stands for")
+            used |= {right: max(value, used.get(right, 0.0)) for right in run}
     return Likeness(tuple(map(ties.get, range(len(asked)))), _share(name, used))
 
 
@@ -126,18 +128,28 @@ def _of_one_stem(word: str, other: str) -> bool:
 def spelt_out(word: str, name: Sequence[str]) -> range | None:
     """Where a name has, in order, the words that these are the first letters of.
 
-    One letter may be of a small word, which names are kept without: `DOGE` is Delivering *on*
-    Government Efficiency.
+    One letter inside may be of a small word, which names are kept without: `DOGE` is Delivering
+    *on* Government Efficiency.
     """
-    if not 3 <= len(word) <= 6 or not word.isalpha():
+    if not 2 <= len(word) <= 6 or not word.isalpha():
         return None
     firsts = "".join(one[0] for one in name)
-    shorter = (word[:at] + word[at + 1 :] for at in range(1, len(word)) if word[at] in _SMALL)
+    inside = (at for at in range(1, len(word) - 1) if word[at] in _SMALL)
+    shorter = (word[:at] + word[at + 1 :] for at in inside)
     for letters in (word, *shorter):
         at = firsts.find(letters)
         weights = [weight(one) for one in name[at : at + len(letters)]]
         if at >= 0 and sum(one > _FAINT for one in weights) > 1:
             return range(at, at + len(letters))
+    return None
+
+
+def _blended(word: str, name: Sequence[str]) -> range | None:
+    """Where a name has two words that this is made of the beginnings of: `MilCon`, `fintech`."""
+    for at, (one, two) in enumerate(pairwise(name)):
+        cuts = range(3, len(word) - 2)
+        if any(one.startswith(word[:cut]) and two.startswith(word[cut:]) for cut in cuts):
+            return range(at, at + 2)
     return None
 
 
@@ -152,11 +164,18 @@ def initials_worth(letters: str, name: Sequence[str], besides: str = "") -> floa
     extra = counted - Counter(core)
     if Counter(core) - counted or not extra <= Counter(faint) | Counter(besides):
         return 0.0
-    if len(core) < 2 and len(letters) < 4:
+    if len(core) < 2 and len(letters) < 4 and letters not in _in_order(name):
         return 0.0
     rest = iter(letters)
-    value = 0.95 if all(letter in rest for letter in core) else 0.8
+    value = 0.95 if all(letter in rest for letter in core) else 0.65
     return value - 0.05 if len(core) < 2 or any(len(word) == 1 for word in name) else value
+
+
+def _in_order(name: Sequence[str]) -> tuple[str, str]:
+    """All its initials; and with the committee's at the end: `SJC` is a Committee on Judiciary."""
+    firsts = "".join(word[0] for word in name)
+    others = "".join(word[0] for word in name if word not in vocabulary().committee)
+    return firsts, f"{others}c"
 
 
 def _spelt_alike(word: str, other: str) -> float:

@@ -46,6 +46,10 @@ _FISCAL = re.compile(r"fy(\d{2}|\d{4})")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _BILL = re.compile(rf"({'|'.join(BILL_TYPES)})(\d+)")
 _NUMBERED = ("district", "congress", "number", "session", "year")
+_PAST = 0.97
+"""What a committee of the past is worth beside one that sits."""
+_KIND, _WRONG_KIND = 0.15, 0.05
+"""What a word weighs that names a kind of record: when the record says so too, when it does not."""
 _CONTEXT = 0.6
 """What a word like `Mass` or `Sen.` weighs, beside 1 for a name."""
 
@@ -110,6 +114,13 @@ class Asked:
             if word.text in told and not word.meaning and not word.of_a_kind
         ]
         return tuple(plain or told or self.texts)
+
+    @cached_property
+    def sought(self) -> tuple[str, ...]:
+        """Of which words names must share pieces. One alone may stand for others: `guns`."""
+        if len(self.telling) > 1:
+            return self.telling
+        return (*self.telling, *sorted(vocabulary().nicknames.get(self.telling[0], ())))
 
     @cached_property
     def nothing(self) -> tuple[None, ...]:
@@ -278,11 +289,14 @@ def _matches(
 def _match(
     company: Company, asked: Asked, near: "Near", form: str, id: str, record: dict[str, Any]
 ) -> Iterator[Match]:
-    if _of_the_other_chamber(asked, near, record):
+    of_committees = [one.record for one in company.kin_of(record) if "parent_id" in one.record]
+    if any(_of_the_other_chamber(asked, near, one) for one in (record, *of_committees)):
         return
     score, why = _judged(company, asked, near, form, record)
     if _is_of_a_part(record) and not asked.of_a_part:
         score *= _PART
+    if record["source"] == "committees" and not record["current"]:
+        score *= _PAST
     yield Match(id, round(score, 4), why, record, len(near.words))
 
 
@@ -381,7 +395,7 @@ def _sharing(
     one = (
         "SELECT rowid AS name_row FROM names_fts WHERE names_fts MATCH ? AND rowid BETWEEN ? AND ?"
     )
-    pieces = dict.fromkeys(piece for word in asked.telling for piece in naming.pieces(word))
+    pieces = dict.fromkeys(piece for word in asked.sought for piece in naming.pieces(word))
     found = db.execute(
         f"""SELECT name_row, count(*) AS shared FROM ({" UNION ALL ".join([one] * len(pieces))})
             GROUP BY name_row ORDER BY shared DESC""",
@@ -425,7 +439,7 @@ def _with_initials(
 ) -> dict[int, tuple[str, ...]]:
     """Names whose first letters are the question, with or without chamber and `committee`.
 
-    Else those with more words than it has letters: `THUD` has no R for Related Agencies.
+    Also those with more words than it has letters: `THUD` has no R for Related Agencies.
     """
     if not acronym:
         return {}
@@ -437,7 +451,7 @@ def _with_initials(
         (source.name, *keys),
     ).fetchall()
     names = {row["name_row"]: tuple(row["folded"].split()) for row in found}
-    if len(acronym) < 4 or any(initials_worth(acronym, name, "chsj") for name in names.values()):
+    if len(acronym) < 3:
         return names
     found = db.execute(
         f"SELECT name_row, folded FROM names WHERE source = ? AND initials LIKE ? LIMIT {_ROWS}",
@@ -485,7 +499,7 @@ def _near(words: tuple[str, ...], asked: Asked, unsaid: float = 0.0) -> Near:
     if asked.acronym and initials_worth(asked.acronym, words, "chsj"):
         return Near(words, asked, likeness, 1.0)
     values = [
-        1.0 if word.meaning else tie.value if tie else None if word.of_a_kind else unsaid
+        1.0 if word.meaning else tie.value if tie else 0.0 if word.of_a_kind else unsaid
         for word, tie in zip(asked.words, likeness.ties, strict=True)
     ]
     return Near(words, asked, likeness, _scored(asked, values, likeness.asked_share))
@@ -609,8 +623,6 @@ def _borne_out(
 
 def _says_nothing(word: Word, record: Mapping[str, Any]) -> bool:
     """Whether a word is no reason against a record that does not bear it out."""
-    if word.of_a_kind:
-        return True
     return bool(
         word.meaning
         and word.meaning[0] == "number"
@@ -657,8 +669,15 @@ def _scored(
     for word, value in zip(asked.words, values, strict=True):
         if value is None:
             continue
-        telling = weight(word.text)
-        telling = _CONTEXT if word.meaning and telling == 1.0 else telling
+        telling = _weight(word, value)
         total += telling if value else telling * unexplained
         explained += telling * value
     return explained / total * (0.85 + 0.15 * share) if total else 0.0
+
+
+def _weight(word: Word, value: float) -> float:
+    """How much a word counts; least when it only names a kind of record, and another one."""
+    if word.of_a_kind:
+        return _KIND if value else _WRONG_KIND
+    telling = weight(word.text)
+    return _CONTEXT if word.meaning and telling == 1.0 else telling
