@@ -52,13 +52,15 @@ _KIN, _TOLD = 0.97, 0.9
 """What a word is worth that is found there, beside 1 for one in the name."""
 
 
+_FAR = 0.6
+"""What is less than this by itself explains nothing there: an initial among so many words."""
 _WORDS = 200
 """How many words of its other fields are looked at: an abstract may be long."""
 
 
 def letters_beside(record: Mapping[str, Any]) -> str:
     """What an acronym may have besides the initials of a committee: its chamber, `committee`."""
-    return f"c{(record.get('chamber') or ' ')[0]}" if record["source"] == "committees" else ""
+    return f"c{(record.get('chamber') or ' ')[0]}" if record.get("source") == "committees" else ""
 
 
 def beside(source: str) -> Beside:
@@ -164,7 +166,9 @@ def _in(word: str, words: tuple[str, ...]) -> Tie | None:
 
 
 def _worth(tie: Tie | None, share: float) -> Tie | None:
-    return tie and Tie(tie.word, tie.name_word, tie.value * share, tie.how)
+    if tie is None or tie.value < _FAR:
+        return None
+    return Tie(tie.word, tie.name_word, tie.value * share, tie.how)
 
 
 def _best(ties: Iterable[Tie | None]) -> Tie | None:

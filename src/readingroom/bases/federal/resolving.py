@@ -200,17 +200,21 @@ def _meaning(text: str) -> tuple[str, str] | None:
 def resolve(db: sqlite3.Connection, source: Source, query: str, narrowed: Narrowed) -> list[Match]:
     """Every record that the words may mean, the likeliest first."""
     asked = Asked.of(query, source.name)
+    names = _candidates(db, source, asked, narrowed) if asked.words else {}
     found: dict[str, Match] = {}
     ways = (
         _by_id(db, source, query, narrowed),
-        _by_name(db, source, asked, narrowed),
+        _matches(db, source, asked, _close(asked, names), narrowed),
         _by_known_name(db, source, asked, narrowed),
         _by_context(db, source, asked, narrowed),
     )
     _keep_best(found, chain.from_iterable(ways))
     told = beside(source.name)
     if told.kin or (told.told and all(match.score < _SURE for match in found.values())):
-        _keep_best(found, _by_company(db, source, asked, narrowed))
+        # Names that explain only some of the words, where the record may explain the others.
+        wider = _close(asked, names, unsaid=0.8)
+        _keep_best(found, _matches(db, source, asked, wider, narrowed))
+        _keep_best(found, _by_kin(db, source, asked, narrowed))
     enough = (match for match in found.values() if match.score >= _ENOUGH)
     return sorted(enough, key=_order)
 
@@ -255,15 +259,6 @@ def _by_id(
             yield Match(id, 1.0, [f"{id} is its id"], record)
 
 
-def _by_name(
-    db: sqlite3.Connection, source: Source, asked: Asked, narrowed: Narrowed
-) -> Iterator[Match]:
-    if not asked.words:
-        return
-    names = _close(asked, _candidates(db, source, asked, narrowed))
-    yield from _matches(db, source, asked, names, narrowed)
-
-
 def _candidates(
     db: sqlite3.Connection, source: Source, asked: Asked, narrowed: Narrowed
 ) -> dict[int, tuple[str, ...]]:
@@ -295,7 +290,7 @@ def _match(
     score, why = _judged(company, asked, near, form, record)
     if _is_of_a_part(record) and not asked.of_a_part:
         score *= _PART
-    if record["source"] == "committees" and not record["current"]:
+    if record.get("source") == "committees" and not record["current"]:
         score *= _PAST
     yield Match(id, round(score, 4), why, record, len(near.words))
 
@@ -317,14 +312,12 @@ def _by_known_name(
                 yield from _match(company, asked, near, name, id, record)
 
 
-def _by_company(
+def _by_kin(
     db: sqlite3.Connection, source: Source, asked: Asked, narrowed: Narrowed
 ) -> Iterator[Match]:
-    """By names that explain only some of the words, where the record may explain the others."""
+    """What belongs to those that some of the words name: the offices of Pelosi."""
     if not asked.words:
         return
-    names = _close(asked, _candidates(db, source, asked, narrowed), unsaid=0.8)
-    yield from _matches(db, source, asked, names, narrowed)
     company = Company(db, source.name, asked.spelt)
     for field, registry in beside(source.name).kin.items():
         relatives = _relatives(db, BY_NAME[registry], asked)
@@ -484,9 +477,10 @@ def _close(
 
 def _readings(near: Near) -> Iterator[Near]:
     yield near
+    weak = vocabulary().weak
     for at, asked in enumerate(near.asked.joined()):
-        weak = vocabulary().weak.intersection(near.asked.texts[at : at + 2])
-        if not weak and any(same_spelling(asked.texts[at], word) for word in near.words):
+        apart = any(word.of_a_kind or word.text in weak for word in near.asked.words[at : at + 2])
+        if not apart and any(same_spelling(asked.texts[at], word) for word in near.words):
             yield _near(near.words, asked)
     for at, (one, other) in enumerate(pairwise(near.words)):
         if any(same_spelling(word, one + other) for word in near.asked.texts):
