@@ -38,7 +38,7 @@ BESIDE: Mapping[str, Beside] = {
     "committee_memberships": Beside(
         {"committee_id": "committees", "bioguide_id": "legislators"}, ("role", "side")
     ),
-    "hearings": Beside({"committees": "committees"}, ("title", "type", "location", "bills")),
+    "hearings": Beside({"committees": "committees"}, ("id", "title", "type", "location", "bills")),
     "roll_call_votes": Beside(
         told=("title", "question", "description", "amendment", "result", "type")
     ),
@@ -119,11 +119,19 @@ class Company:
                 ties[at] = Tie(word, " ".join(name), value, "stands for") if value else None
         return Likeness(tuple(ties), likeness.asked_share)
 
-    def ties(self, record: Mapping[str, Any], kin: Iterable[Kin]) -> list[Tie | None]:
-        """The best that relatives and other fields say of each word of the question."""
+    def ties(
+        self, name: tuple[str, ...], record: Mapping[str, Any], kin: Iterable[Kin]
+    ) -> list[Tie | None]:
+        """The best that relatives and other fields say of each word of the question.
+
+        One word may be the initials of a committee whose name others say: `Intel (HPSCI)`.
+        """
         words = tuple(islice(self._told(record), _WORDS))
+        near = [one.likeness for one in kin]
+        if record.get("source") == "committees":
+            near.append(self._likeness(name, record))
         return [
-            _best([_worth(one.likeness.ties[at], _KIN) for one in kin] + [_in(word, words)])
+            _best([_worth(one.ties[at], _KIN) for one in near] + [_in(word, words)])
             for at, word in enumerate(self._asked)
         ]
 
@@ -142,9 +150,9 @@ def _several(told: Any) -> Sequence[str]:
 
 
 def _texts(told: Any) -> Iterator[str]:
-    """Every text in a field, however deep."""
+    """Every text in a field, however deep, and what it is called there: `twitter`."""
     if isinstance(told, Mapping):
-        told = list(told.values())
+        told = [*told.keys(), *told.values()]
     if isinstance(told, list):
         for one in told:
             yield from _texts(one)

@@ -179,7 +179,12 @@ def _in_order(name: Sequence[str]) -> tuple[str, str]:
 
 
 def _spelt_alike(word: str, other: str) -> float:
-    """Less for each typo; 0 where there are too many for words of this length."""
+    """Less for each typo; 0 where there are too many for words of this length.
+
+    Another number is another number, however alike.
+    """
+    if word.isdecimal() or other.isdecimal():
+        return 0.0
     longest = max(len(word), len(other))
     allowed = 0 if longest < 4 else 1 if longest < 6 else 2 if longest < 9 else 3
     if abs(len(word) - len(other)) > allowed or not _share_pairs(word, other):

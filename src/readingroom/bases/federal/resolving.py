@@ -46,7 +46,7 @@ _FISCAL = re.compile(r"fy(\d{2}|\d{4})")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _BILL = re.compile(rf"({'|'.join(BILL_TYPES)})(\d+)")
 _NUMBERED = ("district", "congress", "number", "session", "year")
-_PAST = 0.97
+_PAST = 0.95
 """What a committee of the past is worth beside one that sits."""
 _KIND, _WRONG_KIND = 0.15, 0.05
 """What a word weighs that names a kind of record: when the record says so too, when it does not."""
@@ -118,9 +118,10 @@ class Asked:
     @cached_property
     def sought(self) -> tuple[str, ...]:
         """Of which words names must share pieces. One alone may stand for others: `guns`."""
+        numbers = [word.text for word in self.words if word.meaning and word.meaning[0] == "number"]
         if len(self.telling) > 1:
-            return self.telling
-        return (*self.telling, *sorted(vocabulary().nicknames.get(self.telling[0], ())))
+            return (*self.telling, *numbers)
+        return (*self.telling, *numbers, *vocabulary().nicknames.get(self.telling[0], ()))
 
     @cached_property
     def nothing(self) -> tuple[None, ...]:
@@ -191,7 +192,8 @@ def _meaning(text: str) -> tuple[str, str] | None:
         return "kind", "subcommittee"
     if ordinal := _ORDINAL.fullmatch(text):
         return "number", ordinal[1]
-    return ("number", text) if text.isdecimal() else None
+    # Nothing is counted that far: a longer number is a name, such as that of a meeting.
+    return ("number", text) if text.isdecimal() and len(text) < 5 else None
 
 
 # --- the answer ---
@@ -297,7 +299,8 @@ def _match(
 
 def _is_of_a_part(record: Mapping[str, Any]) -> bool:
     """Whether it is a subcommittee, or a seat on one."""
-    return bool(record.get("parent_id")) or len(record.get("committee_id") or "") > 4
+    id = record["id"] if record.get("source") == "committees" else record.get("committee_id")
+    return len(id or "") > 4
 
 
 def _by_known_name(
@@ -572,7 +575,7 @@ def _judged(
     besides: Sequence[Tie | None] = near.asked.nothing
     if near.asked is asked and not all(tie and tie.value == 1.0 for tie in ties):
         kin = company.kin_of(record)
-        besides = company.ties(record, kin)
+        besides = company.ties(near.words, record, kin)
     if not any(tie and tie.value > 0.5 for tie in (*ties, *besides)):
         return 0.0, []
     values, why = _borne_out(near.asked, ties, besides, [record, *(one.record for one in kin)])
