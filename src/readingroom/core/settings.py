@@ -301,6 +301,13 @@ class Settings(BaseModel):
         "Where `readingroom model install` fetches the embedding model; its files are pinned.",
         pattern=r"^https?://\S+$",
     )
+    policy_kb_port: int = _setting(
+        3003,
+        "POLICY_KB_PORT",
+        "The port of the policy base when it is served alone; READINGROOM_PORT beats it.",
+        ge=0,
+        le=65535,
+    )
     document_store_port: int = _setting(
         3002,
         "DOCUMENT_STORE_PORT",

@@ -38,10 +38,10 @@ def _said(text: str) -> str:
 Said = Annotated[str, AfterValidator(_said)]
 """A text that is not blank."""
 
-# A date stays text until the service reads it, so that a bad one is told as `invalid_date`.
+# A date stays text of any length until the service reads it: a bad one is told as `invalid_date`.
 DayText = Annotated[
     str,
-    Field(max_length=40, description="A day, YYYY-MM-DD.", json_schema_extra={"format": "date"}),
+    Field(description="A day, YYYY-MM-DD.", json_schema_extra={"format": "date", "maxLength": 40}),
 ]
 
 
