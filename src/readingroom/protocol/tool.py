@@ -161,7 +161,7 @@ class Tool:
         try:
             return self.question.model_validate_json(to_json(arguments))
         except ValidationError as error:
-            raise InvalidArguments.of(error) from error
+            raise InvalidArguments.of(error, arguments) from error
         except PydanticSerializationError as error:
             told = "cannot be read: nested too deep, or not Unicode text"
             raise InvalidArguments([{"field": "arguments", "message": told}]) from error
