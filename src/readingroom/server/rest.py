@@ -19,6 +19,7 @@ from readingroom.core.errors import (
 )
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server.auth import may_write
+from readingroom.server.operations import operations_page
 from readingroom.server.problems import INTERNAL, http_problem, problem_response
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -31,6 +32,9 @@ def rest_app(bases: Sequence[KnowledgeBase]) -> FastAPI:
         description="What agents reach over MCP, for programs. To connect an agent: [/mcp](/mcp).",
         version=__version__,
         redirect_slashes=False,
+        # The framework's own pages load their scripts from a public host.
+        docs_url=None,
+        redoc_url=None,
         exception_handlers={
             KnowledgeError: _told,
             RequestValidationError: _invalid,
@@ -42,6 +46,7 @@ def rest_app(bases: Sequence[KnowledgeBase]) -> FastAPI:
     for base in bases:
         for router in base.routers:
             app.include_router(router)
+    app.add_route("/docs", operations_page(app.openapi), include_in_schema=False)
     return app
 
 
