@@ -268,7 +268,8 @@ class Settings(BaseModel):
     rate_limit_per_second: int = _setting(
         10,
         "RATE_LIMIT_PER_SECOND",
-        "Guidance calls a second for one client, and requests a second to GOV.UK.",
+        "Guidance calls a second for one client, and requests a second to GOV.UK, which allows 10: "
+        "more is for an upstream of one's own.",
         ge=1,
         le=1000,
     )

@@ -10,7 +10,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom import __version__
-from readingroom.core.errors import Internal, InvalidRequest, KnowledgeError, ReadOnlyKey
+from readingroom.core.errors import (
+    Internal,
+    InvalidArguments,
+    InvalidRequest,
+    KnowledgeError,
+    ReadOnlyKey,
+)
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server.auth import may_write
 from readingroom.server.operations import operations_page
@@ -58,6 +64,8 @@ class Readers:
 
 async def _told(request: Request, error: Exception) -> Response:
     assert isinstance(error, KnowledgeError)
+    if isinstance(error, InvalidArguments):  # whoever finds it, over REST it has one code
+        error = InvalidRequest(error.errors)
     return problem_response(error, request.state.request_id)
 
 

@@ -130,16 +130,16 @@ def _tools(service: GuidanceService) -> tuple[Tool, ...]:
 
     async def force_refresh(question: ForceRefresh, call: Call) -> Refreshed:
         """Reload a page of guidance (`/guidance/…`) from GOV.UK right now, bypassing the cache,
-        when the copy held here looks stale or outdated and you want the live version fetched anew.
-        It says whether the page changed and does not return the text. To read it afterwards use
-        `get_content_by_path`.
+        when the stored copy looks stale, old or outdated and you want the live, current version
+        fetched again. It says whether the page changed and does not return the text. To read it
+        afterwards use `get_content_by_path`.
         """
         return await service.refresh(question, errand_of(call))
 
     async def get_error_taxonomy(question: GetErrorTaxonomy, call: Call) -> ErrorTaxonomy:
         """List every error code that the charity guidance tools can return. What does an error or
-        failure such as `UPSTREAM_TIMEOUT` mean, what can go wrong, how can a lookup fail? It asks
-        nothing of GOV.UK.
+        failure such as `UPSTREAM_TIMEOUT` mean, what can go wrong, how can a lookup in the charity
+        service fail? It asks nothing of GOV.UK.
         """
         return await service.taxonomy(errand_of(call))
 
