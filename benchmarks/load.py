@@ -211,7 +211,7 @@ def _inbox(served: Served) -> Path:
 
 def _wait_for_sample(served: Served) -> None:
     give_up = time.monotonic() + 600
-    while json.loads((served.data / SAMPLE_MARK).read_text("utf-8"))["corpus"] is None:
+    while json.loads((served.data / SAMPLE_MARK).read_text("utf-8"))["state"] != "loaded":
         if time.monotonic() > give_up:
             raise RuntimeError("the sample did not load in ten minutes")
         time.sleep(1)

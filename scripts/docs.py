@@ -4,7 +4,8 @@
     python scripts/docs.py --check    compare them with the code, and check the other pages
 
 Of the pages written by hand it checks what a machine can: links, anchors, commands and their
-options, settings and files that are named, and that examples parse.
+options, settings and files that are named, and that examples parse. A command that is shown with
+its output is a worked example: it is asked of the sample, and `tests/test_demo.py` runs it.
 """
 
 import argparse
@@ -74,7 +75,7 @@ def write(root: Path) -> None:
 
 def check(root: Path) -> list[str]:
     """One line for each thing that is not as it should be."""
-    checks = (stale, headings, links, commands, examples, names, modules)
+    checks = (stale, headings, links, commands, examples, worked, names, modules)
     return [problem for look in checks for problem in look(root)]
 
 
@@ -152,7 +153,7 @@ listed here are refused. An answer with an output schema comes twice, and both a
 `structuredContent` and as the JSON of the one text item. How an error is told is in
 [errors.md](errors.md)."""
     rows = sorted(
-        (f"[{code(tool.name)}](#{slug(tool.name)})", base.name, tool.title)
+        (f"[{code(tool.name)}](#{slug(tool_heading(base, tool))})", base.name, tool.title)
         for base in bases()
         for tool in base.tools
     )
@@ -173,7 +174,16 @@ def base_sections(base: KnowledgeBase) -> Iterator[str]:
     )
     yield wrapped(f"What a model is told of it: {base.instructions}")
     for tool in sorted(base.tools, key=lambda tool: tool.name):
+        yield f"### {tool_heading(base, tool)}"
         yield from tool_sections(tool)
+
+
+def tool_heading(base: KnowledgeBase, tool: Tool) -> str:
+    """Its name; what the desk has in place of a base's tool of that name says so."""
+    others = (one for other in bases() if other is not base for one in other.tools)
+    if base.name == "desk" and any(one.name == tool.name for one in others):
+        return f"{code(tool.name)} at the desk"
+    return code(tool.name)
 
 
 def transports(base: KnowledgeBase) -> Iterator[str]:
@@ -184,7 +194,6 @@ def transports(base: KnowledgeBase) -> Iterator[str]:
 
 def tool_sections(tool: Tool) -> Iterator[str]:
     hints = tool.hints
-    yield f"### {code(tool.name)}"
     yield f"**{tool.title}.**"
     yield wrapped(tool.describe())
     yield table(
@@ -446,7 +455,8 @@ def dialect_section(dialect: Dialect) -> str:
 def told_as(dialect: Dialect, error: KnowledgeError) -> object:
     """What a client gets: the body of the result, its texts and meta, or a protocol error."""
     if dialect.arguments_are_params and isinstance(error, InvalidArguments):
-        return {"code": -32602, "message": error.message, "data": {"errors": error.errors}}
+        told = f"Invalid params: {error.named}"
+        return {"code": -32602, "message": told, "data": {"errors": error.errors}}
     told = dialect.tell(error, "4b19150c")
     return told.body if told.body is not None else {"content": told.texts, "_meta": told.meta}
 
@@ -493,6 +503,8 @@ INLINE_CODE = re.compile(r"`([^`\n]+)`")
 TARGET = re.compile(r"^([\w-]+):(?!=)", re.MULTILINE)
 ASSIGNED = re.compile(r"[A-Z][A-Z0-9_]*=.*", re.DOTALL)
 OUR_VARIABLES = ("READINGROOM_", "KB_", "MCP_", "OTEL_")
+TYPED = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+SAMPLE_ADDRESS = "http://127.0.0.1:8000"
 A_FILE = re.compile(r"[\w.-]+(/[\w.-]+)+\.(py|md|toml|yml|lock|txt|json)")
 
 
@@ -555,7 +567,10 @@ def headings(root: Path) -> Iterator[str]:
     for name, wanted in subjects().items():
         path = root / name
         text = path.read_text("utf-8") if path.exists() else ""
-        there = {found[1] for title in HEADING.findall(text) if (found := only_code(title))}
+        titles = HEADING.findall(text)
+        there = {found[1] for title in titles if (found := only_code(title))}
+        twice = [title for title, count in Counter(titles).items() if count > 1]
+        yield from (f"{name}: {title} is the heading of two" for title in twice)
         yield from (f"{name}: no heading for {missing}" for missing in sorted(wanted - there))
         yield from (f"{name}: there is no {extra}" for extra in sorted(there - wanted))
 
@@ -616,12 +631,15 @@ def commands(root: Path) -> Iterator[str]:
 
 def typed_lines(text: str) -> Iterator[tuple[int, str]]:
     """What a person types in a console block: the lines after `$`, continued by a backslash."""
-    joined = re.sub(r"\\\n", lambda match: " \0", text)
-    line = 0
-    for physical in joined.split("\n"):
-        if physical.startswith("$ "):
-            yield line, physical[2:].replace("\0", "")
-        line += 1 + physical.count("\0")
+    return ((line, typed) for line, typed, _ in console(text))
+
+
+def console(text: str) -> Iterator[tuple[int, str, str]]:
+    """The line, the command and the output of everything that is typed in a console block."""
+    joined = re.sub(r"\\\n", " \0", text)  # a line that goes on stays one, and is still counted
+    for found in TYPED.finditer(joined):
+        line = len(re.findall("[\n\0]", joined[: found.start()]))
+        yield line, found[1].replace("\0", ""), found[2]
 
 
 def refused(typed: str, makefile: str) -> str | None:
@@ -692,6 +710,44 @@ def examples(root: Path) -> Iterator[str]:
                 parsers[language](textwrap.dedent(text))
             except (ValueError, SyntaxError) as error:
                 yield f"{page.name}:{line}: not {language}: {error}"
+
+
+@dataclass(frozen=True)
+class Worked:
+    """A command that a page shows with its output, where `…` stands for what was left out."""
+
+    place: str
+    typed: str
+    output: str
+
+    def __str__(self) -> str:
+        return self.place
+
+    def is_told_by(self, said: str) -> bool:
+        """Whether this is what was really said."""
+        parts = map(re.escape, re.split(r"\s*…\s*", self.output.strip()))
+        return re.fullmatch(".*?".join(parts), said.strip(), re.DOTALL) is not None
+
+
+def worked_examples(root: Path) -> Iterator[Worked]:
+    """Every command of a page that is shown with what it printed."""
+    for page in by_hand(root):
+        for _, text, first in page.blocks("console"):
+            for line, typed, output in console(text):
+                if output.strip():
+                    yield Worked(f"{page.name}:{first + line}", typed, output)
+
+
+def worked(root: Path) -> Iterator[str]:
+    """Examples that nobody could run on the sample, and pages that should have one and do not."""
+    found = list(worked_examples(root))
+    for example in found:
+        if "--demo" not in example.typed and SAMPLE_ADDRESS not in example.typed:
+            yield f"{example.place}: shows an answer, and does not ask the sample: add --demo"
+    pages = {example.place.partition(":")[0] for example in found}
+    for name in ("README.md", "docs/desk.md", *(f"docs/{base}.md" for base in sorted(OFFERS))):
+        if name not in pages:
+            yield f"{name}: shows no command with its answer"
 
 
 def settings_file(text: str) -> None:

@@ -1157,6 +1157,8 @@ ROOM = (
     Requirement("room:metrics", "Prometheus metrics count calls, errors and latency per tool."),
     Requirement("room:cli", "Every command has --help, --json and clear exit codes."),
     Requirement("room:docs", "Every tool, setting, error and command is documented."),
+    Requirement("room:docs:worked", "What a page shows as an answer is what is answered."),
+    Requirement("room:pages", "Pages for people load nothing from elsewhere and tell errors too."),
     Requirement(
         "room:auth:open-paths",
         "While a key is set only /health, matched exactly, is open without one.",

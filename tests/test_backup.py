@@ -4,6 +4,7 @@ import io
 import json
 import sqlite3
 import stat
+import subprocess
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
@@ -24,10 +25,10 @@ from readingroom.demo.federal import World
 from readingroom.storage.archive import copy_database
 from readingroom.storage.gate import Gate
 from readingroom.storage.keys import KeyRing
-from readingroom.storage.lock import FolderLock
+from readingroom.storage.lock import FolderLock, Owner
 from tests.documents import desk
 from tests.federal import write_world
-from tests.kit import Served, body, http, run, serving
+from tests.kit import Served, body, clean_environment, command, http, run, serving
 from tests.policies import MODELS, brief, shelf
 from tests.requirements import requirement
 
@@ -287,6 +288,32 @@ HARMS: dict[str, Callable[[bytes], bytes]] = {
     "outside": lambda packed: rewritten(packed, outside),
     "other": lambda packed: b"no backup at all",
 }
+
+
+@requirement("room:backup")
+def test_what_a_killed_backup_left_goes_with_the_next_one_and_nothing_else_does(
+    data: Path, tmp_path: Path
+) -> None:
+    killed = subprocess.Popen(
+        command("backup", str(tmp_path / "first.backup"), "--data", str(data)),
+        env=clean_environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert killed.stderr is not None
+    killed.stderr.readline()  # it says that it copies: its folder is there
+    killed.kill()
+    killed.communicate()
+    (left,) = tmp_path.iterdir()
+    own, busy = tmp_path / ".backup-of-mine", tmp_path / ".backup-busy"
+    own.mkdir()
+    lock = FolderLock(busy)
+    lock.acquire()
+    lock.announce(Owner(url="", key="", pid=1))
+    done("backup", str(tmp_path / "room.backup"), at=data)
+    lock.release()
+    assert not left.exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"room.backup", own.name, busy.name}
 
 
 @requirement("room:backup")

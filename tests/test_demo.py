@@ -2,9 +2,9 @@
 
 import json
 import os
-import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -18,13 +18,30 @@ from readingroom.bases.federal.store import connect, status
 from readingroom.cli import main
 from readingroom.commands.sample import renew
 from readingroom.core.settings import load, sample_directory
-from readingroom.demo.corpus import digest, policies, write_policy, write_records
+from readingroom.demo.corpus import (
+    digest,
+    policies,
+    write_application,
+    write_policy,
+    write_records,
+)
 from readingroom.demo.paper import pdf_of
 from readingroom.ingest.document import Document
 from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Sandbox
-from tests.kit import LEGACY, Served, body, command, http, run, serving, stdio
+from scripts import docs
+from tests.kit import (
+    LEGACY,
+    Served,
+    body,
+    clean_environment,
+    command,
+    http,
+    run,
+    serving,
+    stdio,
+)
 from tests.policies import MODELS
 from tests.processes import wait_until
 from tests.requirements import requirement
@@ -138,14 +155,23 @@ def test_rest_and_the_shell_mark_theirs(demo: Served) -> None:
     assert page["citation"].startswith("[sample] ")
 
 
-@requirement("room:sample")
-def test_the_readme_shows_the_answer_that_is_given(demo: Served) -> None:
-    page = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
-    (block,) = re.findall(r"```console\n\$ (\S+readingroom ask .*?)```", page, re.S)
-    asked, _, shown = block.partition("--demo\n")
-    _, *arguments = shlex.split(asked.replace("\\\n", " "))
-    ended = run(*arguments, "--demo", "--data", str(demo.data), env={"COLUMNS": "80"}, timeout=60)
-    assert ended.stdout.replace(demo.url, "http://127.0.0.1:8000") == shown
+@requirement("room:docs:worked")
+@pytest.mark.parametrize("example", [*docs.worked_examples(docs.ROOT)], ids=str)
+def test_the_pages_show_the_answers_that_are_given(
+    demo: Served, example: docs.Worked, tmp_path: Path
+) -> None:
+    typed = (
+        example.typed.replace(".venv/bin/", "")
+        .replace("--demo", f"--demo --data {shlex.quote(str(demo.data))}")
+        .replace(docs.SAMPLE_ADDRESS, demo.url)
+    )
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = clean_environment({"PATH": path, "COLUMNS": "80"})
+    ended = subprocess.run(
+        typed, shell=True, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    said = ended.stdout.replace(demo.url, docs.SAMPLE_ADDRESS)
+    assert example.is_told_by(said), f"{example.typed}\n{said}{ended.stderr}"
 
 
 def shell(demo: Served, *args: str) -> Any:
@@ -183,7 +209,8 @@ COVERED = (
 @requirement("room:sample")
 def test_the_sample_is_small_and_checked_like_ones_own(demo: Served) -> None:
     doctor = run("doctor", "--demo", "--data", str(demo.data), "--json", timeout=60)
-    assert json.loads(doctor.stdout)["complaints"] == []
+    told = json.loads(doctor.stdout)
+    assert (told["complaints"], told["notes"]) == ([], [])
     policies = [one["source"] for one in demo.get("/api/v1/policies").json()["policies"]]
     revisions = [
         one
@@ -306,6 +333,17 @@ async def test_the_corpus_is_small_and_its_sections_are_found(tmp_path: Path) ->
         assert "Chapter 1" in refs or "Chapter 2" in refs, file.name
         assert "Sample text written for Reading Room" in document.text
     assert 100 < chunks < 400
+
+
+@requirement("room:sample")
+def test_a_document_that_is_made_again_is_the_same(tmp_path: Path) -> None:
+    for turn in ("first", "second"):
+        (tmp_path / turn).mkdir()
+        write_application(tmp_path / turn)
+    for file in (tmp_path / "first" / "application").iterdir():
+        again = tmp_path / "second" / "application" / file.name
+        assert again.read_bytes() == file.read_bytes()
+        assert b"CreationDate" not in file.read_bytes()
 
 
 async def read(file: Path) -> Document:

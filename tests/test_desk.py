@@ -1,6 +1,7 @@
 """The desk: one search and one fetch over every base, asked through a real server of them all."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from readingroom.bases.documents.applications import ApplicationBook
 from readingroom.core.errors import RecordNotFound
 from readingroom.core.ids import base_of, policy_section
 from readingroom.demo.govuk import failing
-from readingroom.desk.readers import best_passage
+from readingroom.desk.readers import best_passage, is_heading
 from readingroom.desk.switchboard import Switchboard
 from tests.federal import loaded, write_world
 from tests.govuk import RETURN, Upstream
@@ -136,13 +137,13 @@ async def test_pages_of_a_search_follow_each_other_to_the_end(served: Served) ->
     offset: int | None = 0
     async with http(served.url + "/mcp") as client:
         while offset is not None:
-            asked = {"query": "cycle parking policy", "limit": 7, "offset": offset}
+            asked = {"query": "cycle parking policy", "limit": 3, "offset": offset}
             page = body(await client.call_tool("search", asked))
             assert page["notes"] == []
             ids += [hit["id"] for hit in page["results"]]
             totals.add(page["total"])
             offset = page["next_offset"]
-    assert len(set(ids)) == len(ids) > 7
+    assert len(set(ids)) == len(ids) > 6
     assert totals == {len(ids)}
 
 
@@ -166,6 +167,29 @@ async def test_an_id_that_names_nothing_is_told_apart_from_one_that_is_none(
     assert none.meta["error_code"] == "unrecognized_id_format"
     assert any(one.startswith("policy:") for one in none.meta["hint"]["valid_prefixes"])
     assert (await asked(served, "fetch", id="text:other")).meta["error_code"] == "record_not_found"
+
+
+@requirement("room:desk")
+async def test_a_heading_is_no_answer_and_is_still_a_section(served: Served) -> None:
+    title = "Promoting sustainable transport"
+    for day, said in (("2024-05-01", "one covered"), ("2025-01-01", "two covered")):
+        found = body(await asked(served, "search", query=title, source="policy", date=day))
+        assert said in found["results"][0]["snippet"]
+        assert not any(hit["snippet"].endswith(title) for hit in found["results"])
+    question = {"source": "NPPF", "section_ref": "Chapter 1"}
+    section = body(await asked(served, "get_policy_section", **question))
+    assert title in section["text"] and "two covered" in section["text"]
+    hits = body(await asked(served, "search_policy", query=title, mode="lexical"))["results"]
+    assert any(hit["text"].endswith(title) for hit in hits)
+
+
+def test_a_title_is_told_from_a_sentence() -> None:
+    assert is_heading("Chapter 9: Promoting sustainable transport")
+    assert is_heading("9. Promoting\nsustainable transport")
+    assert not is_heading("9. Transport is considered from the first sketch.")
+    assert not is_heading("He said “no.”")
+    assert not is_heading("Lane\nwidth\n2.0 m")
+    assert not is_heading("a part of a long paragraph that was cut in the middle " * 5)
 
 
 @requirement("room:desk")
@@ -304,6 +328,46 @@ async def test_a_citation_leads_to_a_page(served: Served) -> None:
     assert served.get("/read?id=policy:nothing").status_code == 404
     assert served.get("/read").status_code == 422
     assert served.get("/read?id=text:kb&offset=x").status_code == 422
+
+
+@requirement("room:pages")
+@pytest.mark.parametrize(
+    ("address", "status", "said"),
+    [
+        ("/read?id=policy:nothing", 404, "search for it again"),
+        ("/read?id=policy:NPPF@rev_NPPF_2024_12%23Para%2099", 404, "Nearest to it: <code>Para"),
+        ("/read?id=what%20is%20this", 422, "Ids look like <code>policy:"),
+        ("/read", 422, "An address here is"),
+        ("/read?id=%3Cscript%3E", 422, "&lt;script&gt;"),
+    ],
+)
+async def test_a_person_who_cannot_be_shown_a_page_is_told_what_to_do(
+    served: Served, address: str, status: int, said: str
+) -> None:
+    browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+    page = served.get(address, Accept=browser)
+    assert (page.status_code, page.headers["content-type"]) == (status, "text/html; charset=utf-8")
+    assert said in page.text and "<script" not in page.text
+    assert page.headers["x-request-id"] in page.text
+    told = served.get(address, Accept="application/json")
+    assert told.status_code == status
+    assert told.json()["error"]["code"] in page.text
+
+
+@requirement("room:pages")
+async def test_the_page_of_rest_has_every_operation_and_needs_no_other_host(
+    served: Served,
+) -> None:
+    page = served.get("/docs")
+    assert page.headers["content-security-policy"].startswith("default-src 'none'")
+    assert not re.search(r"<script|https?://|@import|src=", page.text)
+    described = served.get("/openapi.json").json()["paths"]
+    operations = [f"{name.upper()} {path}" for path, of in described.items() for name in of]
+    assert len(operations) > 80
+    assert all(f"<code>{operation}</code>" in page.text for operation in operations)
+    assert "<td>house | senate | joint</td>" in page.text
+    assert served.get("/redoc").status_code == 404
+    assert "/docs" in served.get("/", Accept="text/html").text
 
 
 async def test_ask_goes_to_the_server_that_has_the_bases(served: Served) -> None:

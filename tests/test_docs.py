@@ -76,6 +76,18 @@ def test_a_heading_is_missed_and_one_for_nothing_is_told(
 
 
 @requirement("room:docs")
+def test_two_things_of_one_name_have_two_headings(copy: Path) -> None:
+    page = copy / "docs" / "tools.md"
+    text = page.read_text("utf-8")
+    assert "[`search`](#search) | federal" in text
+    assert "[`search`](#search-at-the-desk) | desk" in text
+
+    page.write_text(text.replace("### `search` at the desk", "### `search`"), "utf-8")
+
+    assert list(docs.headings(copy)) == ["docs/tools.md: `search` is the heading of two"]
+
+
+@requirement("room:docs")
 @pytest.mark.parametrize(
     ("written", "told"),
     [
@@ -151,3 +163,33 @@ def test_a_command_that_works_is_not(copy: Path, typed: str) -> None:
     (copy / "MORE.md").write_text(f"# More\n\n```console\n$ {typed}\n```\n", "utf-8")
 
     assert docs.check(copy) == []
+
+
+@requirement("room:docs:worked")
+def test_an_answer_that_nobody_can_check_is_told_and_so_is_a_base_without_one(copy: Path) -> None:
+    (copy / "MORE.md").write_text("# More\n\n```console\n$ readingroom policy list\nNPPF\n```\n")
+    page = copy / "docs" / "text.md"
+    page.write_text(page.read_text("utf-8").replace("\n$ ", "\n"), "utf-8")
+
+    assert list(docs.worked(copy)) == [
+        "MORE.md:4: shows an answer, and does not ask the sample: add --demo",
+        "docs/text.md: shows no command with its answer",
+    ]
+
+
+@requirement("room:docs:worked")
+@pytest.mark.parametrize(
+    ("shown", "said", "fits"),
+    [
+        ("one\ntwo", "one\ntwo\n", True),
+        ("one\n…\nfour", "one\ntwo\nthree\nfour\n", True),
+        ('{"a":1,…}', '{"a":1,"b":[2]}', True),
+        ("one", "one more", False),
+        ("o.e", "one", False),
+        ("one…two", "two one", False),
+    ],
+)
+def test_an_ellipsis_in_an_answer_stands_for_what_was_left_out(
+    shown: str, said: str, fits: bool
+) -> None:
+    assert docs.Worked("PAGE.md:1", "", shown).is_told_by(said) is fits

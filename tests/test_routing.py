@@ -1,11 +1,25 @@
 """Questions as people ask them, and the tool a retriever would pick from the listing alone."""
 
 from collections import Counter
-from pathlib import Path
+from collections.abc import Sequence
 
+import numpy
 import pytest
 
-from tests.routing import HELD_OUT, TUNING, Routed, questions, routed, share
+from readingroom.engine.embedding import Embedder, Matrix, Progress, Vector
+from readingroom.protocol.tool import Answer, Call, Question, Tool, tool
+from tests.routing import (
+    AMONG_THREE,
+    FIRST,
+    HELD_OUT,
+    TUNING,
+    Asked,
+    Routed,
+    questions,
+    route,
+    routed,
+    share,
+)
 
 CLASSES = {
     "A": "get_bill get_legislator get_committee list_committee_members list_cosponsors "
@@ -25,14 +39,18 @@ CLASSES = {
 }
 
 
-# The first is the guard. Of the second 0.90 is wanted and 0.873 measured (docs/routing.md): this is
-# not that guard but a floor, two questions below what there is, against descriptions to come.
-FIRST, AMONG_THREE = 0.65, 0.85
+# Not a goal, since the descriptions were written with these questions in sight: a floor, a few
+# questions below what there is, against descriptions to come.
+TUNED_FIRST, TUNED_AMONG_THREE = 0.88, 0.96
+AGAIN = 10
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Routed]:
-    return routed(tmp_path_factory.mktemp("data"), questions(HELD_OUT))
+    """The held-out questions, a third of the tuning ones, and some of these again."""
+    tuning = questions(TUNING)[::3]
+    asked = [*questions(HELD_OUT), *tuning, *tuning[:AGAIN]]
+    return routed(tmp_path_factory.mktemp("data"), asked)
 
 
 def test_there_are_enough_questions_over_every_class_and_base() -> None:
@@ -50,11 +68,76 @@ def test_no_question_is_asked_twice() -> None:
 
 
 def test_descriptions_lead_held_out_questions_to_their_tool(answers: list[Routed]) -> None:
-    assert share(answers, 1) >= FIRST
-    assert share(answers, 3) >= AMONG_THREE
+    held_out = answers[: len(questions(HELD_OUT))]
+    assert share(held_out, 1) >= FIRST
+    assert share(held_out, 3) >= AMONG_THREE
 
 
-def test_the_same_question_is_routed_the_same_way_twice(
-    answers: list[Routed], tmp_path: Path
-) -> None:
-    assert routed(tmp_path, questions(HELD_OUT)[::10]) == answers[::10]
+def test_descriptions_still_lead_the_tuning_questions_to_their_tool(answers: list[Routed]) -> None:
+    tuned = answers[len(questions(HELD_OUT)) : -AGAIN]
+    assert share(tuned, 1) >= TUNED_FIRST
+    assert share(tuned, 3) >= TUNED_AMONG_THREE
+
+
+def test_the_same_question_is_routed_the_same_way_twice(answers: list[Routed]) -> None:
+    first_time = len(questions(HELD_OUT))
+    assert answers[-AGAIN:] == answers[first_time : first_time + AGAIN]
+
+
+def test_a_sentence_that_names_another_tool_says_nothing_of_its_own() -> None:
+    reads = "Read a bill. For its cosponsors use `list_backers`."
+    lists = "List who supports a bill."
+    assert first("the cosponsors", read_bill=reads, list_backers=lists) == "list_backers"
+    assert first("the cosponsors", read_bill=reads.replace("`", ""), list_backers=lists) == (
+        "read_bill"
+    )
+
+
+def test_an_id_is_known_by_its_form() -> None:
+    said = {
+        "one_bill": "Look up (`hr:119:1`, H.R. 1 of the 119th).",
+        "one_member": "Look up (`S000033`).",
+        "one_panel": "Look up (`hsag00`).",
+    }
+    for asked, named in (
+        ("s:118:2226", "one_bill"),
+        ("HR 7", "one_bill"),
+        ("K000367", "one_member"),
+        ("SSJU12", "one_panel"),
+    ):
+        assert first(asked, **said) == named
+
+
+def first(question: str, **described: str) -> str:
+    """The tool that is picked by words alone, out of some that are made up."""
+    tools = [told(name, description) for name, description in described.items()]
+    owners = dict.fromkeys(described, "specimen")
+    (found,) = route([Asked(question, tools[0].name, "", True)], tools, owners, Literal())
+    return found.order[0]
+
+
+def told(name: str, description: str) -> Tool:
+    async def run(question: Question, call: Call) -> Answer:
+        raise NotImplementedError
+
+    run.__name__ = name
+    return tool(run, title=name, describe=lambda: description)
+
+
+class Literal(Embedder):
+    """To which no two words mean the same, and all longer texts do."""
+
+    def __init__(self) -> None:
+        self._axes: dict[str, int] = {}
+
+    def embed(self, text: str) -> Vector:
+        return self.embed_few([text])[0]
+
+    def embed_few(self, texts: Sequence[str]) -> Matrix:
+        axes = [self._axes.setdefault(" " if " " in one else one, len(self._axes)) for one in texts]
+        return numpy.eye(1000, dtype=numpy.float32)[axes]
+
+    def embed_batch(
+        self, texts: Sequence[str], batch_size: int = 32, progress: Progress | None = None
+    ) -> Matrix:
+        return self.embed_few(texts)

@@ -24,7 +24,7 @@ _LONGEST = 600  # characters of a passage that are printed
 @click.option(
     "--source", multiple=True, help="Only this base, or this federal source; may be repeated."
 )
-@click.option("--limit", default=5, show_default=True, help="How many passages.")
+@click.option("-n", "--limit", default=5, show_default=True, help="How many passages.")
 @common
 def ask(question: str, data: str | None, as_json: bool, **asked: Any) -> None:
     """Search every base for QUESTION and print the passages that answer it, each with its citation.

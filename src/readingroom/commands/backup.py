@@ -4,12 +4,13 @@ A backup may be taken while the server serves. What other programs made is not i
 model, `readingroom.toml`, the text base's file, and the inboxes.
 """
 
+import os
 import shutil
 import sqlite3
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +25,14 @@ from readingroom.core.errors import BackupUnusable, DataNotEmpty, FolderInUse
 from readingroom.core.settings import MODELS, SAMPLE_MARK, Settings, load
 from readingroom.protocol.copies import ReadCopy, WriteCopy
 from readingroom.storage.handover import HANDOVER
+from readingroom.storage.lock import FolderLock, Owner, owner_of
 
 if TYPE_CHECKING:
     from readingroom.storage.archive import Manifest
 
 _KEYS = "keys.db"
 _FEDERAL = "federal"
+_WORKSHOP = ".backup-"
 _RESTORING = ".restoring"
 _REPLACED = ".replaced"
 _CONFIGURATION = "readingroom.toml"
@@ -56,9 +59,9 @@ def backup(file: Path, data: str | None, as_json: bool) -> None:
     if not settings.data.is_dir():
         raise BackupUnusable(f"There is no data directory {settings.data}")
     file = file.absolute()
-    with tempfile.TemporaryDirectory(prefix=".backup-", dir=file.parent) as made:
-        manifest = _collected(settings, Path(made))
-        _pack(manifest, Path(made), file)
+    with _workshop(file.parent) as made:
+        manifest = _collected(settings, made)
+        _pack(manifest, made, file)
     body = manifest.model_dump(mode="json", exclude={"files"}) | _size(manifest, file)
     say(as_json, body, f"{file}: {_summary(manifest)}; {file.stat().st_size / 1e6:.1f} MB")
 
@@ -91,6 +94,50 @@ def restore(file: Path, force: bool, data: str | None, as_json: bool) -> None:
 
 
 # --- backing up ---
+
+
+@contextmanager
+def _workshop(place: Path) -> Iterator[Path]:
+    """An empty folder to collect copies in, gone when this is left; those of the dead are swept.
+
+    A kill leaves the folder and lets go of its lock. A lock that names its owner was held before
+    it did: if nobody holds it now, nobody will.
+    """
+    _sweep(place)
+    made = Path(tempfile.mkdtemp(prefix=_WORKSHOP, dir=place))
+    lock = _held(made)
+    collected = made / "collected"
+    collected.mkdir()
+    try:
+        yield collected
+    finally:
+        _clear(made, lock)
+
+
+def _sweep(place: Path) -> None:
+    """Delete what killed backups left here."""
+    for left in place.glob(f"{_WORKSHOP}*"):
+        if owner_of(left) is not None:
+            with suppress(FolderInUse):  # another backup is being made
+                _clear(left, _held(left))
+
+
+def _held(workshop: Path) -> FolderLock:
+    lock = FolderLock(workshop)
+    lock.acquire()
+    lock.announce(Owner(url="", key="", pid=os.getpid()))
+    return lock
+
+
+def _clear(workshop: Path, lock: FolderLock) -> None:
+    """Delete a workshop, its lock last: killed meanwhile, it is still known for what it is."""
+    for one in workshop.iterdir():
+        if one.is_dir():
+            shutil.rmtree(one)
+        elif one != lock.path:
+            one.unlink()
+    shutil.rmtree(workshop)
+    lock.release()
 
 
 def _collected(settings: Settings, folder: Path) -> "Manifest":
@@ -162,8 +209,6 @@ def _covered(home: Path) -> list[Path]:
 @contextmanager
 def _stopped(home: Path) -> Iterator[None]:
     """Nobody serves from this directory, and nobody begins to."""
-    from readingroom.storage.lock import FolderLock
-
     with ExitStack() as held:
         for name in _COPIED:
             if (home / name).is_dir():
@@ -268,10 +313,14 @@ def _schema(database: Path) -> int:
 
 def _summary(manifest: "Manifest") -> str:
     told = [
-        f"{name} ({', '.join(f'{count} {what}' for what, count in counts.items())})"
+        f"{name} ({', '.join(_counted(*one) for one in counts.items())})"
         for name, counts in manifest.bases.items()
     ]
     return ", ".join(told) or "no base"
+
+
+def _counted(what: str, count: int) -> str:
+    return f"schema {count}" if what == "schema" else f"{count} {what}"
 
 
 def _steps(sentence: str) -> Callable[[int, int], None]:

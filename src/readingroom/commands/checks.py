@@ -198,9 +198,9 @@ def _sound(db: sqlite3.Connection, path: Path) -> Iterator[Finding]:
 
 
 def _embedded(db: sqlite3.Connection) -> Iterator[Finding]:
-    waiting = "SELECT count(*) FROM chunks WHERE chunk NOT IN (SELECT chunk FROM vectors)"
-    (count,) = db.execute(waiting).fetchone()
-    if count:
+    from readingroom.bases.federal.vectors import waiting
+
+    if count := waiting(db):
         yield Finding(
             "federal",
             f"{count} chunks are found by words only",

@@ -100,7 +100,9 @@ def list_documents(application_ref: str | None, data: str | None, as_json: bool)
 @click.option("--application", "application_ref", metavar="REF", help="Only in this application.")
 @click.option("--type", "document_types", type=_types, multiple=True, help="May be repeated.")
 @click.option("--mode", type=click.Choice(get_args(Mode)), default="hybrid")
-@click.option("-n", "max_results", type=int, default=5)
+@click.option(
+    "-n", "--limit", "max_results", default=5, show_default=True, help="How many passages."
+)
 @common
 def search(query: str, data: str | None, as_json: bool, **values: Any) -> None:
     """Search the documents."""

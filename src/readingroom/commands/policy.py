@@ -142,7 +142,7 @@ def effective(day: str, data: str | None, as_json: bool) -> None:
 @click.option("--on", "day", help="Only revisions in force on this day.")
 @click.option("--source", "sources", multiple=True, help="Only this policy; may be repeated.")
 @click.option("--mode", type=click.Choice(["semantic", "hybrid", "lexical"]), default="hybrid")
-@click.option("-n", "n_results", type=int, default=5)
+@click.option("-n", "--limit", "n_results", default=5, show_default=True, help="How many passages.")
 @common
 def search(query: str, data: str | None, as_json: bool, **values: Any) -> None:
     """Search the policies."""

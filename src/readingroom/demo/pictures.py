@@ -57,7 +57,8 @@ def street_scene() -> Image.Image:
 
 def pdf_pages(pictures: Sequence[Image.Image]) -> bytes:
     """Pictures as the pages of a PDF, without a letter of text in it."""
-    return _saved(pictures, "PDF", resolution=_DPI)
+    # Without the time it was made at: a document is known by its bytes, and loaded once.
+    return _saved(pictures, "PDF", resolution=_DPI, creationDate=None, modDate=None)
 
 
 def tiff_pages(pictures: Sequence[Image.Image]) -> bytes:

@@ -33,6 +33,9 @@ from readingroom.engine.chunking import split
 from readingroom.engine.words import words_of
 from readingroom.protocol.tool import Call
 
+_SPARE = 10  # asked for beyond what is wanted, in place of headings that are passed over
+_LONGEST_HEADING = 200
+
 
 class Reader(Protocol):
     """One base at the desk."""
@@ -66,9 +69,11 @@ class PolicyReader:
     async def search(self, asked: Search, most: int, call: Call) -> list[DeskHit]:
         day = asked.date or self._service.today.isoformat()
         found = await self._service.search(
-            SearchPolicy(query=asked.query, effective_date=day, n_results=most, mode="hybrid")
+            SearchPolicy(
+                query=asked.query, effective_date=day, n_results=most + _SPARE, mode="hybrid"
+            )
         )
-        return [self._hit(hit) for hit in found.results]
+        return [self._hit(hit) for hit in found.results if not is_heading(hit.text)][:most]
 
     async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
         named = policy_section(id)
@@ -128,11 +133,16 @@ class DocumentsReader:
             SearchApplicationDocs(
                 query=asked.query,
                 application_ref=asked.application_ref,
-                max_results=most,
+                max_results=most + _SPARE,
                 mode="hybrid",
             )
         )
-        return [self._hit(hit) for hit in found.results]
+        told = [
+            hit
+            for hit in found.results
+            if hit.metadata.total_chunks == 1 or not is_heading(hit.text)
+        ]
+        return [self._hit(hit) for hit in told[:most]]
 
     async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
         named = document_ref(id)
@@ -214,16 +224,13 @@ class GuidanceReader:
         return [
             DeskHit(
                 id=hit.id,
-                title=hit.title or hit.id,
-                url=hit.url or hit.id,
+                title=hit.title,
+                url=hit.url,
                 source="charity-commission",
-                snippet=hit.summary or "",
+                snippet=hit.summary,
                 score=1 / place,
                 published_at=hit.public_updated_at,
-                citation=Citation(
-                    citation_string=f"Charity Commission, {hit.title or hit.path}",
-                    url=hit.url or hit.id,
-                ),
+                citation=Citation(citation_string=f"Charity Commission, {hit.title}", url=hit.url),
                 base=self.base,
                 attribution=f"{ATTRIBUTION} {DISCLAIMER}",
             )
@@ -295,6 +302,16 @@ class TextReader:
             about=info.model_dump(mode="json") if isinstance(info, KbAvailable) else {},
             offset=offset,
         )
+
+
+def is_heading(passage: str) -> bool:
+    """Whether a passage is a title and no more: short, at most two lines, no end of a sentence.
+
+    A section that begins with the next section has such a passage. It has the question's words and
+    not their answer, so a search passes over it; read by its id, the section is there.
+    """
+    short = len(passage) <= _LONGEST_HEADING and passage.count("\n") <= 1
+    return short and not passage.rstrip("\"'”’)]").endswith((".", ":", ";", "?", "!"))
 
 
 def best_passage(query: str, text: str) -> tuple[str, float] | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from html import escape
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from readingroom import __version__
 from readingroom.core.settings import Settings
@@ -15,35 +15,7 @@ from readingroom.server.catalogue import OFFERS, Face
 from readingroom.server.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
 from readingroom.server.guards import MANIFEST, Guards
 from readingroom.server.manifest import registry_listing, registry_name
-
-_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
-    "Vary": "Accept",
-}
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif }}
-body {{ max-width: 46rem; margin: 2rem auto; padding: 0 1rem }}
-pre, code {{ background: #f4f4f2; border-radius: 4px; font-size: .9em }}
-pre {{ padding: .8rem; overflow: auto }}
-code {{ padding: .1em .3em }}
-td {{ padding: .2rem 1rem .2rem 0; vertical-align: top }}
-@media (prefers-color-scheme: dark) {{
-  body {{ background: #1b1b1a; color: #e8e6e1 }}
-  a {{ color: #9cc4ff }}
-  pre, code {{ background: #2a2a28 }}
-}}
-</style>
-<h1>{title}</h1>
-{body}
-<p><small>Reading Room {version}</small></p>
-</html>
-"""
+from readingroom.server.page import HEADERS, asks_for_html, html_page
 
 
 def client_configuration(
@@ -94,16 +66,18 @@ class Pages:
     async def index(self, request: Request) -> Response:
         """`GET /`: what is served here, for people or as JSON."""
         address = address_of(request, self._settings.public_url)
-        if "text/html" not in request.headers.get("accept", ""):
-            return JSONResponse(self.addresses(address), headers=_HEADERS)
+        if not asks_for_html(request.scope):
+            return JSONResponse(self.addresses(address), headers=HEADERS)
         faces = _rows(
             (f'<a href="{face.path}/mcp">{escape(face.title)}</a>', f"{address}{face.path}/mcp")
             for face in self._faces
         )
+        has_rest = any(base.routers for face in self._faces for base in face.bases)
+        rest = '<a href="/docs">REST</a> · ' if has_rest else ""
         body = f"""
 <p>Official knowledge that AI agents can cite.</p>
 {faces}
-<p><a href="/health">health</a> · <a href="/metrics">metrics</a></p>
+<p>{rest}<a href="/health">health</a> · <a href="/metrics">metrics</a></p>
 """
         return html_page("Reading Room", body)
 
@@ -170,9 +144,3 @@ def _rows(rows: Iterable[tuple[str, str]]) -> str:
         f"<tr><td>{left}</td><td><code>{right}</code></td></tr>" for left, right in rows
     )
     return f"<table>{cells}</table>"
-
-
-def html_page(title: str, body: str) -> Response:
-    """A whole page; `body` is markup, whatever stands in it is escaped already."""
-    page = _PAGE.format(title=escape(title), body=body, version=__version__)
-    return HTMLResponse(page, headers=_HEADERS)

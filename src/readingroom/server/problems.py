@@ -1,6 +1,7 @@
 """The HTTP edge: every request gets an id, and whatever goes wrong is told once, with it."""
 
 import logging
+from html import escape
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -10,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from readingroom.core import ids
 from readingroom.core.errors import Internal, KnowledgeError
+from readingroom.server.page import asks_for_html, html_page
 
 logger = logging.getLogger(__name__)
 
@@ -17,6 +19,9 @@ INTERNAL = "Something went wrong on our side; the log has the reason."
 
 # The contracts of policy and documents fix these two bodies: a code and a message, no more.
 _BARE = (401, 429)
+
+# Where people come with a browser: what goes wrong there is told as a page.
+_PAGES = ("/", "/docs", "/read")
 
 
 class Problems:
@@ -54,9 +59,11 @@ class Problems:
         try:
             await self._app(scope, receive, send_with_id)
         except Exception as failure:
-            problem = problem_response(_knowledge_error(failure, request_id), request_id)
+            error = _knowledge_error(failure, request_id)
+            is_read = scope["path"] in _PAGES and asks_for_html(scope)
+            tell = problem_page if is_read else problem_response
             if not started:
-                await problem(scope, receive, send_with_id)
+                await tell(error, request_id)(scope, receive, send_with_id)
         else:
             if started and not finished:  # an event stream that the shutdown cut off
                 await send_with_id({"type": "http.response.body", "body": b""})
@@ -82,6 +89,50 @@ def problem_response(error: KnowledgeError, request_id: str) -> Response:
         if error.hint:
             told["hint"] = dict(error.hint)
     return JSONResponse({"error": told}, error.http_status, _headers(error))
+
+
+def problem_page(error: KnowledgeError, request_id: str) -> Response:
+    """An error as a person reads it: what happened, and what to do about it."""
+    hints = [_hint(name, value) for name, value in error.hint.items() if name in _TOLD]
+    body = f"""
+<p>{escape(error.message)}</p>
+{"".join(f"<p>{hint}</p>" for hint in hints)}
+<p>{_NEXT.get(error.http_status, _TRY_AGAIN)}</p>
+<p><a href="/">What is served here</a></p>
+<p><small>{error.http_status} · <code>{escape(error.code)}</code> · request
+<code>{escape(request_id)}</code></small></p>
+"""
+    return html_page("This page cannot be shown", body, error.http_status, _headers(error))
+
+
+_TRY_AGAIN = """Try again in a moment. If it stays so, tell whoever runs this server the request
+below: the log has the reason under it."""
+_ADDRESS = """An address here is <code>/read?id=</code> and an id, as a citation gives it, with
+<code>%23</code> for <code>#</code>."""
+_NEXT = {
+    401: """This server asks for a key, which a browser does not send. Let your AI client fetch the
+id: its tool is called <code>fetch</code>.""",
+    404: f"""Compare the address with the citation it comes from: an id is easily cut short when it
+is copied. If it is whole, what it named was removed or replaced; search for it again.
+{_ADDRESS}""",
+    410: "Its source has withdrawn it. What took its place, if anything did, is named above.",
+    421: "Open the address by which the server knows itself, or ask its operator to add this one.",
+    422: f"{_ADDRESS} Search again if you have none.",
+    429: "Wait a minute, then load the page again.",
+}
+
+# Hints that help a person; the others name tools and fields, which are for programs.
+_TOLD = {
+    "nearest": "Nearest to it:",
+    "redirected_to": "It moved to",
+    "successor_id": "In its place:",
+    "valid_prefixes": "Ids look like",
+}
+
+
+def _hint(name: str, value: Any) -> str:
+    told = value if isinstance(value, list | tuple) else [value]
+    return f"{_TOLD[name]} " + ", ".join(f"<code>{escape(str(one))}</code>" for one in told)
 
 
 async def http_problem(request: Request, failure: Exception) -> Response:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.sample import MARK
 from readingroom.server.calls import call_in
-from readingroom.server.landing import html_page
+from readingroom.server.page import html_page
 
 
 async def reading_page(desk: Any, is_sample: bool, request: Request) -> Response:

@@ -10,9 +10,16 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom import __version__
-from readingroom.core.errors import Internal, InvalidRequest, KnowledgeError, ReadOnlyKey
+from readingroom.core.errors import (
+    Internal,
+    InvalidArguments,
+    InvalidRequest,
+    KnowledgeError,
+    ReadOnlyKey,
+)
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server.auth import may_write
+from readingroom.server.operations import operations_page
 from readingroom.server.problems import INTERNAL, http_problem, problem_response
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -25,6 +32,9 @@ def rest_app(bases: Sequence[KnowledgeBase]) -> FastAPI:
         description="What agents reach over MCP, for programs. To connect an agent: [/mcp](/mcp).",
         version=__version__,
         redirect_slashes=False,
+        # The framework's own pages load their scripts from a public host.
+        docs_url=None,
+        redoc_url=None,
         exception_handlers={
             KnowledgeError: _told,
             RequestValidationError: _invalid,
@@ -36,6 +46,7 @@ def rest_app(bases: Sequence[KnowledgeBase]) -> FastAPI:
     for base in bases:
         for router in base.routers:
             app.include_router(router)
+    app.add_route("/docs", operations_page(app.openapi), include_in_schema=False)
     return app
 
 
@@ -53,6 +64,8 @@ class Readers:
 
 async def _told(request: Request, error: Exception) -> Response:
     assert isinstance(error, KnowledgeError)
+    if isinstance(error, InvalidArguments):  # whoever finds it, over REST it has one code
+        error = InvalidRequest(error.errors)
     return problem_response(error, request.state.request_id)
 
 
@@ -69,5 +82,9 @@ async def _unexpected(request: Request, error: Exception) -> Response:
 
 
 def _field(place: tuple[str | int, ...]) -> str:
-    """`("query", "limit")` as the caller wrote it: the part of the request is not its name."""
-    return ".".join(map(str, place[1:])) or "body"
+    """`("query", "limit")` as the caller wrote it: the part of the request is not its name.
+
+    `("body", 17)` is where JSON breaks off, which no field can be named for.
+    """
+    named = [] if isinstance(place[-1], int) and len(place) == 2 else place[1:]
+    return ".".join(map(str, named)) or "body"

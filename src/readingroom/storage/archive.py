@@ -11,7 +11,6 @@ import os
 import shutil
 import sqlite3
 import tarfile
-import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -71,8 +70,11 @@ def entries_of(folder: Path) -> dict[str, Entry]:
 
 
 def pack(manifest: Manifest, folder: Path, file: Path, progress: Progress) -> None:
-    """Write the folder's files behind their manifest; `file` appears when all of it is on disk."""
-    part = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+    """Write the folder's files behind their manifest; `file` appears when all of it is on disk.
+
+    Until then it grows beside `folder`, which must be on the disk of `file`.
+    """
+    part = folder.with_name(f"{folder.name}.packed")
     try:
         with (
             _created(part) as raw,

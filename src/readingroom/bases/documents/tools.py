@@ -60,11 +60,12 @@ def open_documents(
 
 def _searching(service: DocumentsService) -> Iterable[Tool]:
     async def search_application_docs(question: SearchApplicationDocs, call: Call) -> DocumentHits:
-        """Find what the documents of a planning application (`19/00017/FUL`, `19/00019/REM`) say on
-        a question: what the applicant says or proposes in the submitted papers (dwellings,
-        materials, mitigation, traffic), what a statement, survey, assessment or report mentions,
-        how many, how tall, how far; passages, within one application when application_ref is given.
-        Returns passages, not whole documents: use get_document_text for those.
+        """Find what the documents of a planning application (`19/00017/FUL`, `19/00019/REM`) say.
+        What does the applicant say, claim or propose about this, how many, how much, how tall? What
+        does a statement, survey, assessment or report mention or conclude? What do consultees,
+        neighbours or objectors write in their letters? Where in the papers is it? Gives passages,
+        within one application when application_ref is given, else from all application files. For a
+        whole document use `get_document_text`. For what policy says use `search_policy`.
         """
         return await service.search(question)
 
@@ -73,25 +74,30 @@ def _searching(service: DocumentsService) -> Iterable[Tool]:
 
 def _reading(service: DocumentsService) -> Iterable[Tool]:
     async def get_document_text(question: GetDocumentText, call: Call) -> DocumentText:
-        """Read the full text of a document of a planning application by its document id
-        (`19_00017_FUL_3c9a01`): open, show or print it whole, or some of its pages, or as much as
-        max_chars allows and then continue from next_offset. It does not search.
+        """Read the text of one document of a planning application by its document id
+        (`19_00017_FUL_3c9a01`), such as a design and access statement or a travel plan: all of it,
+        the complete wording from the top, or some of its pages (pages 4 to 9), or as much as
+        max_chars allows and then on from next_offset. To find the place where something is said use
+        `search_application_docs`.
         """
         return await service.text(question)
 
     async def list_ingested_documents(question: ListIngestedDocuments, call: Call) -> DocumentList:
-        """List which documents of one planning application (`19/00017/FUL`, `19/00018/OUT`,
-        `19/00019/REM`) are here so far: what is on file, the files, reports, attachments and
-        paperwork submitted or uploaded, with their ids and types. It returns no text; what is
-        missing is in application_overview.
+        """List the documents of one planning application (`19/00017/FUL`, `19/00018/OUT`,
+        `19/00019/REM`). Which files, reports and attachments have been submitted, what paperwork is
+        on file so far? Gives their names, ids and types, and no text. For what they say use
+        `search_application_docs`. For the state of the case and what is missing use
+        `application_overview`.
         """
         return await service.documents(question)
 
     async def application_overview(question: ApplicationOverview, call: Call) -> Overview:
-        """Tell how complete a planning application (`19/00017/FUL`, `19/00019/REM`) is: an overview
-        or summary of the state of its record (status, when it was validated), its documents by
-        type, what was skipped or could not be read and why, and what is missing because they forgot
-        to submit it. It returns no text.
+        """Get up to speed on a planning application (`19/00017/FUL`, `19/00019/REM`): a summary of
+        the case and the state of play. What is it about, the site and the proposal, what is its
+        status, where has it got to, was it granted? How complete is it, which reports did they
+        forget to submit and are missing? Gives the record, the documents it came with by type, what
+        was skipped or failed to load and why; no text. For the files alone use
+        `list_ingested_documents`.
         """
         return await service.overview(question)
 
@@ -104,34 +110,36 @@ def _writing(service: DocumentsService) -> Iterable[Tool]:
     async def ingest_document(
         question: IngestDocument, call: Call
     ) -> IngestedDocument | AlreadyIngested | SkippedDocument:
-        """Add one file to a planning application (`19/00018/OUT`, `19/00019/REM`): upload, import,
-        read in or process another PDF or scan of a report, survey, statement, letter or plan
-        (`/inbox/noise.pdf`) from the server's disk, so that it can be searched. It does not take
-        files from anywhere but DOCUMENT_ROOTS; pictures without words are skipped.
+        """Add one file (`/inbox/noise.pdf`) to a planning application (`19/00018/OUT`,
+        `19/00019/REM`): upload or load a PDF or scan of a report, survey, statement, letter or plan
+        from the server's disk, so that it can be searched. It does not take files from anywhere but
+        DOCUMENT_ROOTS; pictures without words are skipped. For a directory of files use
+        `ingest_folder`.
         """
         return await service.ingest(question, call.report)
 
     async def ingest_folder(question: IngestFolder, call: Call) -> FolderIngested:
-        """Load a whole folder or directory of files into a planning application (`19/00018/OUT`,
-        `19/00019/REM`) at once: process all, import every PDF below a path of the server's disk
-        (`/inbox/19_00017`), in bulk or as a batch. It does not stop at a file that cannot be read:
-        each has an outcome of its own. For one file use ingest_document.
+        """Load a whole folder or directory of files (`/inbox/19_00017`) into a planning application
+        (`19/00018/OUT`, `19/00019/REM`) at once: every PDF and all that is in a path of the
+        server's disk. It does not stop at a file that cannot be read: each has an outcome of its
+        own. For one file use `ingest_document`.
         """
         return await service.ingest_folder(question, call.report)
 
     async def set_application(question: SetApplication, call: Call) -> ApplicationSet:
-        """Record, store, save, note, correct, update or change what is known of a planning
-        application itself (`19/00017/FUL`, `19/00019/REM`): its site address, description,
-        validation date (validated on a day), status (mark it approved, refused, withdrawn). What is
-        left out or null stays as it is, an empty string clears it; documents are not touched.
+        """Record what is known of a planning application itself (`19/00017/FUL`, `19/00019/REM`),
+        or correct and update it: save its site address, what the proposal is for, the date it was
+        validated, its status (mark it pending, approved, refused, withdrawn). What is left out or
+        null stays as it is, an empty string clears it; documents are not touched. To see what is
+        recorded use `application_overview`.
         """
         return await service.set_application(question)
 
     async def remove_document(question: RemoveDocument, call: Call) -> RemovedDocument:
-        """Delete a document of a planning application from the store, by its document id
-        (`19_00017_FUL_3c9a01`), with all its chunks: remove, erase, drop, throw out or get rid of a
-        duplicate, a drawing, a letter, a superseded report or the wrong one added by mistake. The
-        file it was ingested from is left alone.
+        """Delete one document of a planning application from the store, by its document id
+        (`19_00017_FUL_3c9a01`), with all its chunks: get rid of a duplicate, a superseded report, a
+        drawing or a file that was uploaded by mistake. The file it was ingested from is left alone.
+        For a policy use `remove_policy_revision`.
         """
         return await service.remove(question)
 

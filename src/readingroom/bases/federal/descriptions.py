@@ -6,39 +6,39 @@ from readingroom.bases.federal.sources import Resource, Shape, Source, names_of
 
 _REGISTRIES = (
     "Registries (people, offices, committees, topics) are out of scope here: they hold names, not "
-    "texts; resolve_entity looks names up."
+    "texts; `resolve_entity` looks names up."
 )
 
 
 def search(sources: tuple[Source, ...]) -> str:
     return (
-        "Find official federal material on a subject when you have only a topic: what the "
-        "government and its agencies are doing or have done, said or published about something, "
-        "recently or since a year, by words and meaning at once. It does not look up identifiers: "
-        "with one (H.R. 1, a bioguide id) use the typed tools. Each result has an id for fetch, a "
-        "title, a url, a passage and a citation. Sources: "
+        "Search federal records when you have a topic and no id: what the government, Congress and "
+        "its agencies are doing or have done, said or published about a subject, bills, rules, "
+        "hearings and reports on it, recently or since a year, by words and meaning at once. Each "
+        "result has an id, a title, a url, a passage and a citation. To open one use `fetch`. With "
+        "the number of a bill use `get_bill`, with a bioguide id `get_legislator`. Sources: "
         f"{_listed(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
     )
 
 
 def lexical_search(sources: tuple[Source, ...]) -> str:
     return (
-        "Search federal documents for exact words: which bills, statutes, notices, reports or "
-        "speeches contain, mention or use a term or phrase literally, verbatim, as it appears in "
-        "quotes; names of acts, rare terms (BM25). Pick it when the wording matters; it does not "
-        f"find other wordings of the same thing. Sources: "
-        f"{_listed(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
+        "Search federal documents for exact words: which bills, statutes, notices, reports, "
+        "statements or speeches contain, cite, mention or use this very word, term or phrase in "
+        "quotes? Finds that string literally, and nothing looser. Pick it when the wording "
+        "matters: names of acts, rare terms (BM25). For the same thing in other words use "
+        f"`semantic_search`. Sources: {_listed(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
     )
 
 
 def semantic_search(sources: tuple[Source, ...]) -> str:
     return (
-        "Search federal documents for a meaning, however it is worded: bills, legislation, rules "
-        "and reports similar or comparable to another, resembling or along the lines of an idea, a "
-        "proposal, concept or theme, related to or dealing with it in different words, by whatever "
-        "name, even if not called that. Pick it for free-text questions without exact terms; it "
-        "does not match words. Filters apply before scoring. "
-        f"Sources: {_listed(sources, Shape.BODY)}. {_REGISTRIES}"
+        "Search federal documents for a meaning, however it is worded: which bills, proposals, "
+        "rules, reports or speeches are about this idea, theme or concern, similar in spirit or "
+        "conceptually close to another, getting at the same thing in different words, even if it "
+        "is not called that? Pick it when authors phrase it in many ways and no particular "
+        "terminology can be relied on. Filters apply before scoring. For exact words use "
+        f"`lexical_search`. Sources: {_listed(sources, Shape.BODY)}. {_REGISTRIES}"
     )
 
 
@@ -48,35 +48,37 @@ def _listed(sources: tuple[Source, ...], *shapes: Shape) -> str:
 
 def count(resources: tuple[Resource, ...]) -> str:
     return (
-        "Count federal records: how many there are, how many times or how often something "
-        "happened, or the number in each group, the largest first: the breakdown of bills by "
-        "party, how many laws were enacted, which agencies publish the most rules, who introduced "
-        "most bills, how many members are Republicans. Pick it for how many and which most; "
-        "it does not list the records, and it adds nothing up: sum does. group_by, by resource: "
-        f"{_fields(resources, _groups)}. Filters are these fields, since and until."
+        "Count federal records: how many there are, how often something happened, or the number in "
+        "each group, the largest first: bills by party or policy area, laws enacted, which "
+        "agencies publish the most rules, who sponsored the most bills, how many hearings each "
+        "committee held, how many members are Republicans. Pick it for how many and which most; it "
+        "does not list the records. For amounts of money use `sum`. For how a number changed over "
+        f"time use `time_series`. Fields for group_by, by resource: {_fields(resources, _groups)}. "
+        "Filters are these fields, since and until."
     )
 
 
 def sum(resources: tuple[Resource, ...]) -> str:
     return (
-        "Add up a number of federal records exactly, in all or for each group, the largest first: "
-        "how much money (dollars) a company or client spent or paid on lobbying, the top or "
-        "biggest spenders of a year, the income or revenue that lobbying firms and registrants "
-        "earned, total expenses, combined cosponsors, yea votes cast. Pick it for amounts and "
-        "totals; it does not count records: count does. sum_field, by resource: "
-        f"{_fields(resources, _sums)}. group_by, by resource: "
+        "Add up money or another number of federal records exactly, in total or for each group, "
+        "the largest first: how much (in dollars) a company or client spent or paid on lobbying, "
+        "the biggest spenders of a year, the income that lobbying firms and registrants earned, "
+        "all expenses reported; yea votes cast. Pick it for amounts and totals. For how many "
+        "records there are use `count`. Fields for sum_field, by resource: "
+        f"{_fields(resources, _sums)}. Fields for group_by, by resource: "
         f"{_fields(_summable(resources), _groups)}."
     )
 
 
 def time_series(resources: tuple[Resource, ...]) -> str:
     return (
-        "Count federal records over time, per day, week, month, quarter or year, without gaps: "
-        "the trend or development over years and decades, whether there are fewer or more each "
-        "year, up or down, where they peak, quarter by quarter; monthly or yearly numbers to plot, "
-        "chart or graph; with sum_field, amounts. With group_by, one series for each group. Pick "
-        "it when the question asks how a number changed; it does not give one number: count does. "
-        f"time_field, by resource: {_fields(resources, _times)}. group_by as in count."
+        "Count federal records over time, per day, week, month, quarter or year, without gaps: the "
+        "trend. Has it increased, how did it develop, are there more or fewer each year, up or "
+        "down, slower or faster, quarter by quarter? Gives weekly, monthly or yearly numbers to "
+        "plot, chart or graph; with sum_field, amounts, such as lobbying spend; with group_by, one "
+        "series for each group. Pick it when the question asks how a number changed. For one "
+        f"number use `count`. Fields for time_field, by resource: {_fields(resources, _times)}. "
+        "Those for group_by are as in `count`."
     )
 
 

@@ -85,64 +85,69 @@ def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None)
 
 def _lookups(service: FederalService) -> tuple[Tool, ...]:
     async def get_bill(question: GetBill, call: Call) -> Bill:
-        """Look up one bill or resolution whose number and Congress you know, such as H.R. 1 of the
-        119th (`hr:119:1`, `s:118:2226`, `hjres:118:44`): the basic facts: its status, what happened
-        to it and where it stands, whether it passed, was signed, enacted or became law or is stuck
-        in committee, official title, who sponsored it (its author) and when it was introduced, the
-        committees it was referred to, latest action, policy area, summary, related bills. It does
-        not search, and it does not return the bill's wording: use get_bill_text for that.
+        """Look up one bill or resolution whose number and Congress you know (`hr:119:1`, H.R. 1 of
+        the 119th Congress): the basic facts. Where does it stand, what is its status and latest
+        action? Has it moved, did it pass, was it signed or vetoed, did it become law, or is it
+        stuck in committee? Who sponsored (wrote) it and when was it introduced? What is its
+        official title, summary and policy area? For the wording use `get_bill_text`. For the
+        members who support it besides the sponsor use `list_cosponsors`. For votes, amendments,
+        cost estimates and hearings too, use `get_bill_dossier`.
         """
         return await service.bill(question.bill_id)
 
     async def get_bill_text(question: GetBillText, call: Call) -> BillText:
-        """Read the text of one bill whose id you know (`hr:119:1`, H.R. 1 of the 119th Congress):
-        its actual legal wording and language, what a section of the bill says, to read or quote, as
-        introduced, engrossed or enrolled, else in the newest version. Shows or prints the full
-        bill; long texts come in pieces: go on with `offset` = `next_offset`. It does not search
+        """Read the actual wording of one bill whose number you know (`hr:119:1`, H.R. 1 of the
+        119th Congress): what does the bill say, in full or in one section, title or definition?
+        Gives the legal text to read or quote, as introduced, engrossed or enrolled, else the newest
+        version. Long texts come in pieces: go on with `offset` = `next_offset`. It does not search
         inside the text.
         """
         return await service.bill_text(question.bill_id, question.version, question.offset)
 
     async def list_cosponsors(question: ListCosponsors, call: Call) -> CosponsorPage:
-        """List who cosponsored a bill whose id you know (`hr:119:1`, H.R. 1 of the 119th Congress):
-        the co-sponsors, which Democrats and Republicans joined or signed on, back or support the
-        bill and put their names to it, with party, state, district and the date each joined or
-        withdrew. The sponsor is in get_bill, not here.
+        """List who cosponsored one bill whose number you know (`hr:119:1`, H.R. 1 of the 119th
+        Congress). Which members have signed on, who backs or supports the bill besides the sponsor,
+        and is that bipartisan? Gives each Democrat and Republican with party, state, district and
+        the date they joined or withdrew. For the sponsor use `get_bill`.
         """
         return await service.cosponsors(question.bill_id, question.limit, question.cursor)
 
     async def get_legislator(question: GetLegislator, call: Call) -> Legislator:
-        """Look up one member of Congress, senator or representative, current or former, by bioguide
-        id (`S000033`): who it is, the biographical entry: party (Democrat, Republican,
-        independent), home state, district, whether still in office and how long, every term served
-        with the dates it started and ends, leadership. It does not look up names: resolve_entity
-        does.
+        """Look up one member of Congress, senator or representative, now or formerly, by bioguide
+        id (`S000033`). Who is it? Which party and state do they belong to, which district do they
+        represent? Are they still in office, and since when? Gives the name and every term served
+        with the dates it began and ends. For committee seats, bills and speeches too, use
+        `get_legislator_dossier`. When you have a name and no id, use `resolve_entity`.
         """
         return await service.legislator(question.bioguide)
 
     async def list_member_votes(question: ListMemberVotes, call: Call) -> MemberVotePage:
-        """List how one member voted, by bioguide id (`S000033`): the voting record in roll calls on
-        the floor, the last votes first, with the position taken, for or against (Yea, Nay, Present,
-        Not Voting when missed), the question, the bill and the result. Only recorded votes that are
-        loaded here are listed.
+        """List how one member of Congress voted, by bioguide id (`S000033`): the voting record. How
+        did they vote on each question, for or against, and which votes did they miss? Gives roll
+        call by roll call, the most recent first, the position taken (Yea, Nay, Present, Not
+        Voting), the question, the bill and the result; only recorded votes that are loaded here.
+        For how many votes were held use `count`.
         """
         return await service.member_votes(
             question.bioguide, question.congress, question.limit, question.cursor
         )
 
     async def get_committee(question: GetCommittee, call: Call) -> Committee:
-        """Look up one committee or subcommittee by its code (`HSAG`, `HSAG15`, `SSBK`): what the
-        code stands for, the name it is called by, chamber, jurisdiction (what area it is
-        responsible for), contact details (address, phone, web page), the subcommittees it has,
-        parent, former names. Its members are in list_committee_members; it does not look up names.
+        """Look up one committee, subcommittee or panel of Congress by its code (`HSAG`, `hsag00`,
+        `HSAG15`). What does the code stand for, what is its official name and chamber? What is it
+        responsible for (jurisdiction), which subcommittees does it have? Gives web page, address,
+        phone, parent committee and former names too. For the people on it use
+        `list_committee_members`. When you have a name and want the code, use `resolve_entity`. For
+        its hearings, bills and reports use `get_committee_dossier`.
         """
         return await service.committee(question.id)
 
     async def list_committee_members(question: ListCommitteeMembers, call: Call) -> MembershipPage:
-        """List who sits on a committee or subcommittee, by its code (`HSWM`, `SSBK`): the
-        membership or roster, the lawmakers serving on it, Republicans and Democrats, majority
-        first, by rank and seniority, who chairs it (the chairman) and the ranking member. It does
-        not look up committee names: resolve_entity does.
+        """List who sits on a committee or subcommittee of Congress, by its code (`HSWM`, `hswm00`,
+        `HSWM15`): the roster. Who are the members, who chairs it, who is the ranking member, which
+        Republicans and Democrats serve on it? Gives names of senators or representatives with
+        party, rank and side, majority and minority, in one Congress. For the committee itself use
+        `get_committee`.
         """
         return await service.members(
             question.id, question.congress, question.limit, question.cursor
@@ -150,10 +155,10 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
 
     async def fetch(question: Fetch, call: Call) -> Fetched:
         """Open any federal document or record when you have its id, whatever its kind: what search
-        returned, or an id another record names (a law `pl:110-140`, a CRS report `R41234`, a rule
-        `2024-00321`, a vote `house:117:1:9`, a speech `crec:CREC-2011-…`). Returns the whole record
-        and its text, to show, retrieve or cite. It does not search: unknown ids are refused with
-        the list of valid forms.
+        returned, or an id another record names (a law `pl:110-140`, a CRS report `R41234`, a
+        Federal Register document `2024-00321`, a vote `house:117:1:9`, a speech
+        `crec:CREC-2011-03-02-pt1-PgS1234`). Returns the whole record and its text, to show, read or
+        cite. It does not search: unknown ids are refused with the list of valid forms.
         """
         return await service.fetch(question.id, question.offset)
 
@@ -198,13 +203,14 @@ def _searches(service: FederalService) -> tuple[Tool, ...]:
 
 def _resolution(service: FederalService) -> Tool:
     async def resolve_entity(question: ResolveEntity, call: Call) -> Resolved:
-        """Find who or what is meant by a name or nickname, however noisy or misspelt, and get its
-        id or identifier: the bioguide id of the senator, representative, congressman or
-        congresswoman (Sen. Markey from Mass, AOC), the code of a committee (House Ag, Ways &
-        Means), a staffer, a lobbying client or firm, a hearing or docket called something like
-        this. Typos, spelling, nicknames, initials, swapped words, states and chambers are
-        understood. Returns full records, the likeliest first, each with its id, a score and why. It
-        does not search texts: use search for that.
+        """Find out who or what is meant by a name, and its official id or code, when all you have
+        is a name that is partial, a nickname, noisy or misspelt. Which senator, congressman or
+        congresswoman is that, what is the bioguide id of a member by this name (Sen. Markey from
+        Mass, AOC)? What is the code of this committee or subcommittee (House Ag, Ways & Means)? Can
+        you identify a hearing, docket, topic, staffer, lobbying client or firm called something
+        like this, whose number you do not remember? Typos, initials, swapped words, states and
+        chambers are understood. Returns full records, the likeliest first, each with a score and
+        why. For what documents say on a subject use `search`.
         """
         source = sources.registry(question.entity_type)
         narrowed = narrowing.read(source.resource, question.filters)
@@ -277,13 +283,12 @@ def _aggregates(service: FederalService) -> tuple[Tool, ...]:
 
 def _dossiers(service: FederalService) -> tuple[Tool, ...]:
     async def get_bill_dossier(question: GetBillDossier, call: Call) -> BillDossier:
-        """Get everything about one bill whose id you know (`hr:119:1`, H.R. 1 of the 119th
-        Congress) in one call, all there is on it, the complete file or dossier for a briefing or
-        talking points: the record, cosponsors, actions, amendments, votes, and all the material
-        connected with it: CRS reports, CBO cost estimates (the score), what the White House said
-        (Statements of Administration Policy), committee reports and hearings. Each section has its
-        total, and `more_url` where it is cut. It does not return the wording; for one of these
-        alone, use the narrower tool.
+        """Get everything about one bill whose number you know (`hr:119:1`, H.R. 1 of the 119th
+        Congress) in one call, its whole history as a complete file for a briefing: the record,
+        actions, cosponsors, amendments, votes, and all that is connected with it: CRS reports, CBO
+        cost estimates (the score), what the White House said (Statements of Administration Policy),
+        committee reports and hearings. Each section has its total, and `more_url` where it is cut.
+        For the status alone use `get_bill`. For the wording use `get_bill_text`.
         """
         return await service.bill_dossier(question.bill_id)
 
@@ -291,26 +296,28 @@ def _dossiers(service: FederalService) -> tuple[Tool, ...]:
         question: GetLegislatorDossier, call: Call
     ) -> LegislatorDossier:
         """Get everything about one member of Congress by bioguide id (`S000033`) in one call, the
-        full profile, the comprehensive picture of a career or background before a meeting: terms,
-        committee seats, bills sponsored and cosponsored by Congress, leadership, offices, speeches
-        on the floor. With `congress`, only what falls into it. It does not look up names: use
-        resolve_entity first.
+        full profile or background to know before a meeting: terms, committee seats, leadership
+        posts, bills sponsored and cosponsored, offices, what they say in speeches on the floor.
+        With `congress`, only what falls into it. For party, state and terms alone use
+        `get_legislator`. When you have a name and no id, use `resolve_entity`.
         """
         return await service.legislator_dossier(question.bioguide_id, question.congress)
 
     async def get_committee_dossier(question: GetCommitteeDossier, call: Call) -> CommitteeDossier:
-        """Get everything about one committee by its code (`HSAG`, `SSEG`) in one call, the complete
-        picture of its activity, what it has been doing: members, subcommittees, hearings held,
-        bills referred to it, reports. With `congress`, only what falls into it. It does not look up
-        names: use resolve_entity first.
+        """Get everything about one committee by its code (`HSAG`, `hsag00`) in one call, a briefing
+        with the complete picture. Who is on it, and what has it been doing and working on? Gives
+        members, subcommittees, hearings held, bills referred to it, reports filed. With `congress`,
+        only what falls into it. For name, chamber and contact alone use `get_committee`. When you
+        have a name and no code, use `resolve_entity`.
         """
         return await service.committee_dossier(question.committee_id, question.congress)
 
     async def get_public_law_dossier(question: GetPublicLawDossier, call: Call) -> PublicLawDossier:
-        """Get everything about one public law by its number (`pl:110-140`, Public Law or P.L.
-        110-140) in one call, its whole story: the bill it came from, the regulations that implement
-        it (the sections of the CFR and the rules of the Federal Register that cite it), its text as
-        amended since it was enacted. It does not return the law's own text: fetch does.
+        """Get everything about one public law by its number (`pl:110-140`, Public Law 110-140, P.L.
+        110-140) in one call, its whole story. Which bill did it come from, and which rules and
+        regulations were issued to implement it? Gives the bill, the parts of the CFR and the rules
+        of the Federal Register that cite it, its text as amended since it was enacted. For the text
+        of the law itself use `fetch`.
         """
         return await service.public_law_dossier(question.id)
 

@@ -88,14 +88,20 @@ def embed(db: sqlite3.Connection, embedder: Embedder, told: Callable[[int, int],
     """Embed what has no vector yet, in batches that each stay once done; stopping loses nothing."""
     model = embedder.identity
     db.execute("DELETE FROM vectors WHERE model != ?", (model,))
-    (waiting,) = db.execute(f"SELECT count(*) {_WAITING}", _bodies()).fetchone()
+    all_of_them = waiting(db)
     done = 0
     while rows := db.execute(f"{_NEXT} {_WAITING} LIMIT {_BATCH}", _bodies()).fetchall():
         matrix = embedder.embed_batch([_embedded_text(row) for row in rows])
         _keep(db, rows, matrix, model)
         done += len(rows)
-        told(done, waiting)
+        told(done, all_of_them)
     return done
+
+
+def waiting(db: sqlite3.Connection) -> int:
+    """How many chunks have no vector yet and should have one."""
+    (count,) = db.execute(f"SELECT count(*) {_WAITING}", _bodies()).fetchone()
+    return int(count)
 
 
 _WAITING = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)

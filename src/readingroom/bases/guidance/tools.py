@@ -88,57 +88,58 @@ def open_guidance(
 def _tools(service: GuidanceService) -> tuple[Tool, ...]:
     async def get_content_by_path(question: GetContentByPath, call: Call) -> PageContent | PageText:
         """Open and read a page of Charity Commission guidance whose GOV.UK path or address you know
-        (`/guidance/…`, `/government/publications/…`, https://www.gov.uk/guidance/…): what that page
-        says. Gives the content item untouched and its text as Markdown, with the date of the last
-        change and whether it was withdrawn. It does not search and reads no other organisation's
-        pages.
+        (`/guidance/…`, `/government/publications/…`, https://www.gov.uk/guidance/…). What does that
+        page say? Gives the content item untouched and its text as Markdown, with the date of the
+        last change and whether it was withdrawn; it reads no other organisation's pages. When you
+        know only the topic use `search_guidance`. For its licence and dates without the text use
+        `get_source_metadata`.
         """
         return await service.content(question, errand_of(call))
 
     async def get_content_by_id(question: GetContentById, call: Call) -> PageContent | PageText:
         """Open a page of Charity Commission guidance by its GOV.UK content_id, a UUID
         (`5f4bb9ab-7631-11e4-a3cb-005056011aef`): read the content item when you have the content id
-        only, which survives when a page moves. It does not take a path: use get_content_by_path for
-        that.
+        only, which survives when a page moves. With a path use `get_content_by_path`.
         """
         return await service.content_by_id(question, errand_of(call))
 
     async def search_guidance(question: SearchGuidance, call: Call) -> SearchResults:
-        """Find what the Charity Commission says on a question about a charity or its trustees, the
-        rules and advice for charities (how to register or close one, who can be a trustee, payment,
-        reserves, fundraising, accounts and audit, safeguarding, annual return, conflicts of
-        interest, CIO): its guidance on GOV.UK, by words, best match first. Gives titles, summaries,
-        dates and paths, not the text: read a result with get_content_by_path.
+        """Find what the Charity Commission says on a question about a charity or its trustees: the
+        rules and advice for charities in England and Wales. What must or may a charity do about
+        registering, closing, trustees and their pay and liability, reserves, fundraising, accounts,
+        audit and examination, the annual return, serious incidents, safeguarding, campaigning,
+        conflicts of interest? Searches its guidance on GOV.UK by words, best match first; gives
+        titles, summaries, dates and paths. To read a page use `get_content_by_path`.
         """
         return await service.search(question, errand_of(call))
 
     async def recent_changes(question: RecentChanges, call: Call) -> Changes:
-        """List what is new for charities from the Charity Commission, the regulator: guidance pages
-        published, updated, amended or changed on GOV.UK lately, since a day, this week or month,
-        the latest updates first. It says that a page changed, not what changed in it.
+        """List what is new for charities from the Charity Commission, the regulator. Which guidance
+        pages on GOV.UK were published, updated or revised lately, since a day, this week or month?
+        Gives the latest first; it says that a page changed, not what changed in it.
         """
         return await service.changes(question, errand_of(call))
 
     async def get_source_metadata(question: GetSourceMetadata, call: Call) -> SourceMetadata:
-        """Tell where a page of Charity Commission guidance (`/guidance/…`) is from, its provenance
-        or metadata: the licence and terms to reuse it, who publishes it (organisations), address,
-        content_id and other identifiers, how old it is, when it was first published and last
-        updated. Gives none of its text.
+        """Tell where a page of Charity Commission guidance (`/guidance/…`) is from, its provenance.
+        Under which licence may we reuse it and whom to credit, who publishes it, how old is it,
+        when was it first published and last updated? Gives address, content_id and other
+        identifiers, and none of its text. For the text use `get_content_by_path`.
         """
         return await service.metadata(question, errand_of(call))
 
     async def force_refresh(question: ForceRefresh, call: Call) -> Refreshed:
-        """Reload a page from GOV.UK right now, bypassing the cache, when the cached copy may be
-        stale or outdated and you want a fresh one, the newest: refresh it, clear, ignore or skip
-        the cache, fetch it again. It does not return the text; says whether it changed: read it
-        with get_content_by_path afterwards.
+        """Reload a page of guidance (`/guidance/…`) from GOV.UK right now, bypassing the cache,
+        when the stored copy looks stale, old or outdated and you want the live, current version
+        fetched again. It says whether the page changed and does not return the text. To read it
+        afterwards use `get_content_by_path`.
         """
         return await service.refresh(question, errand_of(call))
 
     async def get_error_taxonomy(question: GetErrorTaxonomy, call: Call) -> ErrorTaxonomy:
-        """List every error code that the charity guidance tools can return, with what it means:
-        what can go wrong; explain an error or failure such as `UPSTREAM_TIMEOUT`. Asks nothing of
-        GOV.UK.
+        """List every error code that the charity guidance tools can return. What does an error or
+        failure such as `UPSTREAM_TIMEOUT` mean, what can go wrong, how can a lookup in the charity
+        service fail? It asks nothing of GOV.UK.
         """
         return await service.taxonomy(errand_of(call))
 

@@ -75,22 +75,25 @@ def _tools(service: PolicyService) -> tuple[Tool, ...]:
 
 def _searching(service: PolicyService) -> Iterable[Tool]:
     async def search_policy(question: SearchPolicy, call: Call) -> PolicyHits:
-        """Find what planning policy says, requires or allows on a question, in the local plan or in
-        national policy and guidance: which policies cover or govern a topic, what rule, standard or
-        minimum applies to parking, housing, green belt, listed buildings or highway safety. Gives
-        passages, in the revisions that applied on a day when effective_date is given (else in all
-        revisions, each marked). Returns passages, not whole sections: use get_policy_section for
-        those. `excluded` says which policies could not answer and why.
+        """Find what planning policy says on a topic, in the NPPF and other national policy and
+        guidance or in the local plan: housing, green belt, design, heritage, flood risk,
+        biodiversity, highways, parking. What does policy require, expect, allow or discourage,
+        which policies govern or support this, what rule, standard or minimum applies, when is
+        something needed, where is it dealt with and what did it say at the time? Gives passages, as
+        policy stood on a day when effective_date is given (else from all revisions, each marked).
+        `excluded` says which policies could not answer and why. For a paragraph or section whose
+        number you know use `get_policy_section`. For several topics use `search_policy_batch`.
         """
         hits = await service.search(question)
         _log_revisions(call, [hit.revision_id for hit in hits.results])
         return hits
 
     async def search_policy_batch(question: SearchPolicyBatch, call: Call) -> PolicyHitsBatch:
-        """Ask several questions of planning policy together in one call: look up multiple topics,
-        issues, subjects or queries all at once, at the same time, as search_policy does for one, in
-        the same policies, on the same day. Results are not merged: there is one answer for each
-        query, in order.
+        """Find the policies on several topics at once, in one go: two, three, five or more subjects
+        (parking; trees; heritage; noise), such as the headings of a report. What does planning
+        policy, in the NPPF or the local plan, say on each of these? The list of questions is looked
+        up together in a single pass, each answered separately and in order, on the same day. For a
+        single topic use `search_policy`.
         """
         answers = await service.search_batch(question)
         _log_revisions(call, [hit.revision_id for one in answers.searches for hit in one.results])
@@ -102,36 +105,41 @@ def _searching(service: PolicyService) -> Iterable[Tool]:
 
 def _reading(service: PolicyService) -> Iterable[Tool]:
     async def get_policy_section(question: GetPolicySection, call: Call) -> SectionText:
-        """Read one section of a policy in full, what exactly it says (`Chapter 9`, paragraph 116 or
-        `Para 116` of the NPPF, `Policy TR4`, `Policy BSC 1`, `Table 5-2`, Appendix B, section 6.2
-        of the local plan): the text, its pages and the sections in it, from the revision in force
-        today or the one named. It does not search: the reference must be the document's own.
+        """Read one section of a policy in full, word for word, when you know its number (`Chapter
+        9`, paragraph 116 or `Para 116` of the NPPF, `Policy TR4`, `Policy BSC 1`, `Table 5-2`,
+        Annex 2, Appendix B, section 6.2 of the local plan). What exactly does it say, how is it
+        written? Gives its text, its pages and the sections in it, from the revision in force today
+        or the one named; the reference must be the document's own. When you know the topic and not
+        the number, use `search_policy`.
         """
         section = await service.section(question)
         _log_revisions(call, [section.revision_id])
         return section
 
     async def list_policy_documents(question: ListPolicyDocuments, call: Call) -> PolicyList:
-        """List all planning policies held here, the policy library: do you have this plan, SPD or
-        manual, which policy documents are available, known or in the collection, all their names,
-        each with its source slug, title and category. It does not tell revisions or dates: use
-        list_policy_revisions or policy_snapshot for those.
+        """List all the planning policies held here, the catalogue of the policy library or shelf.
+        Which policy documents, plans, guides and manuals do you have, hold or know, and have you
+        got this one? Gives the source slug, title and category of each. For the versions of one use
+        `list_policy_revisions`. For what was in force on a day use `policy_snapshot`.
         """
         return await service.policies()
 
     async def list_policy_revisions(question: ListPolicyRevisions, call: Call) -> RevisionList:
-        """List the revisions of one policy, its history of versions or editions, newest first: how
-        many there have been, which is current or came before, when each came into force (effective
-        dates) and ended, what it replaced and whether it is still valid, out of date or superseded.
-        It returns no text.
+        """List the revisions of one policy, such as the NPPF or a local plan: its history or
+        timeline of versions and editions, newest first. Which versions exist and how many, which
+        one is current, from which date until when was each valid and in force, what did it replace,
+        has it been superseded? It returns no text. For what changed in the text use
+        `compare_policy_revisions`.
         """
         return await service.revisions(question)
 
     async def policy_snapshot(question: PolicySnapshot, call: Call) -> Snapshot:
-        """Tell which revision (version) of every policy was in force on one day, the complete set
-        of policies effective or applied on that date, the editions to use when an application was
-        validated or decided: the state of all policies as at a day, or why none was in force. It
-        returns no text.
+        """Tell which version of every policy was in force on one day, the NPPF, local plans and
+        all. What was the whole policy framework as it stood then, the state of all policies as of
+        that date, the right edition of each document for an application that was validated, decided
+        or appealed? Gives every policy with its revision of that day, or why none was in force. It
+        returns no text. For the versions of one policy use `list_policy_revisions`. For what policy
+        said on a topic that day use `search_policy`.
         """
         return await service.snapshot(question)
 
@@ -145,20 +153,21 @@ def _checking(service: PolicyService) -> Iterable[Tool]:
     async def compare_policy_revisions(
         question: ComparePolicyRevisions, call: Call
     ) -> RevisionDiff:
-        """Compare two versions of a policy and show what changed between them, how it was altered
-        by an update, old against new, side by side: the differences (a redline), paragraphs,
-        chapters or sections added, deleted and reworded, each with a word-level diff. The diff is
-        exact text comparison, not a summary of meaning.
+        """Compare two versions of a policy, such as the NPPF or a local plan. What changed between
+        two dates or editions, what is new or different, how was a paragraph, section or chapter
+        modified or reworded? Shows before and after, what was added, deleted and rewritten, as a
+        word-by-word diff or redline. The differences are of exact text, not a summary of meaning.
         """
         found = await service.compare(question)
         _log_revisions(call, [found.from_revision.revision_id, found.to_revision.revision_id])
         return found
 
     async def verify_policy_quote(question: VerifyPolicyQuote, call: Call) -> QuoteCheck:
-        """Check a quotation before it is published: whether a policy really says it, as somebody
-        claims, and the quoted sentence or wording stands in it, true, accurate, cited correctly,
-        verbatim, word for word, in the revision in force on a day, and on which page; tells where
-        it stands if it is from another revision. It does not judge what the words mean.
+        """Check a quotation from a policy, such as the NPPF or a local plan. Does it really say
+        these words, as somebody claims, is the quote right, or was it made up? Tells whether a
+        quoted sentence is accurate and true word for word in the revision in force on a day, and on
+        which page, or in which other revision it stands, before you cite or publish it. It does not
+        judge what the words mean.
         """
         return await service.verify(question)
 
@@ -168,17 +177,19 @@ def _checking(service: PolicyService) -> Iterable[Tool]:
 
 def _writing(service: PolicyService) -> Iterable[Tool]:
     async def ingest_policy_revision(question: IngestPolicyRevision, call: Call) -> Ingested:
-        """Load a policy PDF into a revision that is registered already (`rev_PPG13_1994_03`):
-        import or put the file of a new plan or SPD into the system, or index it again (reindex,
-        rebuild the index), so that it can be searched. It does not register revisions: the REST API
-        and the command line do.
+        """Load the PDF of a policy (`/inbox/plan.pdf`) into its revision (`rev_PPG13_1994_03`): add
+        a new edition or version of the NPPF, a local plan or SPD to the policy library, or process
+        and index the file again, so that it can be searched. The revision must be registered
+        already, which the REST API and the command line do. For a file of a planning application
+        use `ingest_document`.
         """
         return await service.ingest(question, call.report)
 
     async def remove_policy_revision(question: RemovePolicyRevision, call: Call) -> Removed:
-        """Take the indexed text of a policy revision (`rev_PPG13_1994_03`) out of the index, such
-        as a draft or the wrong file: delete, drop, clear, wipe or purge all its chunks, so that it
-        is no longer searchable. The revision itself stays registered with its dates.
+        """Take the text of a policy revision (`rev_PPG13_1994_03`) out of the policy library, such
+        as a draft local plan or the wrong file loaded by mistake: delete all its chunks from the
+        index, so that it no longer turns up in searches. The revision itself stays registered with
+        its dates. For a file of a planning application use `remove_document`.
         """
         return await service.remove(question)
 

@@ -44,17 +44,16 @@ def open_text(file: Path | None, description: str | None) -> KnowledgeBase:
 
 def _tools(service: TextService) -> tuple[Tool, ...]:
     async def get_kb_info(question: GetKbInfo, call: Call) -> KbAvailable | KbUnavailable:
-        """Tell what the text knowledge base (kb) is about and whether it is available: the topics
-        its description names, how big the file is (size) and how long, whether it exists, when it
-        was last modified or changed, whether it can be read. Returns none of the text: call
-        get_kb_content for that.
+        """Tell what the plain text knowledge base (kb) is about, without the text. Which subject
+        does its description name, how long or big is the file, does it exist, can it be read, when
+        was it last changed? For the text itself use `get_kb_content`.
         """
         return await service.info()
 
     async def get_kb_content(question: GetKbContent, call: Call) -> KbContent:
-        """Read the whole text of the knowledge base (kb) from start to end: give, show, print,
-        output, load or dump its complete, entire contents, what it says, unmodified. It is not
-        searched or cut: call get_kb_info first when the length matters.
+        """Read the whole text of the plain text knowledge base (kb), every word from start to
+        finish: its complete contents, raw and unmodified, to print, copy or quote. It is not
+        searched or cut. For its length and subject alone use `get_kb_info`.
         """
         return await service.content()
 
