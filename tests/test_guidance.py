@@ -281,6 +281,15 @@ async def test_a_redirect_item_may_carry_the_rest_of_the_path_along(
     assert ("use_tool" in told.get("hint", {})) is bool(target and target.startswith("/"))
 
 
+@requirement("guidance:not-found", "guidance:fidelity")
+async def test_a_redirect_to_another_site_is_told_as_it_stands(upstream: Upstream) -> None:
+    """A path made of it would send the caller to a page that nobody named."""
+    upstream.emulator.fault = faults.failing(301, location="https://elsewhere.example/x")
+    told = await refusal(upstream.url, "get_content_by_path", path=RETURN)
+    assert told["code"] == "NOT_FOUND_OR_REDIRECTED"
+    assert told["hint"] == {"redirected_to": "https://elsewhere.example/x"}
+
+
 @requirement("guidance:metadata")
 async def test_metadata_tells_the_source_without_its_words(upstream: Upstream) -> None:
     metadata = await ask(upstream.url, "get_source_metadata", path=RETURN)
@@ -315,17 +324,26 @@ async def test_a_search_gives_title_url_summary_and_date_of_the_commissions_page
 
 
 @requirement("guidance:search")
-async def test_a_result_without_link_or_date_says_null_and_an_outside_link_stays_as_it_is(
+async def test_a_result_without_a_date_says_null_and_an_outside_link_stays_as_it_is(
     upstream: Upstream,
 ) -> None:
-    items = upstream.emulator.items
-    items[RETURN].update(base_path="https://register.example/search", public_updated_at=None)
-    items[RESERVES].update(base_path=None)
+    away = {"base_path": "https://register.example/search", "public_updated_at": None}
+    upstream.emulator.items[RETURN].update(away, description=None)
     (annual,) = (await ask(upstream.url, "search_guidance", query="annual"))["results"]
-    reserves = (await ask(upstream.url, "search_guidance", query="reserves"))["results"][0]
-    assert (annual["url"], annual["path"]) == ("https://register.example/search", None)
-    assert annual["public_updated_at"] is None
-    assert (reserves["url"], reserves["id"]) == (None, None)
+    assert (annual["url"], annual["path"]) == (away["base_path"], None)
+    assert (annual["public_updated_at"], annual["summary"]) == (None, "")
+
+
+@requirement("guidance:search", "guidance:tools")
+@pytest.mark.parametrize("missing", ["base_path", "title"])
+async def test_a_result_that_nobody_could_cite_is_left_out(
+    upstream: Upstream, missing: str
+) -> None:
+    before = (await ask(upstream.url, "search_guidance", query="reserves"))["results"]
+    upstream.emulator.items[RESERVES].update({missing: None})
+    after = (await ask(upstream.url, "search_guidance", query="reserves"))["results"]
+    assert after == [one for one in before if one["path"] != RESERVES]
+    assert len(after) < len(before)
 
 
 @requirement("guidance:search")

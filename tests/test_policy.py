@@ -307,6 +307,24 @@ async def test_a_snapshot_tells_every_policy_on_a_day(library: Shelf) -> None:
 # --- ingest and removal ---
 
 
+@requirement("policy:rest")
+async def test_a_revision_that_is_active_is_complete(tmp_path: Path) -> None:
+    """Also while the dates of its neighbours are still being written."""
+    seen: dict[str, int] = {}
+
+    def at(step: str) -> None:
+        if progress := library.service.ingestion.progress(NEW):
+            seen[step] = progress.percent_complete
+
+    async with shelf(tmp_path, at=at, embedder=WordEmbedder()) as library:
+        await library.add("NPPF")
+        await library.register("NPPF", "December 2024", "2024-12-12")
+        path = library.inbox("nppf.pdf", brief("December 2024"))
+        question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path)
+        await library.service.ingest(question, unheard)
+    assert (seen["ingest:file"], seen["ingest:registry"]) == (95, 100)
+
+
 @requirement("policy:FR-005:shape", "policy:FR-005:metadata", "policy:FR-005:ids")
 async def test_an_ingest_stores_chunks_with_the_contracts_ids_and_metadata(empty: Shelf) -> None:
     await empty.register("NPPF", "December 2024", "2024-12-12")

@@ -34,10 +34,10 @@ def _said(text: str) -> str:
 Said = Annotated[str, AfterValidator(_said)]
 """A text that is not blank."""
 
-# A date stays text until the service reads it, so that a bad one is told as `invalid_date`.
+# A date stays text of any length until the service reads it: a bad one is told as `invalid_date`.
 DayText = Annotated[
     str,
-    Field(max_length=40, description="A day, YYYY-MM-DD.", json_schema_extra={"format": "date"}),
+    Field(description="A day, YYYY-MM-DD.", json_schema_extra={"format": "date", "maxLength": 40}),
 ]
 
 
@@ -92,7 +92,7 @@ class Call:
     """The caller's own id for a chain of calls, else the request id; it is passed on upstream."""
     traceparent: str | None = None
     """The trace that the HTTP request itself belongs to, where it says so."""
-    request_bytes: str | None = None
+    request_bytes: int | None = None
     """How long the HTTP request says its body is."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What the log line of this call should say besides: numbers and words, never payloads."""
@@ -157,7 +157,7 @@ class Tool:
         try:
             return self.question.model_validate_json(to_json(arguments))
         except ValidationError as error:
-            raise InvalidArguments.of(error) from error
+            raise InvalidArguments.of(error, arguments) from error
         except PydanticSerializationError as error:
             told = "cannot be read: nested too deep, or not Unicode text"
             raise InvalidArguments([{"field": "arguments", "message": told}]) from error

@@ -134,6 +134,10 @@ class Search(Question):
 Filtered = Annotated[dict[Word, str | int | bool], Field(max_length=20)]
 
 
+MOST_LIKELY = 10
+"""How many records a name is told to mean, unless more are asked for."""
+
+
 class ResolveEntity(Question):
     query: Said = Field(
         min_length=1, max_length=300, description="The name as it was said: Sen. Markey from Mass."
@@ -142,7 +146,7 @@ class ResolveEntity(Question):
     filters: Filtered | None = Field(
         None, description='Fields of the registry, such as {"state": "MA", "current": true}.'
     )
-    limit: Limit = 10
+    limit: Limit = MOST_LIKELY
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
 
 

@@ -288,6 +288,7 @@ class Ingestion:
             await self._registry.change(
                 source, lambda before: timeline.finish(before, revision_id, values)
             )
+            self._note(revision, "complete", 100, len(chunks))  # it answers from now on
             self._changes.at("ingest:registry")
             await self._describe_all(source)
             self._changes.at("ingest:dates")

@@ -71,7 +71,7 @@ def _add_reading(router: APIRouter, registrar: Registrar) -> None:
         return await registrar.policies(category, source)
 
     @router.get("/policies/effective")
-    async def effective_policies(date: Annotated[str, Query(max_length=40)]) -> EffectivePolicies:
+    async def effective_policies(date: str) -> EffectivePolicies:
         """What was in force on a day."""
         try:
             day = parse_day(date)

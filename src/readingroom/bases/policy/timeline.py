@@ -10,7 +10,12 @@ from typing import Any, Literal
 
 from readingroom.bases.policy.records import Revision, RevisionStatus
 from readingroom.core.dates import day_before
-from readingroom.core.errors import RevisionNotFound, RevisionOverlap, SoleRevision
+from readingroom.core.errors import (
+    InvalidRequest,
+    RevisionNotFound,
+    RevisionOverlap,
+    SoleRevision,
+)
 
 Revisions = Sequence[Revision]
 Reason = Literal["date_before_first_revision", "date_in_gap", "no_active_revision"]
@@ -89,7 +94,8 @@ def amend(revisions: Revisions, revision_id: str, values: dict[str, Any]) -> lis
     if "effective_to" in values:
         after = _with(after, closed_by=None)  # an end that was chosen, not one that followed
     if after.effective_to is not None and after.effective_to < after.effective_from:
-        raise RevisionOverlap(f"{revision_id} would end before it begins; change both days")
+        told = f"{revision_id} would end before it begins; change both days"
+        raise InvalidRequest([{"field": "effective_to", "message": told}])
     others = [one for one in revisions if one.revision_id != revision_id]
     for one in others:
         if _overlap(one, after):
