@@ -219,6 +219,14 @@ def test_a_missing_model_is_told_with_the_ways_to_get_one(tmp_path: Path, no_pac
 
 
 @requirement("engine:embedding:weights")
+def test_a_place_where_nothing_can_be_built_is_told_and_not_our_failure(tmp_path: Path) -> None:
+    no_folder = tmp_path / "models"
+    no_folder.write_text("")
+    with pytest.raises(ModelUnavailable, match=str(no_folder)):
+        Embedder(no_folder).embed("words")
+
+
+@requirement("engine:embedding:weights")
 def test_a_named_folder_without_the_files_is_told_by_name(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match=r"EMBEDDING_MODEL_DIR.*config\.json"):
         Embedder(tmp_path, directory=tmp_path).embed("words")
