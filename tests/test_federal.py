@@ -202,6 +202,8 @@ async def test_an_id_without_a_record_and_a_text_that_is_no_id(world: Path) -> N
         ("search", {"query": "x", "source": 5}, "source"),
         ("search", {"query": "x", "source": {"bills": 1}}, "source"),
         ("count", {"resource": "bills", "filters": {"congress": None}}, "filters.congress"),
+        ("count", {"resource": "bills", "filters": {"congress": True}}, "filters.congress"),
+        ("fetch", {"id": "hr:119:1", "offset": 10**30}, "offset"),
         ("time_series", {"resource": "bills", "interval": "year"}, "time_field"),
     ],
 )
