@@ -544,6 +544,14 @@ async def test_without_a_model_words_are_used_and_it_is_said(world: Path, tool: 
         assert "model" in found["degraded"]["reason"]
 
 
+@requirement("federal:degraded")
+async def test_while_nothing_is_embedded_the_model_is_not_asked_for(tmp_path: Path) -> None:
+    """Reading it takes seconds, which the first search of a fresh server would wait for."""
+    async with asked(tmp_path, NoModel()) as ask:
+        found = await ask.answer("search", query="rural broadband", source="bills")
+        assert found["degraded"]["reason"].startswith("nothing has been embedded")
+
+
 @requirement("federal:AC-14", "federal:registry-words")
 async def test_the_search_tools_name_their_sources_from_the_live_schema(world: Path) -> None:
     async with asked(world) as ask:
