@@ -13,8 +13,8 @@ It has no weight that was fitted and knows no tool by name. Some things it reads
 - "For the wording use `get_bill_text`" sends the reader away: a sentence that names another tool
   says nothing of its own.
 - A quotation in a question is what to look for, not what to do: its meaning is left out.
-- An id is known by its form: `hr:118:25` is written as `hr:119:1` is, `K000367` as `S000033`. A
-  number alone tells nothing.
+- An id or a path is known by its form: `hr:118:25` is written as `hr:119:1` is, `K000367` as
+  `S000033`, `/in/flood.pdf` as `/inbox/noise.pdf`. A number alone tells nothing.
 - H.R. is HR. Small words count: who, how many, each and between tell tools apart.
 """
 
@@ -58,7 +58,7 @@ _NAMED = re.compile(r"`(\w+)`")
 _QUOTED = re.compile(r'"[^"]+"|“[^”]+”')
 _INITIALS = re.compile(r"\b(?:[A-Za-z]\.){2,}")
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_ID = re.compile(r"\w[\w:/.-]*\w")
+_ID = re.compile(r"(?:(?<![\w:/])/)?\w[\w:/.-]*\w")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class _Lexicon:
     def _meanings_of(self, words: Sequence[str]) -> Matrix:
         new = [word for word in words if word not in self._known]
         if new:
-            self._known.update(zip(new, self._embedder.embed_few(new), strict=True))
+            self._known.update(zip(new, self._embedder.embed_each(new), strict=True))
         return numpy.stack([self._known[word] for word in words])
 
     def _said(self, words: Matrix) -> Scores:
@@ -222,7 +222,9 @@ def _forms(text: str) -> set[str]:
 
 
 def _form(word: str) -> str:
-    """How an id is written, digits and letters aside; empty for a word that is none."""
+    """How an id or a path is written, digits and letters aside; empty for a word that is none."""
+    if word.startswith("/"):
+        return "/x.x" if "." in word else "/x"
     if word.isalnum():
         is_id = re.search(r"\d", word) and not re.fullmatch(r"\d+(?:st|nd|rd|th)?", word)
         return re.sub(r"[^\W\d]", "X", re.sub(r"\d", "9", word)) if is_id else ""

@@ -98,12 +98,16 @@ def test_an_id_is_known_by_its_form() -> None:
         "one_bill": "Look up (`hr:119:1`, H.R. 1 of the 119th).",
         "one_member": "Look up (`S000033`).",
         "one_panel": "Look up (`hsag00`).",
+        "one_file": "Look up (`/inbox/noise.pdf`).",
+        "one_page": "Look up (`/guidance/…`).",
     }
     for asked, named in (
         ("s:118:2226", "one_bill"),
         ("HR 7", "one_bill"),
         ("K000367", "one_member"),
         ("SSJU12", "one_panel"),
+        ("/in/flood_risk.pdf", "one_file"),
+        ("/guidance/charity-reserves", "one_page"),
     ):
         assert first(asked, **said) == named
 
@@ -131,13 +135,13 @@ class Literal(Embedder):
         self._axes: dict[str, int] = {}
 
     def embed(self, text: str) -> Vector:
-        return self.embed_few([text])[0]
+        axis = self._axes.setdefault(" " if " " in text else text, len(self._axes))
+        return numpy.eye(1000, dtype=numpy.float32)[axis]
 
-    def embed_few(self, texts: Sequence[str]) -> Matrix:
-        axes = [self._axes.setdefault(" " if " " in one else one, len(self._axes)) for one in texts]
-        return numpy.eye(1000, dtype=numpy.float32)[axes]
+    def embed_each(self, texts: Sequence[str]) -> list[Vector]:
+        return [self.embed(text) for text in texts]
 
     def embed_batch(
         self, texts: Sequence[str], batch_size: int = 32, progress: Progress | None = None
     ) -> Matrix:
-        return self.embed_few(texts)
+        return numpy.stack(self.embed_each(texts))

@@ -17,7 +17,7 @@ KnowledgeError                 code                  http
 ├── StoreUnusable              store_unusable        503   the chunk store cannot be read or written
 ├── SearchTimeout              search_timeout        503   a search took longer than it may
 ├── FileNotFound               file_not_found        404   no such file, or outside the roots
-├── UnsupportedFileType        unsupported_file_type 422   neither a PDF nor an image we read
+├── UnsupportedFileType        unsupported_file_type 422   not named like a PDF or an image
 ├── ExtractionFailed           extraction_failed     422   a file cannot be parsed within limits
 ├── NoContent                  no_content            422   a file was read and holds no text
 ├── NoChunks                   no_chunks             422   there is text, but nothing to search in
@@ -276,7 +276,9 @@ class FileNotFound(KnowledgeError):
 
 
 class UnsupportedFileType(KnowledgeError):
-    """The file is neither a PDF nor a PNG, JPEG, TIFF or BMP image."""
+    """The file's name is not that of a PDF or of a PNG, JPEG, TIFF or BMP image; or a policy's
+    upload is no PDF.
+    """
 
     code = "unsupported_file_type"
     http_status = 422

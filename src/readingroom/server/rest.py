@@ -82,5 +82,9 @@ async def _unexpected(request: Request, error: Exception) -> Response:
 
 
 def _field(place: tuple[str | int, ...]) -> str:
-    """`("query", "limit")` as the caller wrote it: the part of the request is not its name."""
-    return ".".join(map(str, place[1:])) or "body"
+    """`("query", "limit")` as the caller wrote it: the part of the request is not its name.
+
+    `("body", 17)` is where JSON breaks off, which no field can be named for.
+    """
+    named = [] if isinstance(place[-1], int) and len(place) == 2 else place[1:]
+    return ".".join(map(str, named)) or "body"

@@ -25,9 +25,10 @@ def lexical_search(sources: tuple[Source, ...]) -> str:
     return (
         "Search federal documents for exact words: which bills, statutes, notices, reports, "
         "statements or speeches contain, cite, mention or use this very word, term or phrase in "
-        "quotes? Finds that string literally, and nothing looser. Pick it when the wording "
-        "matters: names of acts, rare terms (BM25). For the same thing in other words use "
-        f"`semantic_search`. Sources: {_listed(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
+        "quotes, literally? Matches words as they are written and nothing that only means the "
+        "same, best match first (BM25). Pick it when the wording matters: names of acts, rare "
+        "terms. For the same thing in other words use `semantic_search`. Sources: "
+        f"{_listed(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
     )
 
 

@@ -51,6 +51,20 @@ class Written:
     """Whether any of it was there already in a newer revision."""
 
 
+class _Waiting:
+    """Rows of a table that are written together, which costs less than one by one."""
+
+    def __init__(self, db: sqlite3.Connection, insert: str) -> None:
+        self._db = db
+        self._insert = insert
+        self.rows: list[tuple[Any, ...]] = []
+
+    def write(self) -> None:
+        if self.rows:
+            self._db.executemany(self._insert, self.rows)
+            self.rows.clear()
+
+
 class Writer:
     """The one who writes. Everything inside a `transaction()` happens, or nothing of it.
 
@@ -64,7 +78,19 @@ class Writer:
         self._ending: Future[None] | None = None
         self._began = changes.last(db)
         self._last_chunk = self._indexed = 0
-        self._new_names: list[tuple[int, str]] = []
+        self._facets = _Waiting(
+            db, "INSERT OR IGNORE INTO facets (field, value, doc) VALUES (?, ?, ?)"
+        )
+        self._links = _Waiting(
+            db, "INSERT INTO links VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        )
+        self._chunks = _Waiting(
+            db, "INSERT INTO chunks (chunk, doc, part, ordinal) VALUES (?, ?, ?, ?)"
+        )
+        self._passages = _Waiting(db, "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)")
+        # Apart from the table of names, for the reason that `_index` gives.
+        self._names = _Waiting(db, "INSERT INTO names_fts (rowid, folded) VALUES (?, ?)")
+        self._waiting = (self._facets, self._links, self._chunks, self._passages, self._names)
         self._notes: list[changes.Note] = []
         self._mentioned: set[str] = set()
         """Who and what was only named, in this load, and is there: need not be looked for again."""
@@ -77,8 +103,7 @@ class Writer:
             self._db.execute("UPDATE generation SET value = value + 1")
             self._last_chunk = self._indexed = self._newest_chunk()
             yield
-            self._index_names()
-            self._note_changes()
+            self._write()
         if self._beside:
             self._ending = self._beside.submit(self._end)
         else:
@@ -100,11 +125,18 @@ class Writer:
         try:
             yield
         except BaseException:
-            self._new_names.clear()
+            for one in self._waiting:
+                one.rows.clear()
             self._notes.clear()
             self._mentioned.clear()
             self._db.execute("ROLLBACK")
             raise
+
+    def _write(self) -> None:
+        """Everything that waits."""
+        for one in self._waiting:
+            one.write()
+        self._note_changes()
 
     def seen(self) -> set[tuple[str, str]]:
         """The files that were loaded before: the hash of each, and the loader that read it."""
@@ -129,6 +161,8 @@ class Writer:
                 continue
             known = self._known(entry.record)
             written.changed += self._put(entry, loader, known)
+            if sum(len(one.rows) for one in self._waiting) > _WAITING:
+                self._write()
             if not entry.partial:
                 written.records += 1
                 written.ids.setdefault(entry.record.source, set()).add(entry.record.id)
@@ -142,7 +176,7 @@ class Writer:
         changed = self._put_record(entry, loader, known)
         if entry.partial:
             self._add(entry, loader, known)
-        if entry.text and self._put_text(entry.record, entry.text, loader):
+        if entry.text and self._put_text(entry.record, entry.text, loader, known):
             changed = True
         if changed:
             record = entry.record
@@ -161,6 +195,7 @@ class Writer:
             (at[:10], reason, successor, id),
         )
         self._note(source.name, id, "withdrawn", at)
+        self._write()
         self._index()
         self._db.execute("DELETE FROM documents WHERE id = ?", (id,))
         self._forget_names(id)
@@ -284,8 +319,6 @@ class Writer:
 
     def _note(self, source: str, id: str, kind: ChangeKind, at: str) -> None:
         self._notes.append((source, id, kind, at))
-        if len(self._notes) > _WAITING:
-            self._note_changes()
 
     def _note_changes(self) -> None:
         changes.note(self._db, self._notes)
@@ -316,7 +349,7 @@ class Writer:
         if not entry.partial:
             self._put_links(entry, loader, known)
         if known is not None and known["status"] != "active":
-            self._put_body_again(record)
+            self._put_body_again(record, known)
         return known is None or not _says_the_same(known, told)
 
     def _add(self, entry: Entry, loader: str, known: sqlite3.Row | None) -> None:
@@ -390,20 +423,12 @@ class Writer:
              first + naming.ROWS),
         )  # fmt: skip
         row = int(added.lastrowid or 0)
-        self._new_names.append((row, naming.padded(folded)))
-        if len(self._new_names) > _WAITING:
-            self._index_names()
+        self._names.rows.append((row, naming.padded(folded)))
         return row
-
-    def _index_names(self) -> None:
-        """Bring new names into their index; apart from the table, for the reason of `_index`."""
-        insert = "INSERT INTO names_fts (rowid, folded) VALUES (?, ?)"
-        self._db.executemany(insert, self._new_names)
-        self._new_names.clear()
 
     def _forget_names(self, id: str) -> None:
         """A record's names, and those that no other record goes by."""
-        self._index_names()  # what is taken out of the index must be in it
+        self._names.write()  # what is taken out of the index must be in it
         rows = self._db.execute(
             "SELECT name_row FROM name_forms WHERE record_id = ?", (id,)
         ).fetchall()
@@ -421,11 +446,9 @@ class Writer:
         part = entry.text.part if entry.text else "listed"
         who = f"{family}#{part}" if entry.partial else family
         if known is not None:
+            self._links.write()
             self._db.execute("DELETE FROM links WHERE from_id = ? AND loader = ?", (id, who))
-        self._db.executemany(
-            "INSERT INTO links VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            ((id, link.kind, link.id, who, link.evidence) for link in entry.links),
-        )
+        self._links.rows += [(id, link.kind, link.id, who, link.evidence) for link in entry.links]
 
     # --- what is searched ---
 
@@ -451,10 +474,9 @@ class Writer:
         if there is not None:
             self._refresh(there, record)
         doc = there or self._new_doc(record)
-        self._db.executemany(
-            "INSERT OR IGNORE INTO facets (field, value, doc) VALUES (?, ?, ?)",
-            ((name, value, doc) for name, values in entry.facets.items() for value in values),
-        )
+        self._facets.rows += [
+            (name, value, doc) for name, values in entry.facets.items() for value in values
+        ]
         first, *rest = split(head.abstract) or [Span(0, 0)]
         said = first.of(head.abstract)
         passages = [
@@ -468,6 +490,7 @@ class Writer:
         self._db.execute(
             "UPDATE documents SET published_at = ? WHERE doc = ?", (record.published_at, doc)
         )
+        self._facets.write()
         self._db.execute("DELETE FROM facets WHERE doc = ?", (doc,))
         # For its vectors too: they are new.
         self._db.execute(
@@ -478,6 +501,7 @@ class Writer:
         )
 
     def _stored_chunks(self, doc: int, part: str) -> dict[int, sqlite3.Row]:
+        self._write_chunks()
         stored = self._db.execute(
             """SELECT ordinal, chunk, start, title, abstract, action, body
                FROM chunks JOIN passages USING (chunk) WHERE doc = ? AND part = ?""",
@@ -504,16 +528,14 @@ class Writer:
             self._db.executemany("DELETE FROM chunks WHERE chunk = ?", ((n,) for n in chunks))
 
     def _add_chunks(self, doc: int, part: str, new: Mapping[int, Passage]) -> None:
-        numbered = list(enumerate(new.items(), start=self._last_chunk + 1))
-        self._last_chunk += len(numbered)
-        self._db.executemany(
-            "INSERT INTO chunks (chunk, doc, part, ordinal) VALUES (?, ?, ?, ?)",
-            [(chunk, doc, part, ordinal) for chunk, (ordinal, _) in numbered],
-        )
-        self._db.executemany(
-            "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)",
-            [(chunk, *passage) for chunk, (_, passage) in numbered],
-        )
+        for ordinal, passage in new.items():
+            self._last_chunk += 1
+            self._chunks.rows.append((self._last_chunk, doc, part, ordinal))
+            self._passages.rows.append((self._last_chunk, *passage))
+
+    def _write_chunks(self) -> None:
+        self._chunks.write()
+        self._passages.write()
 
     def _newest_chunk(self) -> int:
         given = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
@@ -526,6 +548,7 @@ class Writer:
         Not by a trigger: FTS5 writes out what it holds before every statement that may have to be
         taken back, so that one passage between two others would cost three times as much.
         """
+        self._write_chunks()
         self._db.execute(
             """INSERT INTO passages_fts (rowid, title, abstract, action, body)
                SELECT chunk, title, abstract, action, body FROM passages WHERE chunk > ?""",
@@ -533,11 +556,8 @@ class Writer:
         )
         self._indexed = self._last_chunk
 
-    def _put_text(self, record: Record, text: Text, loader: str) -> bool:
-        stored = self._db.execute(
-            "SELECT part, raw_sha256, loader FROM texts WHERE record_id = ?", (record.id,)
-        )
-        parts = {row["part"]: (row["raw_sha256"], row["loader"]) for row in stored}
+    def _put_text(self, record: Record, text: Text, loader: str, known: sqlite3.Row | None) -> bool:
+        parts = self._parts(record.id) if known is not None else {}
         if parts.get(text.part) == (text.raw_sha256, loader):
             return False
         self._db.execute(
@@ -546,13 +566,22 @@ class Writer:
              text.raw_sha256, loader, text.body),
         )  # fmt: skip
         alone = parts.keys() <= {text.part}
-        self._put_body(self._doc(record), text.body if alone else self._newest_text(record.id))
+        self._put_body(
+            self._doc(record), text.body if alone else self._newest_text(record.id), known
+        )
         return True
 
-    def _put_body_again(self, record: Record) -> None:
+    def _parts(self, id: str) -> dict[str, tuple[str, str]]:
+        """The texts of a record: of each, which file it is from and who read it."""
+        stored = self._db.execute(
+            "SELECT part, raw_sha256, loader FROM texts WHERE record_id = ?", (id,)
+        )
+        return {row["part"]: (row["raw_sha256"], row["loader"]) for row in stored}
+
+    def _put_body_again(self, record: Record, known: sqlite3.Row) -> None:
         """A record that is back is searched by its text again."""
         if store.texts(self._db, record.id):
-            self._put_body(self._doc(record), self._newest_text(record.id))
+            self._put_body(self._doc(record), self._newest_text(record.id), known)
 
     def _newest_text(self, id: str) -> str:
         """Only the newest version of a text is searched: ten drafts of one bill are one bill."""
@@ -562,9 +591,10 @@ class Writer:
         ).fetchone()
         return str(newest["body"])
 
-    def _put_body(self, doc: int, body: str) -> None:
+    def _put_body(self, doc: int, body: str, known: sqlite3.Row | None) -> None:
         passages = [(span.start, "", "", "", span.of(body)) for span in split(body)]
-        self._put_chunks(doc, "text", passages, self._stored_chunks(doc, "text"))
+        there = self._stored_chunks(doc, "text") if known is not None else {}
+        self._put_chunks(doc, "text", passages, there)
 
 
 def _check_whole(source: Source, gone: Sequence[str], kept: set[str]) -> None:
