@@ -14,10 +14,10 @@ from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME, Shape, names_of, of_shape
 from readingroom.core.ids import federal_id
-from readingroom.demo.federal import World, register_document
-from readingroom.demo.federal_texts import committee_reports, crs_reports, regulations
 from tests.federal import MADE_UP, asked, loaded, write_world
 from tests.requirements import requirement
+from tests.world import World, register_document
+from tests.world_texts import committee_reports, crs_reports, regulations
 
 ORIGIN = Origin("2026-01-01T00:00:00+00:00", "0" * 64)
 BODIES = names_of(of_shape(Shape.BODY))

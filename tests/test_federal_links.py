@@ -22,9 +22,9 @@ from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME, SOURCES
 from readingroom.bases.federal.writer import Writer
 from readingroom.core.ids import cited_report, estimate_id, federal_id
-from readingroom.demo.federal import register_document
 from tests.federal import Asked, asked, loaded, write_world
 from tests.requirements import requirement
+from tests.world import register_document
 
 pytestmark = pytest.mark.anyio
 

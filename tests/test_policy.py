@@ -18,14 +18,13 @@ from readingroom.bases.policy.models import (
     GetPolicySection,
     IngestPolicyRevision,
     ListPolicyRevisions,
-    PolicyPatch,
     PolicySnapshot,
     RemovePolicyRevision,
-    RevisionPatch,
     SearchPolicy,
     SearchPolicyBatch,
     VerifyPolicyQuote,
 )
+from readingroom.bases.policy.registration import PolicyPatch, RevisionPatch
 from readingroom.core.errors import (
     EmbeddingMismatch,
     FileNotFound,
@@ -36,24 +35,21 @@ from readingroom.core.errors import (
     RevisionNotFound,
     SectionNotFound,
 )
+from readingroom.core.progress import unheard
 from readingroom.core.settings import load
 from readingroom.engine import embedding
 from readingroom.engine.weights import find_weights
 from readingroom.ingest.document import Document, Options
 from readingroom.ingest.reading import read
 from readingroom.server.catalogue import embedder_of
-from tests.policies import FILLER, MODELS, Shelf, WordEmbedder, brief, pdf, shelf, unheard
+from tests.model import MODELS, WordEmbedder
+from tests.policies import FILLER, Shelf, brief, pdf, shelf
 from tests.requirements import requirement
 from tests.test_ocr import scan, scanned_pdf
 
 pytestmark = pytest.mark.anyio
 
 OLD, NEW = "rev_NPPF_2023_09", "rev_NPPF_2024_12"
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture(scope="module")

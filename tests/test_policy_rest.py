@@ -10,7 +10,8 @@ import httpx2
 import pytest
 
 from tests.kit import POST, Served, body, http, rpc, serving, sse
-from tests.policies import MODELS, brief
+from tests.model import with_model
+from tests.policies import brief
 from tests.requirements import requirement
 from tests.test_auth import INITIALIZE
 
@@ -28,9 +29,7 @@ SPEC_TOOLS = {
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`readingroom serve policy` with two revisions of one policy."""
-    data = tmp_path_factory.mktemp("data")
-    MODELS.mkdir(parents=True, exist_ok=True)
-    (data / "models").symlink_to(MODELS)
+    data = with_model(tmp_path_factory.mktemp("data"))
     with serving("policy", data=data) as served:
         assert post(served, "/policies", json=POLICY).status_code == 201
         for label, start in [("September 2023", "2023-09-05"), ("December 2024", "2024-12-12")]:

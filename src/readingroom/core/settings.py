@@ -406,7 +406,9 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     written = _from_file(data / "readingroom.toml")
     if is_sample(data):
         if mixed := [name for name in _NOT_FOR_SAMPLE if name in given]:
-            raise InvalidSetting(f"--{_FLAGS.get(mixed[0], mixed[0])} does not go with the sample")
+            raise InvalidSetting(
+                f"--{_FLAGS.get(mixed[0], mixed[0])} does not go with the sample; leave it out"
+            )
         chosen = {name: value for name, value in chosen.items() if name not in _NOT_FOR_SAMPLE}
     try:
         return Settings.model_validate(written | chosen | {"data": data})

@@ -20,13 +20,9 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError, to_json
 
 from readingroom.core.errors import InvalidArguments
+from readingroom.core.progress import Report
 
 Schema = dict[str, Any]
-Report = Callable[[float, float | None, str | None], Awaitable[None]]
-
-
-async def unheard(done: float, total: float | None, message: str | None) -> None:
-    """For work whose steps nobody follows."""
 
 
 def _said(text: str) -> str:
@@ -206,7 +202,7 @@ def _limit(argument: Schema, values: list[str]) -> None:
 
 
 def _plain(schema: Schema) -> Schema:
-    """A schema without the titles and docstrings that Pydantic adds: an agent reads every byte."""
+    """A schema without the titles that Pydantic adds: an agent reads every byte."""
     kept = {key: value for key, value in schema.items() if key != "title"}
     if "properties" in kept:
         kept["properties"] = {name: _plain(value) for name, value in kept["properties"].items()}

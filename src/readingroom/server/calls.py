@@ -6,7 +6,8 @@ from mcp.server import ServerRequestContext
 from starlette.types import Scope
 
 from readingroom.core import ids
-from readingroom.protocol.tool import Call, Report
+from readingroom.core.progress import Report
+from readingroom.protocol.tool import Call
 from readingroom.server.auth import client_ip
 
 Context = ServerRequestContext[Any, Any]

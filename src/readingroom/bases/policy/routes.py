@@ -8,7 +8,9 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import ValidationError
 
 from readingroom.bases.policy.ingestion import LARGEST
-from readingroom.bases.policy.models import (
+from readingroom.bases.policy.records import PolicyCategory
+from readingroom.bases.policy.registrar import API, Registrar
+from readingroom.bases.policy.registration import (
     EffectivePolicies,
     NewPolicy,
     NewRevision,
@@ -22,8 +24,6 @@ from readingroom.bases.policy.models import (
     RevisionPatch,
     RevisionProgress,
 )
-from readingroom.bases.policy.records import PolicyCategory
-from readingroom.bases.policy.registrar import API, Registrar
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import (

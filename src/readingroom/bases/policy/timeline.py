@@ -56,6 +56,16 @@ def successor(revision: Revision, revisions: Revisions) -> Revision | None:
     return min(later, key=_start, default=None)
 
 
+def nearest(revisions: Revisions, day: date) -> Revision | None:
+    """The revision that counts and lies closest to a day on which none was in force."""
+
+    def distance(one: Revision) -> int:
+        ends = [one.effective_from, one.effective_to or one.effective_from]
+        return min(abs((end - day).days) for end in ends)
+
+    return min((one for one in revisions if one.counts), key=distance, default=None)
+
+
 def new_id(source: str, start: date, taken: Iterable[str]) -> str:
     """`rev_NPPF_2024_12`; a second one in the same month has the day too."""
     known = set(taken)
@@ -84,7 +94,7 @@ def amend(revisions: Revisions, revision_id: str, values: dict[str, Any]) -> lis
     if "effective_to" in values:
         after = _with(after, closed_by=None)  # an end that was chosen, not one that followed
     if after.effective_to is not None and after.effective_to < after.effective_from:
-        told = f"{revision_id} would end before it begins"
+        told = f"{revision_id} would end before it begins; change both days"
         raise InvalidRequest([{"field": "effective_to", "message": told}])
     others = [one for one in revisions if one.revision_id != revision_id]
     for one in others:

@@ -10,7 +10,7 @@ from datetime import date
 from html import escape
 from typing import Any
 
-from readingroom.demo.federal import Member, World
+from tests.world import Member, World
 
 Files = Iterator[tuple[str, str]]
 _USLM = 'xmlns="http://schemas.gpo.gov/xml/uslm" xmlns:dc="http://purl.org/dc/elements/1.1/"'
