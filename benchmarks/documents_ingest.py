@@ -8,15 +8,16 @@ from pathlib import Path
 import anyio
 
 from benchmarks.table import Table
+from readingroom.core.progress import unheard
 from readingroom.engine.embedding import Embedder
 from readingroom.ingest.document import Document
 from readingroom.ingest.intake import take_file
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Sandbox
-from tests.documents import REF, room_with_model, unheard
+from tests.documents import REF, room_with_model
 from tests.kit import Served, body, http, serving
+from tests.model import MODELS
 from tests.papers import Paper
-from tests.policies import MODELS
 
 _TARGET = 1.3
 _SUBJECTS = (

@@ -23,8 +23,8 @@ from benchmarks.table import Ratio, Table
 from readingroom.bases.federal import loading, search, store
 from readingroom.bases.federal.routes import RecordId, router
 from readingroom.bases.federal.service import FILE, FederalService
-from readingroom.demo.federal import World
 from tests.processes import resident_mb
+from tests.world import World
 
 WHOLE = Size(bills=100_000, votes=1_000_000)
 QUICK = Size(bills=2_000, votes=10_000)

@@ -168,6 +168,10 @@ def _names(db: sqlite3.Connection, source: str, names: list[tuple[str, str]]) ->
         "INSERT INTO names (name_row, source, folded, initials) VALUES (?, ?, ?, ?)",
         ((row, source, folded, naming.initials(folded.split())) for folded, row in rows.items()),
     )
+    db.executemany(
+        "INSERT INTO names_fts (rowid, folded) VALUES (?, ?)",
+        ((row, folded) for folded, row in rows.items()),
+    )
     db.executemany("INSERT OR IGNORE INTO name_forms VALUES (?, ?, ?)", forms)
 
 

@@ -21,7 +21,7 @@ from readingroom.bases.federal.entries import Entry, Head, Origin
 from readingroom.bases.federal.loaders.billstatus import BillStatus
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.writer import Writer
-from readingroom.demo.federal import World
+from tests.world import World
 
 MODEL = "synthetic/1"
 _CHUNKS_PER_BILL = 5

@@ -18,6 +18,7 @@ from readingroom.bases.guidance.tools import open_guidance
 from readingroom.demo import govuk
 from readingroom.server.catalogue import face_of
 from readingroom.server.mcp import mcp_server
+from tests import faults
 
 _PAGE = "/guidance/prepare-a-charity-annual-return"
 _PLENTY = 1000
@@ -109,7 +110,7 @@ def _after_a_good_call(wait: float) -> Row:
     async def row(trial: Trial) -> list[tuple[str, float]]:
         await trial.call()
         trial.emulator.seen.clear()
-        trial.emulator.fault = govuk.failing(500)
+        trial.emulator.fault = faults.failing(500)
         await anyio.sleep(wait)
         return [await trial.call()]
 
@@ -117,7 +118,7 @@ def _after_a_good_call(wait: float) -> Row:
 
 
 async def _stampede(trial: Trial) -> list[tuple[str, float]]:
-    trial.emulator.fault = govuk.slow(0.2)
+    trial.emulator.fault = faults.slow(0.2)
     seen: list[tuple[str, float]] = []
 
     async def one() -> None:
@@ -131,7 +132,7 @@ async def _stampede(trial: Trial) -> list[tuple[str, float]]:
 
 async def _breaker(trial: Trial) -> list[tuple[str, float]]:
     """Twenty calls while it is down; then it is back, and the pause of 15 s is over."""
-    trial.emulator.fault = govuk.failing(500)
+    trial.emulator.fault = faults.failing(500)
     seen = [await trial.call() for _ in range(20)]
     trial.emulator.fault = None
     await anyio.sleep(15)
@@ -140,25 +141,25 @@ async def _breaker(trial: Trial) -> list[tuple[str, float]]:
 
 _SHORT = Lifetimes(0.2, 0.2)
 _NONE = Lifetimes(0, 0)
-_BUSY = govuk.failing(429, retry_after="30")
-_BUSY_ONCE = govuk.first(1, govuk.failing(429, retry_after="1"))
-_FLAPPING = govuk.every_other(govuk.failing(500))
+_BUSY = faults.failing(429, retry_after="30")
+_BUSY_ONCE = faults.first(1, faults.failing(429, retry_after="1"))
+_FLAPPING = faults.every_other(faults.failing(500))
 
 _ROWS: tuple[tuple[str, Row, dict[str, Any]], ...] = (
     ("well", _spoiled(None), {}),
-    ("slow: 200 ms", _spoiled(govuk.slow(0.2)), {}),
-    ("stalls", _spoiled(govuk.slow(60)), {}),
-    ("sends a byte every 0.2 s", _spoiled(govuk.drip(0.2)), {}),
+    ("slow: 200 ms", _spoiled(faults.slow(0.2)), {}),
+    ("stalls", _spoiled(faults.slow(60)), {}),
+    ("sends a byte every 0.2 s", _spoiled(faults.drip(0.2)), {}),
     ("429, `Retry-After: 30`", _spoiled(_BUSY, 4), {}),
     ("429, `Retry-After: 1`, once", _spoiled(_BUSY_ONCE), {}),
-    ("500, always", _spoiled(govuk.failing(500)), {}),
-    ("500, twice", _spoiled(govuk.first(2, govuk.failing(500))), {}),
+    ("500, always", _spoiled(faults.failing(500)), {}),
+    ("500, twice", _spoiled(faults.first(2, faults.failing(500))), {}),
     ("down, so nobody counts", _spoiled(None), {"down": True}),
     ("flaps: 500 at every other request; no cache", _spoiled(_FLAPPING, 5), {"fresh": _NONE}),
-    ("truncated JSON", _spoiled(govuk.truncated), {}),
-    ("connection cut in the middle", _spoiled(govuk.cut_off), {}),
-    ("HTML with status 200", _spoiled(govuk.as_html), {}),
-    ("a body of 10 MB", _spoiled(govuk.huge), {}),
+    ("truncated JSON", _spoiled(faults.truncated), {}),
+    ("connection cut in the middle", _spoiled(faults.cut_off), {}),
+    ("HTML with status 200", _spoiled(faults.as_html), {}),
+    ("a body of 10 MB", _spoiled(faults.huge), {}),
     (
         "500; a copy 1 s past its time, limit 10 s",
         _after_a_good_call(1.2),

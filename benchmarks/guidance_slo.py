@@ -20,6 +20,7 @@ from benchmarks.table import Table
 from benchmarks.wires import MODERN, Message, call_tool
 from readingroom.demo import govuk
 from readingroom.storage.keys import KeyRing
+from tests import faults
 
 CACHED_MS = 300
 LIVE_MS = 1000
@@ -57,7 +58,7 @@ def measure(bursts: int, live: int) -> Table:
 
 async def _measure(bursts: int, live: int, rate: int) -> list[tuple[str, ...]]:
     with tempfile.TemporaryDirectory() as folder:
-        emulator = govuk.Emulator(govuk.sample_items(), fault=govuk.slow(0.2))
+        emulator = govuk.Emulator(govuk.sample_items(), fault=faults.slow(0.2))
         keys = [KeyRing(Path(folder)).add(f"caller-{number}") for number in range(_CALLERS)]
         with govuk.on_loopback(emulator) as upstream, _server(folder, upstream) as url:
             async with _callers(url, keys) as callers:

@@ -19,7 +19,8 @@ from benchmarks.table import Table
 from readingroom.core.settings import SAMPLE_MARK
 from readingroom.storage.keys import KeyRing
 from tests.kit import Served, body, http, serving
-from tests.policies import MODELS, pdf
+from tests.model import with_model
+from tests.policies import pdf
 from tests.processes import resident_mb
 
 CLIENTS = 32
@@ -185,10 +186,7 @@ _KINDS = (
 def measure(minutes: float, clients: int = CLIENTS) -> Table:
     """Let them all in, and see what comes of it."""
     with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "data"
-        data.mkdir()
-        MODELS.mkdir(parents=True, exist_ok=True)
-        (data / "models").symlink_to(MODELS)
+        data = with_model(Path(folder) / "data")
         with serving("--demo", data=data) as served:
             _wait_for_sample(served)
             ring = KeyRing(data)
@@ -211,7 +209,7 @@ def _inbox(served: Served) -> Path:
 
 def _wait_for_sample(served: Served) -> None:
     give_up = time.monotonic() + 600
-    while json.loads((served.data / SAMPLE_MARK).read_text("utf-8"))["corpus"] is None:
+    while json.loads((served.data / SAMPLE_MARK).read_text("utf-8"))["state"] != "loaded":
         if time.monotonic() > give_up:
             raise RuntimeError("the sample did not load in ten minutes")
         time.sleep(1)

@@ -13,7 +13,8 @@ from readingroom.engine.embedding import Embedder
 from readingroom.ingest.document import Document, Options
 from readingroom.ingest.reading import read
 from tests.kit import Served, body, http
-from tests.policies import MODELS, seed_pdf
+from tests.model import MODELS
+from tests.policies import seed_pdf
 
 _TARGET = 1.5
 _MEANWHILE = 3.0

@@ -10,7 +10,8 @@ import httpx2
 
 from benchmarks.table import Table
 from tests.kit import Served, body, http, serving
-from tests.policies import MODELS, SEEDS, seed_pdf
+from tests.model import with_model
+from tests.policies import SEEDS, seed_pdf
 from tests.processes import resident_mb
 
 API = "/api/v1/policies"
@@ -55,9 +56,7 @@ def measure(paragraphs: int, searches: int) -> Table:
 def policy_server() -> Iterator[Served]:
     """`readingroom serve policy`, empty, with the model that the tests have built."""
     with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "data"
-        data.mkdir()
-        (data / "models").symlink_to(MODELS)
+        data = with_model(Path(folder) / "data")
         with serving("policy", data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as room:
             yield room
 

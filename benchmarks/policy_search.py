@@ -27,7 +27,7 @@ from readingroom.core import clock
 from readingroom.storage.chunks import Chunks, ChunkStore
 from readingroom.storage.keyvalue import check_room, open_key_values
 from tests.kit import POST, serving
-from tests.policies import MODELS
+from tests.model import MODELS, with_model
 from tests.processes import resident_mb
 
 POLICIES, REVISIONS = 10, 5
@@ -50,9 +50,7 @@ Search = Callable[[str], Any]
 def measure(chunks: int, rounds: int) -> Table:
     """Ask all three, in turns, new questions."""
     with tempfile.TemporaryDirectory() as folder:
-        data, peer = Path(folder) / "data", Path(folder) / "peer"
-        data.mkdir()
-        (data / "models").symlink_to(MODELS)
+        data, peer = with_model(Path(folder) / "data"), Path(folder) / "peer"
         described = Described(peer, MODELS)
         anyio.run(_fill, data / "policy", described, chunks)
         shutil.copytree(peer, Path(folder) / "served")

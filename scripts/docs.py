@@ -455,7 +455,8 @@ def dialect_section(dialect: Dialect) -> str:
 def told_as(dialect: Dialect, error: KnowledgeError) -> object:
     """What a client gets: the body of the result, its texts and meta, or a protocol error."""
     if dialect.arguments_are_params and isinstance(error, InvalidArguments):
-        return {"code": -32602, "message": error.message, "data": {"errors": error.errors}}
+        told = f"Invalid params: {error.named}"
+        return {"code": -32602, "message": told, "data": {"errors": error.errors}}
     told = dialect.tell(error, "4b19150c")
     return told.body if told.body is not None else {"content": told.texts, "_meta": told.meta}
 

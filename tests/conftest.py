@@ -34,7 +34,7 @@ def pytest_terminal_summary(
         terminalreporter.write_line(f"{left_out} tests on shared data left out: no {SHARED}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
 

@@ -14,12 +14,13 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
 )
 from readingroom.bases.documents.service import DocumentsService
+from readingroom.core.progress import unheard
 from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.intake import Intake, Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Sandbox
 from readingroom.ingest.workbench import Workbench
-from tests.policies import EMBEDDER, MODELS, WordEmbedder, plain, unheard
+from tests.model import EMBEDDER, WordEmbedder, with_model
 
 TODAY = datetime(2026, 2, 14, 10, 30, tzinfo=UTC)
 REF = "25/01178/REM"
@@ -93,11 +94,6 @@ async def desk(
 
 def room_with_model(data: Path) -> Path:
     """A data directory that shares the tests' model; its documents inbox."""
-    inbox = data / "documents" / "inbox"
+    inbox = with_model(data) / "documents" / "inbox"
     inbox.mkdir(parents=True)
-    MODELS.mkdir(parents=True, exist_ok=True)
-    (data / "models").symlink_to(MODELS)
     return inbox
-
-
-__all__ = ["PLAIN", "REF", "TODAY", "Desk", "desk", "plain", "room_with_model", "unheard"]

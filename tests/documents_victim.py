@@ -1,15 +1,14 @@
-"""A process that prepares a documents base, begins one change and kills itself at a named step."""
+"""Processes that begin one change of a documents base and kill themselves at a named step."""
 
-import os
-import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import anyio
-
 from readingroom.bases.documents.models import RemoveDocument
-from tests.documents import PLAIN, Desk, desk, plain
+from readingroom.bases.documents.records import DocumentRecord
+from tests.documents import PLAIN, Desk, desk
+from tests.policies import plain
+from tests.victim import Trap, killed
 
 OLD = plain("Bats roost in the barn.", "They fly at dusk.")
 NEW = plain("Cycle parking is covered.", "There are two hundred spaces.", "Trips were counted.")
@@ -41,18 +40,20 @@ async def ingest(library: Desk) -> None:
 async def broken(library: Desk) -> None:
     """A document whose last chunk was lost, as by somebody else's hand."""
     await two(library)
-    (record,) = [
-        one for one in await library.service.store.documents() if one.source_file == "new.pdf"
-    ]
+    record = await _newer(library)
     chunks = await library.service.store.chunks_of(record.document_id)
     await library.service.store.delete([chunks[-1].chunk_id])
 
 
 async def remove(library: Desk) -> None:
-    (record,) = [
-        one for one in await library.service.store.documents() if one.source_file == "new.pdf"
-    ]
+    record = await _newer(library)
     await library.service.remove(RemoveDocument(document_id=record.document_id))
+
+
+async def _newer(library: Desk) -> DocumentRecord:
+    return next(
+        one for one in await library.service.store.documents() if one.source_file == "new.pdf"
+    )
 
 
 _INGEST = (
@@ -68,19 +69,14 @@ CHANGES = {
 }
 
 
+def kill_at(folder: Path, change: str, step: str) -> None:
+    """Prepare the base and make the change in a process that kills itself at the step."""
+    killed(_change, folder, change, step)
+
+
 async def _change(folder: Path, change: str, step: str) -> None:
-    armed = False
-
-    def at(name: str) -> None:
-        if armed and name == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    async with desk(folder, at=at, **PLAIN) as library:
+    trap = Trap(step)
+    async with desk(folder, at=trap, **PLAIN) as library:
         await CHANGES[change].prepare(library)
-        armed = True
+        trap.is_set = True
         await CHANGES[change].make(library)
-
-
-def main(folder: Path, change: str, step: str) -> None:
-    """What the process runs; it comes back only when the step was never reached."""
-    anyio.run(_change, folder, change, step)

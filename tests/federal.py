@@ -18,12 +18,12 @@ from readingroom.bases.federal.loading import Summary, load
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.tools import open_federal
 from readingroom.core.errors import ModelUnavailable
-from readingroom.demo import registries
-from readingroom.demo.federal import World, register_document
-from readingroom.demo.federal_texts import every_text
 from readingroom.engine.embedding import Matrix, Vector
 from readingroom.protocol.knowledge import KnowledgeBase
+from tests import world_registries as registries
 from tests.kit import LEGACY, POST, app_of, in_process, mode_of, rpc
+from tests.world import World, register_document
+from tests.world_texts import every_text
 
 MADE_UP = {"crs_reports", "regulations_dot_gov_dockets"}
 """The sources of which no official file is at hand: only the made-up world has them."""

@@ -2,33 +2,30 @@
 
 import contextlib
 import io
-import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.utils import simpleSplit
 from reportlab.pdfgen.canvas import Canvas
 
-from readingroom.bases.policy.models import NewPolicy, NewRevision
 from readingroom.bases.policy.records import PolicyCategory
 from readingroom.bases.policy.registrar import Registrar
+from readingroom.bases.policy.registration import NewPolicy, NewRevision
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import NoContent
-from readingroom.engine.embedding import Embedder
+from readingroom.core.progress import unheard
 from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.intake import Intake, Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Sandbox
 from readingroom.ingest.workbench import Workbench
+from tests.model import EMBEDDER, WordEmbedder
 
 TODAY = datetime(2025, 6, 1, 12, tzinfo=UTC)
-MODELS = Path(__file__).parent.parent / "build" / "models"
-EMBEDDER = Embedder(MODELS)
 
 
 def pdf(
@@ -87,21 +84,6 @@ class PlainPipeline:
         return Document(text, (page,), (), tuple(chunks), "text_layer", 0.0, False, kind)
 
 
-class WordEmbedder:
-    """Vectors from the words of a text: alike texts are near each other. No model."""
-
-    identity = "words"
-
-    def embed(self, text: str) -> Any:
-        vector = np.zeros(384, np.float32)
-        for word in text.lower().split():
-            vector[zlib.crc32(word.encode()) % 384] += 1
-        return vector / np.linalg.norm(vector)
-
-    def embed_batch(self, texts: Sequence[str], **options: Any) -> Any:
-        return np.stack([self.embed(text) for text in texts])
-
-
 PLAIN: dict[str, Any] = {"pipeline": PlainPipeline(), "embedder": WordEmbedder()}
 """For tests of consistency, which make hundreds of changes: without the edges that take long."""
 
@@ -112,10 +94,6 @@ BROKEN = b"%PDF-plain"
 
 def plain(*paragraphs: str) -> bytes:
     return b"%PDF-plain\n" + "\n\n".join(paragraphs).encode()
-
-
-async def unheard(done: float, total: float | None, message: str | None) -> None:
-    """Nobody listens."""
 
 
 @dataclass

@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from readingroom.core.errors import KnowledgeError
 from tests.policies import PLAIN, Shelf, shelf
-from tests.policy_victim import FORKS
+from tests.victim import FORKS
 
 Work = Callable[..., Awaitable[Any]]
 """A function of a module, so that the other process finds it; it is given the open base."""

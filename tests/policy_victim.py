@@ -2,31 +2,19 @@
 restart finds afterwards. The tests and the benchmark share it.
 """
 
-import multiprocessing
-import os
-import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import anyio
-
 from readingroom.bases.policy.checkup import Checkup
-from readingroom.bases.policy.models import (
-    Complaint,
-    IngestPolicyRevision,
-    PolicyPatch,
-    RemovePolicyRevision,
-    RevisionPatch,
-    SearchPolicy,
-)
-from tests.policies import PLAIN, Shelf, plain, shelf, unheard
+from readingroom.bases.policy.models import IngestPolicyRevision, RemovePolicyRevision, SearchPolicy
+from readingroom.bases.policy.registration import PolicyPatch, RevisionPatch
+from readingroom.core.progress import unheard
+from readingroom.protocol.checkup import Complaint
+from tests.policies import PLAIN, Shelf, plain, shelf
+from tests.victim import Trap, killed
 
 OLD, NEW = "rev_NPPF_2023_09", "rev_NPPF_2024_12"
-
-# Processes are forked from one that has imported everything and started nothing.
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.policy_victim", "tests.policy_room", "chromadb"])
 
 
 @dataclass(frozen=True)
@@ -175,40 +163,24 @@ async def steps_of(folder: Path, change: str) -> tuple[str, ...]:
 
 def kill_at(folder: Path, change: str, step: str) -> None:
     """Prepare the base and make the change in a process that kills itself at the step."""
-    _killed(_change, folder, change, step)
+    killed(_change, folder, change, step)
 
 
 def kill_recovery_at(folder: Path, step: str) -> None:
     """Start on what another kill left, and be killed while mending it."""
-    _killed(_recover, folder, step)
-
-
-def _killed(work: Callable[..., Awaitable[None]], *args: object) -> None:
-    victim = FORKS.Process(target=anyio.run, args=(work, *args))
-    victim.start()
-    victim.join(60)
-    assert victim.exitcode == -signal.SIGKILL, f"never came to {args[-1]}"
+    killed(_recover, folder, step)
 
 
 async def _change(folder: Path, change: str, step: str) -> None:
-    armed = False
-
-    def at(name: str) -> None:
-        if armed and name == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    async with shelf(folder, at=at, **PLAIN) as library:
+    trap = Trap(step)
+    async with shelf(folder, at=trap, **PLAIN) as library:
         await CHANGES[change].prepare(library)
-        armed = True
+        trap.is_set = True
         await CHANGES[change].make(library)
 
 
 async def _recover(folder: Path, step: str) -> None:
-    def at(name: str) -> None:
-        if name == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    async with shelf(folder, at=at, **PLAIN) as library:
+    async with shelf(folder, at=Trap(step, is_set=True), **PLAIN) as library:
         await library.service.jobs.idle()
 
 

@@ -1,30 +1,35 @@
 """Which tool would a retriever pick for a question: a fixed scorer over what a listing says.
 
 It knows what an agent's retriever knows: a tool's name, its description and the names of its
-arguments. A score by words (BM25, stemmed) and one by meaning (the engine's own model: the whole
-description and its nearest sentence, half each), each as a share of the best, count the same. It
-has no weight that was fitted and knows no tool by name. Four things it reads as a person would:
+arguments. Three scores, each as a share of the best, count the same:
+
+- by words: BM25 with k1 = 0 (a word is said, or it is not), where a word of the question counts as
+  far as the nearest word of the description means the same;
+- by meaning, with the engine's own model: the whole description and its nearest clause, half each;
+- by ids: which of those in the question look like an example of the description.
+
+It has no weight that was fitted and knows no tool by name. Some things it reads as a person would:
 
 - "For the wording use `get_bill_text`" sends the reader away: a sentence that names another tool
   says nothing of its own.
 - A quotation in a question is what to look for, not what to do: its meaning is left out.
-- An id is known by its form: `hr:118:25` is written as `hr:119:1` is, `118th` as `119th`.
+- An id or a path is known by its form: `hr:118:25` is written as `hr:119:1` is, `K000367` as
+  `S000033`, `/in/flood.pdf` as `/inbox/noise.pdf`. A number alone tells nothing.
 - H.R. is HR. Small words count: who, how many, each and between tell tools apart.
 """
 
 import json
 import re
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy
+from numpy.typing import NDArray
 
 from readingroom.core.settings import load
-from readingroom.engine.embedding import Embedder, Vector
+from readingroom.engine.embedding import Embedder, Matrix
 from readingroom.protocol.tool import Tool
 from readingroom.server.catalogue import OFFERS, desk_of, embedder_of, faces_of_all, open_bases
 
@@ -39,22 +44,21 @@ Questions that were looked at move to the tuning ones; until there are new ones 
 FIRST, AMONG_THREE = 0.65, 0.90
 """How many of the held-out questions should find their tool first, and among three."""
 
-Reason = Literal["word", "sibling", "base"]
+Scores = NDArray[numpy.floating]
+
+Reason = Literal["sibling", "base"]
 REASONS: dict[Reason, str] = {
-    "word": "no telling word of the question is in what the tool says",
     "sibling": "a tool of the same base says it better",
     "base": "its words draw a tool of another base",
 }
 
 _SENTENCE = re.compile(r"(?<=[.?])\s+(?=[A-Z`])")
-_CLAUSE = re.compile(r"(?<=[.?;:])\s+")
+_CLAUSE = re.compile(r"(?<=[.?;:,])\s+")
 _NAMED = re.compile(r"`(\w+)`")
 _QUOTED = re.compile(r'"[^"]+"|“[^”]+”')
 _INITIALS = re.compile(r"\b(?:[A-Za-z]\.){2,}")
-_WORD = re.compile(r"[^\W_]+")
-_ID = re.compile(r"\w[\w:/.-]*\w")
-_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
-_MARKS = str.maketrans({":": "c", "/": "s", "_": "u", "-": "d", ".": "p"})
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_ID = re.compile(r"(?:(?<![\w:/])/)?\w[\w:/.-]*\w")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +110,12 @@ def route(
     asked: Iterable[Asked], tools: Sequence[Tool], owners: dict[str, str], embedder: Embedder
 ) -> Iterator[Routed]:
     """Rank every tool for every question."""
-    with closing(_Listing(tools, embedder)) as listing:
-        for one in asked:
-            words = listing.by_words(one.question)
-            meaning = listing.by_meaning(one.question)
-            score = {name: meaning[name] + words.get(name, 0.0) for name in meaning}
-            order = tuple(sorted(score, key=lambda name: (-score[name], name)))
-            near: Reason = "sibling" if owners[order[0]] == owners[one.tool] else "base"
-            yield Routed(one, order, owners[one.tool], near if one.tool in words else "word")
+    listing = _Listing(tools, embedder)
+    for one in asked:
+        score = listing.scores(one.question)
+        order = tuple(sorted(score, key=lambda name: (-score[name], name)))
+        reason: Reason = "sibling" if owners[order[0]] == owners[one.tool] else "base"
+        yield Routed(one, order, owners[one.tool], reason)
 
 
 def share(routed: Sequence[Routed], top: int) -> float:
@@ -126,44 +128,71 @@ class _Listing:
 
     def __init__(self, tools: Sequence[Tool], embedder: Embedder) -> None:
         self._embedder = embedder
-        names = {tool.name for tool in tools}
-        said = {tool.name: _said(tool, names) for tool in tools}
-        texts = {tool.name: _text(tool, said[tool.name]) for tool in tools}
-        self._whole = {name: embedder.embed(text) for name, text in texts.items()}
-        self._clauses = {
-            name: [embedder.embed(one) for one in _clauses(name, said[name])] for name in texts
-        }
-        self._db = sqlite3.connect(":memory:")
-        self._db.execute(
-            "CREATE VIRTUAL TABLE tools USING fts5(name UNINDEXED, text, tokenize='porter')"
-        )
-        rows = ((name, " ".join(_words(text, said[name]))) for name, text in texts.items())
-        self._db.executemany("INSERT INTO tools VALUES (?, ?)", rows)
+        self._names = [tool.name for tool in tools]
+        said = [_said(tool, set(self._names)) for tool in tools]
+        texts = [_text(tool, own) for tool, own in zip(tools, said, strict=True)]
+        self._whole = embedder.embed_batch(texts)
+        clauses = [_clauses(tool, own) for tool, own in zip(tools, said, strict=True)]
+        ends = numpy.cumsum([len(one) for one in clauses])[:-1]
+        every = [clause for one in clauses for clause in one]
+        self._clauses = numpy.split(embedder.embed_batch(every), ends)
+        self._lexicon = _Lexicon(texts, embedder)
+        self._forms = [_forms(own) for own in said]
 
-    def close(self) -> None:
-        self._db.close()
+    def scores(self, question: str) -> dict[str, float]:
+        by_words = self._lexicon.scores(question)
+        by_meaning = self._nearness(_QUOTED.sub('"…"', question))
+        scores = _share(by_words) + _share(by_meaning) + self._likeness(question)
+        return dict(zip(self._names, scores.tolist(), strict=True))
 
-    def by_meaning(self, question: str) -> dict[str, float]:
-        """All tools: the mean of the whole text's nearness and that of its nearest clause."""
-        asked = self._embedder.embed(_QUOTED.sub('"…"', question))
-        return _shares({name: self._nearness(name, asked) for name in self._whole})
+    def _nearness(self, question: str) -> Scores:
+        """The mean of the whole text's nearness and that of its nearest clause."""
+        asked = self._embedder.embed(question)
+        nearest = numpy.array([(clauses @ asked).max() for clauses in self._clauses])
+        return (self._whole @ asked + nearest) / 2
 
-    def _nearness(self, name: str, asked: Vector) -> float:
-        nearest = max(float(numpy.dot(one, asked)) for one in self._clauses[name])
-        return (float(numpy.dot(self._whole[name], asked)) + nearest) / 2
-
-    def by_words(self, question: str) -> dict[str, float]:
-        """The tools that share a word with the question, or the form of an id."""
-        either = " OR ".join(f'"{word}"' for word in dict.fromkeys(_words(question, question)))
-        found = self._db.execute(
-            "SELECT name, -bm25(tools) FROM tools WHERE tools MATCH ?", (either,)
-        )
-        return _shares(dict(found.fetchall()))
+    def _likeness(self, question: str) -> Scores:
+        """How many of the ids that any tool would know look like one of its own."""
+        known = _forms(question) & set().union(*self._forms)
+        return numpy.array([len(known & own) / max(len(known), 1) for own in self._forms])
 
 
-def _shares(scores: dict[str, float]) -> dict[str, float]:
-    best = max(scores.values(), default=1.0)
-    return {name: score / best for name, score in scores.items()}
+class _Lexicon:
+    """The words of some texts, and what they mean."""
+
+    def __init__(self, texts: Sequence[str], embedder: Embedder) -> None:
+        self._embedder = embedder
+        words = [set(_words(text)) for text in texts]
+        vocabulary = sorted(set().union(*words))
+        self._meanings = embedder.embed_batch(vocabulary)
+        self._known = dict(zip(vocabulary, self._meanings, strict=True))
+        self._rows = [[vocabulary.index(word) for word in sorted(one)] for one in words]
+
+    def scores(self, question: str) -> Scores:
+        """The sum over the words of the question: how far each text says it, times how rare."""
+        words = list(dict.fromkeys(_words(question)))
+        if not words:
+            return numpy.zeros(len(self._rows))
+        said = self._said(self._meanings_of(words))
+        texts_with = said.sum(axis=1, keepdims=True)
+        rarity = numpy.log(1 + (len(self._rows) - texts_with + 0.5) / (texts_with + 0.5))
+        return (rarity * said).sum(axis=0)
+
+    def _meanings_of(self, words: Sequence[str]) -> Matrix:
+        new = [word for word in words if word not in self._known]
+        if new:
+            self._known.update(zip(new, self._embedder.embed_each(new), strict=True))
+        return numpy.stack([self._known[word] for word in words])
+
+    def _said(self, words: Matrix) -> Scores:
+        """A row for each word: how far each text says it, from none (half alike) to all (1)."""
+        alike = numpy.clip((words @ self._meanings.T - 0.5) / 0.5, 0, 1)
+        return numpy.stack([alike[:, rows].max(axis=1) for rows in self._rows], axis=1)
+
+
+def _share(scores: Scores) -> Scores:
+    """As shares of the best."""
+    return scores / max(scores.max(), 1e-9)
 
 
 def _said(tool: Tool, names: set[str]) -> str:
@@ -178,28 +207,31 @@ def _text(tool: Tool, said: str) -> str:
     return " ".join((tool.name, said, *arguments)).replace("_", " ")
 
 
-def _clauses(name: str, said: str) -> list[str]:
-    return [f"{name.replace('_', ' ')}: {one}" for one in _CLAUSE.split(said)]
+def _clauses(tool: Tool, said: str) -> list[str]:
+    return [f"{tool.name.replace('_', ' ')}: {one}" for one in _CLAUSE.split(said)]
 
 
-def _words(text: str, written: str) -> list[str]:
-    """The words of a text, and the forms of the ids that are written in it."""
+def _words(text: str) -> list[str]:
     joined = _INITIALS.sub(lambda found: found.group().replace(".", ""), text)
-    forms = {_form(one) for one in _ID.findall(written)} - {""}
-    return [*_WORD.findall(joined.lower()), *(f"form{_told(one)}" for one in sorted(forms))]
+    return _WORD.findall(joined.lower())
 
 
-def _told(form: str) -> str:
-    """A form as one word of the index."""
-    return form.translate(_MARKS)
+def _forms(text: str) -> set[str]:
+    """The forms of the ids that are written in a text."""
+    return {_form(one) for one in _ID.findall(text)} - {""}
 
 
 def _form(word: str) -> str:
-    """How an id is written, digits and letters aside; empty for a word that is none."""
-    if _ORDINAL.fullmatch(word):
-        return "9th"
+    """How an id or a path is written, digits and letters aside; empty for a word that is none."""
+    if word.startswith("/"):
+        return "/x.x" if "." in word else "/x"
     if word.isalnum():
-        is_id = re.search(r"\d", word) and re.search(r"[^\W\d]", word)
+        is_id = re.search(r"\d", word) and not re.fullmatch(r"\d+(?:st|nd|rd|th)?", word)
         return re.sub(r"[^\W\d]", "X", re.sub(r"\d", "9", word)) if is_id else ""
     is_id = re.search(r"[\d_]", word)
-    return re.sub(r"[A-Z]+", "X", re.sub(r"[a-z0-9]+", "x", word)) if is_id else ""
+    return re.sub(r"[^\W_]+", _part, word) if is_id else ""
+
+
+def _part(found: re.Match[str]) -> str:
+    """A part between marks: `FUL` and `PPG13` are alike, and so are `hr`, `118` and `3c9a01`."""
+    return "X" if found.group().upper() == found.group() != found.group().lower() else "x"

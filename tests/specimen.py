@@ -11,11 +11,12 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from readingroom.core.errors import TextUnreadable
+from readingroom.core.progress import Report
 from readingroom.core.settings import Settings
 from readingroom.protocol.command import Command
 from readingroom.protocol.dialects import Dialect, StatusDialect
 from readingroom.protocol.knowledge import KnowledgeBase
-from readingroom.protocol.tool import Answer, Call, Hints, Question, Report, Tool, tool
+from readingroom.protocol.tool import Answer, Call, Hints, Question, Tool, tool
 from readingroom.server.catalogue import Offer
 
 SECRET = "the reason that must stay in the log"

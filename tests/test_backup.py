@@ -21,7 +21,6 @@ from readingroom.bases.federal.loading import load
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.store import connect, prepare
 from readingroom.cli import main
-from readingroom.demo.federal import World
 from readingroom.storage.archive import copy_database
 from readingroom.storage.gate import Gate
 from readingroom.storage.keys import KeyRing
@@ -29,8 +28,10 @@ from readingroom.storage.lock import FolderLock, Owner
 from tests.documents import desk
 from tests.federal import write_world
 from tests.kit import Served, body, clean_environment, command, http, run, serving
-from tests.policies import MODELS, brief, shelf
+from tests.model import with_model
+from tests.policies import brief, shelf
 from tests.requirements import requirement
+from tests.world import World
 
 pytestmark = pytest.mark.anyio
 
@@ -50,14 +51,9 @@ QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 
 @pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
 async def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two policies, some federal records and a key."""
-    data = new_room(tmp_path_factory.mktemp("from") / "room")
+    data = with_model(tmp_path_factory.mktemp("from") / "room")
     async with shelf(data / "policy") as library:
         for source in ("NPPF", "LTN_1_20"):
             await library.add(source)
@@ -78,13 +74,6 @@ def packed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("backup") / "room.backup"
     done("backup", str(file), at=data)
     return file
-
-
-def new_room(data: Path) -> Path:
-    MODELS.mkdir(parents=True, exist_ok=True)
-    data.mkdir(parents=True)
-    (data / "models").symlink_to(MODELS)
-    return data
 
 
 def done(*args: str, at: Path, **variables: str) -> Any:
@@ -182,7 +171,7 @@ async def test_a_backup_under_load_restores_elsewhere_to_equal_answers(
                 await anyio.sleep(0.05)
             made = await anyio.to_thread.run_sync(lambda: done("backup", str(file), at=data))
         before = await answers(served, key)
-    elsewhere = new_room(tmp_path / "elsewhere" / "room")
+    elsewhere = with_model(tmp_path / "elsewhere" / "room")
     restored = done("restore", str(file), at=elsewhere)
     with serving(data=elsewhere) as served:
         after = await answers(served, key)
@@ -199,7 +188,7 @@ async def test_a_backup_under_load_restores_elsewhere_to_equal_answers(
 def test_a_restore_covers_nothing_unless_forced_and_then_keeps_it(
     packed: Path, tmp_path: Path
 ) -> None:
-    there = new_room(tmp_path / "there")
+    there = with_model(tmp_path / "there")
     KeyRing(there).add("stays")
     assert refused("restore", str(packed), at=there) == "data_not_empty"
     done("restore", str(packed), "--force", at=there, CHROMA_PERSIST_DIR=str(there / "chroma"))

@@ -129,7 +129,17 @@ NAMES = {
         "Utilities Report.pdf",
     ],
 }
-TABLE = [(name, kind) for kind, names in NAMES.items() for name in names]
+# Portals and draughtsmen number their files without a space.
+NUMBERED = [
+    ("Elevations01.pdf", "elevation"),
+    ("ProposedFloorPlan2.pdf", "floor_plan"),
+    ("TransportAssessment_v2.pdf", "transport_assessment"),
+    ("TreeSurvey2025.pdf", "arboricultural_report"),
+    ("FRA1.pdf", "flood_risk_assessment"),
+    ("Infra1.pdf", "other"),
+    ("PL01.pdf", "other"),
+]
+TABLE = [*NUMBERED, *((name, kind) for kind, names in NAMES.items() for name in names)]
 
 
 @pytest.mark.parametrize(("name", "kind"), TABLE)

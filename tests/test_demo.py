@@ -17,6 +17,7 @@ from readingroom.bases.federal.loading import load as load_files
 from readingroom.bases.federal.store import connect, status
 from readingroom.cli import main
 from readingroom.commands.sample import renew
+from readingroom.core.progress import unheard
 from readingroom.core.settings import load, sample_directory
 from readingroom.demo.corpus import (
     digest,
@@ -42,7 +43,7 @@ from tests.kit import (
     serving,
     stdio,
 )
-from tests.policies import MODELS
+from tests.model import with_model
 from tests.processes import wait_until
 from tests.requirements import requirement
 
@@ -54,17 +55,9 @@ APPLICATION = "25/01178/REM"
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`readingroom serve --demo`, with everything loaded."""
-    with serving("--demo", data=empty(tmp_path_factory.mktemp("demo") / "room")) as served:
+    with serving("--demo", data=with_model(tmp_path_factory.mktemp("demo") / "room")) as served:
         wait_until(lambda: is_loaded(served.data), seconds=240)
         yield served
-
-
-def empty(data: Path) -> Path:
-    """A data directory with nothing but the model, which is slow to make."""
-    MODELS.mkdir(parents=True, exist_ok=True)
-    data.mkdir(parents=True)
-    (data / "models").symlink_to(MODELS)
-    return data
 
 
 def is_loaded(data: Path) -> bool:
@@ -236,7 +229,7 @@ def test_what_is_restored_from_the_sample_is_the_sample(demo: Served, tmp_path: 
 @requirement("room:sample")
 @pytest.mark.slow
 def test_a_kill_while_it_loads_loses_nothing(tmp_path: Path) -> None:
-    data = empty(tmp_path / "room")
+    data = with_model(tmp_path / "room")
     with serving_policies(data) as said:
         assert any("sample 3 of" in line for line in said)
     with serving_policies(data) as said:
@@ -347,8 +340,6 @@ def test_a_document_that_is_made_again_is_the_same(tmp_path: Path) -> None:
 
 
 async def read(file: Path) -> Document:
-    async def unheard(done: float, total: float | None, message: str | None) -> None: ...
-
     with Roots("sample", (file.parent,), 2**20).open(str(file)) as intake:
         document = await Pipeline(Sandbox()).read(intake, unheard, find_sections=True)
     assert isinstance(document, Document)

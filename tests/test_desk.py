@@ -14,9 +14,9 @@ from mcp.shared.exceptions import MCPError
 from readingroom.bases.documents.applications import ApplicationBook
 from readingroom.core.errors import RecordNotFound
 from readingroom.core.ids import base_of, policy_section
-from readingroom.demo.govuk import failing
 from readingroom.desk.readers import best_passage, is_heading
 from readingroom.desk.switchboard import Switchboard
+from tests.faults import failing
 from tests.federal import loaded, write_world
 from tests.govuk import RETURN, Upstream
 from tests.kit import LEGACY, MODERN, Served, body, http, run, serving

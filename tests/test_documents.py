@@ -31,9 +31,11 @@ from readingroom.core.errors import (
     UnrecognizedId,
 )
 from readingroom.core.ids import DocumentRef, doc_id, document_ids, document_ref
+from readingroom.core.progress import unheard
 from readingroom.ingest.classify import DOCUMENT_TYPES
-from tests.documents import PLAIN, REF, Desk, desk, plain, unheard
+from tests.documents import PLAIN, REF, Desk, desk
 from tests.papers import paper
+from tests.policies import plain
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -43,13 +45,7 @@ TRAVEL = [
     "Trip generation was estimated from surveys at comparable sites in the county. " * 9,
     "A travel plan coordinator is appointed before the first home is occupied.",
 ]
-PAGES = st.none() | st.integers(1, 9999)
 BATS = ["Bats roost in the old barn and fly along the hedge at dusk."]
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """Killed at any step of any change, the documents base comes back whole."""
 
-import multiprocessing
-import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,25 +7,14 @@ from typing import Any
 import pytest
 
 from readingroom.bases.documents.checkup import Checkup
-from tests.documents import PLAIN, Desk, desk, plain
-from tests.documents_victim import CHANGES, NEW, main
+from tests.documents import PLAIN, Desk, desk
+from tests.documents_victim import CHANGES, NEW, kill_at
+from tests.policies import plain
 from tests.requirements import requirement
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 CASES = [(name, step) for name, change in CHANGES.items() for step in change.steps]
-
-# Processes are forked from one that has imported everything and started nothing.
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.documents_victim", "chromadb"])
-
-
-def kill_at(folder: Path, change: str, step: str) -> None:
-    """Prepare the base and make the change in a process that kills itself at the step."""
-    victim = FORKS.Process(target=main, args=(folder, change, step))
-    victim.start()
-    victim.join(60)
-    assert victim.exitcode == -signal.SIGKILL, f"{change} never came to {step}"
 
 
 @requirement("documents:crash", "documents:doctor")

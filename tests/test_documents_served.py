@@ -304,7 +304,7 @@ async def test_every_kind_of_answer_of_an_ingest(served: Served, inbox: Path) ->
         "blank.pdf": "no_content",
         "broken.pdf": "extraction_failed",
         "letter.docx": "unsupported_file_type",
-        "page.pdf": "unsupported_file_type",
+        "page.pdf": "extraction_failed",
         "nobody.pdf": "file_not_found",
     }
     assert unknown["error_type"] == "invalid_arguments"

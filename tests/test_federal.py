@@ -180,6 +180,9 @@ async def test_an_id_without_a_record_and_a_text_that_is_no_id(world: Path) -> N
             assert f"request_id={meta['request_id']}" in first
             assert result["content"][1]["text"] == f"{code} {meta['request_id']}"
         assert any(form.startswith("hr:") for form in meta["hint"]["valid_prefixes"])
+        # A number of the Register is looked for among the President's papers too.
+        absent = (await ask.call("fetch", id="2026-08558"))["_meta"]
+        assert absent["hint"] == {"source": "federal_register"}
         rest = await ask.get("/bills/hr:1:1")
         assert rest.status_code == 404
         assert rest.json()["error"]["code"] == "record_not_found"
@@ -196,6 +199,12 @@ async def test_an_id_without_a_record_and_a_text_that_is_no_id(world: Path) -> N
         ("search", {"query": "x", "since": "yesterday"}, "since"),
         ("search", {"query": "x", "filters": {"colour": "red"}}, "filters.colour"),
         ("fetch", {"id": "hr:119:1", "nonsense": 1}, "nonsense"),
+        ("search", {"query": "x", "source": 5}, "source"),
+        ("search", {"query": "x", "source": {"bills": 1}}, "source"),
+        ("count", {"resource": "bills", "filters": {"congress": None}}, "filters.congress"),
+        ("count", {"resource": "bills", "filters": {"congress": True}}, "filters.congress"),
+        ("fetch", {"id": "hr:119:1", "offset": 10**30}, "offset"),
+        ("time_series", {"resource": "bills", "interval": "year"}, "time_field"),
     ],
 )
 async def test_bad_arguments_are_invalid_params_that_name_the_field(
@@ -204,7 +213,45 @@ async def test_bad_arguments_are_invalid_params_that_name_the_field(
     async with asked(world) as ask:
         told = await ask.rpc("tools/call", {"name": name, "arguments": arguments})
         assert told["error"]["code"] == -32602
-        assert field in told["error"]["message"]
+        assert told["error"]["message"].startswith(f"Invalid params: {field}: ")
+        assert [one["field"] for one in told["error"]["data"]["errors"]] == [field]
+
+
+@requirement("federal:errors", "room:bounds")
+async def test_a_parameter_that_does_not_fit_is_named_as_rest_calls_it(
+    world: Path, a_bill: str
+) -> None:
+    async with asked(world) as ask:
+        for path, field in (
+            ("/bills?aggregate=sum", "sum_field"),
+            ("/bills?group_by=party", "aggregate"),
+            ("/bills?time_interval=year", "bucket_by_time"),
+            ("/bills?bucket_by_time=colour", "bucket_by_time"),
+            ("/bills?aggregate=count&group_by=colour", "group_by"),
+            ("/legislators?q=Smith&aggregate=count", "q"),
+            ("/member-votes", "aggregate"),
+            ("/changes", "since"),
+            (f"/search?q=x&source={'x' * 101}", "source.0"),
+            (f"/search?q=x&source={'bills,' * 31}", "source"),
+            (f"/bills/{a_bill}?colour=red", "colour"),
+            (f"/bills/{a_bill}/dossier?colour=red", "colour"),
+            (f"/bills/{a_bill}/cosponsors?colour=red", "colour"),
+            (f"/bills/{a_bill}/links?colour=red", "colour"),
+            (f"/fetch?id={a_bill}&colour=red", "colour"),
+        ):
+            refused = await ask.web.get(f"/v1{path}")
+            told = refused.json()["error"]
+            assert (refused.status_code, told["code"]) == (422, "validation_error"), path
+            assert [one["field"] for one in told["hint"]["errors"]] == [field], path
+
+
+async def test_sources_come_with_commas_or_one_by_one(world: Path) -> None:
+    async with asked(world) as ask:
+        for written in ("source=bills,saps", "source=bills&source=saps", "source=bills,,saps,"):
+            found = (await ask.web.get(f"/v1/search?q=x&{written}")).json()
+            assert [one["source"] for one in found["searched"]] == ["bills", "saps"], written
+        everything = (await ask.web.get("/v1/search?q=x&source=,")).json()
+        assert len(everything["searched"]) > 2
 
 
 async def test_a_withdrawn_record_is_gone_and_names_its_successor(tmp_path: Path) -> None:
@@ -495,6 +542,14 @@ async def test_without_a_model_words_are_used_and_it_is_said(world: Path, tool: 
         assert found["results"]
         assert found["degraded"]["used_mode"] == "lexical"
         assert "model" in found["degraded"]["reason"]
+
+
+@requirement("federal:degraded")
+async def test_while_nothing_is_embedded_the_model_is_not_asked_for(tmp_path: Path) -> None:
+    """Reading it takes seconds, which the first search of a fresh server would wait for."""
+    async with asked(tmp_path, NoModel()) as ask:
+        found = await ask.answer("search", query="rural broadband", source="bills")
+        assert found["degraded"]["reason"].startswith("nothing has been embedded")
 
 
 @requirement("federal:AC-14", "federal:registry-words")

@@ -14,10 +14,10 @@ from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME, Shape, names_of, of_shape
 from readingroom.core.ids import federal_id
-from readingroom.demo.federal import World
-from readingroom.demo.federal_texts import committee_reports, crs_reports, regulations
 from tests.federal import MADE_UP, asked, loaded, write_world
 from tests.requirements import requirement
+from tests.world import World, register_document
+from tests.world_texts import committee_reports, crs_reports, regulations
 
 ORIGIN = Origin("2026-01-01T00:00:00+00:00", "0" * 64)
 BODIES = names_of(of_shape(Shape.BODY))
@@ -256,6 +256,88 @@ def test_a_section_has_the_number_that_is_printed(printed: str, number: str) -> 
     assert first.record.citation_string.startswith(f"7 CFR {number}, Upkeep of")
 
 
+@pytest.mark.parametrize(
+    ("appended", "id", "cite"),
+    [
+        (
+            "<heading>Appendix A to Part 990\u2014Upkeep Forms</heading>",
+            "cfr:7:990.appendix-a",
+            "7 CFR Part 990, Appendix A, Upkeep Forms",
+        ),
+        (
+            '<num value="B">APPENDIX B TO PART 990\u2014</num><heading>FORMS.</heading>',
+            "cfr:7:990.appendix-b",
+            "7 CFR Part 990, Appendix B, Forms",
+        ),
+        (
+            "<heading>Appendix A\u20131 to Subpart C of Part 990</heading>",
+            "cfr:7:990.appendix-a-1-to-subpart-c",
+            "7 CFR Part 990, Appendix A-1 to Subpart C",
+        ),
+        (
+            "<heading>Supplement No. 1 to Part 990\u2014Tables</heading>",
+            "cfr:7:990.supplement-no-1",
+            "7 CFR Part 990, Supplement No. 1, Tables",
+        ),
+        (
+            "<heading>Appendix C to Part 990 [Reserved]</heading>",
+            "cfr:7:990.appendix-c",
+            "7 CFR Part 990, Appendix C",
+        ),
+        ("<p>Words alone.</p>", "cfr:7:990.appendix", "7 CFR Part 990, Appendix"),
+    ],
+)
+def test_an_appendix_is_named_by_what_is_printed_above_it(
+    appended: str, id: str, cite: str
+) -> None:
+    volume = regulations(World(), 2)
+    opening, closing = volume.index("<heading>Appendix A"), volume.index("</appendix>")
+    shaped = f"{volume[:opening]}{appended}<p>Words.</p>{volume[closing:]}"
+    *_, last = read(cfr.Regulations(), "CFR-2025-title7-vol1.xml", shaped)
+    assert last.record.id == id == federal_id(id).id
+    assert last.record.citation_string == f"{cite} (2025-01-01)"
+    assert last.record.url == "https://www.govinfo.gov/link/cfr/7/990?year=2025"
+    assert last.text is not None
+    assert "Words" in last.text.body
+
+
+def test_two_appendices_without_a_letter_are_two_records(tmp_path: Path) -> None:
+    volume = regulations(World(), 1)
+    plain = "<appendix><heading>Appendix to Part 990</heading><p>Words.</p></appendix>"
+    chapter = plain.replace("Part 990", "Chapter I").replace("Words", "Of all its parts")
+    volume = volume.replace("</part>", f"{plain}{plain}</part>{chapter}")
+    entries = read(cfr.Regulations(), "CFR-2025-title7-vol1.xml", volume)
+    assert [entry.record.id for entry in entries[1:]] == [
+        "cfr:7:990.appendix-a",
+        "cfr:7:990.appendix",
+        "cfr:7:990.appendix-2",
+        "cfr:7:appendix-to-chapter-i",
+    ]
+    assert entries[-1].record.url.endswith("/app/collection/cfr/2025/title7")
+
+
+@pytest.mark.anyio
+async def test_an_appendix_is_found_fetched_and_linked_like_a_section(world: Path) -> None:
+    id = "cfr:7:990.appendix-a"
+    async with asked(world) as ask:
+        for tool in ("search", "lexical_search", "semantic_search"):
+            found = await ask.answer(
+                tool, query="upkeep forms", source="cfr", filters={"type": "appendix"}
+            )
+            assert [one["id"] for one in found["results"]] == [id]
+        for written in (id, "7 CFR Part 990, Appendix A", "7 C.F.R. pt. 990, app. A"):
+            fetched = await ask.answer("fetch", id=written)
+            assert fetched["id"] == id
+        assert fetched["record"]["type"] == "appendix"
+        assert "As 7 CFR 990.1 requires." in fetched["text"]
+        linked = (await ask.record(f"/cfr-sections/{id}/links"))["results"]
+        words = {(one["kind"], one["id"]): one["evidence"][0]["words"] for one in linked}
+        assert set(words) == {("authority", "pl:117-103"), ("mention", "cfr:7:990.1")}
+        assert words["mention", "cfr:7:990.1"].startswith(
+            "reference in 7 CFR Part 990, Appendix A: 7 CFR 990.1 requires."
+        )
+
+
 def test_a_newer_edition_replaces_an_older_one_and_never_the_other_way(tmp_path: Path) -> None:
     newer = regulations(World(), 2)
     older = newer.replace("2025-01-01", "2019-01-01").replace("Upkeep", "Neglect")
@@ -267,6 +349,26 @@ def test_a_newer_edition_replaces_an_older_one_and_never_the_other_way(tmp_path:
                 "SELECT DISTINCT published_at, substr(record->>'heading', 1, 6) FROM cfr_sections"
             )
             assert rows(tmp_path, told) == [("2025-01-01", "Upkeep")]
+
+
+@pytest.mark.parametrize(
+    ("written", "id"),
+    [
+        ("2025\u201300001", "2025-00001"),
+        ("E9\u20131234", "E9-1234"),
+        ("C1-2024-12345", "C1-2024-12345"),
+        ("94-125", "94-125"),
+        ("r9-7", "R9-7"),
+    ],
+)
+def test_a_document_of_the_register_has_its_number_however_irregular(
+    tmp_path: Path, written: str, id: str
+) -> None:
+    told = register_document(written, "2025-02-03", "Airport noise")
+    (tmp_path / "rule.json").write_text(json.dumps(told), "utf-8")
+    assert loaded(tmp_path, tmp_path / "rule.json", embed=False).failed == 0
+    assert rows(tmp_path, "SELECT id FROM federal_register") == [(id,)]
+    assert federal_id(f"fr:{written}").id == id
 
 
 def test_a_report_without_a_date_is_listed_last_and_cited_as_such(tmp_path: Path) -> None:

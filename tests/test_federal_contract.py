@@ -223,9 +223,13 @@ async def test_15_resolve_entity_answers_as_rest_does(world: Path, wire: str) ->
             entity_type="legislators",
             filters={"party": member["party"]},
         )
-        rest = await say.rest.record("/legislators", q=name, party=member["party"], limit=10)
+        rest = await say.rest.record("/legislators", q=name, party=member["party"])
         assert told == rest
         assert told["results"][0]["id"] == member["id"]
+        many = await say.rest.record("/committee-memberships", q="house")
+        assert many == await say.answer(
+            "resolve_entity", query="house", entity_type="committee-memberships"
+        )
 
 
 @requirement("federal:AC-16")

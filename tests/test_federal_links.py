@@ -22,9 +22,9 @@ from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME, SOURCES
 from readingroom.bases.federal.writer import Writer
 from readingroom.core.ids import cited_report, estimate_id, federal_id
-from readingroom.demo.federal import register_document
 from tests.federal import Asked, asked, loaded, write_world
 from tests.requirements import requirement
+from tests.world import register_document
 
 pytestmark = pytest.mark.anyio
 
@@ -237,6 +237,76 @@ async def test_a_rule_leads_to_its_docket_its_regulations_its_laws_and_subjects(
         )
 
 
+def _rulemaking(folder: Path, rule_rin: str, docket_rin: str, modified: str) -> tuple[Path, Path]:
+    """A rule that names no docket, and a docket, each with its RIN."""
+    folder.mkdir(exist_ok=True)
+    rule = register_document(
+        "2025-00001", "2025-02-03", "Airport noise", regulation_id_numbers=[rule_rin]
+    )
+    told = {"title": "Noise", "rin": docket_rin, "modifyDate": modified}
+    docket = {"data": {"id": "FAA-2025-0012", "type": "dockets", "attributes": told}}
+    files = folder / "rule.json", folder / "docket.json"
+    for path, content in zip(files, (rule, docket), strict=True):
+        path.write_text(json.dumps(content), "utf-8")
+    return files
+
+
+@requirement("federal:links")
+@pytest.mark.parametrize("first", ["rule", "docket"])
+async def test_a_rule_and_a_docket_of_the_same_rin_are_linked_whichever_came_first(
+    tmp_path: Path, first: str
+) -> None:
+    files = _rulemaking(tmp_path / "files", "2120-AL12", "2120-AL12", "2025-01-01T00:00:00Z")
+    for path in files if first == "rule" else reversed(files):
+        loaded(tmp_path, path, embed=False)
+    async with asked(tmp_path) as ask:
+        told = await ask.record("/regulations-dot-gov-dockets/docket:FAA-2025-0012/links")
+        (linked,) = told["results"]
+        assert (linked["kind"], linked["id"]) == ("docket", "2025-00001")
+        assert linked["evidence"] == [
+            {
+                "said_by": "2025-00001",
+                "loader": "rin",
+                "words": "RIN 2120-AL12, of the document and of the docket",
+            }
+        ]
+
+
+def test_a_rin_that_was_corrected_links_no_more(tmp_path: Path) -> None:
+    for number, rin in enumerate(("2120-AL12", "2120-AL13", "Not Assigned", "2120-al12"), start=1):
+        files = _rulemaking(tmp_path / "files", "2120-AL12", rin, f"2025-01-0{number}T00:00:00Z")
+        loaded(tmp_path, *files, embed=False)
+        assert len(links(tmp_path)) == (number in (1, 4)), rin
+
+
+@pytest.mark.data
+@requirement("federal:links")
+def test_the_evidence_of_a_mention_is_what_the_file_says_not_our_id(official: Path) -> None:
+    stored = [row for row in links(official) if row[1] == "mention"]
+    assert len(stored) > 1_000
+    for _, _, to_id, _, evidence in stored:
+        place, colon, words = evidence.partition(": ")
+        assert place and colon
+        assert to_id not in words
+        # Whatever an id is made of stands in the words: `S. 1042`, `17 CFR 240.19b-4`.
+        assert to_id.isupper() or re.findall("[0-9]+", to_id)[-1] in words, evidence
+
+
+@pytest.mark.data
+def test_the_record_names_bills_on_its_pages_as_its_mods_does(official: Path) -> None:
+    """Two readings of one day, by different programs: what we find in the words GPO found too."""
+    pages, mods = (
+        {row[:3] for row in links(official)
+         if row[3] == by and row[1] == "mention" and federal_id(row[2]).source in TEXTUAL}
+        for by in ("crec-page#text", "crec-mods")
+    )  # fmt: skip
+    assert len(pages & mods) / len(pages) > 0.9
+    assert len(pages & mods) / len(mods) > 0.9
+
+
+TEXTUAL = ("bills", "public_laws")
+
+
 @pytest.mark.data
 @requirement("federal:links")
 async def test_a_rule_rests_on_the_law_that_its_authority_cites(official: Path) -> None:
@@ -262,7 +332,7 @@ async def test_a_rule_rests_on_the_law_that_its_authority_cites(official: Path) 
 )
 def test_the_number_of_a_section_does_not_end_at_its_dash(after: str, id: str) -> None:
     told = f'<p><ref href="/us/cfr/t17/s240.19b">17 CFR 240.19b</ref>{after}</p>'
-    found = references.regulations_in_words([ElementTree.fromstring(told)])
+    found = references.referred([ElementTree.fromstring(told)]).regulations
     assert list(found) == [id]
     assert found[id].startswith("17 CFR 240.19b")
 

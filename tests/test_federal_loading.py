@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from readingroom.bases.federal.schema import CITATION, MIGRATIONS
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME, SOURCES
 from readingroom.bases.federal.writer import Writer
+from readingroom.core.errors import StorageFailed
 from tests.federal import loaded, write_world
 from tests.kit import clean_environment, command, run
 from tests.papers import paper
@@ -295,6 +297,27 @@ def _told(data: Path) -> dict[str, Any]:
     for table in ("bill_cosponsors", "bill_actions", "member_votes", "passages", "facets", "names"):
         told[table] = rows(data, f"SELECT count(*) FROM {table}")
     return told
+
+
+def test_a_transaction_that_failed_at_its_end_is_told_and_left_out(tmp_path: Path) -> None:
+    """Its end runs on a thread beside the reading; the next one waits for it."""
+    store.prepare(tmp_path / FILE)
+    with (
+        closing(store.connect(tmp_path / FILE, writing=True)) as db,
+        ThreadPoolExecutor(1) as beside,
+    ):
+        writer = Writer(db, beside)
+        with writer.transaction():
+            db.execute("PRAGMA defer_foreign_keys = ON")
+            db.execute("INSERT INTO chunks (doc, part, ordinal) VALUES (99, 'text', 0)")
+        with pytest.raises(StorageFailed, match="FOREIGN KEY"), writer.transaction():
+            raise AssertionError("nothing may be written over a failure that nobody has seen")
+        with writer.transaction():
+            db.execute("INSERT INTO documents (doc, id, source) VALUES (99, 'pl:1-1', 'x')")
+        writer.settle()
+    with closing(store.connect(tmp_path / FILE)) as db:
+        assert db.execute("SELECT count(*) FROM chunks").fetchone()[0] == 0
+        assert db.execute("SELECT doc FROM documents").fetchone()[0] == 99
 
 
 def test_readers_are_not_held_up_by_a_load(tmp_path: Path) -> None:

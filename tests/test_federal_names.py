@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from readingroom.bases.federal import naming, narrowing, resolving, store
-from readingroom.bases.federal.likeness import distance
+from readingroom.bases.federal.likeness import alike, distance, spelt_out
 from readingroom.bases.federal.schema import MIGRATIONS
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import Shape, names_of, of_shape, registry
@@ -92,6 +92,47 @@ COMMITTEES = """
   thomas_id: HSPW
 """
 
+OFFICES = """
+- id:
+    bioguide: O000001
+  offices:
+  - {id: O000001-lowell, city: Lowell, state: MA, address: 1 Mill St.}
+  - {id: O000001-quincy, city: Quincy, state: MA, address: 2 Quay St.}
+- id:
+    bioguide: M000001
+  offices:
+  - {id: M000001-lowell, city: Lowell, state: NM, address: 3 Desert Rd.}
+"""
+SEATS = """
+HSCL:
+- name: Robert Smith
+  party: majority
+  rank: 1
+  title: Chairman
+  bioguide: S000002
+- name: Kathleen O'Brien
+  party: minority
+  rank: 1
+  title: Ranking Member
+  bioguide: O000001
+HSCL01:
+- name: Kathleen O'Brien
+  party: minority
+  rank: 1
+  bioguide: O000001
+SSCL:
+- name: José Q. Muñoz-Rivera
+  party: majority
+  rank: 1
+  title: Chairman
+  bioguide: M000001
+"""
+DOCKET = """
+{"data": {"id": "XYZ-2024-0001", "type": "dockets", "attributes": {"agencyId": "XYZ",
+ "title": "Locks on Navigable Canals", "docketType": "Rulemaking", "dkAbstract": "Lock keepers.",
+ "modifyDate": "2024-05-01T04:00:00Z"}}}
+"""
+
 
 @pytest.fixture(scope="module")
 def registries(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -99,6 +140,12 @@ def registries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (data / "files").mkdir()
     (data / "files" / "legislators-current.yaml").write_text(PEOPLE.lstrip(), "utf-8")
     (data / "files" / "committees-current.yaml").write_text(COMMITTEES.lstrip(), "utf-8")
+    for file, told in (
+        ("legislators-district-offices.yaml", OFFICES),
+        ("committee-membership-current.yaml", SEATS),
+        ("docket.json", DOCKET),
+    ):
+        (data / "files" / file).write_text(told.lstrip(), "utf-8")
     assert loaded(data, data / "files", embed=False).failed == 0
     return data
 
@@ -160,6 +207,10 @@ async def test_a_name_as_people_write_it_finds_its_person(
         ("Senate cannals", "SSCL"),
         ("subcommittee on towpaths", "HSCL01"),
         ("committee:HSCL", "HSCL"),
+        ("Senate Envt & Pub. Wrks", "SSEV"),
+        ("the House canal and lock cmte", "HSCL"),
+        ("HCCL towpaths", "HSCL01"),
+        ("House TransInfra", "HSPW"),
     ],
 )
 async def test_a_committee_is_found_by_what_it_is_called(
@@ -167,6 +218,68 @@ async def test_a_committee_is_found_by_what_it_is_called(
 ) -> None:
     async with asked(registries) as ask:
         assert await best(ask, query, "committees") == id
+
+
+@requirement("federal:D")
+async def test_a_record_is_found_by_what_it_belongs_to_and_what_else_it_says(
+    registries: Path,
+) -> None:
+    async with asked(registries) as ask:
+        for entity_type, query, id in (
+            ("staff-directories", "O'Brian Lowell district office", "staff:O000001-lowell"),
+            ("staff-directories", "Sen. Munoz office in Lowell", "staff:M000001-lowell"),
+            ("staff-directories", "Katie OBrien Quincy phone number", "staff:O000001-quincy"),
+            ("committee-memberships", "Smith House Canals", "membership:119:HSCL:S000002"),
+            ("committee-memberships", "chair of Senate Canals", "membership:119:SSCL:M000001"),
+            ("committee-memberships", "ranking member HCCL", "membership:119:HSCL:O000001"),
+            ("committee-memberships", "O'Brien towpaths", "membership:119:HSCL01:O000001"),
+            ("dockets", "XYZ proposed rule canal locks 2024", "docket:XYZ-2024-0001"),
+            ("dockets", "rulemaking on lock keepers, canals", "docket:XYZ-2024-0001"),
+        ):
+            assert await best(ask, query, entity_type) == id, query
+
+
+@requirement("federal:D")
+async def test_a_name_that_nobody_bears_is_not_found_by_what_stands_beside_it(
+    registries: Path,
+) -> None:
+    async with asked(registries) as ask:
+        for query in ("Zaphod Beeblebrox", "Zaphod Beeblebrox chairman", "Gandalf the Grey office"):
+            for entity_type in ("committee-memberships", "staff-directories"):
+                assert await best(ask, query, entity_type) == ""
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "how"),
+    [
+        ("svcs", "services", "shortens"),
+        ("mgmt", "management", "shortens"),
+        ("envt", "environment", "shortens"),
+        ("china", "chinese", "has the stem of"),
+        ("immigrants", "immigration", "has the stem of"),
+        ("hern", "henderson", None),
+        ("chin", "chandelier", None),
+    ],
+)
+def test_a_word_may_be_a_short_form_or_of_the_same_stem(
+    word: str, other: str, how: str | None
+) -> None:
+    tie = alike(word, other)
+    assert (tie.how if tie else None) == how
+
+
+@pytest.mark.parametrize(
+    ("letters", "name", "words"),
+    [
+        ("doge", "Delivering on Government Efficiency", 3),
+        ("ndaa", "Fiscal National Defense Authorization Act", 4),
+        ("jct", "Judiciary Crime", 0),
+    ],
+)
+def test_letters_may_be_the_initials_of_some_words_of_a_name(
+    letters: str, name: str, words: int
+) -> None:
+    assert len(spelt_out(letters, naming.words(name)) or ()) == words
 
 
 @requirement("federal:AC-15", "federal:D")

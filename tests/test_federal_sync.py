@@ -17,11 +17,11 @@ from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME
 from readingroom.core import clock
 from readingroom.core.errors import DownloadFailed, UnknownSource
-from readingroom.demo.federal import World, register_document
 from readingroom.upstream.downloads import Downloads, Fetched, NotThere, Remote
 from tests.bulkhost import Host, hosting
 from tests.kit import run
 from tests.requirements import requirement
+from tests.world import World, register_document
 
 CONTENT = bytes(range(256)) * 8_000
 

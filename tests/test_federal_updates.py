@@ -11,10 +11,10 @@ import pytest
 from readingroom.bases.federal import store, vectors
 from readingroom.bases.federal.loading import Summary, update
 from readingroom.bases.federal.service import FILE
-from readingroom.demo.federal import World
 from tests.federal import Asked, HashedWords, asked, loaded, write_world
 from tests.kit import run
 from tests.requirements import requirement
+from tests.world import World
 
 pytestmark = pytest.mark.anyio
 

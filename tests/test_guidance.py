@@ -27,6 +27,7 @@ from readingroom.core.errors import (
     UpstreamUnavailable,
 )
 from readingroom.demo import govuk
+from tests import faults
 from tests.govuk import RETURN, Upstream, asking, nobody, rigged
 from tests.kit import body
 from tests.requirements import requirement
@@ -280,6 +281,15 @@ async def test_a_redirect_item_may_carry_the_rest_of_the_path_along(
     assert ("use_tool" in told.get("hint", {})) is bool(target and target.startswith("/"))
 
 
+@requirement("guidance:not-found", "guidance:fidelity")
+async def test_a_redirect_to_another_site_is_told_as_it_stands(upstream: Upstream) -> None:
+    """A path made of it would send the caller to a page that nobody named."""
+    upstream.emulator.fault = faults.failing(301, location="https://elsewhere.example/x")
+    told = await refusal(upstream.url, "get_content_by_path", path=RETURN)
+    assert told["code"] == "NOT_FOUND_OR_REDIRECTED"
+    assert told["hint"] == {"redirected_to": "https://elsewhere.example/x"}
+
+
 @requirement("guidance:metadata")
 async def test_metadata_tells_the_source_without_its_words(upstream: Upstream) -> None:
     metadata = await ask(upstream.url, "get_source_metadata", path=RETURN)
@@ -314,17 +324,26 @@ async def test_a_search_gives_title_url_summary_and_date_of_the_commissions_page
 
 
 @requirement("guidance:search")
-async def test_a_result_without_link_or_date_says_null_and_an_outside_link_stays_as_it_is(
+async def test_a_result_without_a_date_says_null_and_an_outside_link_stays_as_it_is(
     upstream: Upstream,
 ) -> None:
-    items = upstream.emulator.items
-    items[RETURN].update(base_path="https://register.example/search", public_updated_at=None)
-    items[RESERVES].update(base_path=None)
+    away = {"base_path": "https://register.example/search", "public_updated_at": None}
+    upstream.emulator.items[RETURN].update(away, description=None)
     (annual,) = (await ask(upstream.url, "search_guidance", query="annual"))["results"]
-    reserves = (await ask(upstream.url, "search_guidance", query="reserves"))["results"][0]
-    assert (annual["url"], annual["path"]) == ("https://register.example/search", None)
-    assert annual["public_updated_at"] is None
-    assert (reserves["url"], reserves["id"]) == (None, None)
+    assert (annual["url"], annual["path"]) == (away["base_path"], None)
+    assert (annual["public_updated_at"], annual["summary"]) == (None, "")
+
+
+@requirement("guidance:search", "guidance:tools")
+@pytest.mark.parametrize("missing", ["base_path", "title"])
+async def test_a_result_that_nobody_could_cite_is_left_out(
+    upstream: Upstream, missing: str
+) -> None:
+    before = (await ask(upstream.url, "search_guidance", query="reserves"))["results"]
+    upstream.emulator.items[RESERVES].update({missing: None})
+    after = (await ask(upstream.url, "search_guidance", query="reserves"))["results"]
+    assert after == [one for one in before if one["path"] != RESERVES]
+    assert len(after) < len(before)
 
 
 @requirement("guidance:search")
@@ -387,7 +406,7 @@ async def test_an_unknown_filter_or_another_organisation_is_refused_before_it_le
 
 
 async def test_a_parameter_that_govuk_refuses_is_told_as_such(upstream: Upstream) -> None:
-    upstream.emulator.fault = govuk.failing(422)
+    upstream.emulator.fault = faults.failing(422)
     told = await refusal(upstream.url, "search_guidance", query="x")
     assert told["code"] == "UPSTREAM_PARAMETER_ERROR"
     assert len(upstream.emulator.seen) == 1
@@ -395,7 +414,7 @@ async def test_a_parameter_that_govuk_refuses_is_told_as_such(upstream: Upstream
 
 @pytest.mark.parametrize("status", [301, 404, 410])
 async def test_a_search_that_is_not_there_is_unavailable(upstream: Upstream, status: int) -> None:
-    upstream.emulator.fault = govuk.failing(status)
+    upstream.emulator.fault = faults.failing(status)
     told = await refusal(upstream.url, "search_guidance", query="x")
     assert told["code"] == "UPSTREAM_UNAVAILABLE"
 
@@ -460,7 +479,7 @@ async def test_a_stale_page_is_an_answer_with_a_warning_and_its_age(upstream: Up
     async with rigged(upstream.url, stale_seconds=100) as rig:
         asked = GetContentByPath(path=RETURN)
         fresh = await rig.service.content(asked, rig.errand())
-        upstream.emulator.fault = govuk.failing(500)
+        upstream.emulator.fault = faults.failing(500)
         rig.wall.now += 100
         stale = await rig.service.content(asked, rig.errand())
         rig.wall.now += 60
@@ -502,7 +521,7 @@ async def test_a_page_that_changes_twice_in_one_moment_is_read_as_it_is_now(
 async def test_a_refresh_that_fails_keeps_the_old_copy_and_says_so(upstream: Upstream) -> None:
     async with rigged(upstream.url) as rig:
         await rig.service.content(GetContentByPath(path=RETURN), rig.errand())
-        upstream.emulator.fault = govuk.failing(500)
+        upstream.emulator.fault = faults.failing(500)
         rig.wall.now += 10
         done = await rig.service.refresh(ForceRefresh(path=RETURN), rig.errand())
         kept = await rig.service.metadata(GetSourceMetadata(path=RETURN), rig.errand())
@@ -516,7 +535,7 @@ async def test_a_refresh_that_fails_keeps_the_old_copy_and_says_so(upstream: Ups
 
 @requirement("guidance:cache")
 async def test_200_callers_of_one_missing_page_cost_one_request(upstream: Upstream) -> None:
-    upstream.emulator.fault = govuk.slow(0.2)
+    upstream.emulator.fault = faults.slow(0.2)
     async with asking(upstream.url) as client:
         texts: list[str] = []
 
@@ -538,15 +557,15 @@ async def test_200_callers_of_one_missing_page_cost_one_request(upstream: Upstre
 @pytest.mark.parametrize(
     ("fault", "code"),
     [
-        (govuk.failing(500), "UPSTREAM_UNAVAILABLE"),
-        (govuk.failing(429, retry_after="30"), "UPSTREAM_RATE_LIMITED"),
-        (govuk.slow(60), "UPSTREAM_UNAVAILABLE"),
-        (govuk.drip(0.2), "UPSTREAM_UNAVAILABLE"),
-        (govuk.truncated, "UPSTREAM_UNAVAILABLE"),
-        (govuk.cut_off, "UPSTREAM_UNAVAILABLE"),
-        (govuk.as_html, "UPSTREAM_UNAVAILABLE"),
-        (govuk.huge, "UPSTREAM_UNAVAILABLE"),
-        (govuk.failing(403), "UPSTREAM_UNAVAILABLE"),
+        (faults.failing(500), "UPSTREAM_UNAVAILABLE"),
+        (faults.failing(429, retry_after="30"), "UPSTREAM_RATE_LIMITED"),
+        (faults.slow(60), "UPSTREAM_UNAVAILABLE"),
+        (faults.drip(0.2), "UPSTREAM_UNAVAILABLE"),
+        (faults.truncated, "UPSTREAM_UNAVAILABLE"),
+        (faults.cut_off, "UPSTREAM_UNAVAILABLE"),
+        (faults.as_html, "UPSTREAM_UNAVAILABLE"),
+        (faults.huge, "UPSTREAM_UNAVAILABLE"),
+        (faults.failing(403), "UPSTREAM_UNAVAILABLE"),
     ],
     ids=["500", "429", "slow", "drip", "truncated", "cut-off", "html", "huge", "403"],
 )
@@ -569,7 +588,7 @@ async def test_nobody_at_home_is_unavailable_not_rate_limited() -> None:
 
 @requirement("guidance:backoff")
 async def test_a_host_that_flaps_is_answered_through(upstream: Upstream) -> None:
-    upstream.emulator.fault = govuk.every_other(govuk.failing(500))
+    upstream.emulator.fault = faults.every_other(faults.failing(500))
     async with asking(upstream.url, fresh=Lifetimes(0, 0)) as client:
         for _ in range(5):
             answer(await client.call_tool("get_content_by_path", {"path": RETURN}))

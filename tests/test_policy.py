@@ -18,14 +18,13 @@ from readingroom.bases.policy.models import (
     GetPolicySection,
     IngestPolicyRevision,
     ListPolicyRevisions,
-    PolicyPatch,
     PolicySnapshot,
     RemovePolicyRevision,
-    RevisionPatch,
     SearchPolicy,
     SearchPolicyBatch,
     VerifyPolicyQuote,
 )
+from readingroom.bases.policy.registration import PolicyPatch, RevisionPatch
 from readingroom.core.errors import (
     EmbeddingMismatch,
     FileNotFound,
@@ -36,24 +35,21 @@ from readingroom.core.errors import (
     RevisionNotFound,
     SectionNotFound,
 )
+from readingroom.core.progress import unheard
 from readingroom.core.settings import load
 from readingroom.engine import embedding
 from readingroom.engine.weights import find_weights
 from readingroom.ingest.document import Document, Options
 from readingroom.ingest.reading import read
 from readingroom.server.catalogue import embedder_of
-from tests.policies import FILLER, MODELS, Shelf, WordEmbedder, brief, pdf, shelf, unheard
+from tests.model import MODELS, WordEmbedder
+from tests.policies import FILLER, Shelf, brief, pdf, shelf
 from tests.requirements import requirement
 from tests.test_ocr import scan, scanned_pdf
 
 pytestmark = pytest.mark.anyio
 
 OLD, NEW = "rev_NPPF_2023_09", "rev_NPPF_2024_12"
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture(scope="module")
@@ -309,6 +305,24 @@ async def test_a_snapshot_tells_every_policy_on_a_day(library: Shelf) -> None:
 
 
 # --- ingest and removal ---
+
+
+@requirement("policy:rest")
+async def test_a_revision_that_is_active_is_complete(tmp_path: Path) -> None:
+    """Also while the dates of its neighbours are still being written."""
+    seen: dict[str, int] = {}
+
+    def at(step: str) -> None:
+        if progress := library.service.ingestion.progress(NEW):
+            seen[step] = progress.percent_complete
+
+    async with shelf(tmp_path, at=at, embedder=WordEmbedder()) as library:
+        await library.add("NPPF")
+        await library.register("NPPF", "December 2024", "2024-12-12")
+        path = library.inbox("nppf.pdf", brief("December 2024"))
+        question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path)
+        await library.service.ingest(question, unheard)
+    assert (seen["ingest:file"], seen["ingest:registry"]) == (95, 100)
 
 
 @requirement("policy:FR-005:shape", "policy:FR-005:metadata", "policy:FR-005:ids")

@@ -9,7 +9,8 @@ import pytest
 
 from readingroom.bases.policy.models import SearchPolicy
 from tests.kit import run, serving
-from tests.policies import MODELS, SEEDS, brief, seed_pdf, shelf
+from tests.model import with_model
+from tests.policies import SEEDS, brief, seed_pdf, shelf
 from tests.processes import resident_mb
 from tests.requirements import requirement
 
@@ -17,10 +18,7 @@ from tests.requirements import requirement
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The six seed policies with their seven revisions, imported."""
-    data = tmp_path_factory.mktemp("data") / "room"
-    data.mkdir()
-    MODELS.mkdir(parents=True, exist_ok=True)
-    (data / "models").symlink_to(MODELS)
+    data = with_model(tmp_path_factory.mktemp("data") / "room")
     listed = []
     for source, title, category, revisions in SEEDS:
         entries = []
@@ -74,9 +72,7 @@ def test_an_import_run_again_does_nothing_again(data: Path) -> None:
 
 @requirement("policy:seed")
 def test_one_bad_file_of_an_import_is_told_and_heals_when_it_is_mended(tmp_path: Path) -> None:
-    data = tmp_path / "room"
-    data.mkdir()
-    (data / "models").symlink_to(MODELS)
+    data = with_model(tmp_path / "room")
     bad, good = tmp_path / "a.pdf", tmp_path / "b.pdf"
     bad.write_bytes(b"%PDF-1.4 broken")
     gone = {"file": "gone.pdf", "version_label": "Third", "effective_from": "2022-01-01"}

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from tests.fuzz import fuzz
 from tests.kit import Served, serving
-from tests.policies import MODELS, brief
+from tests.model import with_model
+from tests.policies import brief
 from tests.requirements import requirement
 from tests.test_policy_rest import POLICY, post, upload
 
@@ -19,9 +20,7 @@ TRULY = st.sampled_from([True, True, False])
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with one policy and one revision; the requests themselves add to it."""
-    data = tmp_path_factory.mktemp("fuzz")
-    MODELS.mkdir(parents=True, exist_ok=True)
-    (data / "models").symlink_to(MODELS)
+    data = with_model(tmp_path_factory.mktemp("fuzz"))
     with serving("policy", data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as served:
         post(served, "/policies", json=POLICY).raise_for_status()
         upload(served, "December 2024", "2024-12-12").raise_for_status()

@@ -25,9 +25,9 @@ from readingroom.bases.policy.models import (
     IngestPolicyRevision,
     PolicySnapshot,
     RemovePolicyRevision,
-    RevisionPatch,
     SearchPolicy,
 )
+from readingroom.bases.policy.registration import RevisionPatch
 from readingroom.core.errors import (
     NoContent,
     RevisionBusy,
@@ -36,7 +36,8 @@ from readingroom.core.errors import (
     SectionNotFound,
     SoleRevision,
 )
-from tests.policies import BROKEN, Shelf, plain, unheard
+from readingroom.core.progress import unheard
+from tests.policies import BROKEN, Shelf, plain
 from tests.policy_room import Killed, Room
 from tests.policy_victim import STEPS
 from tests.requirements import requirement

@@ -10,7 +10,8 @@ import httpx2
 import pytest
 
 from tests.kit import POST, Served, body, http, rpc, serving, sse
-from tests.policies import MODELS, brief
+from tests.model import with_model
+from tests.policies import brief
 from tests.requirements import requirement
 from tests.test_auth import INITIALIZE
 
@@ -28,9 +29,7 @@ SPEC_TOOLS = {
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """`readingroom serve policy` with two revisions of one policy."""
-    data = tmp_path_factory.mktemp("data")
-    MODELS.mkdir(parents=True, exist_ok=True)
-    (data / "models").symlink_to(MODELS)
+    data = with_model(tmp_path_factory.mktemp("data"))
     with serving("policy", data=data) as served:
         assert post(served, "/policies", json=POLICY).status_code == 201
         for label, start in [("September 2023", "2023-09-05"), ("December 2024", "2024-12-12")]:
@@ -102,7 +101,9 @@ def test_errors_have_the_contracts_codes(served: Served) -> None:
     assert code(post(served, "/policies", json={**POLICY, "source": "x"})) == WRONG
     assert code(get(served, "/policies/NOBODY")) == (404, "policy_not_found")
     assert code(get(served, f"{revisions}/rev_x")) == (404, "revision_not_found")
-    assert code(get(served, "/policies/effective?date=2024")) == (400, "invalid_effective_date")
+    for day in ("2024", "2024-02-30", "", "x" * 50):
+        effective = get(served, f"/policies/effective?date={day}")
+        assert code(effective) == (400, "invalid_effective_date")
     assert code(get(served, "/policies/effective")) == WRONG
     for path in ("/policies?kind=local_plan", "/policies/NPPF?on=2024-01-01"):
         unknown = get(served, path)
@@ -114,6 +115,11 @@ def test_errors_have_the_contracts_codes(served: Served) -> None:
     assert code(upload(served, "x", "2026-01-01", name="x.txt")) == (422, "unsupported_file_type")
     assert code(upload(served, "x", "20260101")) == WRONG
     assert code(upload(served, "x", "2026-01-02", effective_to="2026-01-01")) == WRONG
+    revision = f"{served.url}/api/v1{revisions}/rev_NPPF_2023_09"
+    ends_early = {"effective_to": "2020-01-01"}
+    assert code(httpx2.patch(revision, json=ends_early, timeout=30, trust_env=False)) == WRONG
+    broken = post(served, "/policies", content=b"{", headers={"Content-Type": "application/json"})
+    assert (code(broken), broken.json()["error"]["hint"]["errors"][0]["field"]) == (WRONG, "body")
     large = b"%PDF-" + b"x" * (51 * 1024 * 1024)
     assert code(upload(served, "x", "2026-01-01", large)) == (422, "file_too_large")
     delete = httpx2.delete(
@@ -193,6 +199,8 @@ async def test_defect_5_errors_say_that_they_are_errors_and_have_structure(serve
     mistakes = [
         ("list_policy_revisions", {"source": "NOBODY"}, "policy_not_found"),
         ("search_policy", {"query": "x", "effective_date": "soon"}, "invalid_date"),
+        ("search_policy", {"query": "x", "effective_date": "2024-02-30"}, "invalid_date"),
+        ("search_policy", {"query": "x", "effective_date": "x" * 5000}, "invalid_date"),
         ("get_policy_section", {"source": "NPPF", "section_ref": "Para 99"}, "section_not_found"),
         ("search_policy", {"query": ""}, "invalid_arguments"),
         (
@@ -259,10 +267,13 @@ async def test_the_log_names_the_revisions_that_answered(served: Served) -> None
 
 
 @requirement("policy:FR-009:endpoints")
-def test_alone_it_is_served_on_port_3003() -> None:
+def test_alone_it_is_served_on_port_3003(tmp_path: Path) -> None:
+    from readingroom.core.settings import load
     from readingroom.server.catalogue import OFFERS
 
-    assert OFFERS["policy"].port == 3003
+    policy = OFFERS["policy"]
+    assert policy.port_in(load({"data": tmp_path}, {})) == policy.port == 3003
+    assert policy.port_in(load({"data": tmp_path}, {"POLICY_KB_PORT": "4003"})) == 4003
 
 
 def test_read_only_has_no_route_that_writes(tmp_path: Path) -> None:

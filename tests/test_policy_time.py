@@ -17,11 +17,11 @@ from readingroom.bases.policy import timeline
 from readingroom.bases.policy.models import (
     GetPolicySection,
     ListPolicyRevisions,
-    NewPolicy,
     RemovePolicyRevision,
     SearchPolicy,
 )
 from readingroom.bases.policy.records import Policy, PolicyCategory, Revision, RevisionStatus
+from readingroom.bases.policy.registration import NewPolicy
 from readingroom.bases.policy.registry import PolicyRegistry
 from readingroom.bases.policy.resolver import EffectiveDateResolver
 from readingroom.core.errors import (

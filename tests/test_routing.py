@@ -1,12 +1,12 @@
 """Questions as people ask them, and the tool a retriever would pick from the listing alone."""
 
 from collections import Counter
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy
 import pytest
 
-from readingroom.engine.embedding import Embedder, Vector
+from readingroom.engine.embedding import Embedder, Matrix, Progress, Vector
 from readingroom.protocol.tool import Answer, Call, Question, Tool, tool
 from tests.routing import (
     AMONG_THREE,
@@ -41,12 +41,16 @@ CLASSES = {
 
 # Not a goal, since the descriptions were written with these questions in sight: a floor, a few
 # questions below what there is, against descriptions to come.
-TUNED_FIRST, TUNED_AMONG_THREE = 0.80, 0.93
+TUNED_FIRST, TUNED_AMONG_THREE = 0.88, 0.96
+AGAIN = 10
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory: pytest.TempPathFactory) -> list[Routed]:
-    return routed(tmp_path_factory.mktemp("data"), questions(TUNING))
+def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Routed]:
+    """The held-out questions, a third of the tuning ones, and some of these again."""
+    tuning = questions(TUNING)[::3]
+    asked = [*questions(HELD_OUT), *tuning, *tuning[:AGAIN]]
+    return routed(tmp_path_factory.mktemp("data"), asked)
 
 
 def test_there_are_enough_questions_over_every_class_and_base() -> None:
@@ -63,21 +67,21 @@ def test_no_question_is_asked_twice() -> None:
     assert len(set(asked)) == len(asked)
 
 
-def test_descriptions_lead_held_out_questions_to_their_tool(tmp_path: Path) -> None:
-    answers = routed(tmp_path, questions(HELD_OUT))
-    assert share(answers, 1) >= FIRST
-    assert share(answers, 3) >= AMONG_THREE
+def test_descriptions_lead_held_out_questions_to_their_tool(answers: list[Routed]) -> None:
+    held_out = answers[: len(questions(HELD_OUT))]
+    assert share(held_out, 1) >= FIRST
+    assert share(held_out, 3) >= AMONG_THREE
 
 
-def test_descriptions_still_lead_the_tuning_questions_to_their_tool(tuned: list[Routed]) -> None:
+def test_descriptions_still_lead_the_tuning_questions_to_their_tool(answers: list[Routed]) -> None:
+    tuned = answers[len(questions(HELD_OUT)) : -AGAIN]
     assert share(tuned, 1) >= TUNED_FIRST
     assert share(tuned, 3) >= TUNED_AMONG_THREE
 
 
-def test_the_same_question_is_routed_the_same_way_twice(
-    tuned: list[Routed], tmp_path: Path
-) -> None:
-    assert routed(tmp_path, questions(TUNING)[::30]) == tuned[::30]
+def test_the_same_question_is_routed_the_same_way_twice(answers: list[Routed]) -> None:
+    first_time = len(questions(HELD_OUT))
+    assert answers[-AGAIN:] == answers[first_time : first_time + AGAIN]
 
 
 def test_a_sentence_that_names_another_tool_says_nothing_of_its_own() -> None:
@@ -94,12 +98,16 @@ def test_an_id_is_known_by_its_form() -> None:
         "one_bill": "Look up (`hr:119:1`, H.R. 1 of the 119th).",
         "one_member": "Look up (`S000033`).",
         "one_panel": "Look up (`hsag00`).",
+        "one_file": "Look up (`/inbox/noise.pdf`).",
+        "one_page": "Look up (`/guidance/…`).",
     }
     for asked, named in (
         ("s:118:2226", "one_bill"),
-        ("HR 7 in the 118th", "one_bill"),
+        ("HR 7", "one_bill"),
         ("K000367", "one_member"),
         ("SSJU12", "one_panel"),
+        ("/in/flood_risk.pdf", "one_file"),
+        ("/guidance/charity-reserves", "one_page"),
     ):
         assert first(asked, **said) == named
 
@@ -108,7 +116,7 @@ def first(question: str, **described: str) -> str:
     """The tool that is picked by words alone, out of some that are made up."""
     tools = [told(name, description) for name, description in described.items()]
     owners = dict.fromkeys(described, "specimen")
-    (found,) = route([Asked(question, tools[0].name, "", True)], tools, owners, Indifferent())
+    (found,) = route([Asked(question, tools[0].name, "", True)], tools, owners, Literal())
     return found.order[0]
 
 
@@ -120,11 +128,20 @@ def told(name: str, description: str) -> Tool:
     return tool(run, title=name, describe=lambda: description)
 
 
-class Indifferent(Embedder):
-    """To which all texts mean the same."""
+class Literal(Embedder):
+    """To which no two words mean the same, and all longer texts do."""
 
     def __init__(self) -> None:
-        pass
+        self._axes: dict[str, int] = {}
 
     def embed(self, text: str) -> Vector:
-        return numpy.ones(1, numpy.float32)
+        axis = self._axes.setdefault(" " if " " in text else text, len(self._axes))
+        return numpy.eye(1000, dtype=numpy.float32)[axis]
+
+    def embed_each(self, texts: Sequence[str]) -> list[Vector]:
+        return [self.embed(text) for text in texts]
+
+    def embed_batch(
+        self, texts: Sequence[str], batch_size: int = 32, progress: Progress | None = None
+    ) -> Matrix:
+        return numpy.stack(self.embed_each(texts))

@@ -2,7 +2,10 @@
 
 import json
 import re
+import select
 import time
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 
 import anyio
@@ -70,6 +73,17 @@ async def test_a_kept_connection_answers_without_delay(room: Served) -> None:
         for _ in range(20):
             web.get("/health")
     assert time.monotonic() - started < 0.6  # it was 0.9 with Nagle's algorithm on
+
+
+def test_an_idle_connection_is_for_the_client_to_close(room: Served) -> None:
+    connection = HTTPConnection(room.url.removeprefix("http://"), timeout=10)
+    with closing(connection):
+        connection.request("GET", "/health")
+        connection.getresponse().read()
+        # Our own client gives up an idle connection after five seconds.
+        assert select.select([connection.sock], [], [], 6) == ([], [], [])
+        connection.request("GET", "/health")
+        assert connection.getresponse().status == 200
 
 
 @requirement("room:request-id")

@@ -9,12 +9,12 @@ import httpx2
 from readingroom.bases.documents.commands import DOCUMENTS_COMMANDS
 from readingroom.bases.policy.commands import POLICY_COMMANDS
 from readingroom.core.errors import FolderInUse, KnowledgeError, OwnerRefused, OwnerUnreachable
+from readingroom.core.progress import Report
 from readingroom.core.settings import Settings
 from readingroom.desk.commands import DESK_COMMANDS
 from readingroom.protocol.command import Command
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.sample import marked_document
-from readingroom.protocol.tool import Report
 from readingroom.server.admin import PREFIX
 from readingroom.server.catalogue import OFFERS, Offer
 from readingroom.storage.lock import FolderLock, Owner, owner_of
@@ -79,7 +79,8 @@ async def _by_owner(command: Command, owner: Owner, report: Report) -> dict[str,
             return await _result(response, report)
     except httpx2.TransportError as error:
         raise OwnerUnreachable(
-            f"The server at {owner.url} (process {owner.pid}) owns the folder but does not answer"
+            f"The server at {owner.url} (process {owner.pid}) owns the folder but does not "
+            "answer; end it, and run this again"
         ) from error
 
 

@@ -31,9 +31,9 @@ from readingroom.bases.documents.models import (
 )
 from readingroom.commands.options import asked, common, run, say
 from readingroom.core.errors import FileNotFound
+from readingroom.core.progress import Report
 from readingroom.core.searching import Mode
 from readingroom.core.settings import Settings, load
-from readingroom.protocol.tool import Report
 from readingroom.storage.handover import hand_over
 
 _application = click.option("--application", "application_ref", metavar="REF", required=True)

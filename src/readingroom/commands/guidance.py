@@ -7,6 +7,7 @@ import click
 from readingroom.commands.options import common, say
 from readingroom.commands.sample import sample_upstream
 from readingroom.core import ids
+from readingroom.core.progress import unheard
 from readingroom.core.settings import Settings, load
 from readingroom.protocol.sample import marked
 
@@ -63,7 +64,7 @@ def _ask(tool_name: str, data: str | None, **arguments: Any) -> Any:
     from readingroom.server.catalogue import open_bases
 
     request_id = ids.request_id()
-    call = Call(request_id, "operator", _unheard, "operator", request_id)
+    call = Call(request_id, "operator", unheard, "operator", request_id)
 
     async def asked(settings: Settings) -> Any:
         (base,) = open_bases(["guidance"], settings)
@@ -79,9 +80,6 @@ def _ask(tool_name: str, data: str | None, **arguments: Any) -> Any:
 def _as_sample(answer: Any) -> Any:
     """The answer with its citation and attribution marked."""
     return type(answer).model_validate(marked(answer.model_dump()))
-
-
-async def _unheard(done: float, total: float | None, message: str | None) -> None: ...
 
 
 def _tell(as_json: bool, answer: "GuidanceAnswer", text: str) -> None:

@@ -17,9 +17,9 @@ from readingroom.core.errors import (
     KnowledgeError,
     StorageFailed,
 )
+from readingroom.core.progress import Report
 from readingroom.core.settings import LogLevel, Settings
 from readingroom.protocol.command import Command
-from readingroom.protocol.tool import Report
 
 Verb = Callable[..., Any]
 Model = TypeVar("Model", bound=BaseModel)

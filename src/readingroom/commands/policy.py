@@ -3,7 +3,7 @@
 import sys
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 from pydantic import Field, ValidationError
@@ -18,18 +18,18 @@ from readingroom.bases.policy.commands import (
     SearchPolicies,
     ShowPolicy,
 )
-from readingroom.bases.policy.models import (
-    GetPolicySection,
+from readingroom.bases.policy.models import GetPolicySection, SearchPolicy
+from readingroom.bases.policy.records import PolicyCategory
+from readingroom.bases.policy.registration import (
     ImportedPolicy,
     ImportedRevision,
     NewPolicy,
     NewRevision,
-    SearchPolicy,
 )
-from readingroom.bases.policy.records import PolicyCategory
 from readingroom.commands.options import asked, common, run, say
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import FileNotFound, InvalidArguments
+from readingroom.core.searching import Mode
 from readingroom.core.settings import Settings, load
 from readingroom.protocol.tool import Body
 from readingroom.storage.handover import hand_over
@@ -141,7 +141,7 @@ def effective(day: str, data: str | None, as_json: bool) -> None:
 @click.argument("query")
 @click.option("--on", "day", help="Only revisions in force on this day.")
 @click.option("--source", "sources", multiple=True, help="Only this policy; may be repeated.")
-@click.option("--mode", type=click.Choice(["semantic", "hybrid", "lexical"]), default="hybrid")
+@click.option("--mode", type=click.Choice(get_args(Mode)), default="hybrid")
 @click.option("-n", "--limit", "n_results", default=5, show_default=True, help="How many passages.")
 @common
 def search(query: str, data: str | None, as_json: bool, **values: Any) -> None:

@@ -21,6 +21,7 @@ from readingroom.core.errors import (
     KnowledgeError,
     ModelUnavailable,
 )
+from readingroom.core.progress import unheard
 from readingroom.core.settings import MODELS, SAMPLE_MARK, Settings, is_sample, sample_directory
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def _import_policy(settings: Settings, policy: dict[str, Any], folder: Path) -> 
 def _run(command: "Command", settings: Settings) -> None:
     from readingroom.commands.dispatch import dispatch
 
-    anyio.run(dispatch, command, settings, _unheard)
+    anyio.run(dispatch, command, settings, unheard)
 
 
 def _application(settings: Settings, made: str) -> Iterator[Step]:
@@ -215,10 +216,6 @@ def _federal_file(settings: Settings) -> Path:
     from readingroom.bases.federal.service import FILE
 
     return settings.data / "federal" / FILE
-
-
-async def _unheard(done: float, total: float | None, message: str | None) -> None:
-    """Pages and chunks of a sample are too small to tell."""
 
 
 _STEPS: dict[str, Callable[[Settings, str], Iterator[Step]]] = {

@@ -17,7 +17,7 @@ KnowledgeError                 code                  http
 ├── StoreUnusable              store_unusable        503   the chunk store cannot be read or written
 ├── SearchTimeout              search_timeout        503   a search took longer than it may
 ├── FileNotFound               file_not_found        404   no such file, or outside the roots
-├── UnsupportedFileType        unsupported_file_type 422   neither a PDF nor an image we read
+├── UnsupportedFileType        unsupported_file_type 422   not named like a PDF or an image
 ├── ExtractionFailed           extraction_failed     422   a file cannot be parsed within limits
 ├── NoContent                  no_content            422   a file was read and holds no text
 ├── NoChunks                   no_chunks             422   there is text, but nothing to search in
@@ -77,7 +77,7 @@ Services raise these; they are told by `server/mcp.py` (tools), `server/problems
 `server/admin.py` and `commands/options.py` (commands), and nowhere else.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Self
 
 from pydantic import ValidationError
@@ -119,22 +119,29 @@ class InvalidArguments(KnowledgeError):
     http_status = 422
 
     def __init__(self, errors: list[dict[str, str]]) -> None:
-        told = "; ".join(f"{error['field']}: {error['message']}" for error in errors)
-        super().__init__(f"Invalid arguments: {told}", errors=errors)
+        self.named = "; ".join(f"{error['field']}: {error['message']}" for error in errors)
+        super().__init__(f"Invalid arguments: {self.named}", errors=errors)
         self.errors = errors
 
     @classmethod
-    def of(cls, failure: ValidationError) -> Self:
-        """What a model refused, field by field, without repeating what was sent."""
+    def of(cls, failure: ValidationError, sent: Any = None) -> Self:
+        """What a model refused, field by field, without repeating what was sent.
+
+        Where one of several kinds was wanted, Pydantic complains once for each, at a place that
+        names the kind. `sent` tells kinds from fields: one complaint then, of the field.
+        """
         problems = failure.errors(include_url=False, include_input=False, include_context=False)
-        told = [
-            {"field": _place(problem["loc"]), "message": problem["msg"]}
-            for problem in problems[:_MOST_NAMED]
-        ]
+        told: dict[str, list[str]] = {}
+        for problem in problems[:_MOST_NAMED]:
+            place = problem["loc"]
+            if sent is not None and problem["type"] != "missing":
+                place = _sent_at(place, sent)
+            told.setdefault(_place(place), []).append(problem["msg"])
+        named = [{"field": field, "message": "; or: ".join(said)} for field, said in told.items()]
         if len(problems) > _MOST_NAMED:
             more = f"{len(problems) - _MOST_NAMED} more do not fit"
-            told.append({"field": "arguments", "message": more})
-        return cls(told)
+            named.append({"field": "arguments", "message": more})
+        return cls(named)
 
 
 class InvalidRequest(InvalidArguments):
@@ -144,6 +151,17 @@ class InvalidRequest(InvalidArguments):
 
 
 _MOST_NAMED = 20  # an error is read by a person or a model; neither wants thousands of fields
+
+
+def _sent_at(location: tuple[int | str, ...], sent: Any) -> tuple[int | str, ...]:
+    """A complaint's place without the kinds in it: nothing was sent under their names."""
+    place: list[int | str] = []
+    for step in location:
+        held: Container[Any] = range(len(sent)) if isinstance(sent, list) else ()
+        if step in (sent if isinstance(sent, Mapping) else held):
+            place.append(step)
+            sent = sent[step]
+    return tuple(place)
 
 
 def _place(location: tuple[int | str, ...]) -> str:
@@ -258,7 +276,9 @@ class FileNotFound(KnowledgeError):
 
 
 class UnsupportedFileType(KnowledgeError):
-    """The file is neither a PDF nor a PNG, JPEG, TIFF or BMP image."""
+    """The file's name is not that of a PDF or of a PNG, JPEG, TIFF or BMP image; or a policy's
+    upload is no PDF.
+    """
 
     code = "unsupported_file_type"
     http_status = 422

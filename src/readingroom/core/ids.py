@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from readingroom.core.errors import UnrecognizedId
 
@@ -28,9 +29,9 @@ def request_id(offered: str | None = None) -> str:
 
 BILL_TYPES = ("hr", "s", "hjres", "sjres", "hres", "sres", "hconres", "sconres")
 
-_DASHES = dict.fromkeys(
-    map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"), "-"
-)
+DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
+"""All that is read as a dash; as it stands, the inside of a character class too."""
+_DASHES = dict.fromkeys(map(ord, DASHES), "-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class _Form:
 
 def fold_dashes(text: str) -> str:
     """Every Unicode dash as `-`: the Federal Register's own XML writes its numbers with U+2013."""
-    return text.translate(_DASHES)
+    return text if text.isascii() else text.translate(_DASHES)
 
 
 def bill_id(congress: int | str, kind: str, number: int | str) -> str:
@@ -126,6 +127,7 @@ def proceeding_id(granule: str) -> str:
     return f"crec:CREC-{day}-pt{part}-Pg{page}{rest.lower().replace('frontm', 'FrontM')}"
 
 
+@lru_cache(maxsize=4096)  # there are a thousand subjects, and each is named again and again
 def topic_id(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return "topic:" + "-".join(re.findall("[a-z0-9]+", plain))
@@ -310,6 +312,13 @@ _FORMS = (
         "",
         r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:\xa7\s?)?(\d{1,4}\.[\w.-]{1,60})",
         lambda m: cfr_id(m[1], m[2]),
+    ),
+    _form(
+        "cfr_sections",
+        "",
+        r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:Part|Pt\.)\s?(\d{1,4}[a-z]?),?\s"
+        r"App(?:endix|\.)\s([A-Z0-9]{1,4}(?:-[A-Z0-9]{1,4})?)",
+        lambda m: cfr_id(m[1], f"{m[2]}.appendix-{m[3]}"),
     ),
     _form(
         "statute_compilations",

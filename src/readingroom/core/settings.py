@@ -268,7 +268,8 @@ class Settings(BaseModel):
     rate_limit_per_second: int = _setting(
         10,
         "RATE_LIMIT_PER_SECOND",
-        "Guidance calls a second for one client, and requests a second to GOV.UK.",
+        "Guidance calls a second for one client, and requests a second to GOV.UK, which allows 10: "
+        "more is for an upstream of one's own.",
         ge=1,
         le=1000,
     )
@@ -300,6 +301,13 @@ class Settings(BaseModel):
         "READINGROOM_MODEL_URL",
         "Where `readingroom model install` fetches the embedding model; its files are pinned.",
         pattern=r"^https?://\S+$",
+    )
+    policy_kb_port: int = _setting(
+        3003,
+        "POLICY_KB_PORT",
+        "The port of the policy base when it is served alone; READINGROOM_PORT beats it.",
+        ge=0,
+        le=65535,
     )
     document_store_port: int = _setting(
         3002,
@@ -398,7 +406,9 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     written = _from_file(data / "readingroom.toml")
     if is_sample(data):
         if mixed := [name for name in _NOT_FOR_SAMPLE if name in given]:
-            raise InvalidSetting(f"--{_FLAGS.get(mixed[0], mixed[0])} does not go with the sample")
+            raise InvalidSetting(
+                f"--{_FLAGS.get(mixed[0], mixed[0])} does not go with the sample; leave it out"
+            )
         chosen = {name: value for name, value in chosen.items() if name not in _NOT_FOR_SAMPLE}
     try:
         return Settings.model_validate(written | chosen | {"data": data})

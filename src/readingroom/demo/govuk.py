@@ -1,4 +1,4 @@
-"""A GOV.UK on loopback: its content and search APIs over sample pages, with its faults on demand.
+"""A GOV.UK on loopback: its content and search APIs over sample pages.
 
     python -m readingroom.demo.govuk --port 3994
 
@@ -16,7 +16,6 @@ import time
 import tomllib
 import uuid
 from collections.abc import (
-    AsyncIterator,
     Awaitable,
     Callable,
     Iterable,
@@ -29,11 +28,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import anyio
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -191,91 +189,6 @@ def items_in(folder: Path) -> dict[str, Item]:
     """Content items from the JSON files of a folder, by path; of two with one path, the last."""
     read = [json.loads(path.read_text("utf-8")) for path in sorted(folder.rglob("*.json"))]
     return {item["base_path"]: item for item in read if isinstance(item.get("base_path"), str)}
-
-
-# --- faults ---
-
-
-def slow(seconds: float) -> Fault:
-    async def fault(request: Request, given: Response) -> Response:
-        await anyio.sleep(seconds)
-        return given
-
-    return fault
-
-
-def failing(status: int, **headers: str) -> Fault:
-    """Every answer is this status; `retry_after="2"` becomes a header."""
-    told = {name.replace("_", "-"): value for name, value in headers.items()}
-
-    async def fault(request: Request, given: Response) -> Response:
-        return JSONResponse({"error": status}, status, told)
-
-    return fault
-
-
-def first(times: int, other: Fault) -> Fault:
-    """Another fault, so many times; then none."""
-    left = times
-
-    async def fault(request: Request, given: Response) -> Response:
-        nonlocal left
-        left -= 1
-        return await other(request, given) if left >= 0 else given
-
-    return fault
-
-
-def every_other(other: Fault) -> Fault:
-    """Another fault at the first, third, fifth request: a host that flaps."""
-    turn = 0
-
-    async def fault(request: Request, given: Response) -> Response:
-        nonlocal turn
-        turn += 1
-        return await other(request, given) if turn % 2 else given
-
-    return fault
-
-
-async def truncated(request: Request, given: Response) -> Response:
-    """JSON that ends in the middle."""
-    raw = bytes(given.body)
-    return Response(raw[: len(raw) // 2], media_type="application/json")
-
-
-async def cut_off(request: Request, given: Response) -> Response:
-    """A body that ends before the length it announced."""
-
-    async def half() -> AsyncIterator[bytes]:
-        yield bytes(given.body)[: len(given.body) // 2]
-
-    headers = {"Content-Length": str(len(given.body)), "Content-Type": "application/json"}
-    return StreamingResponse(half(), headers=headers)
-
-
-async def as_html(request: Request, given: Response) -> Response:
-    """The page of a proxy, with a good status."""
-    return Response("<html><p>Welcome</p></html>", media_type="text/html")
-
-
-async def huge(request: Request, given: Response) -> Response:
-    """Ten megabytes of JSON."""
-    return Response(json.dumps({"x": "x" * 10_000_000}), media_type="application/json")
-
-
-def drip(seconds: float) -> Fault:
-    """A byte at a time."""
-
-    async def fault(request: Request, given: Response) -> Response:
-        async def bytes_of() -> AsyncIterator[bytes]:
-            for byte in bytes(given.body):
-                yield bytes([byte])
-                await anyio.sleep(seconds)
-
-        return StreamingResponse(bytes_of(), media_type="application/json")
-
-    return fault
 
 
 # --- items in their real shapes ---

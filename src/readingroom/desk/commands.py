@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING, ClassVar
 
 from readingroom.core import ids
+from readingroom.core.progress import Report
 from readingroom.desk import NAME
 from readingroom.desk.models import DeskAnswer, Search
 from readingroom.protocol.command import Command
-from readingroom.protocol.tool import Call, Report
+from readingroom.protocol.tool import Call
 
 if TYPE_CHECKING:  # a server of one base has no desk, and does not import every base for it
     from readingroom.desk.service import DeskService

@@ -224,16 +224,13 @@ class GuidanceReader:
         return [
             DeskHit(
                 id=hit.id,
-                title=hit.title or hit.id,
-                url=hit.url or hit.id,
+                title=hit.title,
+                url=hit.url,
                 source="charity-commission",
-                snippet=hit.summary or "",
+                snippet=hit.summary,
                 score=1 / place,
                 published_at=hit.public_updated_at,
-                citation=Citation(
-                    citation_string=f"Charity Commission, {hit.title or hit.path}",
-                    url=hit.url or hit.id,
-                ),
+                citation=Citation(citation_string=f"Charity Commission, {hit.title}", url=hit.url),
                 base=self.base,
                 attribution=f"{ATTRIBUTION} {DISCLAIMER}",
             )

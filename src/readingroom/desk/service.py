@@ -176,11 +176,10 @@ class DeskService:
         if not hits:
             return []
         try:
-            passages = self._embedder.embed_few(
-                [f"{hit.title}. {hit.snippet}"[:_READ] for hit in hits]
+            asked, *passages = self._embedder.embed_each(
+                [query, *(f"{hit.title}. {hit.snippet}"[:_READ] for hit in hits)]
             )
-            nearness = passages @ self._embedder.embed(query)
         except ModelUnavailable:
             return []  # each base's own order is what there is
-        order = sorted(range(len(hits)), key=lambda row: (-nearness[row], hits[row].id))
-        return [hits[row].id for row in order]
+        nearness = {hit.id: float(one @ asked) for hit, one in zip(hits, passages, strict=True)}
+        return sorted(nearness, key=lambda id: (-nearness[id], id))

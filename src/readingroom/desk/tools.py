@@ -77,13 +77,13 @@ def _readers(bases: Iterable[KnowledgeBase], links: Links) -> Iterator[Reader]:
 
 def _tools(service: DeskService, bases: set[str]) -> Iterator[Tool]:
     async def search(question: Search, call: Call) -> DeskAnswer:
-        """Search everything held here at once, across all collections and libraries (planning
-        policy, application documents, charity guidance, U.S. federal records, plain text), when you
-        have a topic and no id. Is there anything on this subject, whatever kind of source it is in,
-        wherever it may be? What are the government, Congress and its agencies doing, or what have
-        they done, said or published about it: bills, rules, hearings and reports, recently or since
-        a year? Gives passages found by words and meaning, each with a citation and an id. To open
-        one use `fetch`.
+        """Search everything held here at once, across all collections, libraries and databases
+        (planning policy, application documents, charity guidance, U.S. federal records, plain
+        text), when you have a topic and no id. Is there anything on this subject, whatever kind of
+        source it is in, wherever it may be? What are the government, Congress and its agencies
+        doing, or what have they done, said or published about it: bills, rules, hearings and
+        reports, recently or since a year? Gives passages found by words and meaning, each with a
+        citation and an id. To open one use `fetch`.
         """
         return await service.search(question, call)
 
@@ -91,18 +91,18 @@ def _tools(service: DeskService, bases: set[str]) -> Iterator[Tool]:
         """Open any document or record of any knowledge base when you have its id, whatever its
         kind: what a search result gave, or an id that another record names (a law `pl:110-140`, a
         CRS report `R41234`, `IF11810`, a Federal Register document `2024-00321`, a vote
-        `house:117:1:9`, a speech `crec:CREC-2011-…`, `policy:…`, `doc:19_00017_FUL_3c9a01`,
-        `guidance:/…`). Returns the whole record, to show, read or cite. Long texts come in pieces:
-        go on with `offset` = `next_offset`. It does not search.
+        `house:117:1:9`, a speech `crec:CREC-2011-03-02-pt1-PgS1234`, `policy:…`,
+        `doc:19_00017_FUL_3c9a01`, `guidance:/…`). Returns the whole record, to show, read or cite.
+        Long texts come in pieces: go on with `offset` = `next_offset`. It does not search.
         """
         return await service.fetch(question, call)
 
     async def assess_against_policy(question: AssessAgainstPolicy, call: Call) -> Assessment:
         """Check a planning application (`19/00017/FUL`, `19/00019/REM`) against policy on a topic.
-        Does the proposal comply with the policy it must meet, does it satisfy the standards, how
-        does it measure up or square with them? Puts what the applicant's documents say beside the
-        policy in force on the validation date or another day, both sides together, each passage
-        cited. It retrieves only and judges nothing.
+        Does the proposal comply with the policy it must meet, is it acceptable, does it satisfy the
+        standards, how does it measure up or square with them? Sets what the applicant's documents
+        say next to what the policies in force on the validation date or another day require, both
+        sides together, each passage cited. It retrieves only and judges nothing.
         """
         return await service.assess(question, call)
 

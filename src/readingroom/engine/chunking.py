@@ -92,8 +92,8 @@ class _Splitter:
     def _edges(self, start: int, end: int, separator: str) -> list[int]:
         """Where the pieces begin and end, each with its separator."""
         width = len(separator)
-        lengths = [len(part) + width for part in self._text[start:end].split(separator)]
-        edges = [*accumulate(lengths, initial=start)]
+        lengths = map(len, self._text[start:end].split(separator))
+        edges = [*accumulate(map(width.__add__, lengths), initial=start)]
         edges[-1] -= width  # the last piece has no separator, and may be nothing but it
         return edges if edges[-1] > edges[-2] else edges[:-1]
 

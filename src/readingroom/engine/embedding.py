@@ -35,7 +35,7 @@ LONGEST = 1024
 _TOKENS = 256
 # 32 is the size of a call, not of a tensor: small ones are faster, in a third of the memory.
 _TENSOR = 8
-_REMEMBERED = 512
+_REMEMBERED = 4096  # vectors, in six megabytes: questions, and passages that answer many
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class Embedder:
         return vector
 
     def embed_each(self, texts: Sequence[str]) -> list[Vector]:
-        """The same for a few texts, in one run of the model."""
+        """The same for a few texts, in one run of the model; it does not wait for an ingest."""
         checked = _checked(texts)
         with self._remembering:
             known = {text: self._remembered[text] for text in checked if text in self._remembered}
@@ -96,10 +96,6 @@ class Embedder:
             while len(self._remembered) > _REMEMBERED:
                 self._remembered.popitem(last=False)
         return [known[text] for text in checked]
-
-    def embed_few(self, texts: Sequence[str]) -> Matrix:
-        """The vectors of a handful of texts, now: a search does not wait for an ingest."""
-        return self._loaded().run(_checked(texts))
 
     def embed_batch(
         self, texts: Sequence[str], batch_size: int = 32, progress: Progress | None = None

@@ -405,7 +405,9 @@ def deadline(db: sqlite3.Connection, seconds: float) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         if "interrupted" in str(error):
-            raise SearchTimeout(f"The search took longer than {seconds:g} s.") from error
+            raise SearchTimeout(
+                f"The search took longer than {seconds:g} s; ask with fewer or rarer words"
+            ) from error
         raise
     finally:
         db.set_progress_handler(None, 0)

@@ -222,9 +222,10 @@ def is_drawing(name: str, document_type: str) -> bool:
 
 
 def _words(name: str) -> str:
-    """A name as words: `ProposedSite_Plan-RevB.pdf` is `proposed site plan rev b`."""
+    """A name as words: `ProposedSite_Plan02-RevB.pdf` is `proposed site plan 02 rev b`."""
     stem = PurePath(name).stem
-    parted = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})", " ", stem)
+    seams = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Za-z]{3})(?=[0-9])"
+    parted = re.sub(seams, " ", stem)
     return re.sub(r"[^a-z0-9]+", " ", parted.lower().replace("&", " and ")).strip()
 
 

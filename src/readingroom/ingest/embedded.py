@@ -4,10 +4,10 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
+from readingroom.core.progress import Report
 from readingroom.engine.embedding import Embedder
 from readingroom.engine.vectors import DIMENSIONS
 from readingroom.ingest.document import Document
-from readingroom.ingest.sandbox import Report
 
 Vectors = NDArray[np.float32]
 

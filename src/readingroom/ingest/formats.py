@@ -43,7 +43,7 @@ def sniff(head: bytes, name: str) -> Format:
     if b"%PDF-" in head[:HEAD]:
         return "pdf"
     raise Refusal(
-        "unsupported_file_type",
+        "extraction_failed",
         f"The file is named {PurePath(name).suffix.lower()}, but holds neither a PDF "
         "nor a PNG, JPEG, TIFF or BMP image",
     )

@@ -85,7 +85,9 @@ class Roots:
             paths = [Path(folder, name) for name in sorted(names) if name[0] != "."]
             found |= {str(one.relative_to(real)): str(one) for one in paths}
             if len(found) > MOST_FILES:
-                raise FileNotFound(f"{path!r} holds more than {MOST_FILES:,} files")
+                raise FileNotFound(
+                    f"{path!r} holds more than {MOST_FILES:,} files; name a folder in it"
+                )
         return found
 
     def _inside(self, path: str, or_root: bool = False) -> tuple[Path, Path]:
@@ -98,7 +100,9 @@ class Roots:
                     return folder, real
         except (OSError, ValueError, RuntimeError) as error:
             raise FileNotFound(f"{path!r} is not a path to a file") from error
-        raise FileNotFound(f"{path!r} is outside {self.setting}")
+        raise FileNotFound(
+            f"{path!r} is outside {self.setting}; move it inside, and give its whole path"
+        )
 
 
 @contextmanager

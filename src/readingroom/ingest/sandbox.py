@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from io import FileIO
@@ -24,11 +24,10 @@ from pydantic import Base64Bytes, TypeAdapter, ValidationError
 
 from readingroom.core import errors
 from readingroom.core.errors import ExtractionFailed
+from readingroom.core.progress import Report, unheard
 from readingroom.core.settings import bare_environment
 from readingroom.ingest.document import Document, Options, RefusalCode, Skipped
 from readingroom.ingest.job import Job
-
-Report = Callable[[float, float | None, str | None], Awaitable[None]]
 
 WORKER = (sys.executable, "-P", "-m", "readingroom.ingest.worker")
 
@@ -96,7 +95,7 @@ class Sandbox:
     ) -> bytes:
         """One page of the file as a PNG."""
         job = replace(self._job(name, options), page=page, dpi=dpi)
-        said = _accepted(await self._said(file, job, _unheard))
+        said = _accepted(await self._said(file, job, unheard))
         if said.picture is None:
             raise ExtractionFailed("The program that reads files gave no picture")
         return said.picture
@@ -230,7 +229,3 @@ def _result(said: Message) -> Document | Skipped:
     if result is None:
         raise ExtractionFailed("The program that reads files gave no answer")
     return result
-
-
-async def _unheard(done: float, total: float | None, message: str | None) -> None:
-    """A single page has no steps."""

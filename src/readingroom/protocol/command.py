@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from readingroom.protocol.tool import Report
+from readingroom.core.progress import Report
 
 
 class Command(BaseModel):

@@ -20,13 +20,9 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError, to_json
 
 from readingroom.core.errors import InvalidArguments
+from readingroom.core.progress import Report
 
 Schema = dict[str, Any]
-Report = Callable[[float, float | None, str | None], Awaitable[None]]
-
-
-async def unheard(done: float, total: float | None, message: str | None) -> None:
-    """For work whose steps nobody follows."""
 
 
 def _said(text: str) -> str:
@@ -38,10 +34,10 @@ def _said(text: str) -> str:
 Said = Annotated[str, AfterValidator(_said)]
 """A text that is not blank."""
 
-# A date stays text until the service reads it, so that a bad one is told as `invalid_date`.
+# A date stays text of any length until the service reads it: a bad one is told as `invalid_date`.
 DayText = Annotated[
     str,
-    Field(max_length=40, description="A day, YYYY-MM-DD.", json_schema_extra={"format": "date"}),
+    Field(description="A day, YYYY-MM-DD.", json_schema_extra={"format": "date", "maxLength": 40}),
 ]
 
 
@@ -96,7 +92,7 @@ class Call:
     """The caller's own id for a chain of calls, else the request id; it is passed on upstream."""
     traceparent: str | None = None
     """The trace that the HTTP request itself belongs to, where it says so."""
-    request_bytes: str | None = None
+    request_bytes: int | None = None
     """How long the HTTP request says its body is."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What the log line of this call should say besides: numbers and words, never payloads."""
@@ -161,7 +157,7 @@ class Tool:
         try:
             return self.question.model_validate_json(to_json(arguments))
         except ValidationError as error:
-            raise InvalidArguments.of(error) from error
+            raise InvalidArguments.of(error, arguments) from error
         except PydanticSerializationError as error:
             told = "cannot be read: nested too deep, or not Unicode text"
             raise InvalidArguments([{"field": "arguments", "message": told}]) from error
@@ -206,7 +202,7 @@ def _limit(argument: Schema, values: list[str]) -> None:
 
 
 def _plain(schema: Schema) -> Schema:
-    """A schema without the titles and docstrings that Pydantic adds: an agent reads every byte."""
+    """A schema without the titles that Pydantic adds: an agent reads every byte."""
     kept = {key: value for key, value in schema.items() if key != "title"}
     if "properties" in kept:
         kept["properties"] = {name: _plain(value) for name, value in kept["properties"].items()}

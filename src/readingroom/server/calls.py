@@ -6,7 +6,8 @@ from mcp.server import ServerRequestContext
 from starlette.types import Scope
 
 from readingroom.core import ids
-from readingroom.protocol.tool import Call, Report
+from readingroom.core.progress import Report
+from readingroom.protocol.tool import Call
 from readingroom.server.auth import client_ip
 
 Context = ServerRequestContext[Any, Any]
@@ -25,6 +26,7 @@ def call_in(scope: Scope, report: Report) -> Call:
     """An HTTP request that has passed the door."""
     user = scope.get("user")
     state = scope["state"]
+    length = state["sent"].get(b"content-length", "")
     return Call(
         request_id=state["request_id"],
         caller=f"api_key:{user.username}" if user else "anonymous",
@@ -32,5 +34,5 @@ def call_in(scope: Scope, report: Report) -> Call:
         client=f"key:{user.username}" if user else f"ip:{client_ip(scope)}",
         correlation_id=state["correlation_id"],
         traceparent=state["sent"].get(b"traceparent"),
-        request_bytes=state["sent"].get(b"content-length"),
+        request_bytes=int(length) if length.isdecimal() else None,
     )

@@ -131,7 +131,7 @@ OFFERS = {
     "documents": Offer(3002, _documents, folder_locked=True, port_setting="document_store_port"),
     "federal": Offer(8000, _federal),
     "guidance": Offer(3004, _guidance, stdio=True),
-    "policy": Offer(3003, _policy, folder_locked=True),
+    "policy": Offer(3003, _policy, folder_locked=True, port_setting="policy_kb_port"),
     "text": Offer(3001, _text, stdio=True),
 }
 STDIO = tuple(name for name, offer in OFFERS.items() if offer.stdio)

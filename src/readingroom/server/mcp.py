@@ -129,9 +129,8 @@ async def _answer(
         error = _knowledge_error(failure, call)
         record.error_code = error.code
         if dialect.arguments_are_params and isinstance(error, InvalidArguments):
-            raise MCPError(
-                wire.INVALID_PARAMS, error.message, data={"errors": error.errors}
-            ) from error
+            told = f"Invalid params: {error.named}"
+            raise MCPError(wire.INVALID_PARAMS, told, data={"errors": error.errors}) from error
         return _told(dialect.tell(error, call.request_id), tool.meta)
 
 

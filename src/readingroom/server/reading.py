@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from readingroom.core.errors import InvalidArguments
+from readingroom.core.progress import unheard
 from readingroom.protocol.sample import MARK
 from readingroom.server.calls import call_in
 from readingroom.server.page import html_page
@@ -25,7 +26,7 @@ async def reading_page(desk: Any, is_sample: bool, request: Request) -> Response
         raise InvalidArguments.of(error) from error
     except ValueError as error:
         raise InvalidArguments([{"field": "offset", "message": "must be a number"}]) from error
-    found = await desk.fetch(question, call_in(request.scope, _unheard))
+    found = await desk.fetch(question, call_in(request.scope, unheard))
     return html_page((MARK if is_sample else "") + found.title, _body(found))
 
 
@@ -44,7 +45,3 @@ def _body(found: Any) -> str:
 {more}
 <p><small>{escape(found.base)} · <code>{escape(found.id)}</code></small></p>
 """
-
-
-async def _unheard(*step: object) -> None:
-    """A page has nobody to tell how far it has come."""

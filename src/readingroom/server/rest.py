@@ -10,7 +10,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom import __version__
-from readingroom.core.errors import Internal, InvalidRequest, KnowledgeError, ReadOnlyKey
+from readingroom.core.errors import (
+    Internal,
+    InvalidArguments,
+    InvalidRequest,
+    KnowledgeError,
+    ReadOnlyKey,
+)
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server.auth import may_write
 from readingroom.server.operations import operations_page
@@ -58,6 +64,8 @@ class Readers:
 
 async def _told(request: Request, error: Exception) -> Response:
     assert isinstance(error, KnowledgeError)
+    if isinstance(error, InvalidArguments):  # whoever finds it, over REST it has one code
+        error = InvalidRequest(error.errors)
     return problem_response(error, request.state.request_id)
 
 
@@ -74,5 +82,9 @@ async def _unexpected(request: Request, error: Exception) -> Response:
 
 
 def _field(place: tuple[str | int, ...]) -> str:
-    """`("query", "limit")` as the caller wrote it: the part of the request is not its name."""
-    return ".".join(map(str, place[1:])) or "body"
+    """`("query", "limit")` as the caller wrote it: the part of the request is not its name.
+
+    `("body", 17)` is where JSON breaks off, which no field can be named for.
+    """
+    named = [] if isinstance(place[-1], int) and len(place) == 2 else place[1:]
+    return ".".join(map(str, named)) or "body"

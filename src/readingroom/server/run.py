@@ -12,6 +12,8 @@ from starlette.types import ASGIApp
 from readingroom.core.errors import PortInUse
 
 _GRACE_SECONDS = 1  # for calls in progress; event streams are closed at once
+# Idle connections are for clients to close: where we do it first, a call sent meanwhile is lost.
+_IDLE_SECONDS = 75
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -51,6 +53,7 @@ def run(
         server_header=False,
         proxy_headers=bool(trusted),
         forwarded_allow_ips=list(trusted),
+        timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     _Server(config, ready).run(sockets=[listener])

@@ -103,7 +103,9 @@ class KeyRing:
                 db.execute("INSERT INTO api_keys VALUES (?, ?, ?, ?, ?)", row)
             except sqlite3.IntegrityError as error:
                 taken = "for that subject" if "subject" in str(error) else f"named {name!r}"
-                raise KeyExists(f"There is a key {taken} already") from error
+                raise KeyExists(
+                    f"There is a key {taken} already; revoke it first, or choose another"
+                ) from error
 
     def keys(self) -> list[Key]:
         """Every key, by name."""
@@ -112,11 +114,12 @@ class KeyRing:
 
     def revoke(self, name: str) -> None:
         """Forget a key: its next request is refused."""
+        unknown = KeyNotFound(f"There is no key named {name!r}; `readingroom keys list` shows all")
         if not self.path.exists():
-            raise KeyNotFound(f"There is no key named {name!r}")
+            raise unknown
         with self._writing() as db:
             if db.execute("DELETE FROM api_keys WHERE name = ?", (name,)).rowcount == 0:
-                raise KeyNotFound(f"There is no key named {name!r}")
+                raise unknown
 
     def holder(self, secret: bytes) -> Holder | None:
         """Whose key this secret is.

@@ -6,8 +6,10 @@ from fastapi.routing import APIRoute
 from readingroom.core.errors import InvalidRequest
 
 
-def only_known(request: Request) -> None:
+async def only_known(request: Request) -> None:
     """A router's dependency: the request has no parameter that its route does not take."""
+    if not request.query_params:
+        return
     route: APIRoute = request.scope["route"]
     known = [field.alias for field in route.dependant.query_params]
     told = f"unknown; this takes {', '.join(known)}" if known else "unknown; this takes none"

@@ -9,15 +9,10 @@ from dataclasses import dataclass
 import anyio
 
 from readingroom.bases.documents.ingestion import Ingestion, Outcome
-from readingroom.bases.documents.models import (
-    AlreadyIngested,
-    FileOutcome,
-    FolderIngested,
-    IngestedDocument,
-)
+from readingroom.bases.documents.models import FileOutcome, FolderIngested
 from readingroom.core.errors import Internal, KnowledgeError
+from readingroom.core.progress import Report
 from readingroom.ingest.intake import Intake, in_thread
-from readingroom.protocol.tool import Report
 
 logger = logging.getLogger(__name__)
 
@@ -107,19 +102,5 @@ def _failed(offered: Offered, error: KnowledgeError) -> FileOutcome:
 
 
 def _told(offered: Offered, found: Outcome) -> FileOutcome:
-    if isinstance(found, AlreadyIngested):
-        return FileOutcome(
-            file=offered.name,
-            status=found.status,
-            document_id=found.document_id,
-            message=found.message,
-        )
-    if isinstance(found, IngestedDocument):
-        return FileOutcome(
-            file=offered.name,
-            status=found.status,
-            document_id=found.document_id,
-            chunks_created=found.chunks_created,
-            extraction_method=found.extraction_method,
-        )
-    return FileOutcome(file=offered.name, status=found.status, reason=found.reason)
+    said = found.model_dump(include=set(FileOutcome.model_fields))
+    return FileOutcome(file=offered.name, **said)

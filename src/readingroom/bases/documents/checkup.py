@@ -1,23 +1,13 @@
 """Compares the registry with the chunks, the indexes and the files, and mends what disagrees."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 
 from readingroom.bases.documents.models import Diagnosis
 from readingroom.bases.documents.records import DocumentRecord
 from readingroom.bases.documents.service import DocumentsService
-from readingroom.core.errors import KnowledgeError
-from readingroom.protocol.checkup import Complaint
-
-
-@dataclass(frozen=True, slots=True)
-class _Finding:
-    subject: str
-    problem: str
-    fix: str
-    mend: Callable[[], Awaitable[object]] | None = None
+from readingroom.protocol.checkup import Finding
 
 
 class Checkup:
@@ -44,12 +34,12 @@ class Checkup:
         return Diagnosis(
             documents=len(records),
             chunks=census.total(),
-            complaints=[await self._told(one) for one in findings],
+            complaints=[await one.told(self._repair) for one in findings],
         )
 
-    def _interrupted(self, unfinished: list[str]) -> Iterator[_Finding]:
+    def _interrupted(self, unfinished: list[str]) -> Iterator[Finding]:
         for document_id in unfinished:
-            yield _Finding(
+            yield Finding(
                 document_id,
                 "an interrupted change could not be finished",
                 "restart the server; its log says why it fails",
@@ -57,9 +47,9 @@ class Checkup:
 
     def _orphans(
         self, census: Counter[str], kept: set[str], records: dict[str, DocumentRecord]
-    ) -> Iterator[_Finding]:
+    ) -> Iterator[Finding]:
         for document_id in sorted({*census, *kept} - {*records}):
-            yield _Finding(
+            yield Finding(
                 document_id,
                 f"{census[document_id]} chunks or a file belong to no registered document",
                 "delete them",
@@ -68,40 +58,28 @@ class Checkup:
 
     def _document(
         self, record: DocumentRecord, census: Counter[str], kept: set[str]
-    ) -> Iterator[_Finding]:
+    ) -> Iterator[Finding]:
         there = record.document_id in kept
         held = census[record.document_id]
         if held != record.chunk_count:
-            yield _Finding(
+            yield Finding(
                 record.document_id,
                 f"the registry says {record.chunk_count} chunks, there are {held}",
                 "ingest it again",
                 partial(self._service.ingest_again, record) if there else None,
             )
         if not there:
-            yield _Finding(
+            yield Finding(
                 record.document_id,
                 "our copy of its file is missing, so its pages cannot be shown",
                 "remove it and ingest it again",
             )
 
-    def _indexes(self, sizes: tuple[int, int], total: int) -> Iterator[_Finding]:
+    def _indexes(self, sizes: tuple[int, int], total: int) -> Iterator[Finding]:
         if sizes != (total, total):
-            yield _Finding(
+            yield Finding(
                 "index",
                 f"the indexes hold {sizes} of {total} chunks",
                 "make them anew",
                 self._service.store.rebuild,
             )
-
-    async def _told(self, finding: _Finding) -> Complaint:
-        repaired = False
-        if self._repair and finding.mend:
-            try:
-                await finding.mend()
-                repaired = True
-            except KnowledgeError:  # told as it was found
-                pass
-        return Complaint(
-            subject=finding.subject, problem=finding.problem, fix=finding.fix, repaired=repaired
-        )

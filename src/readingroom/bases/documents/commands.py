@@ -6,7 +6,7 @@ A file is handed over as a copy: bytes, not a path of the caller's.
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -29,9 +29,9 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
     SetApplication,
 )
+from readingroom.core.progress import Report
 from readingroom.protocol.command import Command
 from readingroom.protocol.copies import Copied, ReadCopy, WriteCopy
-from readingroom.protocol.tool import Report
 from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class CheckDocuments(_DocumentsCommand):
     name: ClassVar[str] = "documents.doctor"
     repair: bool = False
 
-    async def run(self, service: Any, report: Report) -> Diagnosis:
+    async def run(self, service: "DocumentsService", report: Report) -> Diagnosis:
         from readingroom.bases.documents.checkup import Checkup
 
         return await Checkup(service, self.repair).diagnose()
@@ -158,7 +158,7 @@ class BackUpDocuments(_DocumentsCommand, WriteCopy):
 
     name: ClassVar[str] = "documents.backup"
 
-    async def run(self, service: Any, report: Report) -> Copied:
+    async def run(self, service: "DocumentsService", report: Report) -> Copied:
         from readingroom.bases.documents.copies import write_copy
 
         return await write_copy(service, service.folder / HANDOVER / self.folder)
@@ -169,7 +169,7 @@ class RestoreDocuments(_DocumentsCommand, ReadCopy):
 
     name: ClassVar[str] = "documents.restore"
 
-    async def run(self, service: Any, report: Report) -> Copied:
+    async def run(self, service: "DocumentsService", report: Report) -> Copied:
         from readingroom.bases.documents.copies import read_copy
 
         copy = service.folder / HANDOVER / self.folder

@@ -42,8 +42,8 @@ from readingroom.bases.documents.models import (
 )
 from readingroom.bases.documents.models import Query as QueryText
 from readingroom.bases.documents.service import DocumentsService, listed
+from readingroom.core.progress import unheard
 from readingroom.protocol.rest import problems
-from readingroom.protocol.tool import unheard
 from readingroom.web.parameters import only_known
 from readingroom.web.uploads import received, upload_form
 

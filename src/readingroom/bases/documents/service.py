@@ -54,9 +54,9 @@ from readingroom.core.dates import parse_day
 from readingroom.core.errors import ApplicationNotFound, FileNotFound, NoChunks, PageNotFound
 from readingroom.core.ids import DocumentRef, doc_id, document_ref, fold_dashes
 from readingroom.core.pages import runs
+from readingroom.core.progress import Report, unheard
 from readingroom.ingest.intake import Intake, in_thread, take_file
 from readingroom.ingest.workbench import Workbench
-from readingroom.protocol.tool import Report, unheard
 from readingroom.storage.handover import sweep_handover
 
 

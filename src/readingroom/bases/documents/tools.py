@@ -62,10 +62,10 @@ def _searching(service: DocumentsService) -> Iterable[Tool]:
     async def search_application_docs(question: SearchApplicationDocs, call: Call) -> DocumentHits:
         """Find what the documents of a planning application (`19/00017/FUL`, `19/00019/REM`) say.
         What does the applicant say, claim or propose about this, how many, how much, how tall? What
-        does a statement, survey, assessment, report or consultee's letter mention, and where in the
-        papers? Gives passages, within one application when application_ref is given, else from all
-        application files. For a whole document use `get_document_text`. For what policy says use
-        `search_policy`.
+        does a statement, survey, assessment or report mention or conclude? What do consultees,
+        neighbours or objectors write in their letters? Where in the papers is it? Gives passages,
+        within one application when application_ref is given, else from all application files. For a
+        whole document use `get_document_text`. For what policy says use `search_policy`.
         """
         return await service.search(question)
 
@@ -75,9 +75,9 @@ def _searching(service: DocumentsService) -> Iterable[Tool]:
 def _reading(service: DocumentsService) -> Iterable[Tool]:
     async def get_document_text(question: GetDocumentText, call: Call) -> DocumentText:
         """Read the text of one document of a planning application by its document id
-        (`19_00017_FUL_3c9a01`), such as a design and access statement or a travel plan: the
-        complete wording from the top, or some of its pages (pages 4 to 9), or as much as max_chars
-        allows and then on from next_offset. To find the place where something is said use
+        (`19_00017_FUL_3c9a01`), such as a design and access statement or a travel plan: all of it,
+        the complete wording from the top, or some of its pages (pages 4 to 9), or as much as
+        max_chars allows and then on from next_offset. To find the place where something is said use
         `search_application_docs`.
         """
         return await service.text(question)
@@ -93,10 +93,11 @@ def _reading(service: DocumentsService) -> Iterable[Tool]:
 
     async def application_overview(question: ApplicationOverview, call: Call) -> Overview:
         """Get up to speed on a planning application (`19/00017/FUL`, `19/00019/REM`): a summary of
-        the case. What is it about, the site and the proposal, what is its status and where has it
-        got to? How complete is it, which reports did they forget to submit and are missing? Gives
-        the record, the documents it came with by type, what was skipped or could not be read and
-        why; no text. For the files alone use `list_ingested_documents`.
+        the case and the state of play. What is it about, the site and the proposal, what is its
+        status, where has it got to, was it granted? How complete is it, which reports did they
+        forget to submit and are missing? Gives the record, the documents it came with by type, what
+        was skipped or failed to load and why; no text. For the files alone use
+        `list_ingested_documents`.
         """
         return await service.overview(question)
 

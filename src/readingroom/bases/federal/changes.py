@@ -23,19 +23,23 @@ class Tally:
     first: list[str] = field(default_factory=list)
 
 
-def note(db: sqlite3.Connection, source: str, id: str, kind: ChangeKind, at: str) -> None:
-    """Write down a change, in the transaction that makes it.
+Note = tuple[str, str, ChangeKind, str]
+"""The source, the record's id, what happened to it, and when."""
+
+
+def note(db: sqlite3.Connection, notes: Sequence[Note]) -> None:
+    """Write down changes in their order, in the transaction that makes them.
 
     A record that changes before anything was written down of it came at an unknown time.
     """
     # Asked apart: inside the statement below SQLite would read every change to find the last.
     number = last(db) + 1
-    db.execute(
+    db.executemany(
         """INSERT INTO changes (record_id, source, kind, at, new_at, seq, new_seq)
            VALUES (?1, ?2, ?3, ?4, iif(?3 = 'new', ?4, ''), ?5, iif(?3 = 'new', ?5, 0))
            ON CONFLICT (record_id) DO UPDATE
            SET kind = excluded.kind, at = excluded.at, seq = excluded.seq""",
-        (id, source, kind, at, number),
+        [(id, source, kind, at, seq) for seq, (source, id, kind, at) in enumerate(notes, number)],
     )
 
 

@@ -23,22 +23,23 @@ def search(sources: tuple[Source, ...]) -> str:
 
 def lexical_search(sources: tuple[Source, ...]) -> str:
     return (
-        "Search federal documents for exact words: which bills, statutes, notices, reports or "
-        "speeches contain, mention or use a term, a citation or a phrase in quotes literally, that "
-        "string and nothing related. Pick it when the wording matters: names of acts, rare terms "
-        "(BM25). For the same thing in other words use `semantic_search`. Sources: "
+        "Search federal documents for exact words: which bills, statutes, notices, reports, "
+        "statements or speeches contain, cite, mention or use this very word, term or phrase in "
+        "quotes, literally? Matches words as they are written and nothing that only means the "
+        "same, best match first (BM25). Pick it when the wording matters: names of acts, rare "
+        "terms. For the same thing in other words use `semantic_search`. Sources: "
         f"{_listed(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
     )
 
 
 def semantic_search(sources: tuple[Source, ...]) -> str:
     return (
-        "Search federal documents for a meaning, however it is worded: bills, legislation, rules, "
-        "reports or speeches about an idea or concern, similar in spirit or conceptually close to "
-        "another, getting at the same thing in different words, even if it is not called that. "
-        "Pick it when authors phrase it in many ways and no particular words can be relied on. "
-        "Filters apply before scoring. For exact words use `lexical_search`. "
-        f"Sources: {_listed(sources, Shape.BODY)}. {_REGISTRIES}"
+        "Search federal documents for a meaning, however it is worded: which bills, proposals, "
+        "rules, reports or speeches are about this idea, theme or concern, similar in spirit or "
+        "conceptually close to another, getting at the same thing in different words, even if it "
+        "is not called that? Pick it when authors phrase it in many ways and no particular "
+        "terminology can be relied on. Filters apply before scoring. For exact words use "
+        f"`lexical_search`. Sources: {_listed(sources, Shape.BODY)}. {_REGISTRIES}"
     )
 
 
@@ -73,12 +74,12 @@ def sum(resources: tuple[Resource, ...]) -> str:
 def time_series(resources: tuple[Resource, ...]) -> str:
     return (
         "Count federal records over time, per day, week, month, quarter or year, without gaps: the "
-        "trend, whether there are more or fewer each year, up or down, slower or faster, quarter "
-        "by quarter; weekly, monthly or yearly numbers to plot, chart or graph; with sum_field, "
-        "amounts, such as lobbying spend. With group_by, one series for each group. Pick it when "
-        "the question asks how a number changed. For one number use `count`. Fields for "
-        f"time_field, by resource: {_fields(resources, _times)}. Those for group_by are as in "
-        "`count`."
+        "trend. Has it increased, how did it develop, are there more or fewer each year, up or "
+        "down, slower or faster, quarter by quarter? Gives weekly, monthly or yearly numbers to "
+        "plot, chart or graph; with sum_field, amounts, such as lobbying spend; with group_by, one "
+        "series for each group. Pick it when the question asks how a number changed. For one "
+        f"number use `count`. Fields for time_field, by resource: {_fields(resources, _times)}. "
+        "Those for group_by are as in `count`."
     )
 
 

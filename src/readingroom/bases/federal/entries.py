@@ -62,6 +62,11 @@ class Entry:
     revision: str | None = None
     """What its source says of its own newness; an older revision never replaces a newer one."""
 
+    @property
+    def is_mention(self) -> bool:
+        """Whether it says no more than that there is such a record."""
+        return self.partial and not (self.text or self.links or self.children)
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:

@@ -1,14 +1,20 @@
-"""How alike two names are: word by word, in any order, through nicknames, beginnings and typos."""
+"""How alike two names are: word by word, in any order, through nicknames, short forms and typos."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from readingroom.bases.federal.naming import vocabulary
 
-_NICKNAME, _BEGINNING, _INITIAL, _ABBREVIATED = 0.93, 0.8, 0.75, 0.5
+_NICKNAME, _INITIALS, _BEGINNING, _STEM, _INITIAL = 0.93, 0.85, 0.8, 0.8, 0.75
+_CONTRACTED, _ABBREVIATED = 0.7, 0.5
 _FAINT = 0.15
 """What a word weighs that stands in every second name."""
+_VOWELS = frozenset("aeiou")
+_SMALL = frozenset("afiot")
+"""First letters of `and`, `for`, `in`, `of`, `on`, `the`, without which names are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,11 @@ def compare(asked: Sequence[str], name: Sequence[str]) -> Likeness:
     for _, left, right, tie in pairs:
         if left not in ties and right not in used:
             ties[left], used[right] = tie, tie.value
+    for left, word in enumerate(asked):
+        if left not in ties and (run := spelt_out(word, name) or _blended(word, name)):
+            value = _INITIALS if len(word) > 2 else _INITIAL
+            ties[left] = Tie(word, " ".join(name[run.start : run.stop]), value, "stands for")
+            used |= {right: max(value, used.get(right, 0.0)) for right in run}
     return Likeness(tuple(map(ties.get, range(len(asked)))), _share(name, used))
 
 
@@ -72,8 +83,11 @@ def alike(word: str, other: str) -> Tie | None:
         return Tie(word, other, value, "has the initial of") if word[0] == other[0] else None
     if _begins(word, other):
         return Tie(word, other, _BEGINNING, "begins")
-    value = _spelt_alike(word, other)
-    return Tie(word, other, value, "is spelt like") if value else None
+    if value := _spelt_alike(word, other):
+        return Tie(word, other, value, "is spelt like")
+    if _of_one_stem(word, other):
+        return Tie(word, other, _STEM, "has the stem of")
+    return Tie(word, other, _CONTRACTED, "shortens") if _shortens(word, other) else None
 
 
 @lru_cache(maxsize=65_536)
@@ -89,8 +103,88 @@ def _begins(word: str, other: str) -> bool:
     return len(word) > 4 and word[-1] == "s" and other.startswith(word[:-1])
 
 
+def _shortens(word: str, other: str) -> bool:
+    """`svcs`, `mgmt`: without their vowels; `natl`, `envt`: a beginning and the last letter."""
+    if len(word) < 3 or len(other) < len(word) + 3 or word[0] != other[0]:
+        return False
+    if len(word) > 3 and other.startswith(word[:-1]) and other.endswith(word[-1]):
+        return True
+    letters = iter(other)
+    return _VOWELS.isdisjoint(word[1:]) and all(letter in letters for letter in word)
+
+
+def _of_one_stem(word: str, other: str) -> bool:
+    """`China` and `Chinese`, `immigrants` and `immigration`: alike but for a common ending."""
+    same = next(
+        (at for at, (one, two) in enumerate(zip(word, other, strict=False)) if one != two),
+        min(len(word), len(other)),
+    )
+    endings = vocabulary().endings
+    return any(
+        word[at:] in endings and other[at:] in endings for at in range(max(4, same - 1), same + 1)
+    )
+
+
+def spelt_out(word: str, name: Sequence[str]) -> range | None:
+    """Where a name has, in order, the words that these are the first letters of.
+
+    One letter inside may be of a small word, which names are kept without: `DOGE` is Delivering
+    *on* Government Efficiency.
+    """
+    if not 2 <= len(word) <= 6 or not word.isalpha():
+        return None
+    firsts = "".join(one[0] for one in name)
+    inside = (at for at in range(1, len(word) - 1) if word[at] in _SMALL)
+    shorter = (word[:at] + word[at + 1 :] for at in inside)
+    for letters in (word, *shorter):
+        at = firsts.find(letters)
+        weights = [weight(one) for one in name[at : at + len(letters)]]
+        if at >= 0 and sum(one > _FAINT for one in weights) > 1:
+            return range(at, at + len(letters))
+    return None
+
+
+def _blended(word: str, name: Sequence[str]) -> range | None:
+    """Where a name has two words that this is made of the beginnings of: `MilCon`, `fintech`."""
+    for at, (one, two) in enumerate(pairwise(name)):
+        cuts = range(3, len(word) - 2)
+        if any(one.startswith(word[:cut]) and two.startswith(word[cut:]) for cut in cuts):
+            return range(at, at + 2)
+    return None
+
+
+def initials_worth(letters: str, name: Sequence[str], besides: str = "") -> float:
+    """What letters are worth as the initials of a whole name: more when they come in its order.
+
+    There may be letters of words that stand in many names, the H and the C of HASC, and `besides`.
+    """
+    counted = Counter(letters)
+    core = [word[0] for word in name if word not in vocabulary().weak]
+    faint = [word[0] for word in name if word in vocabulary().weak]
+    extra = counted - Counter(core)
+    if Counter(core) - counted or not extra <= Counter(faint) | Counter(besides):
+        return 0.0
+    if len(core) < 2 and len(letters) < 4 and letters not in _in_order(name):
+        return 0.0
+    rest = iter(letters)
+    value = 0.95 if all(letter in rest for letter in core) else 0.65
+    return value - 0.05 if len(core) < 2 or any(len(word) == 1 for word in name) else value
+
+
+def _in_order(name: Sequence[str]) -> tuple[str, str]:
+    """All its initials; and with the committee's at the end: `SJC` is a Committee on Judiciary."""
+    firsts = "".join(word[0] for word in name)
+    others = "".join(word[0] for word in name if word not in vocabulary().committee)
+    return firsts, f"{others}c"
+
+
 def _spelt_alike(word: str, other: str) -> float:
-    """Less for each typo; 0 where there are too many for words of this length."""
+    """Less for each typo; 0 where there are too many for words of this length.
+
+    Another number is another number, however alike.
+    """
+    if word.isdecimal() or other.isdecimal():
+        return 0.0
     longest = max(len(word), len(other))
     allowed = 0 if longest < 4 else 1 if longest < 6 else 2 if longest < 9 else 3
     if abs(len(word) - len(other)) > allowed or not _share_pairs(word, other):

@@ -7,8 +7,10 @@ import sqlite3
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from xml.parsers.expat import ExpatError
 
@@ -17,7 +19,7 @@ from pydantic import ValidationError
 
 from readingroom.bases.federal import changes
 from readingroom.bases.federal.changes import Tally
-from readingroom.bases.federal.entries import Origin
+from readingroom.bases.federal.entries import Entry, Origin
 from readingroom.bases.federal.loaders import LOADERS, Accompanied, Loader, Sitting
 from readingroom.bases.federal.loaders.files import Opened, RawFile, found
 from readingroom.bases.federal.sources import BY_NAME, Source
@@ -77,8 +79,12 @@ def _loaded(
     prepare(path)
     chosen = [one for one in LOADERS if only is None or only.name in one.sources]
     opened = list(found(files))
-    with storage(path), closing(connect(path, writing=True)) as db:
-        return _Load(db, chosen, told, manner).run(opened)
+    with (
+        storage(path),
+        closing(connect(path, writing=True)) as db,
+        ThreadPoolExecutor(1, "federal-load") as beside,
+    ):
+        return _Load(db, Writer(db, beside), chosen, told, manner).run(opened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +98,17 @@ class Manner:
 
 class _Load:
     def __init__(
-        self, db: sqlite3.Connection, loaders: Sequence[Loader], told: Told, manner: Manner
+        self,
+        db: sqlite3.Connection,
+        writer: Writer,
+        loaders: Sequence[Loader],
+        told: Told,
+        manner: Manner,
     ) -> None:
         self._db = db
         self._manner = manner
-        self._writer = Writer(db)
+        self._writer = writer
+        self._seen = writer.seen()
         self._loaders = loaders
         self._told = told
         self.summary = Summary()
@@ -111,6 +123,7 @@ class _Load:
                 self._withdraw_left_out(opened, began)
             self._writer.link()
             self._writer.count()
+        self._writer.settle()
         self.summary.changes = changes.tallied(self._db, seen)
         self.summary.withdrawn = sum(one.withdrawn for one in self.summary.changes.values())
         return self.summary
@@ -183,13 +196,14 @@ class _Load:
     ) -> str:
         if loader is None:
             return "ignored"
-        seen = self._writer.seen(identity, loader.name)
+        seen = (identity, loader.name) in self._seen
         # A file that holds all may say again what it said before the last one.
         all_of_something = loader.whole or isinstance(loader, Sitting)
         if seen and not (self._manner.updating and all_of_something):
             return "unchanged"
+        entries = _begun(loader.read(file, origin))
         with self._writer.transaction():
-            done = self._writer.put_all(loader.read(file, origin), loader.name)
+            done = self._writer.put_all(entries, loader.name)
             if loader.whole and not done.older:
                 self._withdraw_missing(loader, loader.whole, done, origin.retrieved_at)
             if self._manner.updating and isinstance(loader, Sitting):
@@ -201,6 +215,7 @@ class _Load:
             if seen and not done.changed and not done.withdrawn:
                 return "unchanged"
             self._writer.log(origin.retrieved_at, name, identity, loader.name, "loaded", done)
+        self._seen.add((identity, loader.name))
         written.records, written.changed = done.records, done.changed
         return "loaded"
 
@@ -245,6 +260,14 @@ def _uncollected() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def _begun(entries: Iterator[Entry]) -> Iterator[Entry]:
+    """The same entries, of which the first is read now: to come to it, a file is parsed whole, and
+    that goes on while the file before it is still being written.
+    """
+    first = list(islice(entries, 1))
+    return chain(first, entries)
 
 
 def _name(loader: Loader | None) -> str | None:

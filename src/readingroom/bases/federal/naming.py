@@ -20,10 +20,17 @@ class Vocabulary:
 
     silent: frozenset[str]
     weak: frozenset[str]
+    endings: frozenset[str]
+    """What words of one stem may end in, besides nothing at all."""
     committee: frozenset[str]
     subcommittee: frozenset[str]
     chambers: Mapping[str, str]
     parties: Mapping[str, str]
+    periods: Mapping[str, str]
+    kinds: Mapping[str, frozenset[str]]
+    """By registry, the words that only say which kind of record is looked for."""
+    known_as: Mapping[str, Mapping[str, str]]
+    """By registry, names that stand in no official file, each with the id of its record."""
     states: Mapping[tuple[str, ...], str]
     nicknames: Mapping[str, frozenset[str]]
 
@@ -40,10 +47,14 @@ def vocabulary() -> Vocabulary:
     return Vocabulary(
         silent=frozenset(told["silent"].split()),
         weak=frozenset(told["weak"].split()),
+        endings=frozenset(["", *told["endings"].split()]),
         committee=frozenset(told["committee"].split()),
         subcommittee=frozenset(told["subcommittee"].split()),
         chambers=_by_word(told["chambers"]),
         parties=_by_word(told["parties"]),
+        periods=_by_word(told["periods"]),
+        kinds={name: frozenset(words.split()) for name, words in told["kinds"].items()},
+        known_as=told["known_as"],
         states=codes | named,
         nicknames=_nicknames(told["nicknames"]["groups"].split("\n")),
     )

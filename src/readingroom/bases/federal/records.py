@@ -305,13 +305,14 @@ class CrsReport(Record):
 
 
 class CfrSection(Record):
-    """A section of the Code of Federal Regulations, as one yearly edition has it."""
+    """A section of the Code of Federal Regulations, or an appendix, as a yearly edition has it."""
 
     source: Literal["cfr_sections"] = "cfr_sections"
+    type: Literal["section", "appendix"] = "section"
     cfr_title: int
-    part: str
+    part: str | None = Field(None, description="Null for what is appended to a whole chapter.")
     subpart: str | None = None
-    number: str = Field(description="Such as `447.21` or `478.25a`.")
+    number: str = Field(description="Such as `447.21`, `478.25a` or `447.appendix-a`.")
     heading: str | None = None
     part_heading: str | None = None
     agency: str | None = None

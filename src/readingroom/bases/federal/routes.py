@@ -2,12 +2,20 @@
 
 from typing import Annotated, Literal, Self
 
-from fastapi import APIRouter, Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from fastapi import APIRouter, Depends, Path, Query, Response
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    create_model,
+    model_validator,
+)
 
 from readingroom.bases.federal import narrowing
 from readingroom.bases.federal.aggregates import Aggregation
 from readingroom.bases.federal.models import (
+    MOST_LIKELY,
     ActionPage,
     BillDossier,
     BillText,
@@ -27,6 +35,7 @@ from readingroom.bases.federal.models import (
     MembershipPage,
     MemberVotePage,
     Mode,
+    Offset,
     PublicLawDossier,
     RecordPage,
     Resolved,
@@ -49,8 +58,10 @@ from readingroom.bases.federal.spelling import (
     State,
     Word,
 )
+from readingroom.core.errors import InvalidArguments, InvalidRequest
 from readingroom.protocol.rest import problems
 from readingroom.protocol.tool import Said
+from readingroom.web.parameters import only_known
 
 RecordId = Annotated[str, Path(min_length=1, max_length=200, description="The record's id.")]
 Cursor = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the last page.")]
@@ -68,6 +79,17 @@ _PROBLEMS = problems(
 _GONE = problems({410: "Withdrawn; the hint names its successor"})
 
 
+def _unfit(field: str, told: str) -> InvalidRequest:
+    """Parameters that do not go together, told of the one to change."""
+    return InvalidRequest([{"field": field, "message": told}])
+
+
+def _as_parameter(problem: dict[str, str]) -> dict[str, str]:
+    """What is wrong with an argument of a tool, told of the parameter it came from."""
+    names = {"time_field": "bucket_by_time", "interval": "time_interval"}
+    return problem | {"field": names.get(problem["field"], problem["field"])}
+
+
 class AggregateQuestion(BaseModel):
     """Asks for numbers in place of records; what it is narrowed by comes from its resource."""
 
@@ -81,11 +103,11 @@ class AggregateQuestion(BaseModel):
     @model_validator(mode="after")
     def _complete(self) -> Self:
         if (self.aggregate == "sum") != (self.sum_field is not None):
-            raise ValueError("sum_field: belongs to aggregate=sum, which needs it")
+            raise _unfit("sum_field", "belongs to aggregate=sum, which needs it")
         if self.time_interval and not self.bucket_by_time:
-            raise ValueError("bucket_by_time: say which date time_interval is about")
+            raise _unfit("bucket_by_time", "say which date time_interval is about")
         if (self.group_by or self.top) and not self.wants_numbers:
-            raise ValueError("aggregate: say count or sum")
+            raise _unfit("aggregate", "say count or sum")
         return self
 
     @property
@@ -109,9 +131,12 @@ class AggregateQuestion(BaseModel):
             self.bucket_by_time,
             self.time_interval or "month",
         )
-        if self.bucket_by_time:
-            return await service.time_series(asked)
-        return await service.aggregate(asked)
+        try:
+            if self.bucket_by_time:
+                return await service.time_series(asked)
+            return await service.aggregate(asked)
+        except InvalidArguments as error:
+            raise InvalidRequest([_as_parameter(one) for one in error.errors]) from error
 
 
 class CountQuestion(AggregateQuestion):
@@ -120,7 +145,7 @@ class CountQuestion(AggregateQuestion):
     @model_validator(mode="after")
     def _wanted(self) -> Self:
         if not self.wants_numbers:
-            raise ValueError("aggregate: these are counted here, not listed")
+            raise _unfit("aggregate", "these are counted here, not listed")
         return self
 
 
@@ -147,7 +172,8 @@ class RegistryQuestion(ListQuestion):
         None,
         min_length=1,
         max_length=300,
-        description="A name, as it was said: the records it may mean, the likeliest first.",
+        description="A name, as it was said: the records it may mean, the likeliest first; "
+        f"{MOST_LIKELY} unless `limit` says more.",
     )
 
     async def answered(
@@ -155,8 +181,16 @@ class RegistryQuestion(ListQuestion):
     ) -> RecordPage | Resolved | Total | Buckets | Series:
         if self.q is None:
             return await super().answered(service, source)
+        if self.wants_numbers:
+            raise _unfit("q", "names are looked up, not counted: leave it out")
         narrowed = self.narrowed(source.resource)
-        return await service.resolve(source, self.q, narrowed, self.limit, self.cursor)
+        limit = self.limit if "limit" in self.model_fields_set else MOST_LIKELY
+        return await service.resolve(source, self.q, narrowed, limit, self.cursor)
+
+
+def _apart(written: list[str]) -> list[str]:
+    """A parameter that may be given again, and may hold several names each time."""
+    return [name for one in written for name in one.split(",") if name.strip()]
 
 
 class SearchQuestion(BaseModel):
@@ -165,8 +199,8 @@ class SearchQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     q: Said = Field(min_length=1, max_length=1000, description="What to look for, in words.")
-    source: Annotated[str, Field(max_length=500)] | None = Field(
-        None, description="One source, or several with commas between: fr,bills."
+    source: Annotated[list[Word], Field(max_length=30), BeforeValidator(_apart)] = Field(
+        [], description="One source, or several with commas between: fr,bills."
     )
     mode: Mode = "hybrid"
     since: Day | None = None
@@ -187,10 +221,9 @@ class SearchQuestion(BaseModel):
         """The same as the tool is asked it."""
         told = self.model_dump(exclude_none=True, exclude={"mode"})
         filters = {name: told.pop(name) for name in Filters.model_fields if name in told}
-        sources = told.pop("source", None)
         return Search(
             query=told.pop("q"),
-            source=sources.split(",") if sources else None,
+            source=told.pop("source") or None,
             filters=Filters(**filters) if filters else None,
             **told,
         )
@@ -199,18 +232,23 @@ class SearchQuestion(BaseModel):
 def router(service: FederalService) -> APIRouter:
     """Every endpoint of the base, each a thin call into the service."""
     routes = APIRouter(prefix="/v1", responses=_PROBLEMS)
+    # Where parameters are a model, the model refuses what it does not know.
+    plain = APIRouter(dependencies=[Depends(only_known)])
     # Routes are tried in order: what is asked most, and is quickest to answer, comes first.
     for source in SOURCES:
-        _record(routes, service, source)
+        _record(plain, service, source)
+    _fetch(plain, service)
+    _changes(plain, service)
+    _of_bills(plain, service)
+    _of_people(plain, service)
+    _dossiers(plain, service)
+    for source in SOURCES:
+        _links(plain, service, source)
+    routes.include_router(plain)
     _search(routes, service)
-    _changes(routes, service)
-    _of_bills(routes, service)
-    _of_people(routes, service)
-    _dossiers(routes, service)
     _member_votes(routes, service)
     for source in SOURCES:
         _list(routes, service, source)
-        _links(routes, service, source)
     return routes
 
 
@@ -220,10 +258,12 @@ def _search(routes: APIRouter, service: FederalService) -> None:
         """Documents by words, by meaning, or by both; the answer of the tool `search`."""
         return await service.search(question.asked(), question.mode)
 
+
+def _fetch(routes: APIRouter, service: FederalService) -> None:
     @routes.get("/fetch", tags=["search"], responses=_GONE)
     async def fetch(
         id: Annotated[str, Query(min_length=1, max_length=200)],
-        offset: Annotated[int, Query(ge=0)] = 0,
+        offset: Offset = 0,
     ) -> Fetched:
         """Any record by its id, as the tool `fetch` gives it."""
         return await service.fetch(id, offset)
@@ -361,7 +401,7 @@ def _of_bills(routes: APIRouter, service: FederalService) -> None:
     async def body(
         id: RecordId,
         version: Annotated[str | None, Query(max_length=10)] = None,
-        offset: Annotated[int, Query(ge=0)] = 0,
+        offset: Offset = 0,
     ) -> BillText:
         """The text of a bill, in its newest version or a named one."""
         return await service.bill_text(id, version, offset)

@@ -418,4 +418,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ("DROP TRIGGER passages_added",),
     # The topics of bills are links, as those of everything else.
     ("DROP TABLE bill_topics",),
+    # Names come into their index as passages do.
+    ("DROP TRIGGER names_added",),
 )

@@ -14,6 +14,7 @@ from readingroom.bases.federal import search as searching
 from readingroom.bases.federal.aggregates import Aggregation, Aggregator, Budget
 from readingroom.bases.federal.models import (
     LONGEST_TEXT,
+    MOST_LIKELY,
     ActionPage,
     BillDossier,
     BillText,
@@ -307,7 +308,7 @@ class FederalService:
         source: Source,
         query: str,
         narrowed: Narrowed,
-        limit: int = 10,
+        limit: int = MOST_LIKELY,
         cursor: str | None = None,
     ) -> Resolved:
         """The records of a registry that a name may mean, the likeliest first."""
@@ -455,11 +456,14 @@ class FederalService:
 def _record_json(db: sqlite3.Connection, source: Source, id: str) -> str:
     try:
         return store.record_json(db, source, id)
-    except RecordNotFound:
+    except RecordNotFound as missing:
         # A document number alone does not say that the document is the President's.
         if source.name != "federal_register":
             raise
-        return store.record_json(db, BY_NAME["presidential_documents"], f"presdoc:{id}")
+        try:
+            return store.record_json(db, BY_NAME["presidential_documents"], f"presdoc:{id}")
+        except RecordNotFound:
+            raise missing from None  # told of the number that was asked for
 
 
 def _next(page: store.Page) -> dict[str, Any]:

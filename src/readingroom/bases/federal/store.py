@@ -19,6 +19,7 @@ from readingroom.core.errors import RecordGone, RecordNotFound, StorageFailed
 T = TypeVar("T")
 
 _CACHE_KIB = 64 * 1024
+_LOG_PAGES = 16 * 1024
 
 # What was enrolled comes last in the life of a bill, though its text bears no date.
 NEWEST_TEXT = "part = 'enr' DESC, dated DESC, length(body) DESC, part"
@@ -33,6 +34,8 @@ def connect(path: Path, *, writing: bool = False) -> sqlite3.Connection:
     db.execute("PRAGMA temp_store = MEMORY")
     if writing:
         db.execute("PRAGMA synchronous = NORMAL")
+        # Pages that a load touches again and again go from the log into the file once.
+        db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
     else:
         db.execute("PRAGMA query_only = ON")
     return db

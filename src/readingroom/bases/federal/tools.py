@@ -85,13 +85,13 @@ def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None)
 
 def _lookups(service: FederalService) -> tuple[Tool, ...]:
     async def get_bill(question: GetBill, call: Call) -> Bill:
-        """Look up one bill or resolution whose number and Congress you know (`hr:119:1`,
-        `s:118:2226`, H.R. 1 of the 119th, S. 5 of the 118th): the basic facts. Where does it stand,
-        what is its status and latest action? Has it moved, did it pass, was it signed or vetoed,
-        did it become law, or is it stuck in committee? Who sponsored (wrote) it and when was it
-        introduced? What is its official title, summary and policy area? For the wording use
-        `get_bill_text`. For the members who support it besides the sponsor use `list_cosponsors`.
-        For votes, amendments, cost estimates and hearings too, use `get_bill_dossier`.
+        """Look up one bill or resolution whose number and Congress you know (`hr:119:1`, H.R. 1 of
+        the 119th Congress): the basic facts. Where does it stand, what is its status and latest
+        action? Has it moved, did it pass, was it signed or vetoed, did it become law, or is it
+        stuck in committee? Who sponsored (wrote) it and when was it introduced? What is its
+        official title, summary and policy area? For the wording use `get_bill_text`. For the
+        members who support it besides the sponsor use `list_cosponsors`. For votes, amendments,
+        cost estimates and hearings too, use `get_bill_dossier`.
         """
         return await service.bill(question.bill_id)
 
@@ -123,10 +123,10 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
 
     async def list_member_votes(question: ListMemberVotes, call: Call) -> MemberVotePage:
         """List how one member of Congress voted, by bioguide id (`S000033`): the voting record. How
-        did they vote, for or against, and which votes did they miss? Gives roll call by roll call,
-        newest first, the position taken (Yea, Nay, Present, Not Voting), the question, the bill and
-        the result; only recorded votes that are loaded here. For how many votes were held use
-        `count`.
+        did they vote on each question, for or against, and which votes did they miss? Gives roll
+        call by roll call, the most recent first, the position taken (Yea, Nay, Present, Not
+        Voting), the question, the bill and the result; only recorded votes that are loaded here.
+        For how many votes were held use `count`.
         """
         return await service.member_votes(
             question.bioguide, question.congress, question.limit, question.cursor
@@ -157,8 +157,8 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         """Open any federal document or record when you have its id, whatever its kind: what search
         returned, or an id another record names (a law `pl:110-140`, a CRS report `R41234`, a
         Federal Register document `2024-00321`, a vote `house:117:1:9`, a speech
-        `crec:CREC-2011-…`). Returns the whole record and its text, to show, read or cite. It does
-        not search: unknown ids are refused with the list of valid forms.
+        `crec:CREC-2011-03-02-pt1-PgS1234`). Returns the whole record and its text, to show, read or
+        cite. It does not search: unknown ids are refused with the list of valid forms.
         """
         return await service.fetch(question.id, question.offset)
 
@@ -205,12 +205,12 @@ def _resolution(service: FederalService) -> Tool:
     async def resolve_entity(question: ResolveEntity, call: Call) -> Resolved:
         """Find out who or what is meant by a name, and its official id or code, when all you have
         is a name that is partial, a nickname, noisy or misspelt. Which senator, congressman or
-        congresswoman is that, and what is the bioguide id (Sen. Markey from Mass, AOC)? What is the
-        code of this committee or subcommittee (House Ag, Ways & Means)? What was the hearing,
-        docket, topic, staffer, lobbying client or firm called something like this, whose number you
-        cannot recall? Typos, initials, swapped words, states and chambers are understood. Returns
-        full records, the likeliest first, each with a score and why. For what documents say on a
-        subject use `search`.
+        congresswoman is that, what is the bioguide id of a member by this name (Sen. Markey from
+        Mass, AOC)? What is the code of this committee or subcommittee (House Ag, Ways & Means)? Can
+        you identify a hearing, docket, topic, staffer, lobbying client or firm called something
+        like this, whose number you do not remember? Typos, initials, swapped words, states and
+        chambers are understood. Returns full records, the likeliest first, each with a score and
+        why. For what documents say on a subject use `search`.
         """
         source = sources.registry(question.entity_type)
         narrowed = narrowing.read(source.resource, question.filters)

@@ -2,7 +2,8 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,19 +14,24 @@ from readingroom.bases.federal import changes, naming, store
 from readingroom.bases.federal.entries import Entry, Head, Text
 from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.records import Record
-from readingroom.bases.federal.schema import PARENTS
+from readingroom.bases.federal.schema import CITATION, PARENTS
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source
+from readingroom.core.errors import StorageFailed
 from readingroom.engine.chunking import Span, split
 
 Passage = tuple[int, str, str, str, str]
 """Where it starts; title, abstract, action, body."""
 
-_UNINDEXED = 4_000
-"""How many passages wait to be indexed, at most: they wait in memory."""
-
+_WAITING = 4_000
+"""How many rows wait in memory to be written together, at most."""
 
 _FEW = 20
 """So many records a file may leave out without any question."""
+
+
+_SAME_RIN = """FROM regulations_dot_gov_dockets r
+    CROSS JOIN facets f ON f.field = 'rin' AND f.value = r.rin CROSS JOIN documents d USING (doc)
+    WHERE r.status = 'active'"""
 
 
 class CutShort(ValueError):
@@ -45,34 +51,99 @@ class Written:
     """Whether any of it was there already in a newer revision."""
 
 
-class Writer:
-    """The one who writes. Everything inside a `transaction()` happens, or nothing of it."""
+class _Waiting:
+    """Rows of a table that are written together, which costs less than one by one."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, insert: str) -> None:
         self._db = db
+        self._insert = insert
+        self.rows: list[tuple[Any, ...]] = []
+
+    def write(self) -> None:
+        if self.rows:
+            self._db.executemany(self._insert, self.rows)
+            self.rows.clear()
+
+
+class Writer:
+    """The one who writes. Everything inside a `transaction()` happens, or nothing of it.
+
+    With a thread beside it a transaction ends there: SQLite indexes the words and writes to disk
+    while the caller reads on. The next one waits for it, and tells if it failed.
+    """
+
+    def __init__(self, db: sqlite3.Connection, beside: Executor | None = None) -> None:
+        self._db = db
+        self._beside = beside
+        self._ending: Future[None] | None = None
         self._began = changes.last(db)
-        self._unindexed: list[tuple[int, str, str, str, str]] = []
+        self._last_chunk = self._indexed = 0
+        self._facets = _Waiting(
+            db, "INSERT OR IGNORE INTO facets (field, value, doc) VALUES (?, ?, ?)"
+        )
+        self._links = _Waiting(
+            db, "INSERT INTO links VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        )
+        self._chunks = _Waiting(
+            db, "INSERT INTO chunks (chunk, doc, part, ordinal) VALUES (?, ?, ?, ?)"
+        )
+        self._passages = _Waiting(db, "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)")
+        # Apart from the table of names, for the reason that `_index` gives.
+        self._names = _Waiting(db, "INSERT INTO names_fts (rowid, folded) VALUES (?, ?)")
+        self._waiting = (self._facets, self._links, self._chunks, self._passages, self._names)
+        self._notes: list[changes.Note] = []
+        self._mentioned: set[str] = set()
+        """Who and what was only named, in this load, and is there: need not be looked for again."""
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
+        self.settle()
         self._db.execute("BEGIN IMMEDIATE")
-        try:
+        with self._undone_on_failure():
             self._db.execute("UPDATE generation SET value = value + 1")
+            self._last_chunk = self._indexed = self._newest_chunk()
             yield
+            self._write()
+        if self._beside:
+            self._ending = self._beside.submit(self._end)
+        else:
+            self._end()
+
+    def settle(self) -> None:
+        """Wait for the end of the last transaction; that it failed is no fault of any file."""
+        ending, self._ending = self._ending, None
+        if ending and (error := ending.exception()):
+            raise StorageFailed(f"What was read could not be written: {error}") from error
+
+    def _end(self) -> None:
+        with self._undone_on_failure():
             self._index()
             self._db.execute("COMMIT")
+
+    @contextmanager
+    def _undone_on_failure(self) -> Iterator[None]:
+        try:
+            yield
         except BaseException:
-            self._unindexed.clear()
+            for one in self._waiting:
+                one.rows.clear()
+            self._notes.clear()
+            self._mentioned.clear()
             self._db.execute("ROLLBACK")
             raise
 
-    def seen(self, sha256: str, loader: str) -> bool:
-        """Whether this very file was loaded before by this very loader."""
-        row = self._db.execute(
-            "SELECT 1 FROM ingestion_logs WHERE sha256 = ? AND loader = ? AND outcome = 'loaded'",
-            (sha256, loader),
-        ).fetchone()
-        return row is not None
+    def _write(self) -> None:
+        """Everything that waits."""
+        for one in self._waiting:
+            one.write()
+        self._note_changes()
+
+    def seen(self) -> set[tuple[str, str]]:
+        """The files that were loaded before: the hash of each, and the loader that read it."""
+        rows = self._db.execute(
+            "SELECT DISTINCT sha256, loader FROM ingestion_logs WHERE outcome = 'loaded'"
+        )
+        return {(row["sha256"], row["loader"]) for row in rows}
 
     def log(self, at: str, file: str, sha256: str, loader: str | None, outcome: str,
             written: Written, error: str | None = None) -> None:  # fmt: skip
@@ -86,25 +157,31 @@ class Writer:
     def put_all(self, entries: Iterable[Entry], loader: str) -> Written:
         written = Written()
         for entry in entries:
+            if entry.is_mention and entry.record.id in self._mentioned:
+                continue
             known = self._known(entry.record)
             written.changed += self._put(entry, loader, known)
+            if sum(len(one.rows) for one in self._waiting) > _WAITING:
+                self._write()
             if not entry.partial:
                 written.records += 1
                 written.ids.setdefault(entry.record.source, set()).add(entry.record.id)
                 written.older = written.older or _is_newer(known, entry, loader)
+            elif entry.is_mention:
+                self._mentioned.add(entry.record.id)
         return written
 
     def _put(self, entry: Entry, loader: str, known: sqlite3.Row | None) -> bool:
         """Store an entry; False when everything it says was there already."""
         changed = self._put_record(entry, loader, known)
         if entry.partial:
-            self._add(entry, loader)
-        if entry.text and self._put_text(entry.record, entry.text, loader):
+            self._add(entry, loader, known)
+        if entry.text and self._put_text(entry.record, entry.text, loader, known):
             changed = True
         if changed:
             record = entry.record
             kind: ChangeKind = "changed" if known else "new"
-            changes.note(self._db, record.source, record.id, kind, record.retrieved_at)
+            self._note(record.source, record.id, kind, record.retrieved_at)
         self._keep_newest(entry.record)
         return changed
 
@@ -117,7 +194,8 @@ class Writer:
                     tombstone_reason = ?, successor_id = ? WHERE id = ? AND status = 'active'""",
             (at[:10], reason, successor, id),
         )
-        changes.note(self._db, source.name, id, "withdrawn", at)
+        self._note(source.name, id, "withdrawn", at)
+        self._write()
         self._index()
         self._db.execute("DELETE FROM documents WHERE id = ?", (id,))
         self._forget_names(id)
@@ -170,7 +248,7 @@ class Writer:
                         record = json_set(record, '$.current', json('false')) WHERE id = ?""",
                 (id,),
             )
-            changes.note(self._db, source.name, id, "changed", at)
+            self._note(source.name, id, "changed", at)
         return len(gone)
 
     def withdraw_file(self, source: Source, sha256: str, at: str) -> int:
@@ -181,19 +259,30 @@ class Writer:
         return self._withdraw_all(source, [row["id"] for row in stored], at)
 
     def _withdraw_all(self, source: Source, gone: Sequence[str], at: str) -> int:
+        self._note_changes()
         heirs = changes.successors(self._db, source, gone, self._began)
         for id in gone:
             self.withdraw(source, id, at, "no longer in the newest official file", heirs.get(id))
         return len(gone)
 
     def link(self) -> None:
+        """What no file says alone, at the end of a load: each part finds what is still to be done,
+        so that a load that was killed leaves nothing undone for good.
+        """
+        self._link_senators()
+        self._link_offices()
+        self._link_rulemakings()
+
+    def _link_senators(self) -> None:
         """Say who is meant where a file had only the Senate's own number of a member."""
         self._db.execute(
             """UPDATE member_votes SET bioguide_id =
                    (SELECT id FROM legislators WHERE legislators.lis = member_votes.lis)
                WHERE bioguide_id IS NULL AND lis IN (SELECT lis FROM legislators)"""
         )
-        # The files of offices know members by number alone; people ask for them by name.
+
+    def _link_offices(self) -> None:
+        """The files of offices know members by number alone; people ask for them by name."""
         unnamed = self._db.execute(
             """SELECT o.id, json_extract(l.record, '$.name') || coalesce(' ' || o.city, '') AS form
                FROM staff_directories o JOIN legislators l ON l.id = o.bioguide_id
@@ -204,16 +293,38 @@ class Writer:
         for row in unnamed:
             self._put_name("staff_directories", row["id"], row["form"])
 
+    def _link_rulemakings(self) -> None:
+        """A rule and a docket that bear the same RIN are of one rulemaking, named or not."""
+        self._db.execute(
+            f"""DELETE FROM links WHERE to_id IN (SELECT id FROM regulations_dot_gov_dockets)
+                AND kind = 'docket' AND loader = 'rin'
+                AND NOT EXISTS (SELECT 1 {_SAME_RIN} AND d.id = from_id AND r.id = to_id)"""
+        )
+        self._db.execute(
+            f"""INSERT INTO links SELECT d.id, 'docket', r.id, 'rin',
+                    'RIN ' || r.rin || ', of the document and of the docket'
+                {_SAME_RIN} ON CONFLICT DO NOTHING"""
+        )
+
     def count(self) -> None:
         """Bring the table of progress up to date, at the end of a load."""
         for source in SOURCES:
+            # A column where there is one: an index has it, and records are long.
+            kept = source.as_of in CITATION
+            dated = source.as_of if kept else f"json_extract(record, '$.{source.as_of}')"
             self._db.execute(
                 f"""INSERT OR REPLACE INTO progress
-                    SELECT ?, count(*),
-                           max(substr(json_extract(record, '$.{source.as_of}'), 1, 10))
+                    SELECT ?, count(*), max(substr({dated}, 1, 10))
                     FROM {source.name} WHERE status = 'active'""",
                 (source.name,),
             )
+
+    def _note(self, source: str, id: str, kind: ChangeKind, at: str) -> None:
+        self._notes.append((source, id, kind, at))
+
+    def _note_changes(self) -> None:
+        changes.note(self._db, self._notes)
+        self._notes.clear()
 
     # --- the record and what hangs on it ---
 
@@ -232,20 +343,22 @@ class Writer:
         if not entry.partial:
             self._put_children(entry)
         if BY_NAME[record.source].shape is Shape.REGISTRY:
+            if known is not None:
+                self._forget_names(record.id)
             self._put_names(record, entry.names)
         elif entry.head:
-            self._put_head(record, entry.head, entry)
+            self._put_head(record, entry.head, entry, known)
         if not entry.partial:
-            self._put_links(entry, loader)
+            self._put_links(entry, loader, known)
         if known is not None and known["status"] != "active":
-            self._put_body_again(record)
+            self._put_body_again(record, known)
         return known is None or not _says_the_same(known, told)
 
-    def _add(self, entry: Entry, loader: str) -> None:
+    def _add(self, entry: Entry, loader: str, known: sqlite3.Row | None) -> None:
         """What a file that knows little of the record itself knows beside it."""
         self._put_children(entry)
         if entry.links:
-            self._put_links(entry, loader)
+            self._put_links(entry, loader, known)
 
     def _put_children(self, entry: Entry) -> None:
         for table, rows in entry.children.items():
@@ -285,7 +398,6 @@ class Writer:
             )
 
     def _put_names(self, record: Record, names: Sequence[str]) -> None:
-        self._forget_names(record.id)
         for name in dict.fromkeys(names):
             self._put_name(record.source, record.id, name)
 
@@ -312,10 +424,13 @@ class Writer:
             (first, source, naming.padded(folded), naming.initials(folded), first,
              first + naming.ROWS),
         )  # fmt: skip
-        return int(added.lastrowid or 0)
+        row = int(added.lastrowid or 0)
+        self._names.rows.append((row, naming.padded(folded)))
+        return row
 
     def _forget_names(self, id: str) -> None:
         """A record's names, and those that no other record goes by."""
+        self._names.write()  # what is taken out of the index must be in it
         rows = self._db.execute(
             "SELECT name_row FROM name_forms WHERE record_id = ?", (id,)
         ).fetchall()
@@ -326,17 +441,16 @@ class Writer:
             rows,
         )
 
-    def _put_links(self, entry: Entry, loader: str) -> None:
+    def _put_links(self, entry: Entry, loader: str, known: sqlite3.Row | None) -> None:
         """What this loader says of the record's links, in place of what it said before."""
         id, family = entry.record.id, loader.partition("/")[0]
         # A file that knows only a part, such as one version of a text, speaks for that part alone.
         part = entry.text.part if entry.text else "listed"
         who = f"{family}#{part}" if entry.partial else family
-        self._db.execute("DELETE FROM links WHERE from_id = ? AND loader = ?", (id, who))
-        self._db.executemany(
-            "INSERT INTO links VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            ((id, link.kind, link.id, who, link.evidence) for link in entry.links),
-        )
+        if known is not None:
+            self._links.write()
+            self._db.execute("DELETE FROM links WHERE from_id = ? AND loader = ?", (id, who))
+        self._links.rows += [(id, link.kind, link.id, who, link.evidence) for link in entry.links]
 
     # --- what is searched ---
 
@@ -355,31 +469,30 @@ class Writer:
         )
         return int(added.lastrowid or 0)
 
-    def _put_head(self, record: Record, head: Head, entry: Entry) -> None:
-        known = self._known_doc(record)
-        if known is not None:
-            self._refresh(known, record)
-        doc = known or self._new_doc(record)
-        self._db.executemany(
-            "INSERT OR IGNORE INTO facets (field, value, doc) VALUES (?, ?, ?)",
-            ((name, value, doc) for name, values in entry.facets.items() for value in values),
-        )
+    def _put_head(
+        self, record: Record, head: Head, entry: Entry, known: sqlite3.Row | None
+    ) -> None:
+        there = self._known_doc(record) if known is not None else None
+        if there is not None:
+            self._refresh(there, record)
+        doc = there or self._new_doc(record)
+        self._facets.rows += [
+            (name, value, doc) for name, values in entry.facets.items() for value in values
+        ]
         first, *rest = split(head.abstract) or [Span(0, 0)]
         said = first.of(head.abstract)
-        self._put_chunks(
-            doc,
-            "head",
-            [
-                (first.start, head.title, said, head.action, ""),
-                *((span.start, "", span.of(head.abstract), "", "") for span in rest),
-            ],
-        )
+        passages = [
+            (first.start, head.title, said, head.action, ""),
+            *((span.start, "", span.of(head.abstract), "", "") for span in rest),
+        ]
+        self._put_chunks(doc, "head", passages, self._stored_chunks(doc, "head") if there else {})
 
     def _refresh(self, doc: int, record: Record) -> None:
         """A record that is told anew: its date, and what filters ask of it, may have changed."""
         self._db.execute(
             "UPDATE documents SET published_at = ? WHERE doc = ?", (record.published_at, doc)
         )
+        self._facets.write()
         self._db.execute("DELETE FROM facets WHERE doc = ?", (doc,))
         # For its vectors too: they are new.
         self._db.execute(
@@ -389,20 +502,25 @@ class Writer:
             (doc,),
         )
 
-    def _put_chunks(self, doc: int, part: str, passages: Sequence[Passage]) -> None:
-        """These passages in place of those that were; one that is the same keeps its vector."""
+    def _stored_chunks(self, doc: int, part: str) -> dict[int, sqlite3.Row]:
+        self._write_chunks()
         stored = self._db.execute(
             """SELECT ordinal, chunk, start, title, abstract, action, body
                FROM chunks JOIN passages USING (chunk) WHERE doc = ? AND part = ?""",
             (doc, part),
         )
-        there = {row["ordinal"]: row for row in stored}
-        new = [
-            (ordinal, passage)
+        return {row["ordinal"]: row for row in stored}
+
+    def _put_chunks(
+        self, doc: int, part: str, passages: Sequence[Passage], there: Mapping[int, sqlite3.Row]
+    ) -> None:
+        """These passages in place of those that were; one that is the same keeps its vector."""
+        new = {
+            ordinal: passage
             for ordinal, passage in enumerate(passages)
             if ordinal not in there or tuple(there[ordinal])[2:] != passage
-        ]
-        kept = set(range(len(passages))) - {ordinal for ordinal, _ in new}
+        }
+        kept = range(len(passages)) - new.keys()
         self._drop_chunks([row["chunk"] for n, row in there.items() if n not in kept])
         self._add_chunks(doc, part, new)
 
@@ -411,21 +529,20 @@ class Writer:
             self._index()  # what is taken out of the index must be in it
             self._db.executemany("DELETE FROM chunks WHERE chunk = ?", ((n,) for n in chunks))
 
-    def _add_chunks(self, doc: int, part: str, new: Sequence[tuple[int, Passage]]) -> None:
+    def _add_chunks(self, doc: int, part: str, new: Mapping[int, Passage]) -> None:
+        for ordinal, passage in new.items():
+            self._last_chunk += 1
+            self._chunks.rows.append((self._last_chunk, doc, part, ordinal))
+            self._passages.rows.append((self._last_chunk, *passage))
+
+    def _write_chunks(self) -> None:
+        self._chunks.write()
+        self._passages.write()
+
+    def _newest_chunk(self) -> int:
         given = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
         (last,) = self._db.execute(given).fetchone() or (0,)
-        numbered = list(enumerate(new, start=last + 1))
-        self._db.executemany(
-            "INSERT INTO chunks (chunk, doc, part, ordinal) VALUES (?, ?, ?, ?)",
-            ((chunk, doc, part, ordinal) for chunk, (ordinal, _) in numbered),
-        )
-        self._db.executemany(
-            "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)",
-            ((chunk, *passage) for chunk, (_, passage) in numbered),
-        )
-        self._unindexed += [(chunk, *passage[1:]) for chunk, (_, passage) in numbered]
-        if len(self._unindexed) > _UNINDEXED:
-            self._index()
+        return int(last)
 
     def _index(self) -> None:
         """Bring the words of new passages into the index, many at once.
@@ -433,42 +550,53 @@ class Writer:
         Not by a trigger: FTS5 writes out what it holds before every statement that may have to be
         taken back, so that one passage between two others would cost three times as much.
         """
-        self._db.executemany(
+        self._write_chunks()
+        self._db.execute(
             """INSERT INTO passages_fts (rowid, title, abstract, action, body)
-               VALUES (?, ?, ?, ?, ?)""",
-            self._unindexed,
+               SELECT chunk, title, abstract, action, body FROM passages WHERE chunk > ?""",
+            (self._indexed,),
         )
-        self._unindexed.clear()
+        self._indexed = self._last_chunk
 
-    def _put_text(self, record: Record, text: Text, loader: str) -> bool:
-        known = self._db.execute(
-            "SELECT raw_sha256, loader FROM texts WHERE record_id = ? AND part = ?",
-            (record.id, text.part),
-        ).fetchone()
-        if known and (known["raw_sha256"], known["loader"]) == (text.raw_sha256, loader):
+    def _put_text(self, record: Record, text: Text, loader: str, known: sqlite3.Row | None) -> bool:
+        parts = self._parts(record.id) if known is not None else {}
+        if parts.get(text.part) == (text.raw_sha256, loader):
             return False
         self._db.execute(
             "INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (record.id, text.part, text.stage, text.dated, text.title, text.url,
              text.raw_sha256, loader, text.body),
         )  # fmt: skip
-        self._put_body(self._doc(record), record.id)
+        alone = parts.keys() <= {text.part}
+        self._put_body(
+            self._doc(record), text.body if alone else self._newest_text(record.id), known
+        )
         return True
 
-    def _put_body_again(self, record: Record) -> None:
+    def _parts(self, id: str) -> dict[str, tuple[str, str]]:
+        """The texts of a record: of each, which file it is from and who read it."""
+        stored = self._db.execute(
+            "SELECT part, raw_sha256, loader FROM texts WHERE record_id = ?", (id,)
+        )
+        return {row["part"]: (row["raw_sha256"], row["loader"]) for row in stored}
+
+    def _put_body_again(self, record: Record, known: sqlite3.Row) -> None:
         """A record that is back is searched by its text again."""
         if store.texts(self._db, record.id):
-            self._put_body(self._doc(record), record.id)
+            self._put_body(self._doc(record), self._newest_text(record.id), known)
 
-    def _put_body(self, doc: int, id: str) -> None:
+    def _newest_text(self, id: str) -> str:
         """Only the newest version of a text is searched: ten drafts of one bill are one bill."""
         newest = self._db.execute(
-            f"""SELECT body FROM texts WHERE record_id = ?
-               ORDER BY {store.NEWEST_TEXT} LIMIT 1""",
+            f"SELECT body FROM texts WHERE record_id = ? ORDER BY {store.NEWEST_TEXT} LIMIT 1",
             (id,),
-        ).fetchone()["body"]
-        passages = [(span.start, "", "", "", span.of(newest)) for span in split(newest)]
-        self._put_chunks(doc, "text", passages)
+        ).fetchone()
+        return str(newest["body"])
+
+    def _put_body(self, doc: int, body: str, known: sqlite3.Row | None) -> None:
+        passages = [(span.start, "", "", "", span.of(body)) for span in split(body)]
+        there = self._stored_chunks(doc, "text") if known is not None else {}
+        self._put_chunks(doc, "text", passages, there)
 
 
 def _check_whole(source: Source, gone: Sequence[str], kept: set[str]) -> None:

@@ -191,9 +191,9 @@ class PageContent(PageText):
 class Hit(Answer):
     """A page that was found."""
 
-    title: str | None
-    url: Url | None
-    summary: str | None
+    title: str
+    url: Url
+    summary: str = Field(description="Empty where GOV.UK gives none.")
     public_updated_at: Moment | None
     path: str | None = Field(description="Give it to get_content_by_path; null if not on GOV.UK.")
     id: str | None

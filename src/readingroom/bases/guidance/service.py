@@ -315,16 +315,20 @@ def _told(params: Params) -> dict[str, list[str]]:
 
 def _hits(found: Mapping[str, Any]) -> list[Hit]:
     results = found.get("results")
-    return [_hit(one) for one in results or [] if isinstance(one, Mapping)]
+    read = (_hit(one) for one in results or [] if isinstance(one, Mapping))
+    return [hit for hit in read if hit is not None]
 
 
-def _hit(result: Mapping[str, Any]) -> Hit:
-    link = _word(result, "link")
-    path = link if link and ids.is_guidance_path(link) else None
+def _hit(result: Mapping[str, Any]) -> Hit | None:
+    """A result as the contract has it; what has no title or no address cannot be cited."""
+    title, link = _word(result, "title"), _word(result, "link")
+    if not title or not link:
+        return None
+    path = link if ids.is_guidance_path(link) else None
     return Hit(
-        title=_word(result, "title"),
-        url=website_url(link) if link else None,
-        summary=_word(result, "description"),
+        title=title,
+        url=website_url(link),
+        summary=_word(result, "description") or "",
         public_updated_at=_word(result, "public_timestamp"),
         path=path,
         id=ids.guidance_id(path) if path else None,

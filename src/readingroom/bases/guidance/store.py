@@ -164,12 +164,15 @@ def _gone(path: str, content: Mapping[str, Any]) -> NotFoundOrRedirected:
 
 
 def _target(location: str) -> str | None:
-    """A redirect's target as a path, when it is a content path of the same site."""
+    """A redirect's target: a path of the same site, or the address of another as it stands."""
     try:
-        path = urlsplit(location).path
+        parts = urlsplit(location)
     except ValueError:
         return None
-    path = path.removeprefix(_CONTENT)
+    elsewhere = parts.netloc not in ("", urlsplit(WEBSITE).netloc)
+    if elsewhere and not parts.path.startswith(_CONTENT):
+        return location
+    path = parts.path.removeprefix(_CONTENT)
     return path if ids.is_guidance_path(path) else None
 
 

@@ -1,7 +1,8 @@
 """The guidance base's tools, and the base itself as the server sees it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 
 from readingroom.bases.guidance.models import (
     ATTRIBUTION,
@@ -33,6 +34,8 @@ from readingroom.upstream.meter import Meter
 
 SCHEMA_VERSION = "1.0.0"
 """Of the tools' schemas, by SemVer: docs/governance.md says what a change asks for."""
+_META = {"schemaVersion": SCHEMA_VERSION}
+_live = partial(tool, hints=Hints(open_world=True), meta=_META)  # what asks GOV.UK
 
 
 def open_guidance(
@@ -78,14 +81,14 @@ def open_guidance(
             "attribution and the disclaimer: this is guidance, not legal advice."
         ),
         dialect=GuidanceDialect(ATTRIBUTION, DISCLAIMER),
-        tools=_tools(service),
+        tools=(*_reading(service), *_searching(service), *_checking(service)),
         service=service,
         running=running,
         collectors=meter.collectors,
     )
 
 
-def _tools(service: GuidanceService) -> tuple[Tool, ...]:
+def _reading(service: GuidanceService) -> Iterable[Tool]:
     async def get_content_by_path(question: GetContentByPath, call: Call) -> PageContent | PageText:
         """Open and read a page of Charity Commission guidance whose GOV.UK path or address you know
         (`/guidance/…`, `/government/publications/…`, https://www.gov.uk/guidance/…). What does that
@@ -103,6 +106,11 @@ def _tools(service: GuidanceService) -> tuple[Tool, ...]:
         """
         return await service.content_by_id(question, errand_of(call))
 
+    yield _live(get_content_by_path, title="Read guidance by path")
+    yield _live(get_content_by_id, title="Read guidance by id")
+
+
+def _searching(service: GuidanceService) -> Iterable[Tool]:
     async def search_guidance(question: SearchGuidance, call: Call) -> SearchResults:
         """Find what the Charity Commission says on a question about a charity or its trustees: the
         rules and advice for charities in England and Wales. What must or may a charity do about
@@ -120,6 +128,11 @@ def _tools(service: GuidanceService) -> tuple[Tool, ...]:
         """
         return await service.changes(question, errand_of(call))
 
+    yield _live(search_guidance, title="Search guidance")
+    yield _live(recent_changes, title="List recent changes")
+
+
+def _checking(service: GuidanceService) -> Iterable[Tool]:
     async def get_source_metadata(question: GetSourceMetadata, call: Call) -> SourceMetadata:
         """Tell where a page of Charity Commission guidance (`/guidance/…`) is from, its provenance.
         Under which licence may we reuse it and whom to credit, who publishes it, how old is it,
@@ -130,30 +143,22 @@ def _tools(service: GuidanceService) -> tuple[Tool, ...]:
 
     async def force_refresh(question: ForceRefresh, call: Call) -> Refreshed:
         """Reload a page of guidance (`/guidance/…`) from GOV.UK right now, bypassing the cache,
-        when the copy held here looks stale or outdated and you want the live version fetched anew.
-        It says whether the page changed and does not return the text. To read it afterwards use
-        `get_content_by_path`.
+        when the stored copy looks stale, old or outdated and you want the live, current version
+        fetched again. It says whether the page changed and does not return the text. To read it
+        afterwards use `get_content_by_path`.
         """
         return await service.refresh(question, errand_of(call))
 
     async def get_error_taxonomy(question: GetErrorTaxonomy, call: Call) -> ErrorTaxonomy:
         """List every error code that the charity guidance tools can return. What does an error or
-        failure such as `UPSTREAM_TIMEOUT` mean, what can go wrong, how can a lookup fail? It asks
-        nothing of GOV.UK.
+        failure such as `UPSTREAM_TIMEOUT` mean, what can go wrong, how can a lookup in the charity
+        service fail? It asks nothing of GOV.UK.
         """
         return await service.taxonomy(errand_of(call))
 
-    meta = {"schemaVersion": SCHEMA_VERSION}
-    outside = Hints(open_world=True)
-    return (
-        tool(get_content_by_path, title="Read guidance by path", hints=outside, meta=meta),
-        tool(get_content_by_id, title="Read guidance by id", hints=outside, meta=meta),
-        tool(search_guidance, title="Search guidance", hints=outside, meta=meta),
-        tool(recent_changes, title="List recent changes", hints=outside, meta=meta),
-        tool(get_source_metadata, title="Tell where a page is from", hints=outside, meta=meta),
-        tool(force_refresh, title="Fetch a page anew", hints=outside, meta=meta),
-        tool(get_error_taxonomy, title="List error codes", meta=meta),
-    )
+    yield _live(get_source_metadata, title="Tell where a page is from")
+    yield _live(force_refresh, title="Fetch a page anew")
+    yield tool(get_error_taxonomy, title="List error codes", meta=_META)
 
 
 def errand_of(call: Call) -> Errand:

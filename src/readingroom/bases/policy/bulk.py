@@ -2,12 +2,12 @@
 does not keep the others out.
 """
 
-from readingroom.bases.policy.models import Imported, ImportedPolicy, ImportedRevision
 from readingroom.bases.policy.records import RevisionStatus
 from readingroom.bases.policy.registrar import Registrar
+from readingroom.bases.policy.registration import Imported, ImportedPolicy, ImportedRevision
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import KnowledgeError, PolicyExists
-from readingroom.protocol.tool import Report
+from readingroom.core.progress import Report
 from readingroom.storage.handover import handed_over
 
 

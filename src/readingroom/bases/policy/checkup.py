@@ -2,14 +2,15 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from readingroom.bases.policy import timeline
-from readingroom.bases.policy.models import Diagnosis
 from readingroom.bases.policy.records import Policy, Revision, RevisionStatus
+from readingroom.bases.policy.registration import Diagnosis
 from readingroom.bases.policy.service import PolicyService
 from readingroom.bases.policy.store import differs, of_registry
 from readingroom.core.filters import Metadata
-from readingroom.protocol.checkup import Complaint
+from readingroom.protocol.checkup import Complaint, Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,66 +37,67 @@ class Checkup:
         census = await service.store.census()
         known = {(source, one.revision_id): one for source, of in timelines.items() for one in of}
         orphans = {key: len(held) for key, held in census.items() if key not in known}
-        complaints = [one async for one in self._interrupted()]
-        complaints += [one async for one in self._orphans(orphans)]
+        complaints = await self._told(self._interrupted())
+        complaints += await self._told(self._orphans(orphans))
         for (source, revision_id), revision in known.items():
             if not service.ingestion.progress(revision_id):  # else it changes while we look
                 held = census.get((source, revision_id), [])
                 case = _Case(policies[source], revision, timelines[source], held)
-                complaints += [one async for one in self._revision(case)]
+                complaints += await self._told(self._revision(case))
         total = sum(map(len, census.values()))
-        complaints += [one async for one in self._indexes()]
+        complaints += await self._told(self._indexes())
         return Diagnosis(
             policies=len(policies), revisions=len(known), chunks=total, complaints=complaints
         )
 
-    async def _interrupted(self) -> AsyncIterator[Complaint]:
+    async def _told(self, findings: AsyncIterator[Finding]) -> list[Complaint]:
+        """Each as it is found: what is mended later would be mended on an older look."""
+        return [await one.told(self._repair) async for one in findings]
+
+    async def _interrupted(self) -> AsyncIterator[Finding]:
         for intent in await self._service.ingestion.unfinished():
-            yield Complaint(
-                subject=str(intent.body.get("revision_id", intent.body["source"])),
-                problem=f"an interrupted {intent.kind} could not be finished",
-                fix="restart the server; its log says why it fails",
+            yield Finding(
+                str(intent.body.get("revision_id", intent.body["source"])),
+                f"an interrupted {intent.kind} could not be finished",
+                "restart the server; its log says why it fails",
             )
 
-    async def _orphans(self, orphans: dict[tuple[str, str], int]) -> AsyncIterator[Complaint]:
-        store = self._service.store
+    async def _orphans(self, orphans: dict[tuple[str, str], int]) -> AsyncIterator[Finding]:
         for (source, revision_id), count in orphans.items():
-            if self._repair:
-                await store.delete(await store.ids_of(source, revision_id))
-            yield self._complaint(
-                revision_id, f"{count} chunks belong to no registered revision", "delete them"
+            yield Finding(
+                revision_id,
+                f"{count} chunks belong to no registered revision",
+                "delete them",
+                partial(self._sweep, source, revision_id),
             )
 
-    async def _revision(self, case: _Case) -> AsyncIterator[Complaint]:
+    async def _revision(self, case: _Case) -> AsyncIterator[Finding]:
         ingestion = self._service.ingestion
         revision, held = case.revision, len(case.metadatas)
         if held != revision.chunk_count and await self._disagrees(revision):
-            if self._repair:
-                await ingestion.recount(revision.source, revision.revision_id, held)
-            yield self._complaint(
+            yield Finding(
                 revision.revision_id,
                 f"the registry says {revision.chunk_count} chunks, there are {held}",
                 "write the true number down; reindex the revision if chunks are missing",
+                partial(ingestion.recount, revision.source, revision.revision_id, held),
             )
         file = ingestion.file_of(revision.source, revision.revision_id)
         if revision.status == RevisionStatus.PROCESSING and not file.exists():
-            if self._repair:
-                await ingestion.abandon(revision, "its file is missing")
-            yield self._complaint(
+            yield Finding(
                 revision.revision_id,
                 "it is processing, but its file is missing",
                 "mark it as failed, so that it can be deleted or uploaded again",
+                partial(ingestion.abandon, revision, "its file is missing"),
             )
         end = timeline.closing(revision, case.revisions)
         wanted = of_registry(case.policy, revision, end)
         wrong = sum(differs(metadata, wanted) for metadata in case.metadatas)
         if wrong:
-            if self._repair:
-                await self._service.store.describe(case.policy, revision, end)
-            yield self._complaint(
+            yield Finding(
                 revision.revision_id,
                 f"{wrong} chunks carry other dates or names than the registry",
                 "write the registry's on them",
+                partial(self._service.store.describe, case.policy, revision, end),
             )
 
     async def _disagrees(self, revision: Revision) -> bool:
@@ -105,19 +107,21 @@ class Checkup:
         held = await self._service.store.ids_of(revision.source, revision.revision_id)
         return len(held) != counted
 
-    async def _indexes(self) -> AsyncIterator[Complaint]:
+    async def _indexes(self) -> AsyncIterator[Finding]:
         held = await self._held()
         sizes = await self._service.store.index_sizes()
         # An ingest that runs meanwhile adds to both: what moves is not yet to be judged.
         if sizes != (held, held) and held == await self._held():
-            if self._repair:
-                await self._service.store.rebuild()
-            yield self._complaint(
-                "index", f"the indexes hold {sizes} of {held} chunks", "make them anew"
+            yield Finding(
+                "index",
+                f"the indexes hold {sizes} of {held} chunks",
+                "make them anew",
+                self._service.store.rebuild,
             )
+
+    async def _sweep(self, source: str, revision_id: str) -> None:
+        store = self._service.store
+        await store.delete(await store.ids_of(source, revision_id))
 
     async def _held(self) -> int:
         return sum(map(len, (await self._service.store.census()).values()))
-
-    def _complaint(self, subject: str, problem: str, fix: str) -> Complaint:
-        return Complaint(subject=subject, problem=problem, fix=fix, repaired=self._repair)

@@ -4,28 +4,30 @@ A file is handed over as a copy: bytes, not a path of the caller's.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from readingroom.bases.policy.models import (
-    Diagnosis,
-    EffectivePolicies,
     GetPolicySection,
-    Imported,
-    ImportedPolicy,
     Ingested,
-    NewPolicy,
-    NewRevision,
-    PolicyDetail,
     PolicyHits,
-    PolicyIndex,
     SearchPolicy,
     SectionText,
 )
 from readingroom.bases.policy.records import SourceSlug
+from readingroom.bases.policy.registration import (
+    Diagnosis,
+    EffectivePolicies,
+    Imported,
+    ImportedPolicy,
+    NewPolicy,
+    NewRevision,
+    PolicyDetail,
+    PolicyIndex,
+)
 from readingroom.core.dates import parse_day
+from readingroom.core.progress import Report
 from readingroom.protocol.command import Command
 from readingroom.protocol.copies import Copied, ReadCopy, WriteCopy
-from readingroom.protocol.tool import Report
 from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ class AddPolicy(_PolicyCommand):
     name: ClassVar[str] = "policy.add"
     policy: NewPolicy
 
-    async def run(self, service: Any, report: Report) -> PolicyDetail:
+    async def run(self, service: "PolicyService", report: Report) -> PolicyDetail:
         return await _registrar(service).create_policy(self.policy)
 
 
@@ -55,7 +57,7 @@ class RevisePolicy(_PolicyCommand):
     revision: NewRevision
     file: HandedOver
 
-    async def run(self, service: Any, report: Report) -> Ingested:
+    async def run(self, service: "PolicyService", report: Report) -> Ingested:
         async with handed_over(service.folder, self.file) as spool:
             return await _registrar(service).revise(self.source, self.revision, spool, report)
 
@@ -65,7 +67,7 @@ class ListPolicies(_PolicyCommand):
 
     name: ClassVar[str] = "policy.list"
 
-    async def run(self, service: Any, report: Report) -> PolicyIndex:
+    async def run(self, service: "PolicyService", report: Report) -> PolicyIndex:
         return await _registrar(service).policies()
 
 
@@ -75,7 +77,7 @@ class ShowPolicy(_PolicyCommand):
     name: ClassVar[str] = "policy.show"
     source: SourceSlug
 
-    async def run(self, service: Any, report: Report) -> PolicyDetail:
+    async def run(self, service: "PolicyService", report: Report) -> PolicyDetail:
         return await _registrar(service).policy(self.source)
 
 
@@ -85,7 +87,7 @@ class EffectiveOn(_PolicyCommand):
     name: ClassVar[str] = "policy.effective"
     day: str
 
-    async def run(self, service: Any, report: Report) -> EffectivePolicies:
+    async def run(self, service: "PolicyService", report: Report) -> EffectivePolicies:
         return await _registrar(service).effective(parse_day(self.day))
 
 
@@ -115,7 +117,7 @@ class ImportPolicies(_PolicyCommand):
     name: ClassVar[str] = "policy.import"
     policies: list[ImportedPolicy]
 
-    async def run(self, service: Any, report: Report) -> Imported:
+    async def run(self, service: "PolicyService", report: Report) -> Imported:
         from readingroom.bases.policy.bulk import BulkImport
 
         return await BulkImport(service, report).add(self.policies)
@@ -127,31 +129,29 @@ class CheckPolicies(_PolicyCommand):
     name: ClassVar[str] = "policy.doctor"
     repair: bool = False
 
-    async def run(self, service: Any, report: Report) -> Diagnosis:
+    async def run(self, service: "PolicyService", report: Report) -> Diagnosis:
         from readingroom.bases.policy.checkup import Checkup
 
         return await Checkup(service, self.repair).diagnose()
 
 
-class BackUpPolicies(WriteCopy):
+class BackUpPolicies(_PolicyCommand, WriteCopy):
     """Write a copy of the whole base for the one who asks."""
 
     name: ClassVar[str] = "policy.backup"
-    base: ClassVar[str] = "policy"
 
-    async def run(self, service: Any, report: Report) -> Copied:
+    async def run(self, service: "PolicyService", report: Report) -> Copied:
         from readingroom.bases.policy.copies import write_copy
 
         return await write_copy(service, service.folder / HANDOVER / self.folder)
 
 
-class RestorePolicies(ReadCopy):
+class RestorePolicies(_PolicyCommand, ReadCopy):
     """Fill an empty base from such a copy."""
 
     name: ClassVar[str] = "policy.restore"
-    base: ClassVar[str] = "policy"
 
-    async def run(self, service: Any, report: Report) -> Copied:
+    async def run(self, service: "PolicyService", report: Report) -> Copied:
         from readingroom.bases.policy.copies import read_copy
 
         copy = service.folder / HANDOVER / self.folder
@@ -173,7 +173,7 @@ POLICY_COMMANDS: tuple[type[Command], ...] = (
 
 
 # Imported when a command runs: every start of the program reads this module.
-def _registrar(service: Any) -> "Registrar":
+def _registrar(service: "PolicyService") -> "Registrar":
     from readingroom.bases.policy.registrar import Registrar
 
     return Registrar(service)

@@ -18,17 +18,19 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.policy import timeline
-from readingroom.bases.policy.models import Ingested, Progress
+from readingroom.bases.policy.models import Ingested
 from readingroom.bases.policy.records import Revision
+from readingroom.bases.policy.registration import Progress
 from readingroom.bases.policy.registry import PolicyRegistry
 from readingroom.bases.policy.store import PolicyStore, chunks_from
 from readingroom.core.errors import KnowledgeError, NoContent, RegistryUnavailable, RevisionBusy
+from readingroom.core.progress import Report
 from readingroom.ingest.document import Document
 from readingroom.ingest.embedded import Vectors, embedded
 from readingroom.ingest.intake import Intake, Roots, in_thread
 from readingroom.ingest.workbench import Workbench
-from readingroom.protocol.tool import Report
 from readingroom.storage.changes import Changes
+from readingroom.storage.chunks import Chunks
 from readingroom.storage.intents import Intent
 
 LARGEST = 50 * 1024 * 1024
@@ -273,12 +275,7 @@ class Ingestion:
             "ingest", source=source, revision_id=revision_id, file=str(spool)
         ):
             self._changes.at("ingest:intent")
-            await self._store.put(chunks)
-            self._changes.at("ingest:chunks")
-            kept = set(chunks.ids)
-            held = await self._store.ids_of(source, revision_id)
-            await self._store.delete([id for id in held if id not in kept])
-            self._changes.at("ingest:surplus")
+            await self._exchange_chunks(revision, chunks)
             await anyio.to_thread.run_sync(self._keep_file, spool, source, revision_id)
             self._changes.at("ingest:file")
             values = {
@@ -291,6 +288,7 @@ class Ingestion:
             await self._registry.change(
                 source, lambda before: timeline.finish(before, revision_id, values)
             )
+            self._note(revision, "complete", 100, len(chunks))  # it answers from now on
             self._changes.at("ingest:registry")
             await self._describe_all(source)
             self._changes.at("ingest:dates")
@@ -301,6 +299,14 @@ class Ingestion:
             page_count=len(document.pages),
             extraction_method=document.method,
         )
+
+    async def _exchange_chunks(self, revision: Revision, chunks: Chunks) -> None:
+        await self._store.put(chunks)
+        self._changes.at("ingest:chunks")
+        kept = set(chunks.ids)
+        held = await self._store.ids_of(revision.source, revision.revision_id)
+        await self._store.delete([id for id in held if id not in kept])
+        self._changes.at("ingest:surplus")
 
     async def _describe_all(self, source: str) -> None:
         """The chunks of every revision say the dates, label and title that the registry says."""
@@ -318,7 +324,7 @@ class Ingestion:
     @contextmanager
     def _working(self, revision_id: str) -> Iterator[None]:
         if revision_id in self._busy:
-            raise RevisionBusy(f"{revision_id} is being ingested already")
+            raise RevisionBusy(f"{revision_id} is being ingested already; wait until it is active")
         self._busy[revision_id] = Progress(phase="queued", percent_complete=0, chunks_processed=0)
         try:
             yield

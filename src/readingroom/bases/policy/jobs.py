@@ -11,8 +11,8 @@ from readingroom.bases.policy.ingestion import Ingestion
 from readingroom.bases.policy.records import Revision, RevisionStatus
 from readingroom.bases.policy.registry import PolicyRegistry
 from readingroom.core.errors import KnowledgeError, RegistryUnavailable
+from readingroom.core.progress import unheard
 from readingroom.ingest.intake import in_thread
-from readingroom.protocol.tool import unheard
 
 logger = logging.getLogger(__name__)
 

@@ -1,11 +1,14 @@
 """What the registry keeps: policies and their revisions, and the rules of their names."""
 
 import re
+from collections.abc import Sequence
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from readingroom.core.pages import cited
 
 _SLUG = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*", re.ASCII)
 
@@ -84,3 +87,9 @@ class Revision(BaseModel):
     @property
     def counts(self) -> bool:
         return self.status in COUNTING
+
+
+def citation(revision: Revision, section_ref: str, pages: Sequence[int]) -> str:
+    """`NPPF (December 2024), Para 116, p. 33–34`."""
+    named = f"{revision.source} ({revision.version_label})"
+    return ", ".join(filter(None, [named, section_ref, cited(pages)]))

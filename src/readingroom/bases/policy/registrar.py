@@ -6,10 +6,11 @@ from pathlib import Path
 
 from readingroom.bases.policy import timeline
 from readingroom.bases.policy.ingestion import LARGEST
-from readingroom.bases.policy.models import (
+from readingroom.bases.policy.models import Ingested
+from readingroom.bases.policy.records import Policy, PolicyCategory, Revision
+from readingroom.bases.policy.registration import (
     EffectivePolicies,
     EffectivePolicy,
-    Ingested,
     Links,
     NewPolicy,
     NewRevision,
@@ -27,11 +28,10 @@ from readingroom.bases.policy.models import (
     RevisionSummary,
     SideEffects,
 )
-from readingroom.bases.policy.records import Policy, PolicyCategory, Revision
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import FileNotFound, FileTooLarge, UnsupportedFileType
+from readingroom.core.progress import Report
 from readingroom.ingest.intake import in_thread
-from readingroom.protocol.tool import Report
 
 API = "/api/v1"
 _PDF = b"%PDF-"
@@ -94,19 +94,23 @@ class Registrar:
         found: list[EffectivePolicy] = []
         early: list[str] = []
         none: list[str] = []
-        for policy in await self._service.registry.list_policies():
-            resolved = timeline.in_force(await self._service.registry.revisions(policy.source), day)
-            if isinstance(resolved, Revision):
+        policies = await self._service.registry.list_policies()
+        resolved = await self._service.resolver.resolve_snapshot(
+            day, [one.source for one in policies]
+        )
+        for policy in policies:
+            resolution = resolved[policy.source]
+            if resolution.revision:
                 found.append(
                     EffectivePolicy(
                         source=policy.source,
                         title=policy.title,
                         category=policy.category,
-                        effective_revision=_summary(resolved),
+                        effective_revision=_summary(resolution.revision),
                     )
                 )
             else:
-                missing = early if resolved == "date_before_first_revision" else none
+                missing = early if resolution.reason == "date_before_first_revision" else none
                 missing.append(policy.source)
         return EffectivePolicies(
             effective_date=day,

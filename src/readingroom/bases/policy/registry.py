@@ -70,7 +70,9 @@ class PolicyRegistry:
                 try:
                     await pipe.watch(_policy(policy.source))
                     if await pipe.exists(_policy(policy.source)):
-                        raise PolicyExists(f"There is a policy {policy.source} already")
+                        raise PolicyExists(
+                            f"There is a policy {policy.source} already; add a revision to it"
+                        )
                     pipe.multi()
                     pipe.hset(_policy(policy.source), mapping=_written(policy))
                     pipe.sadd(ALL, policy.source)
@@ -161,28 +163,14 @@ class PolicyRegistry:
         known |= {one.revision_id: one for one in (_read(Revision, of) for of in others if of)}
         return timeline.in_force(tuple(known.values()), day)
 
-    async def change(self, source: str, plan: Plan) -> list[Revision]:
-        """Write what `plan` makes of the policy's revisions, as if nobody else were there."""
-        changed, _ = await self._transact(source, lambda before: (plan(before), ()))
-        return changed
-
-    async def delete_revision(self, source: str, revision_id: str) -> list[Revision]:
-        """Forget a revision; returns the neighbours that changed with it."""
-        changed, _ = await self._transact(
-            source, lambda before: (timeline.delete(before, revision_id), (revision_id,))
-        )
-        return changed
-
-    async def _transact(
-        self,
-        source: str,
-        plan: Callable[[Timeline], tuple[Sequence[Revision], Sequence[str]]],
-    ) -> tuple[list[Revision], list[str]]:
+    async def change(self, source: str, plan: Plan, gone: Sequence[str] = ()) -> list[Revision]:
+        """Write what `plan` makes of the policy's revisions, as if nobody else were there, and
+        forget those that are `gone`.
+        """
         async with self._storage(), self._client.pipeline() as pipe:
             while True:
                 try:
-                    before = await self._watched(pipe, source)
-                    written, gone = plan(before)
+                    written = plan(await self._watched(pipe, source))
                     pipe.multi()
                     for one in written:
                         _put(pipe, one)
@@ -191,9 +179,15 @@ class PolicyRegistry:
                         pipe.zrem(_revisions(source), revision_id)
                     pipe.incr(_GENERATION)
                     await pipe.execute()
-                    return list(written), list(gone)
+                    return list(written)
                 except WatchError:
                     continue
+
+    async def delete_revision(self, source: str, revision_id: str) -> list[Revision]:
+        """Forget a revision; returns the neighbours that changed with it."""
+        return await self.change(
+            source, lambda before: timeline.delete(before, revision_id), gone=[revision_id]
+        )
 
     async def _watched(self, pipe: Any, source: str) -> Timeline:
         """The revisions as they are, with a watch on each: a write of anybody's undoes ours."""

@@ -8,7 +8,9 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import ValidationError
 
 from readingroom.bases.policy.ingestion import LARGEST
-from readingroom.bases.policy.models import (
+from readingroom.bases.policy.records import PolicyCategory
+from readingroom.bases.policy.registrar import API, Registrar
+from readingroom.bases.policy.registration import (
     EffectivePolicies,
     NewPolicy,
     NewRevision,
@@ -22,8 +24,6 @@ from readingroom.bases.policy.models import (
     RevisionPatch,
     RevisionProgress,
 )
-from readingroom.bases.policy.records import PolicyCategory
-from readingroom.bases.policy.registrar import API, Registrar
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import (
@@ -71,7 +71,7 @@ def _add_reading(router: APIRouter, registrar: Registrar) -> None:
         return await registrar.policies(category, source)
 
     @router.get("/policies/effective")
-    async def effective_policies(date: Annotated[str, Query(max_length=40)]) -> EffectivePolicies:
+    async def effective_policies(date: str) -> EffectivePolicies:
         """What was in force on a day."""
         try:
             day = parse_day(date)

@@ -1,11 +1,9 @@
 """What the policy base can do, with no word of MCP or HTTP in it."""
 
 import difflib
-import hashlib
 import logging
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -18,7 +16,6 @@ from readingroom.bases.policy.ingestion import Ingestion
 from readingroom.bases.policy.jobs import Jobs
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
-    Excluded,
     GetPolicySection,
     Ingested,
     IngestPolicyRevision,
@@ -26,7 +23,6 @@ from readingroom.bases.policy.models import (
     ListedRevision,
     ListPolicyRevisions,
     NearestPassage,
-    NearestRevision,
     PolicyHit,
     PolicyHits,
     PolicyHitsBatch,
@@ -46,43 +42,23 @@ from readingroom.bases.policy.models import (
     SnapshotEntry,
     VerifyPolicyQuote,
 )
-from readingroom.bases.policy.records import Revision
+from readingroom.bases.policy.records import Revision, citation
 from readingroom.bases.policy.registry import PolicyRegistry
 from readingroom.bases.policy.resolver import EffectiveDateResolver
+from readingroom.bases.policy.search import PolicySearch, brief
 from readingroom.bases.policy.store import PolicyStore, StoredChunk
 from readingroom.core.dates import parse_day
-from readingroom.core.errors import (
-    InvalidCursor,
-    ModelUnavailable,
-    RecordNotFound,
-    RegistryUnavailable,
-    RevisionNotFound,
-    SectionNotFound,
-)
-from readingroom.core.ids import policy_passage_id, policy_section_id
-from readingroom.core.pages import cited
-from readingroom.engine.librarian import Ranking
+from readingroom.core.errors import RegistryUnavailable, RevisionNotFound, SectionNotFound
+from readingroom.core.ids import policy_section_id
+from readingroom.core.progress import Report
 from readingroom.ingest.intake import in_thread
 from readingroom.ingest.workbench import Workbench
-from readingroom.protocol.tool import Report
 from readingroom.storage.handover import sweep_handover
 from readingroom.storage.keyvalue import KeyValues, check_durable, check_room, open_key_values
 
 logger = logging.getLogger(__name__)
 
-_DEEPEST = 2_000  # results that paging may reach
 _CANDIDATES = 5  # passages looked at for the one nearest to a quotation
-
-Timelines = dict[str, tuple[Revision, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """What a search may look at: the revisions chosen, and why others were not."""
-
-    timelines: Timelines
-    revisions: list[Revision]
-    excluded: list[Excluded]
 
 
 class PolicyService:
@@ -101,6 +77,7 @@ class PolicyService:
         self.store = PolicyStore(folder, bench.embedder)
         self.registry: PolicyRegistry
         self.resolver: EffectiveDateResolver
+        self._search: PolicySearch
         self.ingestion: Ingestion
         self.jobs: Jobs
 
@@ -114,6 +91,7 @@ class PolicyService:
             except RegistryUnavailable as error:  # a Redis of somebody's may come back
                 logger.error("%s; until it does, every tool says so", error.message)
             self.resolver = EffectiveDateResolver(self.registry)
+            self._search = PolicySearch(self.registry, self.store, self._bench)
             self.ingestion = Ingestion(self.folder, self.registry, self.store, self._bench)
             self.jobs = Jobs(self.registry, self.ingestion)
             await self.store.open()
@@ -138,27 +116,11 @@ class PolicyService:
 
     async def search(self, question: SearchPolicy) -> PolicyHits:
         """The passages that answer best, among the revisions in force on the day."""
-        scope = await self._scope(question.sources, question.effective_date)
-        return await self._search(question, scope)
+        return await self._search.single(question)
 
     async def search_batch(self, question: SearchPolicyBatch) -> PolicyHitsBatch:
-        """Several queries over the same revisions, embedded together."""
-        scope = await self._scope(question.sources, question.effective_date)
-        singles = [
-            SearchPolicy(
-                query=query,
-                sources=question.sources,
-                effective_date=question.effective_date,
-                n_results=question.n_results,
-                mode=question.mode,
-            )
-            for query in question.queries
-        ]
-        if question.mode != "lexical":
-            # One visit to the embedder; each search then finds its vector remembered.
-            with suppress(ModelUnavailable):
-                await anyio.to_thread.run_sync(self._bench.embedder.embed_each, question.queries)
-        return PolicyHitsBatch(searches=[await self._search(one, scope) for one in singles])
+        """Several queries over the same revisions."""
+        return await self._search.batch(question)
 
     async def section(self, question: GetPolicySection) -> SectionText:
         """All of a section, with the sections in it, from one revision."""
@@ -167,11 +129,7 @@ class PolicyService:
         chunks = await self.store.chunks_of(question.source, revision.revision_id)
         chosen = passages.within(chunks, question.section_ref)
         if not chosen:
-            raise SectionNotFound(
-                f"Section '{question.section_ref}' not found in policy '{question.source}'",
-                revision_id=revision.revision_id,
-                nearest=_nearest_refs(question.section_ref, chunks),
-            )
+            raise _no_section(question.section_ref, revision, chunks)
         ref = _as_written(question.section_ref, chosen[0])
         pages = sorted({page for chunk in chosen for page in chunk.pages})
         return SectionText(
@@ -183,17 +141,14 @@ class PolicyService:
             page_numbers=pages,
             effective_from=revision.effective_from,
             effective_to=timeline.closing(revision, revisions),
-            in_force_today=self._in_force_today(revision, revisions),
-            citation=_citation(revision, ref, pages),
+            in_force_today=timeline.in_force(revisions, self.today) == revision,
+            citation=citation(revision, ref, pages),
             id=policy_section_id(question.source, revision.revision_id, ref),
         )
 
     async def passage(self, chunk_id: str) -> PolicyHit:
         """One passage by its id, as a search told it."""
-        chunk = (await self.store.named([chunk_id])).get(chunk_id)
-        if chunk is None:
-            raise RecordNotFound(f"No policy has a passage {chunk_id[:200]!r}")
-        return self._hit(chunk, 1.0, (await self.registry.catalogue()).timelines)
+        return await self._search.passage(chunk_id)
 
     async def policies(self) -> PolicyList:
         """Every policy by name."""
@@ -236,7 +191,7 @@ class PolicyService:
                     source=policy.source,
                     title=policy.title,
                     category=policy.category,
-                    revision=_brief(found, revisions) if isinstance(found, Revision) else None,
+                    revision=brief(found, revisions) if isinstance(found, Revision) else None,
                     reason=None if isinstance(found, Revision) else found,
                 )
             )
@@ -257,17 +212,15 @@ class PolicyService:
             for one in (before, after)
         ]
         if question.section_ref and not old and not new:
-            raise SectionNotFound(
-                f"Section '{question.section_ref}' not found in policy '{question.source}'"
-            )
+            raise _no_section(question.section_ref, after, await self._section_chunks(after, None))
         refs = list(dict.fromkeys([*new, *old]))
         changes = await anyio.to_thread.run_sync(
             lambda: [change for ref in refs if (change := _change(ref, old, new))]
         )
         return RevisionDiff(
             source=question.source,
-            from_revision=_brief(before, revisions),
-            to_revision=_brief(after, revisions),
+            from_revision=brief(before, revisions),
+            to_revision=brief(after, revisions),
             sections_compared=len(refs),
             sections_unchanged=len(refs) - len(changes),
             changes=changes,
@@ -279,23 +232,17 @@ class PolicyService:
         revisions = await self._revisions(question.source)
         found = timeline.in_force(revisions, day)
         current = found if isinstance(found, Revision) else None
-        ordered = [current] if current else []
-        ordered += [one for one in revisions if one.counts and one != current]
-        places = []
-        for revision in ordered:
-            chunks = await self.store.chunks_of(question.source, revision.revision_id)
-            place = await anyio.to_thread.run_sync(passages.locate, question.quote, chunks)
-            if place:
-                places.append(_quoted(place, revision, revisions))
-            if place and revision == current:
-                break
-        verified = bool(places) and current is not None
-        verified = verified and places[0].revision_id == getattr(current, "revision_id", None)
-        nearest = None if places else await self._nearest_passage(question.quote, ordered[:1])
+        in_force = [current] if current else []
+        others = [one for one in revisions if one.counts and one != current]
+        here = await self._places(question.quote, in_force, revisions)
+        places = here or await self._places(question.quote, others, revisions)
+        nearest = None
+        if not places:
+            nearest = await self._nearest_passage(question.quote, [*in_force, *others][:1])
         return QuoteCheck(
             source=question.source,
             date=question.date,
-            verdict="verified" if verified else "wrong_revision" if places else "not_found",
+            verdict="verified" if here else "wrong_revision" if places else "not_found",
             revision_in_force=current.revision_id if current else None,
             reason=None if isinstance(found, Revision) else found,
             found=places,
@@ -329,79 +276,6 @@ class PolicyService:
             source=question.source, revision_id=question.revision_id, chunks_removed=gone
         )
 
-    # --- searching ---
-
-    async def _scope(self, sources: Sequence[str] | None, effective_date: str | None) -> _Scope:
-        day = parse_day(effective_date) if effective_date is not None else None
-        known = (await self.registry.catalogue()).timelines
-        timelines = {
-            source: revisions
-            for source, revisions in known.items()
-            if sources is None or source in sources
-        }
-        chosen: list[Revision] = []
-        excluded = [
-            Excluded(source=source, reason="unknown_source", nearest=None)
-            for source in dict.fromkeys(sources or [])
-            if source not in known
-        ]
-        for source, revisions in timelines.items():
-            found = _eligible(revisions, day)
-            if isinstance(found, list):
-                chosen += found
-            else:
-                excluded.append(_exclusion(source, found, revisions, day))
-        return _Scope(timelines, chosen, excluded)
-
-    async def _search(self, question: SearchPolicy, scope: _Scope) -> PolicyHits:
-        offset = _offset(question)
-        wanted = offset + question.n_results
-        ranking = await self._ranked(question, wanted + 1, scope.revisions)
-        page = ranking.found[offset:wanted]
-        chunks = await self.store.named([found.chunk_id for found in page])
-        results = [
-            self._hit(chunks[found.chunk_id], found.score, scope.timelines)
-            for found in page
-            if found.chunk_id in chunks
-        ]
-        more = len(ranking.found) > wanted and wanted < _DEEPEST
-        return PolicyHits(
-            query=question.query,
-            effective_date=question.effective_date,
-            results_count=len(results),
-            results=results,
-            excluded=scope.excluded,
-            searched_revisions=len(scope.revisions),
-            degraded=ranking.degraded,
-            next_cursor=f"{wanted}.{_fingerprint(question)}" if more else None,
-        )
-
-    async def _ranked(self, question: SearchPolicy, k: int, revisions: list[Revision]) -> Ranking:
-        if not revisions:
-            return Ranking([])
-        return await self.store.ranked(question.query, k, revisions, question.mode)
-
-    def _hit(self, chunk: StoredChunk, score: float, timelines: Timelines) -> PolicyHit:
-        revisions = timelines[chunk.source]
-        revision = timeline.find(revisions, chunk.revision_id)
-        successor = timeline.successor(revision, revisions)
-        return PolicyHit(
-            chunk_id=chunk.chunk_id,
-            text=chunk.text,
-            relevance_score=round(score, 6),
-            source=chunk.source,
-            revision_id=chunk.revision_id,
-            version_label=revision.version_label,
-            section_ref=chunk.section_ref,
-            page_number=chunk.page_number,
-            effective_from=revision.effective_from,
-            effective_to=timeline.closing(revision, revisions),
-            in_force_today=self._in_force_today(revision, revisions),
-            superseded_by=successor.revision_id if successor else None,
-            citation=_citation(revision, chunk.section_ref, chunk.pages),
-            id=policy_passage_id(chunk.chunk_id),
-        )
-
     # --- revisions ---
 
     async def _revisions(self, source: str) -> tuple[Revision, ...]:
@@ -418,7 +292,7 @@ class PolicyService:
         found = timeline.in_force(revisions, day)
         if isinstance(found, Revision):
             return found
-        near = _nearest(revisions, day)
+        near = timeline.nearest(revisions, day)
         raise RevisionNotFound(
             f"No revision of {source} was in force on {day}: {found}",
             reason=found,
@@ -426,18 +300,25 @@ class PolicyService:
             use_tool="list_policy_revisions",
         )
 
-    def _in_force_today(self, revision: Revision, revisions: Sequence[Revision]) -> bool:
-        return timeline.in_force(revisions, self.today) == revision
-
     async def _section_chunks(self, revision: Revision, ref: str | None) -> list[StoredChunk]:
         chunks = await self.store.chunks_of(revision.source, revision.revision_id)
         return passages.within(chunks, ref) if ref else chunks
 
+    async def _places(
+        self, quote: str, among: Sequence[Revision], revisions: Sequence[Revision]
+    ) -> list[QuotePlace]:
+        found = []
+        for revision in among:
+            chunks = await self.store.chunks_of(revision.source, revision.revision_id)
+            place = await anyio.to_thread.run_sync(passages.locate, quote, chunks)
+            if place:
+                found.append(_quoted(place, revision, revisions))
+        return found
+
     async def _nearest_passage(
         self, quote: str, revisions: list[Revision]
     ) -> NearestPassage | None:
-        question = SearchPolicy(query=quote[:2000], mode="hybrid")
-        ranking = await self._ranked(question, _CANDIDATES, revisions)
+        ranking = await self.store.ranked(quote[:2000], _CANDIDATES, revisions, "hybrid")
         chunks = await self.store.named([found.chunk_id for found in ranking.found])
         near: list[NearestPassage] = []
         for chunk in chunks.values():
@@ -454,63 +335,13 @@ class PolicyService:
         return max(near, key=lambda one: one.similarity, default=None)
 
 
-def _eligible(
-    revisions: Sequence[Revision], day: date | None
-) -> list[Revision] | timeline.Reason | str:
-    """The revisions a search may look at, or why there are none."""
-    if day is None:
-        found = [one for one in revisions if one.counts]
-        if not found:
-            return "no_active_revision"
-    else:
-        in_force = timeline.in_force(revisions, day)
-        if not isinstance(in_force, Revision):
-            return in_force
-        found = [in_force]
-    with_chunks = [one for one in found if one.chunk_count]
-    return with_chunks or "no_chunks"
-
-
-def _exclusion(
-    source: str, reason: str, revisions: Sequence[Revision], day: date | None
-) -> Excluded:
-    near = _nearest(revisions, day) if day else None
-    brief = _brief(near, revisions) if near else None
-    return Excluded.model_validate({"source": source, "reason": reason, "nearest": brief})
-
-
-def _nearest(revisions: Iterable[Revision], day: date) -> Revision | None:
-    """The revision that counts and lies closest to a day on which none was in force."""
-
-    def distance(one: Revision) -> int:
-        ends = [one.effective_from, one.effective_to or one.effective_from]
-        return min(abs((end - day).days) for end in ends)
-
-    return min((one for one in revisions if one.counts), key=distance, default=None)
-
-
-def _brief(revision: Revision, revisions: Sequence[Revision]) -> NearestRevision:
-    return NearestRevision(
-        revision_id=revision.revision_id,
-        version_label=revision.version_label,
-        effective_from=revision.effective_from,
-        effective_to=timeline.closing(revision, revisions),
-    )
-
-
-def _citation(revision: Revision, ref: str, pages: Sequence[int]) -> str:
-    """`NPPF (December 2024), Para 116, p. 33–34`."""
-    named = f"{revision.source} ({revision.version_label})"
-    return ", ".join(filter(None, [named, ref, cited(pages)]))
-
-
 def _quoted(place: passages.Place, revision: Revision, revisions: Sequence[Revision]) -> QuotePlace:
     return QuotePlace(
-        **_brief(revision, revisions).model_dump(),
+        **brief(revision, revisions).model_dump(),
         section_ref=place.chunk.section_ref,
         page_number=place.page,
         chunk_id=place.chunk.chunk_id,
-        citation=_citation(revision, place.chunk.section_ref, [place.page]),
+        citation=citation(revision, place.chunk.section_ref, [place.page]),
     )
 
 
@@ -529,6 +360,14 @@ def _change(
     )
 
 
+def _no_section(ref: str, revision: Revision, chunks: Sequence[StoredChunk]) -> SectionNotFound:
+    return SectionNotFound(
+        f"Section '{ref}' not found in policy '{revision.source}'",
+        revision_id=revision.revision_id,
+        nearest=_nearest_refs(ref, chunks),
+    )
+
+
 def _nearest_refs(ref: str, chunks: Sequence[StoredChunk]) -> list[str]:
     """Sections that are written much like the one that was asked for."""
     paths = (part for chunk in chunks for part in (*chunk.section_path, chunk.section_ref))
@@ -542,17 +381,3 @@ def _as_written(ref: str, chunk: StoredChunk) -> str:
     wanted = passages.fold_ref(ref)
     named = (*chunk.section_path, chunk.section_ref)
     return next(part for part in named if passages.fold_ref(part) == wanted)
-
-
-def _offset(question: SearchPolicy) -> int:
-    if question.cursor is None:
-        return 0
-    offset, _, fingerprint = question.cursor.partition(".")
-    if fingerprint != _fingerprint(question) or not offset.isascii() or not offset.isdecimal():
-        raise InvalidCursor("This cursor does not belong to this query; start without one")
-    return min(int(offset), _DEEPEST)
-
-
-def _fingerprint(question: SearchPolicy) -> str:
-    same = (question.query, question.sources, question.effective_date, question.mode)
-    return hashlib.sha256(repr(same).encode()).hexdigest()[:12]

@@ -137,6 +137,8 @@ class PolicyStore:
         self, query: str, k: int, revisions: Sequence[Revision], mode: Mode
     ) -> Ranking:
         """The chunks that answer best, among those of these revisions."""
+        if not revisions:
+            return Ranking([])
         return await self._docs.ranked(query, k, _within(revisions), mode)
 
     def _open(self) -> None:

@@ -10,7 +10,12 @@ from typing import Any, Literal
 
 from readingroom.bases.policy.records import Revision, RevisionStatus
 from readingroom.core.dates import day_before
-from readingroom.core.errors import RevisionNotFound, RevisionOverlap, SoleRevision
+from readingroom.core.errors import (
+    InvalidRequest,
+    RevisionNotFound,
+    RevisionOverlap,
+    SoleRevision,
+)
 
 Revisions = Sequence[Revision]
 Reason = Literal["date_before_first_revision", "date_in_gap", "no_active_revision"]
@@ -51,6 +56,16 @@ def successor(revision: Revision, revisions: Revisions) -> Revision | None:
     return min(later, key=_start, default=None)
 
 
+def nearest(revisions: Revisions, day: date) -> Revision | None:
+    """The revision that counts and lies closest to a day on which none was in force."""
+
+    def distance(one: Revision) -> int:
+        ends = [one.effective_from, one.effective_to or one.effective_from]
+        return min(abs((end - day).days) for end in ends)
+
+    return min((one for one in revisions if one.counts), key=distance, default=None)
+
+
 def new_id(source: str, start: date, taken: Iterable[str]) -> str:
     """`rev_NPPF_2024_12`; a second one in the same month has the day too."""
     known = set(taken)
@@ -79,7 +94,8 @@ def amend(revisions: Revisions, revision_id: str, values: dict[str, Any]) -> lis
     if "effective_to" in values:
         after = _with(after, closed_by=None)  # an end that was chosen, not one that followed
     if after.effective_to is not None and after.effective_to < after.effective_from:
-        raise RevisionOverlap(f"{revision_id} would end before it begins")
+        told = f"{revision_id} would end before it begins; change both days"
+        raise InvalidRequest([{"field": "effective_to", "message": told}])
     others = [one for one in revisions if one.revision_id != revision_id]
     for one in others:
         if _overlap(one, after):

@@ -76,23 +76,24 @@ def _tools(service: PolicyService) -> tuple[Tool, ...]:
 def _searching(service: PolicyService) -> Iterable[Tool]:
     async def search_policy(question: SearchPolicy, call: Call) -> PolicyHits:
         """Find what planning policy says on a topic, in the NPPF and other national policy and
-        guidance or in the local plan. What does policy require or allow, which policies cover this,
-        what standard or minimum applies, where is it dealt with, and what did it say at the time?
-        Gives passages, as policy stood on a day when effective_date is given (else from all
-        revisions, each marked). `excluded` says which policies could not answer and why. For a
-        paragraph or section whose number you know use `get_policy_section`. For several topics use
-        `search_policy_batch`.
+        guidance or in the local plan: housing, green belt, design, heritage, flood risk,
+        biodiversity, highways, parking. What does policy require, expect, allow or discourage,
+        which policies govern or support this, what rule, standard or minimum applies, when is
+        something needed, where is it dealt with and what did it say at the time? Gives passages, as
+        policy stood on a day when effective_date is given (else from all revisions, each marked).
+        `excluded` says which policies could not answer and why. For a paragraph or section whose
+        number you know use `get_policy_section`. For several topics use `search_policy_batch`.
         """
         hits = await service.search(question)
         _log_revisions(call, [hit.revision_id for hit in hits.results])
         return hits
 
     async def search_policy_batch(question: SearchPolicyBatch, call: Call) -> PolicyHitsBatch:
-        """Find the policies on several topics in one go. What does planning policy (the NPPF, the
-        local plan) say on each of these subjects: parking, trees, heritage and noise, say? A list
-        of questions, such as the sections of one report, is looked up together in a single call,
-        each answered separately and in order, on the same day. For a single topic use
-        `search_policy`.
+        """Find the policies on several topics at once, in one go: two, three, five or more subjects
+        (parking; trees; heritage; noise), such as the headings of a report. What does planning
+        policy, in the NPPF or the local plan, say on each of these? The list of questions is looked
+        up together in a single pass, each answered separately and in order, on the same day. For a
+        single topic use `search_policy`.
         """
         answers = await service.search_batch(question)
         _log_revisions(call, [hit.revision_id for one in answers.searches for hit in one.results])
@@ -106,37 +107,39 @@ def _reading(service: PolicyService) -> Iterable[Tool]:
     async def get_policy_section(question: GetPolicySection, call: Call) -> SectionText:
         """Read one section of a policy in full, word for word, when you know its number (`Chapter
         9`, paragraph 116 or `Para 116` of the NPPF, `Policy TR4`, `Policy BSC 1`, `Table 5-2`,
-        Annex 2, section 6.2 of the local plan). What exactly does it say? Gives its text, its pages
-        and the sections in it, from the revision in force today or the one named; the reference
-        must be the document's own. When you know the topic and not the number, use `search_policy`.
+        Annex 2, Appendix B, section 6.2 of the local plan). What exactly does it say, how is it
+        written? Gives its text, its pages and the sections in it, from the revision in force today
+        or the one named; the reference must be the document's own. When you know the topic and not
+        the number, use `search_policy`.
         """
         section = await service.section(question)
         _log_revisions(call, [section.revision_id])
         return section
 
     async def list_policy_documents(question: ListPolicyDocuments, call: Call) -> PolicyList:
-        """List all the planning policies held here, the catalogue of the policy library. Which
-        policy documents, plans, guides and manuals do you have, and is this one among them? Gives
-        the source slug, title and category of each. For the versions of one use
+        """List all the planning policies held here, the catalogue of the policy library or shelf.
+        Which policy documents, plans, guides and manuals do you have, hold or know, and have you
+        got this one? Gives the source slug, title and category of each. For the versions of one use
         `list_policy_revisions`. For what was in force on a day use `policy_snapshot`.
         """
         return await service.policies()
 
     async def list_policy_revisions(question: ListPolicyRevisions, call: Call) -> RevisionList:
-        """List the revisions of one policy, such as the NPPF or a local plan: its history of
-        versions or editions, newest first. How many have there been, which one is current, when did
-        each come into force and end, what did it replace, has it been superseded? It returns no
-        text. For what changed in the text use `compare_policy_revisions`.
+        """List the revisions of one policy, such as the NPPF or a local plan: its history or
+        timeline of versions and editions, newest first. Which versions exist and how many, which
+        one is current, from which date until when was each valid and in force, what did it replace,
+        has it been superseded? It returns no text. For what changed in the text use
+        `compare_policy_revisions`.
         """
         return await service.revisions(question)
 
     async def policy_snapshot(question: PolicySnapshot, call: Call) -> Snapshot:
         """Tell which version of every policy was in force on one day, the NPPF, local plans and
-        all. What was the whole policy framework as it stood then, the state of all policies, which
-        documents and editions applied when an application was validated, decided or appealed? Gives
-        every policy with its revision of that day, or why none was in force. It returns no text.
-        For the versions of one policy use `list_policy_revisions`. For what policy said on a topic
-        that day use `search_policy`.
+        all. What was the whole policy framework as it stood then, the state of all policies as of
+        that date, the right edition of each document for an application that was validated, decided
+        or appealed? Gives every policy with its revision of that day, or why none was in force. It
+        returns no text. For the versions of one policy use `list_policy_revisions`. For what policy
+        said on a topic that day use `search_policy`.
         """
         return await service.snapshot(question)
 
@@ -152,8 +155,8 @@ def _checking(service: PolicyService) -> Iterable[Tool]:
     ) -> RevisionDiff:
         """Compare two versions of a policy, such as the NPPF or a local plan. What changed between
         two dates or editions, what is new or different, how was a paragraph, section or chapter
-        reworded? Shows old against new, what was added, deleted and rewritten, each with a
-        word-by-word diff. The differences are of exact text, not a summary of meaning.
+        modified or reworded? Shows before and after, what was added, deleted and rewritten, as a
+        word-by-word diff or redline. The differences are of exact text, not a summary of meaning.
         """
         found = await service.compare(question)
         _log_revisions(call, [found.from_revision.revision_id, found.to_revision.revision_id])

@@ -77,7 +77,7 @@ _BREAK = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
 class BillStatus:
     """`BILLSTATUS-117hr1.xml`: a bill's status, and its amendments, topics and people."""
 
-    name: ClassVar[str] = "billstatus/4"
+    name: ClassVar[str] = "billstatus/5"
     sources: ClassVar[tuple[str, ...]] = (
         "bills",
         "amendments",
@@ -335,15 +335,17 @@ class _Reading:
             record,
             head=Head(record.title, description or "", latest.text if latest else ""),
             facets=_known(facets),
-            links=[*self._amendment_links(record), *_vote_links(voted)],
+            links=[*self._amendment_links(item, record), *_vote_links(voted)],
             revision=said(item, "updateDate"),
         )
 
-    def _amendment_links(self, record: Amendment) -> Iterator[Link]:
+    def _amendment_links(self, item: Element, record: Amendment) -> Iterator[Link]:
         bill = f"{SPOKEN[self.kind]} {self.number}"
         yield Link(LinkKind.AMENDMENT, self.id, f"amendments/amendment in the file of {bill}")
         if record.amends:
-            yield Link(LinkKind.AMENDMENT, record.amends, f"amendedAmendment: {record.amends}")
+            parts = (f"amendedAmendment/{name}" for name in ("type", "number", "purpose"))
+            words = " ".join(filter(None, (said(item, part) for part in parts)))[:_EVIDENCE]
+            yield Link(LinkKind.AMENDMENT, record.amends, f"amendedAmendment: {words}")
 
     def _people(self, people: Iterable[Person]) -> Iterator[Entry]:
         """Stubs of those whom the file has not named before; a Senator may offer a hundred."""

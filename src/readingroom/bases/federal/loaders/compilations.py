@@ -64,7 +64,7 @@ def _entry(told: Element, meta: Element, origin: Origin) -> Entry:
         amended_at=amended,
         statutes_at_large=_statutes(meta),
         short_titles=short,
-        usc_references=references.code((told,)),
+        usc_references=list(references.referred((told,)).code),
         sections=sum(1 for _ in told.iter("section")),
         characters=len(body),
         **cited(origin, url=url, org=ORG, cite=cite, published_at=published),

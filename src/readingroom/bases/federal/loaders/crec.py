@@ -14,6 +14,7 @@ from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, c
 from readingroom.bases.federal.loaders.billstatus import ORG, SPOKEN, ordinal
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import congress_on, digest
+from readingroom.bases.federal.loaders.mentions import bills_named, laws_named
 from readingroom.bases.federal.loaders.people import chamber_of, readable, stub
 from readingroom.bases.federal.loaders.uslm import spelt_day
 from readingroom.bases.federal.loaders.xml import day, fingerprint, parse, said
@@ -38,6 +39,7 @@ _HEADER = re.compile(
 )
 _PRE = re.compile(r"<pre>(.*?)(?:</pre>|$)", re.S | re.I)
 _EVIDENCE = 300
+_NEW_PAGE = re.compile(r"\[\[Page ([A-Z]?\d+)\]\]", re.ASCII)
 _TAG = re.compile(r"</?[A-Za-z][^>\n]*>")
 _TYPES = {"D": "digest", "E": "extensions", "H": "house", "S": "senate"}
 _PARTS = {"daily digest": "D", "extensions of remarks": "E", "house": "H", "senate": "S"}
@@ -48,11 +50,16 @@ _ITS_SPONSOR = re.compile(
     r"^(?:M(?:r|rs|s|iss)\. [^(]{1,60}\(for )?M(?:r|rs|s|iss)\. ((?:[A-Z][\w'.-]*\s?)+)"
 )
 
+Naming = Iterator[tuple[str, Element]]
+"""Ids, each with the element of the MODS that names it."""
+Named = dict[str, dict[str, Element]]
+"""The same by the record's field, each id once."""
+
 
 class Pages:
     """`CREC-2005-07-20-pt1-PgE1551-2.htm`: the text of one item."""
 
-    name: ClassVar[str] = "crec-page/1"
+    name: ClassVar[str] = "crec-page/2"
     sources: ClassVar[tuple[str, ...]] = ("congressional_record", "amendments")
     whole: ClassVar[str | None] = None
 
@@ -68,7 +75,7 @@ class Pages:
 class Issues:
     """`mods.xml`: what every item of a day's issue is, who spoke in it, what it names."""
 
-    name: ClassVar[str] = "crec-mods/1"
+    name: ClassVar[str] = "crec-mods/2"
     sources: ClassVar[tuple[str, ...]] = ("congressional_record",)
     whole: ClassVar[str | None] = None
 
@@ -125,7 +132,23 @@ class _Page:
         text = Text(
             "text", self.text, self.title, record.url, self._origin.sha256, dated=self.published
         )
-        return Entry(record, partial=True, head=Head(self.title), facets=_facets(record), text=text)
+        return Entry(
+            record,
+            partial=True,
+            head=Head(self.title),
+            facets=_facets(record),
+            text=text,
+            links=list(self._links()),
+        )
+
+    def _links(self) -> Iterator[Link]:
+        """The bills and laws that its words name, each with the printed page they stand on."""
+        first = (self.pages or "").partition("-")[0]
+        parts = [first, *_NEW_PAGE.split(self.text)]
+        for page, words in zip(parts[::2], parts[1::2], strict=True):
+            place = f"page {page}" if page else "text"
+            yield from bills_named(words, self.congress, LinkKind.MENTION, place)
+            yield from laws_named(words, LinkKind.MENTION, place)
 
     def amendments(self) -> Iterator[Entry]:
         """The amendments printed in full: the one place where those of the Senate stand."""
@@ -192,6 +215,7 @@ class _Issue:
         letter = said(extension, "pagePrefix") or ""
         start, end = (said(told, f"part/extent/{edge}") for edge in ("start", "end"))
         title = said(told, "titleInfo/title") or granule
+        named = self._named(extension)
         record = _proceeding(
             granule,
             origin,
@@ -208,27 +232,32 @@ class _Issue:
             spoken_at=spoken if spoken != self._published else None,
             raw_sha256=fingerprint(told),
             speakers=[_speaker(one) for one in extension.findall("congMember")],
-            bills=_once(_bills(extension)),
-            amendments=_once(_amendments(extension)),
-            votes=_once(self._votes(extension)),
-            laws=_once(_laws(extension)),
-            reports=_once(_reports(extension)),
-            committees=_once(_committees(extension)),
-            cfr_references=_once(_cfr(extension)),
-            usc_references=_once(_usc(extension)),
+            cfr_references=list(dict.fromkeys(_cfr(extension))),
+            usc_references=list(dict.fromkeys(_usc(extension))),
+            **{field: list(ids) for field, ids in named.items()},
         )
         names = ", ".join(one.name for one in record.speakers)
         return Entry(
             record,
             head=Head(title, action=names),
             facets=_facets(record),
-            links=list(_links(extension, record)),
+            links=[*_speeches(extension, record), *_mentions(named)],
         )
 
-    def _votes(self, extension: Element) -> Iterator[str]:
+    def _named(self, extension: Element) -> Named:
+        return {
+            "bills": _once(_bills(extension)),
+            "amendments": _once(_amendments(extension)),
+            "votes": _once(self._votes(extension)),
+            "laws": _once(_laws(extension)),
+            "reports": _once(_reports(extension)),
+            "committees": _once(_committees(extension)),
+        }
+
+    def _votes(self, extension: Element) -> Naming:
         for vote, congress, number in _numbered(extension, "congVote"):
             if chamber := vote.get("chamber"):
-                yield vote_id(chamber, congress, self._session, number)
+                yield vote_id(chamber, congress, self._session, number), vote
 
 
 def _proceeding(
@@ -312,27 +341,32 @@ def _bill_named(opening: str, congress: int) -> str | None:
 # --- what an item names ---
 
 
-def _links(extension: Element, record: Proceeding) -> Iterator[Link]:
+def _speeches(extension: Element, record: Proceeding) -> Iterator[Link]:
     for told, speaker in zip(extension.findall("congMember"), record.speakers, strict=True):
         if speaker.bioguide_id:
             called = said(told, "name[@type='parsed']") or speaker.name
             role = (told.get("role") or "named").lower()
             yield Link(LinkKind.SPEECH, speaker.bioguide_id, f"congMember ({role}): {called}")
-    mentions = {
-        "bill": record.bills,
-        "amendment": record.amendments,
-        "law": record.laws,
-        "congReport": record.reports,
-        "congVote": record.votes,
-        "congCommittee": record.committees,
-    }
-    for tag, ids in mentions.items():
-        for id in ids:
-            yield Link(LinkKind.MENTION, id, f"{tag} in the MODS of the item: {id}")
 
 
-def _once(ids: Iterator[str]) -> list[str]:
-    return list(dict.fromkeys(ids))
+def _mentions(named: Named) -> Iterator[Link]:
+    for ids in named.values():
+        for id, element in ids.items():
+            yield Link(LinkKind.MENTION, id, f"MODS of the item: {_written(element)}")
+
+
+def _written(element: Element) -> str:
+    """An element as it stands in the file: its attributes, and what it says first, if anything."""
+    told = " ".join((element.tag, *(f'{name}="{value}"' for name, value in element.items())))
+    return f"<{told}> {said(element[0]) or '' if len(element) else ''}".strip()
+
+
+def _once(naming: Naming) -> dict[str, Element]:
+    """What is named, each with the first element that names it."""
+    found: dict[str, Element] = {}
+    for id, element in naming:
+        found.setdefault(id, element)
+    return found
 
 
 def _speaker(told: Element) -> Person:
@@ -353,32 +387,32 @@ def _numbered(extension: Element, tag: str) -> Iterator[tuple[Element, str, str]
             yield one, congress, number
 
 
-def _bills(extension: Element) -> Iterator[str]:
+def _bills(extension: Element) -> Naming:
     for one, congress, number in _numbered(extension, "bill"):
         if (kind := one.get("type", "").lower()) in BILL_TYPES:
-            yield bill_id(congress, kind, number)
+            yield bill_id(congress, kind, number), one
 
 
-def _amendments(extension: Element) -> Iterator[str]:
+def _amendments(extension: Element) -> Naming:
     for one, congress, number in _numbered(extension, "amendment"):
         kind = "samdt" if one.get("chamber") == "SENATE" else "hamdt"
-        yield amendment_id(congress, kind, number)
+        yield amendment_id(congress, kind, number), one
 
 
-def _laws(extension: Element) -> Iterator[str]:
+def _laws(extension: Element) -> Naming:
     for one, congress, number in _numbered(extension, "law"):
-        yield law_id(f"{congress}-{number}", private=one.get("isPrivate") == "true")
+        yield law_id(f"{congress}-{number}", private=one.get("isPrivate") == "true"), one
 
 
-def _reports(extension: Element) -> Iterator[str]:
+def _reports(extension: Element) -> Naming:
     for one, congress, number in _numbered(extension, "congReport"):
-        yield report_id(congress, f"{one.get('type', 'H')[0]}rpt", number)
+        yield report_id(congress, f"{one.get('type', 'H')[0]}rpt", number), one
 
 
-def _committees(extension: Element) -> Iterator[str]:
+def _committees(extension: Element) -> Naming:
     for one in extension.findall("congCommittee"):
         if code := one.get("authorityId"):
-            yield committee_id(code)
+            yield committee_id(code), one
 
 
 def _cfr(extension: Element) -> Iterator[str]:

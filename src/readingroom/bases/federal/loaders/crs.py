@@ -20,7 +20,7 @@ ORG = "Congressional Research Service"
 class CrsReports:
     """`/crsreport/R47892`: a report; `/crsreport`: a list, which knows less of each."""
 
-    name: ClassVar[str] = "crs/2"
+    name: ClassVar[str] = "crs/3"
     sources: ClassVar[tuple[str, ...]] = ("crs_reports",)
     whole: ClassVar[str | None] = None
 
@@ -43,6 +43,7 @@ def _entry(told: dict[str, Any], origin: Origin, *, partial: bool) -> Entry:
     published, updated = day(told.get("publishDate")), told.get("updateDate")
     topics = _each(told, "topics", "topic")
     related = told.get("relatedMaterials") or []
+    bills, laws = dict(_bills(related)), dict(_laws(related))
     body = plain_text(told.get("summary") or "")
     record = CrsReport(
         id=id,
@@ -53,8 +54,8 @@ def _entry(told: dict[str, Any], origin: Origin, *, partial: bool) -> Entry:
         updated_at=updated,
         authors=_each(told, "authors", "author"),
         topics=topics,
-        bills=list(dict.fromkeys(_bills(related))),
-        laws=list(dict.fromkeys(_laws(related))),
+        bills=list(bills),
+        laws=list(laws),
         pdf_url=_pdf(told),
         characters=len(body),
         **cited(
@@ -76,8 +77,8 @@ def _entry(told: dict[str, Any], origin: Origin, *, partial: bool) -> Entry:
         if body
         else None,
         links=[
-            Link(LinkKind.CRS_REPORT, other, f"relatedMaterials of CRS {id}: {other}")
-            for other in (*record.bills, *record.laws)
+            Link(LinkKind.CRS_REPORT, other, f"relatedMaterials: {words}")
+            for other, words in (bills | laws).items()
         ]
         + [*_named(title, published), *topic_links(known(topics), "topics")],
         revision=updated,
@@ -96,16 +97,24 @@ def _each(told: dict[str, Any], field: str, name: str) -> list[str]:
     return [one[name].strip() for one in told.get(field) or () if one.get(name)]
 
 
-def _bills(related: list[dict[str, Any]]) -> Iterator[str]:
+def _bills(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Ids, each with how the file writes it."""
     for one in related:
         if (kind := (one.get("type") or "").lower()) in BILL_TYPES:
-            yield bill_id(one["congress"], kind, one["number"])
+            yield bill_id(one["congress"], kind, one["number"]), _written(one)
 
 
-def _laws(related: list[dict[str, Any]]) -> Iterator[str]:
+def _laws(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     for one in related:
         if (kind := (one.get("type") or "").upper()) in ("PUB", "PRIV"):
-            yield law_id(f"{one['congress']}-{one['number']}", private=kind == "PRIV")
+            yield (
+                law_id(f"{one['congress']}-{one['number']}", private=kind == "PRIV"),
+                _written(one),
+            )
+
+
+def _written(one: dict[str, Any]) -> str:
+    return f"type {one['type']}, number {one['number']}, congress {one['congress']}"
 
 
 def _pdf(told: dict[str, Any]) -> str | None:

@@ -29,7 +29,7 @@ Named = tuple[str, str]
 class HouseMeetings:
     """`HMTG-113-RU00-20140519.xml` of docs.house.gov."""
 
-    name: ClassVar[str] = "house-meeting/1"
+    name: ClassVar[str] = "house-meeting/2"
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     whole: ClassVar[str | None] = None
 
@@ -57,7 +57,7 @@ class HouseWitnesses:
 class CongressMeetings:
     """A meeting, as /v3/committee-meeting/118/house/115538 gives it."""
 
-    name: ClassVar[str] = "congress-meeting/1"
+    name: ClassVar[str] = "congress-meeting/2"
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     whole: ClassVar[str | None] = None
 
@@ -71,7 +71,7 @@ class CongressMeetings:
 class CongressHearings:
     """A printed hearing, as /v3/hearing/116/senate/37721 gives it."""
 
-    name: ClassVar[str] = "congress-hearing/1"
+    name: ClassVar[str] = "congress-hearing/2"
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     whole: ClassVar[str | None] = None
 
@@ -303,7 +303,7 @@ def _entries(
     held_by = [Link(LinkKind.COMMITTEE, id, f"committees: {name}") for id, name in committees]
     yield Entry(
         record,
-        names=(record.title, record.number or ""),
+        names=(record.title, record.number or "", record.id.removeprefix("hearing:")),
         links=[*links, *held_by],
         children={} if witnesses is None else _children(witnesses),
         revision=revision,

@@ -1,6 +1,8 @@
 """The people other records name: a short name made readable, and a stub where none is loaded."""
 
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from readingroom.bases.federal.entries import Entry, Link, Origin, cited
@@ -23,6 +25,7 @@ _CHAMBERS: dict[str, Chamber] = {"h": "house", "r": "house", "s": "senate", "j":
 _FULL = re.compile(r"^(?P<title>\w+\.)?\s*(?P<name>.+?)\s*\[(?P<rest>[^\]]*)\]$")
 
 
+@lru_cache(maxsize=4096)  # the same few hundred people are named again and again
 def readable(name: str) -> str:
     """`CRUZ, TED` and `Sen. Cruz, Ted [R-TX]` as `Ted Cruz`."""
     match = _FULL.match(name.strip())
@@ -34,7 +37,8 @@ def readable(name: str) -> str:
     return " ".join(filter(None, (first, last, suffix))) if comma else plain
 
 
-def details(full_name: str) -> dict[str, str | None]:
+@lru_cache(maxsize=4096)
+def details(full_name: str) -> Mapping[str, str | None]:
     """Party, state and district of `Rep. Adams, Alma S. [D-NC-12]`."""
     match = _FULL.match(full_name.strip())
     parts = match["rest"].split("-") if match else []

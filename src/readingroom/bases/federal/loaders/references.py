@@ -1,7 +1,8 @@
 """What a USLM document refers to: laws, the Code, regulations, the Register, as its links say."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
 from readingroom.core.ids import cfr_id, fold_dashes, law_id
@@ -9,58 +10,58 @@ from readingroom.core.ids import cfr_id, fold_dashes, law_id
 _LAW = re.compile(r"/us/pl/(\d+)/(\d+)(?:/.*)?")
 _USC = re.compile(r"/us/usc/t(\w+)/s([^/]+)(?:/.*)?")
 _CFR = re.compile(r"/us/cfr/t(\d+)/s([^/]+)(?:/.*)?")
+_FR = re.compile(r"/us/fr/(\d+)/(\d+)")
 _WHOLE_SECTION = re.compile(r"/us/cfr/t\d+/s[^/]+")
 _CUT = re.compile(r"-\d+[a-z]?(?![\w]|\.\d)")  # not -479.39, the end of a range
 _AFTER = 60
-_FR = re.compile(r"/us/fr/(\d+)/(\d+)")
+
+Words = dict[str, str]
+"""Ids or citations, each with the words that first name it."""
 
 
-def laws(told: Iterable[Element]) -> list[str]:
-    """Ids of the public laws."""
-    return _all(told, _LAW, lambda m: law_id(f"{m[1]}-{m[2]}"))
+@dataclass(frozen=True, slots=True)
+class References:
+    """What elements refer to, in the order they first do."""
 
-
-def code(told: Iterable[Element]) -> list[str]:
+    laws: Words = field(default_factory=dict)
+    """By id."""
+    code: Words = field(default_factory=dict)
     """Sections of the United States Code: `22 U.S.C. 2778`."""
-    return _all(told, _USC, lambda m: f"{m[1]} U.S.C. {m[2]}")
-
-
-def regulations(told: Iterable[Element]) -> list[str]:
-    """Ids of sections of the Code of Federal Regulations."""
-    return list(regulations_in_words(told))
-
-
-def regulations_in_words(told: Iterable[Element]) -> dict[str, str]:
-    """The same, each with the words that first name it."""
-    return _words(told, _CFR, lambda m: cfr_id(m[1], m[2]))
-
-
-def register(told: Iterable[Element]) -> list[str]:
+    regulations: Words = field(default_factory=dict)
+    """Sections of the Code of Federal Regulations, by id."""
+    register: Words = field(default_factory=dict)
     """Pages of the Federal Register: `78 FR 23676`."""
-    return _all(told, _FR, lambda m: f"{m[1]} FR {m[2]}")
 
 
-def _all(
-    told: Iterable[Element], pattern: re.Pattern[str], build: Callable[[re.Match[str]], str]
-) -> list[str]:
-    return list(_words(told, pattern, build))
-
-
-def _words(
-    told: Iterable[Element], pattern: re.Pattern[str], build: Callable[[re.Match[str]], str]
-) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for href, words in _references(told):
-        if match := pattern.fullmatch(href):
-            found.setdefault(build(match), words)
+def referred(told: Iterable[Element]) -> References:
+    """Everything that links in these elements refer to."""
+    found = References()
+    for element in told:
+        for ref in element.iter("ref"):
+            _note(found, ref)
     return found
 
 
-def _references(told: Iterable[Element]) -> Iterator[tuple[str, str]]:
-    for element in told:
-        for ref in element.iter("ref"):
-            href, after = fold_dashes(ref.get("href") or ""), fold_dashes(ref.tail or "")
-            # The official markup ends the number of a section at its dash: 17 CFR 240.19b|-4.
-            cut = _CUT.match(after) if _WHOLE_SECTION.fullmatch(href) else None
-            words = " ".join(("".join(ref.itertext()) + after[:_AFTER]).split())
-            yield (href + cut[0] if cut else href), words
+_KINDS: dict[str, tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]] = {
+    "pl": ("laws", _LAW, lambda m: law_id(f"{m[1]}-{m[2]}")),
+    "usc": ("code", _USC, lambda m: f"{m[1]} U.S.C. {m[2]}"),
+    "cfr": ("regulations", _CFR, lambda m: cfr_id(m[1], m[2])),
+    "fr": ("register", _FR, lambda m: f"{m[1]} FR {m[2]}"),
+}
+
+
+def _note(found: References, ref: Element) -> None:
+    href = fold_dashes(ref.get("href") or "")
+    kind = _KINDS.get(href[4:].partition("/")[0])
+    if kind is None:
+        return
+    name, pattern, build = kind
+    after = fold_dashes(ref.tail or "")
+    # The official markup ends the number of a section at its dash: 17 CFR 240.19b|-4.
+    if name == "regulations" and _WHOLE_SECTION.fullmatch(href) and (cut := _CUT.match(after)):
+        href += cut[0]
+    if match := pattern.fullmatch(href):
+        words: Words = getattr(found, name)
+        id = build(match)
+        if id not in words:
+            words[id] = " ".join(("".join(ref.itertext()) + after[:_AFTER]).split())

@@ -36,7 +36,7 @@ _DOCUMENTS = ("rule", "proposedRule", "notice", "presidentialDocument")
 class RegisterIssues:
     """`FR-2017-10-03-uslm.xml`: every document of one day's issue."""
 
-    name: ClassVar[str] = "register-issue/2"
+    name: ClassVar[str] = "register-issue/3"
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     whole: ClassVar[str | None] = "published_at"
 
@@ -55,7 +55,7 @@ class RegisterIssues:
 class RegisterJson:
     """A document, or a page of results, as api/v1/documents of the Federal Register gives it."""
 
-    name: ClassVar[str] = "register-json/2"
+    name: ClassVar[str] = "register-json/3"
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     whole: ClassVar[str | None] = None
 
@@ -101,7 +101,7 @@ def _printed(told: Element, published: str | None, volume: str | None, origin: O
         "rins": [one.removeprefix("RIN ") for one in _refs(preface, "property[@role='RIN']")],
         "body": prose(main) if main is not None else "",
         "authorities": [said(one) or "" for one in told.iter("authority")],
-        "cited": references.regulations_in_words((main,)) if main is not None else {},
+        "cited": references.referred((main,)).regulations if main is not None else {},
     }
     return _entry(fields, origin)
 
@@ -178,7 +178,7 @@ def _entry(told: dict[str, Any], origin: Origin) -> Entry:
     return Entry(
         record,
         head=Head(told["title"], told["abstract"] or "", told["action"] or ""),
-        facets=facets | {"topic": told.get("topics", [])},
+        facets=facets | {"topic": told.get("topics", []), "rin": told["rins"]},
         text=text if body else None,
         links=list(_links(told)),
     )

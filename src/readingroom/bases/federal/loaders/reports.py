@@ -30,7 +30,7 @@ _TAG = re.compile(r"</?[A-Za-z][^>\n]*>")
 class Reports:
     """`/committee-report/117/hrpt/351`: a report, in its parts."""
 
-    name: ClassVar[str] = "report/1"
+    name: ClassVar[str] = "report/2"
     sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
     whole: ClassVar[str | None] = None
 
@@ -80,7 +80,12 @@ def named(
 
 def _described(told: dict[str, Any], origin: Origin) -> Entry:
     part = int(told.get("part") or 1)
-    bills = told.get("associatedBill") or told.get("associatedBills") or ()
+    named = told.get("associatedBill") or told.get("associatedBills") or ()
+    bills = {
+        bill_id(one["congress"], one["type"], one["number"]): one
+        for one in named
+        if one["type"].lower() in BILL_TYPES
+    }
     record = _record(
         told["congress"],
         told["type"].lower(),
@@ -94,19 +99,19 @@ def _described(told: dict[str, Any], origin: Origin) -> Entry:
         conference=str(told.get("isConferenceReport")).lower() == "true",
         updated_at=told.get("updateDate"),
         committees=[committee_id(one["systemCode"]) for one in told.get("committees") or ()],
-        bills=[
-            bill_id(one["congress"], one["type"], one["number"])
-            for one in bills
-            if one["type"].lower() in BILL_TYPES
-        ],
+        bills=list(bills),
     )
     return Entry(
         record,
         head=Head(record.title, action=record.citation_string),
         facets=_facets(record),
         links=[
-            Link(LinkKind.COMMITTEE_REPORT, bill, f"associatedBill of {record.title}: {bill}")
-            for bill in record.bills
+            Link(
+                LinkKind.COMMITTEE_REPORT,
+                bill,
+                f"associatedBill: {one['type']} {one['number']}, congress {one['congress']}",
+            )
+            for bill, one in bills.items()
         ],
         revision=record.updated_at,
     )

@@ -1,6 +1,7 @@
 """The subjects that records are filed under, made where a record names them."""
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Literal
 
 from readingroom.bases.federal.entries import Entry, Link, Origin, cited
@@ -84,11 +85,16 @@ def topic(
             org=org,
             cite=f"{label}: {name}",
             published_at=None,
-            raw_sha256=digest([name, vocabulary, parent]),
+            raw_sha256=_digest(name, vocabulary, parent),
         ),
     )
     links = [Link(LinkKind.TOPIC, topic_id(parent), f"parentSubject: {parent}")] if parent else []
     return Entry(record, partial=parent is None, names=(name,), links=links)
+
+
+@lru_cache(maxsize=4096)
+def _digest(name: str, vocabulary: str, parent: str | None) -> str:
+    return digest([name, vocabulary, parent])
 
 
 def known(names: Iterable[str | None]) -> list[str]:

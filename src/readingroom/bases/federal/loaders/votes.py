@@ -25,7 +25,7 @@ _BIOGUIDE = re.compile(r"[A-Z]\d{6}", re.ASCII)
 class HouseVotes:
     """`roll037.xml` of clerk.house.gov."""
 
-    name: ClassVar[str] = "house-vote/2"
+    name: ClassVar[str] = "house-vote/3"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     whole: ClassVar[str | None] = None
 
@@ -43,7 +43,7 @@ class HouseVotes:
 class SenateVotes:
     """`vote_108_2_00213.xml` of senate.gov."""
 
-    name: ClassVar[str] = "senate-vote/2"
+    name: ClassVar[str] = "senate-vote/3"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     whole: ClassVar[str | None] = None
 
@@ -210,7 +210,8 @@ def _entry(
          person.state, position)
         for place, (person, position, lis) in enumerate(rows, start=1)
     ]  # fmt: skip
-    return Entry(record, names=(title,), children={"member_votes": members}, links=links)
+    names = (title, record.description or "", record.amendment or "")
+    return Entry(record, names=names, children={"member_votes": members}, links=links)
 
 
 def _stubs(rows: list[Row], origin: Origin) -> Iterator[Entry]:

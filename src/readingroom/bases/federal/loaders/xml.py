@@ -1,6 +1,8 @@
 """Reads XML that nobody vouches for: no entities, no external DTD, no network."""
 
 import hashlib
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
@@ -15,46 +17,48 @@ _BLOCKS = set(
 )
 _INLINE_AFTER = frozenset(("num", "heading"))
 _CONTINUING = frozenset(("heading", "content", "chapeau", "p"))
+_END = "\0"  # no XML document can hold it
+_INSIDE = ("", "")
+_EDGES = {
+    tag: ("" if tag in _CONTINUING else _END, " " if tag in _INLINE_AFTER else _END)
+    for tag in (*_BLOCKS, *_INLINE_AFTER)
+}
+"""What comes before and after the text of a block; other elements run on."""
+
+
+_TAG = attrgetter("tag")
+_flat = chain.from_iterable
 
 
 class Refused(ValueError):
     """The document declares entities, which no official file of ours does."""
 
 
-class _Local(dict[str, str]):
-    """Names without their namespaces; there are few, and each is met ten thousand times."""
-
-    def __missing__(self, name: str) -> str:
-        found = self[name] = name.rpartition(" ")[2]
-        return found
-
-
 def parse(data: bytes) -> Element:
-    """The root of a document, its tags without namespaces."""
-    builder, local = TreeBuilder(), _Local()
-    begin, end = builder.start, builder.end
+    """The root of a document, its tags without prefixes.
 
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        if attributes:
-            attributes = {local[name]: value for name, value in attributes.items()}
-        begin(local[tag], attributes)
-
-    parser = expat.ParserCreate(namespace_separator=" ")
+    Expat calls the builder itself, with no Python between: half of a load is parsing.
+    """
+    builder, parser = TreeBuilder(), expat.ParserCreate()
     parser.buffer_text = True
-    parser.StartElementHandler = start
-    parser.EndElementHandler = lambda tag: end(local[tag])
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.data
     parser.EntityDeclHandler = _refuse
     # A DOCTYPE may name an external DTD; expat asks nobody for it unless told to.
     parser.ExternalEntityRefHandler = _refuse
     parser.Parse(data, True)
-    return builder.close()
+    root = builder.close()
+    for element in root.iter():
+        if ":" in element.tag:
+            element.tag = element.tag.rpartition(":")[2]
+    return root
 
 
 def fingerprint(element: Element) -> str:
     """The hash of what an element says, so that a change elsewhere in its file is not its own."""
-    told = [*element.itertext(), *(one.tag for one in element.iter())]
-    told += (part for one in element.iter() for pair in one.items() for part in pair)
+    attributes = _flat(map(Element.items, element.iter()))
+    told = (*element.itertext(), *map(_TAG, element.iter()), *_flat(attributes))
     return hashlib.sha256("\x1f".join(told).encode()).hexdigest()
 
 
@@ -79,39 +83,22 @@ def day(text: str | None) -> str | None:
 
 def prose(element: Element) -> str:
     """Everything an element says, a paragraph for each block in it."""
-    blocks = _Blocks()
-    blocks.walk(element)
-    lines = ("".join(part).split() for part in (*blocks.done, blocks.run))
-    return "\n\n".join(" ".join(words) for words in lines if words)
+    parts: list[str] = []
+    _told(element, parts)
+    blocks = [block.split() for block in "".join(parts).split(_END) if block]
+    return "\n\n".join([" ".join(words) for words in blocks if words])
 
 
-class _Blocks:
-    """Runs of text between the starts and ends of blocks.
+def _told(node: Element, parts: list[str]) -> None:
+    """The texts of an element in order, with a mark where a block ends.
 
     A number and the heading after it stay on the line of what they number: `(a) In general`.
     """
-
-    def __init__(self) -> None:
-        self.done: list[list[str]] = []
-        self.run: list[str] = []
-
-    def walk(self, node: Element) -> None:
-        tag = node.tag
-        begins = tag in _BLOCKS
-        if begins and tag not in _CONTINUING:
-            self._end()
-        if node.text:
-            self.run.append(node.text)
-        for child in node:
-            self.walk(child)
-            if child.tail:
-                self.run.append(child.tail)
-        if tag in _INLINE_AFTER:
-            self.run.append(" ")
-        elif begins:
-            self._end()
-
-    def _end(self) -> None:
-        if self.run:
-            self.done.append(self.run)
-            self.run = []
+    before, after = _EDGES.get(node.tag, _INSIDE)
+    parts.append(before + (node.text or ""))
+    for child in node:
+        _told(child, parts)
+        if tail := child.tail:
+            parts.append(tail)
+    if after:
+        parts.append(after)

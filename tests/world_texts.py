@@ -10,7 +10,7 @@ from datetime import date
 from html import escape
 from typing import Any
 
-from readingroom.demo.federal import Member, World
+from tests.world import Member, World
 
 Files = Iterator[tuple[str, str]]
 _USLM = 'xmlns="http://schemas.gpo.gov/xml/uslm" xmlns:dc="http://purl.org/dc/elements/1.1/"'
@@ -188,7 +188,7 @@ def cost_estimates(world: World, count: int) -> str:
 
 
 def regulations(world: World, count: int) -> str:
-    """A volume of the CFR with one part; the last section is numbered with a letter."""
+    """A volume of the CFR with one part and its appendix; the last section has a letter."""
     chance = random.Random(f"{world.seed}/cfr")
     sections = ""
     for number in range(1, count + 1):
@@ -206,7 +206,9 @@ def regulations(world: World, count: int) -> str:
 <heading>PUBLIC WORKS</heading>
 <authority><heading>Authority:</heading> <ref href="/us/pl/117/103">Pub. L. 117\u2013103</ref>,
 <ref href="/us/usc/t7/s1621">7 U.S.C. 1621</ref>.</authority>
-{sections}</part></chapter></title></main></cfrDoc>"""
+{sections}<appendix><heading>Appendix A to Part 990\u2014Upkeep Forms</heading>
+<p>As <ref href="/us/cfr/t7/s990.1">7 CFR 990.1</ref> requires. {world.passage(chance, 200)}</p>
+</appendix></part></chapter></title></main></cfrDoc>"""
 
 
 def law(world: World) -> str:

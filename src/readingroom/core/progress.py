@@ -1,8 +1,15 @@
-"""How far a piece of work has come, told as a part of a larger one that never goes back."""
+"""How far a piece of work has come, and who is told."""
 
-from readingroom.ingest.sandbox import Report
+from collections.abc import Awaitable, Callable
+
+Report = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Hears how much is done, of how much if that is known, and what is being done."""
 
 WHOLE = 100.0
+
+
+async def unheard(done: float, total: float | None, message: str | None) -> None:
+    """For work whose steps nobody follows."""
 
 
 def part(report: Report, start: float, end: float) -> Report:

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 from xml.sax.saxutils import escape
 
-from readingroom.demo.federal import Member, World
+from tests.world import Member, World
 
 _FIRMS = ("Alder & Finch", "Brookline Partners", "Capstone Row", "Dovetail Strategies")
 _CLIENTS = ("Sample Rail Association", "Orchard Growers of Nowhere", "Made-up Batteries, Inc.")

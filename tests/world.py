@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 from xml.sax.saxutils import escape
 
-CONGRESSES = (117, 118, 119)
 _FIRST_NAMES = "Ada Bela Cora Dana Elio Fern Gil Hana Ivo Juno Kira Lars Mina Nero Ola Pia"
 _LAST_NAMES = (
     "Ashgrove Birchwell Coldwater Dunmore Eastlake Fairbrook Greyling Holloway Ironside Juniper "
