@@ -19,6 +19,8 @@ RUN READINGROOM_MODELS_DIR=/opt/models /opt/readingroom/bin/readingroom model bu
 
 # --- what is shipped ---
 FROM python:3.12-slim
+# The distribution's own tesseract, at whatever version it has: an older one is not kept there.
+# hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends tesseract-ocr tesseract-ocr-eng \
     && rm -rf /var/lib/apt/lists/* \
@@ -31,9 +33,11 @@ ENV PATH=/opt/readingroom/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     READINGROOM_DATA=/data \
     READINGROOM_HOST=0.0.0.0 \
+    READINGROOM_PORT=8000 \
     READINGROOM_MODELS_DIR=/opt/models \
     CHROMA_PERSIST_DIR=/data/chroma
-USER readingroom
+# By number, so that a cluster can see that it is not root. A folder mounted at /data must be its own.
+USER 10001:10001
 VOLUME /data
 EXPOSE 8000
 STOPSIGNAL SIGINT

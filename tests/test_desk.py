@@ -391,6 +391,11 @@ async def test_ask_opens_the_bases_itself_when_nobody_serves_them(
     answer = json.loads(ended.stdout)
     assert answer["results"][0]["base"] == "policy"
     assert answer["notes"] == []
+    refused = run("ask", "x", "--source", "nowhere", "--data", str(tmp_path / "data"), timeout=60)
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        "Error: There is no base or source 'nowhere'\n",
+    )
 
 
 # --- parts ---

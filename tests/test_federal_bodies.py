@@ -279,6 +279,11 @@ def test_a_section_has_the_number_that_is_printed(printed: str, number: str) -> 
             "cfr:7:990.supplement-no-1",
             "7 CFR Part 990, Supplement No. 1, Tables",
         ),
+        (
+            "<heading>Appendix C to Part 990 [Reserved]</heading>",
+            "cfr:7:990.appendix-c",
+            "7 CFR Part 990, Appendix C",
+        ),
         ("<p>Words alone.</p>", "cfr:7:990.appendix", "7 CFR Part 990, Appendix"),
     ],
 )

@@ -66,6 +66,41 @@ async def test_every_tool_is_listed_with_title_annotations_and_both_schemas(tmp_
             Draft202012Validator.check_schema(tool.output_schema)
 
 
+@requirement("room:bounds")
+def test_every_argument_of_every_tool_is_bounded(tmp_path: Path) -> None:
+    settings = load({"data": tmp_path}, {})
+    bases = open_bases(OFFERS, settings)
+    tools = [tool for base in (*bases, desk_of(bases, settings)) for tool in base.tools]
+    assert [
+        (tool.name, place)
+        for tool in tools
+        for place in _unbounded(tool.input_schema, tool.input_schema.get("$defs"), "")
+    ] == []
+
+
+def _unbounded(schema: Any, defs: Any, place: str) -> Iterator[str]:
+    """Where a schema lets a value be as large as its sender likes."""
+    if "$ref" in schema:
+        schema = defs[schema["$ref"].rpartition("/")[2]]
+    for part in schema.get("anyOf", ()):
+        yield from _unbounded(part, defs, place)
+    bounds = {
+        "string": {"maxLength", "pattern", "enum", "format"},
+        "integer": {"maximum", "enum"},
+        "number": {"maximum"},
+        "array": {"maxItems"},
+        "object": {"properties", "maxProperties"},
+    }.get(schema.get("type"))
+    if bounds and not bounds & schema.keys():
+        yield place
+    if "items" in schema:
+        yield from _unbounded(schema["items"], defs, f"{place}[]")
+    for name, inner in schema.get("properties", {}).items():
+        yield from _unbounded(inner, defs, f"{place}.{name}")
+    if isinstance(rest := schema.get("additionalProperties"), dict):
+        yield from _unbounded(rest, defs, f"{place}.*")
+
+
 @requirement("room:structured")
 @pytest.mark.parametrize("text", ["hello", ""])
 async def test_an_answer_fits_its_schema_and_says_the_same_twice(text: str) -> None:

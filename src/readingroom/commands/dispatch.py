@@ -8,11 +8,12 @@ import httpx2
 
 from readingroom.bases.documents.commands import DOCUMENTS_COMMANDS
 from readingroom.bases.policy.commands import POLICY_COMMANDS
-from readingroom.core.errors import FolderInUse, OwnerRefused, OwnerUnreachable
+from readingroom.core.errors import FolderInUse, KnowledgeError, OwnerRefused, OwnerUnreachable
 from readingroom.core.progress import Report
 from readingroom.core.settings import Settings
 from readingroom.desk.commands import DESK_COMMANDS
 from readingroom.protocol.command import Command
+from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.sample import marked_document
 from readingroom.server.admin import PREFIX
 from readingroom.server.catalogue import OFFERS, Offer
@@ -46,11 +47,19 @@ async def _dispatched(
             raise
         return await _by_owner(command, owner, report)
     try:
-        base = offers[command.base].open(settings)
-        async with base.running():
-            return (await command.run(base.service, report)).model_dump(mode="json")
+        return await _here(command, offers[command.base].open(settings), report)
     finally:
         lock.release()
+
+
+async def _here(command: Command, base: KnowledgeBase, report: Report) -> dict[str, Any]:
+    # Carried out by hand: an error that leaves a running base by itself comes wrapped in a group.
+    async with base.running():
+        try:
+            return (await command.run(base.service, report)).model_dump(mode="json")
+        except KnowledgeError as error:
+            failure = error
+    raise failure
 
 
 async def _by_owner(command: Command, owner: Owner, report: Report) -> dict[str, Any]:

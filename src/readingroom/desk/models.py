@@ -53,7 +53,7 @@ class Fetch(Question):
         "a federal id such as `hr:119:1`."
     )
     offset: int = Field(
-        default=0, ge=0, description="Where to go on: `next_offset` of the last answer."
+        default=0, ge=0, le=2**31, description="Where to go on: `next_offset` of the last answer."
     )
 
 

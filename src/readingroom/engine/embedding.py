@@ -121,13 +121,21 @@ class Embedder:
         if self._model is None:
             with self._loading:
                 if self._model is None:
-                    self._model = _load(
-                        find_weights(self._models, self._directory),
-                        self._models,
-                        self._precision,
-                        self._threads or _cores(),
-                    )
+                    self._model = self._load()
         return self._model
+
+    def _load(self) -> "_Model":
+        try:
+            return _load(
+                find_weights(self._models, self._directory),
+                self._models,
+                self._precision,
+                self._threads or _cores(),
+            )
+        except OSError as error:
+            raise ModelUnavailable(
+                f"The embedding model cannot be read, or built in {self._models}: {error}"
+            ) from error
 
 
 def _checked(texts: Sequence[str]) -> list[str]:

@@ -41,6 +41,7 @@ LONGEST_TEXT = 20_000
 
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 Limit = Annotated[int, Field(ge=1, le=200)]
+Offset = Annotated[int, Field(ge=0, le=2**31)]
 Congress = Annotated[int, Field(ge=1, le=999)]
 
 
@@ -83,7 +84,7 @@ class GetBillText(Question):
     version: str | None = Field(
         None, max_length=10, description="A version's code, such as `ih` or `enr`; else the newest."
     )
-    offset: int = Field(0, ge=0, description="Where to go on: `next_offset` of the last answer.")
+    offset: Offset = Field(0, description="Where to go on: `next_offset` of the last answer.")
 
 
 class ListCosponsors(Question):
@@ -116,7 +117,7 @@ class ListCommitteeMembers(Question):
 
 class Fetch(Question):
     id: Id = Field(description="Any id that a search or another record gave, such as `hr:119:1`.")
-    offset: int = Field(0, ge=0, description="Where to go on: `next_offset` of the last answer.")
+    offset: Offset = Field(0, description="Where to go on: `next_offset` of the last answer.")
 
 
 class Search(Question):
@@ -131,7 +132,8 @@ class Search(Question):
     offset: int = Field(0, ge=0, le=10_000)
 
 
-Filtered = Annotated[dict[Word, str | int | bool], Field(max_length=20)]
+Filter = Annotated[str, Field(max_length=200)] | Annotated[int, Field(le=2**31)] | bool
+Filtered = Annotated[dict[Word, Filter], Field(max_length=20)]
 
 
 MOST_LIKELY = 10

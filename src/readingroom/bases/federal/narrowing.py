@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+)
 
 from readingroom.bases.federal import spelling
 from readingroom.bases.federal.models import Day
@@ -14,8 +21,16 @@ from readingroom.bases.federal.sources import Column, Resource
 from readingroom.bases.federal.spelling import Word
 from readingroom.core.errors import InvalidArguments
 
+
+def _no_truth(told: Any) -> Any:
+    """True is no number, though Python takes it for 1."""
+    if isinstance(told, bool):
+        raise ValueError("must be a number")
+    return told
+
+
 _KINDS: dict[str, Any] = {
-    "INTEGER": Annotated[int, Field(ge=0, le=2**31)],
+    "INTEGER": Annotated[int, Field(ge=0, le=2**31), BeforeValidator(_no_truth)],
     "BOOLEAN": bool,
 }
 

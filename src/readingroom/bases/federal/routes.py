@@ -35,6 +35,7 @@ from readingroom.bases.federal.models import (
     MembershipPage,
     MemberVotePage,
     Mode,
+    Offset,
     PublicLawDossier,
     RecordPage,
     Resolved,
@@ -262,7 +263,7 @@ def _fetch(routes: APIRouter, service: FederalService) -> None:
     @routes.get("/fetch", tags=["search"], responses=_GONE)
     async def fetch(
         id: Annotated[str, Query(min_length=1, max_length=200)],
-        offset: Annotated[int, Query(ge=0)] = 0,
+        offset: Offset = 0,
     ) -> Fetched:
         """Any record by its id, as the tool `fetch` gives it."""
         return await service.fetch(id, offset)
@@ -400,7 +401,7 @@ def _of_bills(routes: APIRouter, service: FederalService) -> None:
     async def body(
         id: RecordId,
         version: Annotated[str | None, Query(max_length=10)] = None,
-        offset: Annotated[int, Query(ge=0)] = 0,
+        offset: Offset = 0,
     ) -> BillText:
         """The text of a bill, in its newest version or a named one."""
         return await service.bill_text(id, version, offset)

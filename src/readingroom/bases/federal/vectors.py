@@ -50,7 +50,8 @@ class FederalVectors:
             if not self._seen:
                 # Room for all of them at once: an array that grows is copied, and twice there.
                 self._index = VectorIndex(_FIELDS, reserve=stored)
-            for rows in _new_rows(db, self._seen, self.embedder.identity):
+            # Whose vectors they are the model says: reading it takes seconds, so not for none.
+            for rows in _new_rows(db, self._seen, self.embedder.identity) if stored else ():
                 self._take(db, rows)
                 self._seen = rows[-1]["seq"]
             # Whatever is new has been taken, so a difference is what has gone.

@@ -14,7 +14,7 @@ from readingroom.bases.federal import changes, naming, store
 from readingroom.bases.federal.entries import Entry, Head, Text
 from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.records import Record
-from readingroom.bases.federal.schema import PARENTS
+from readingroom.bases.federal.schema import CITATION, PARENTS
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source
 from readingroom.core.errors import StorageFailed
 from readingroom.engine.chunking import Span, split
@@ -309,10 +309,12 @@ class Writer:
     def count(self) -> None:
         """Bring the table of progress up to date, at the end of a load."""
         for source in SOURCES:
+            # A column where there is one: an index has it, and records are long.
+            kept = source.as_of in CITATION
+            dated = source.as_of if kept else f"json_extract(record, '$.{source.as_of}')"
             self._db.execute(
                 f"""INSERT OR REPLACE INTO progress
-                    SELECT ?, count(*),
-                           max(substr(json_extract(record, '$.{source.as_of}'), 1, 10))
+                    SELECT ?, count(*), max(substr({dated}, 1, 10))
                     FROM {source.name} WHERE status = 'active'""",
                 (source.name,),
             )

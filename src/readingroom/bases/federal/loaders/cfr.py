@@ -24,7 +24,7 @@ from readingroom.core.ids import cfr_id, fold_dashes
 _PRINTED = re.compile(r"\u00a7+\s*([0-9][\w.-]*)")
 _LEVELS = ("chapter", "subchapter", "part", "subpart")
 # Appendix A to Part 50, Supplement No. 1 to Subpart B of Part 730: the part is said beside it.
-_OF_PART = re.compile(r"\s+(?:to|of)\s+part\s+\w+", re.I | re.ASCII)
+_OF_PART = re.compile(r"\s+(?:to|of)\s+part\s+\w+|\s*\[reserved\]", re.I | re.ASCII)
 _LONGEST = 80
 
 
