@@ -721,15 +721,9 @@ FEDERAL = (
         "federal:F",
         "The four dossiers hold all their sections, and more_url where one is cut.",
     ),
-    *_later(
-        "the routing guard: first 0.655 of 0.65 wanted, among three 0.873 of 0.90",
-        (
-            Requirement(
-                "federal:routing",
-                "The routing evaluation covers every class of tool, "
-                "and its questions reach the right one.",
-            ),
-        ),
+    Requirement(
+        "federal:routing",
+        "The routing evaluation covers every class of tool, and its questions reach the right one.",
     ),
     *_later(
         "federal",

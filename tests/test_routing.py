@@ -8,6 +8,7 @@ import pytest
 
 from readingroom.engine.embedding import Embedder, Matrix, Progress, Vector
 from readingroom.protocol.tool import Answer, Call, Question, Tool, tool
+from tests.requirements import requirement
 from tests.routing import (
     AMONG_THREE,
     FIRST,
@@ -53,6 +54,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> list[Routed]:
     return routed(tmp_path_factory.mktemp("data"), asked)
 
 
+@requirement("federal:routing")
 def test_there_are_enough_questions_over_every_class_and_base() -> None:
     asked = questions(TUNING)
     counted = Counter(one.tool for one in asked)
@@ -67,6 +69,7 @@ def test_no_question_is_asked_twice() -> None:
     assert len(set(asked)) == len(asked)
 
 
+@requirement("federal:routing")
 def test_descriptions_lead_held_out_questions_to_their_tool(answers: list[Routed]) -> None:
     held_out = answers[: len(questions(HELD_OUT))]
     assert share(held_out, 1) >= FIRST
