@@ -103,7 +103,8 @@ def _compare(
 
 
 def _postings(index: LexicalIndex, question: str) -> int:
-    return sum(term.documents for term in index._terms(index._reader(), words_of(question)))
+    with index._connections.lent() as db:
+        return sum(term.documents for term in index._terms(db, words_of(question)))
 
 
 def _p95(spent: list[tuple[float, float]], which: int) -> float:

@@ -123,6 +123,14 @@ def world_in(data: Path) -> Path:
     return data
 
 
+def traced(base: KnowledgeBase) -> list[str]:
+    """Every statement from here on; connections that are open already are opened anew."""
+    statements: list[str] = []
+    base.service.store.close()
+    base.service.store.trace = statements.append
+    return statements
+
+
 def base_of(data: Path, embedder: Any = None, budget: Budget | None = None) -> KnowledgeBase:
     return open_federal(data / "federal", embedder or HashedWords(), budget)
 

@@ -20,7 +20,16 @@ from readingroom.bases.federal.service import FILE, FederalService
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source, names_of, of_shape
 from readingroom.bases.federal.writer import Writer
 from readingroom.core.errors import RecordNotFound
-from tests.federal import MADE_UP, Asked, HashedWords, NoModel, asked, loaded, world_in, write_world
+from tests.federal import (
+    MADE_UP,
+    HashedWords,
+    NoModel,
+    asked,
+    loaded,
+    traced,
+    world_in,
+    write_world,
+)
 from tests.kit import LEGACY, body, http, serving
 from tests.requirements import requirement
 
@@ -312,7 +321,7 @@ async def test_lists_are_narrowed_by_their_filters(world: Path) -> None:
 @requirement("federal:AC-08")
 async def test_typed_lookups_read_neither_words_nor_vectors(world: Path, a_bill: str) -> None:
     async with asked(world) as ask:
-        statements = _traced(ask)
+        statements = traced(ask.base)
         bill = await ask.answer("get_bill", bill_id=a_bill)
         sponsor = bill["sponsors"][0]["bioguide_id"]
         await ask.answer("get_legislator", bioguide=sponsor)
@@ -336,7 +345,7 @@ async def test_lexical_search_reads_no_vectors(world: Path) -> None:
             raise AssertionError("lexical search asked for a vector")
 
     async with asked(world, Unasked()) as ask:
-        statements = _traced(ask)
+        statements = traced(ask.base)
         assert (await ask.answer("lexical_search", query="rural broadband"))["results"]
         assert any("passages_fts" in one for one in statements)
         assert not any("vectors" in one for one in statements)
@@ -346,12 +355,6 @@ def _with_a_text(world: Path) -> str:
     with closing(sqlite3.connect(world / "federal" / FILE)) as db:
         of_bills = "SELECT record_id FROM texts JOIN bills ON bills.id = record_id ORDER BY 1"
         return str(db.execute(of_bills).fetchone()[0])
-
-
-def _traced(ask: Asked) -> list[str]:
-    statements: list[str] = []
-    ask.base.service.store.trace = statements.append
-    return statements
 
 
 # --- class B: search ---

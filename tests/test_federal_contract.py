@@ -19,7 +19,7 @@ from readingroom import __version__
 from readingroom.bases.federal import dossiers
 from readingroom.bases.federal.aggregates import Budget
 from readingroom.bases.federal.sources import RESOURCES, Shape, names_of, of_shape
-from tests.federal import Asked, HashedWords, connected, world_in
+from tests.federal import Asked, HashedWords, connected, traced, world_in
 from tests.kit import LEGACY, MODERN, body
 from tests.requirements import requirement
 
@@ -139,22 +139,13 @@ async def test_06_07_what_search_gives_fetch_takes(world: Path, wire: str) -> No
 async def test_08_a_typed_lookup_reads_neither_words_nor_vectors(world: Path, wire: str) -> None:
     async with talk(world, wire) as say:
         bill = (await say.rest.record("/bills", limit=1))["results"][0]
-        statements = _traced(say)
+        statements = traced(say.rest.base)
         await say.answer("get_bill", bill_id=bill["id"])
         await say.answer("get_legislator", bioguide=bill["sponsors"][0]["bioguide_id"])
         await say.answer("get_bill_dossier", bill_id=bill["id"])
         assert statements
         for name in ("_fts", "vectors", "passages"):
             assert not any(name in one for one in statements)
-
-
-def _traced(say: Talk) -> list[str]:
-    """Every statement from here on; connections that are open already are opened anew."""
-    statements: list[str] = []
-    store = say.rest.base.service.store
-    store.close()
-    store.trace = statements.append
-    return statements
 
 
 @requirement("federal:AC-10")
@@ -180,7 +171,7 @@ async def test_11_lexical_search_asks_for_no_vector(world: Path, wire: str) -> N
             raise AssertionError("a vector was asked for")
 
     async with talk(world, wire, embedder=Unasked()) as say:
-        statements = _traced(say)
+        statements = traced(say.rest.base)
         assert (await say.answer("lexical_search", query="rural broadband"))["results"]
         assert any("passages_fts" in one for one in statements)
         assert not any("vectors" in one for one in statements)

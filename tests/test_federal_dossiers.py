@@ -11,7 +11,7 @@ import pytest
 from readingroom.bases.federal import dossiers, store
 from readingroom.bases.federal.dossiers import LONGEST
 from readingroom.bases.federal.service import FILE
-from tests.federal import Asked, asked, loaded, write_world
+from tests.federal import Asked, asked, loaded, traced, write_world
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -242,9 +242,8 @@ async def test_a_dossier_of_nothing_is_not_found(world: Path) -> None:
 
 @requirement("federal:F")
 async def test_a_dossier_is_read_at_one_moment(world: Path) -> None:
-    statements: list[str] = []
     async with asked(world) as ask:
-        ask.base.service.store.trace = statements.append
+        statements = traced(ask.base)
         bill = (await every(ask, "/bills"))[0]["id"]
         statements.clear()
         await ask.answer("get_bill_dossier", bill_id=bill)

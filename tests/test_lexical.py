@@ -225,10 +225,10 @@ def test_after_any_writes_the_index_is_as_if_it_had_been_filled_anew(
 
 
 def _state(index: LexicalIndex) -> Any:
-    db = index._reader()
     terms = "SELECT term, documents FROM terms WHERE documents > 0 ORDER BY 1"
     facts = "SELECT generation, documents, tokens FROM facts"
-    return [db.execute(query).fetchall() for query in (terms, facts)]
+    with index._connections.lent() as db:
+        return [db.execute(query).fetchall() for query in (terms, facts)]
 
 
 @requirement("engine:lexical:bad-input")

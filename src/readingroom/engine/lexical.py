@@ -18,6 +18,7 @@ from typing import Any
 from readingroom.core.errors import SearchTimeout
 from readingroom.core.filters import Condition, Fields, Filter, In, Metadata, Range, Value
 from readingroom.engine.words import words_of
+from readingroom.storage.connections import Connections
 
 BUDGET = 45_000
 """Postings that a search may rank."""
@@ -80,16 +81,13 @@ class LexicalIndex:
         self._budget = budget
         self._seconds = seconds
         self._names = list(dict.fromkeys((*fields.equality, *fields.ranges)))
-        self._mine = threading.local()
         self._writing = threading.Lock()
-        self._open_all: list[sqlite3.Connection] = []
+        self._connections = Connections(self._opened)
         _prepare(path, self._schema())
 
     def close(self) -> None:
-        """Close the connections of all threads; nothing may be searching."""
-        while self._open_all:
-            self._open_all.pop().close()
-        self._mine = threading.local()
+        """Close its connections; nothing may be searching."""
+        self._connections.close()
 
     # --- writing ---
 
@@ -135,11 +133,13 @@ class LexicalIndex:
     @property
     def generation(self) -> int | None:
         """The state of the store that this index was made from; None for a new file."""
-        (found,) = self._reader().execute("SELECT generation FROM facts").fetchone()
+        with self._connections.lent() as db:
+            (found,) = db.execute("SELECT generation FROM facts").fetchone()
         return None if found is None else int(found)
 
     def __len__(self) -> int:
-        (found,) = self._reader().execute("SELECT documents FROM facts").fetchone()
+        with self._connections.lent() as db:
+            (found,) = db.execute("SELECT documents FROM facts").fetchone()
         return int(found)
 
     # --- searching ---
@@ -149,8 +149,7 @@ class LexicalIndex:
         if k < 0:
             raise ValueError(f"k is a number of documents, not {k}")
         wanted = self.fields.conditions(where)
-        db = self._reader()
-        with deadline(db, self._seconds):
+        with self._connections.lent() as db, deadline(db, self._seconds):
             terms = self._terms(db, words_of(question)) if k else []
             if not terms:
                 return []
@@ -294,27 +293,22 @@ class LexicalIndex:
             "INSERT INTO facts VALUES (NULL, 0, 0)",
         ]
 
-    def _reader(self) -> sqlite3.Connection:
-        """This thread's connection, with a small table of its own to cut texts into stems."""
-        db: sqlite3.Connection | None = getattr(self._mine, "db", None)
-        if db is None:
-            db = _connect(self._path)
-            db.execute("PRAGMA temp_store = MEMORY")
-            columns = ", ".join(map(_quoted, self.columns))
-            db.execute(
-                f"CREATE VIRTUAL TABLE temp.scratch USING fts5({columns}, "
-                f"content = '', tokenize = '{_TOKENIZER}')"
-            )
-            db.execute("CREATE VIRTUAL TABLE temp.seen USING fts5vocab(temp, scratch, instance)")
-            db.execute("CREATE VIRTUAL TABLE temp.counted USING fts5vocab(temp, scratch, row)")
-            self._mine.db = db
-            self._open_all.append(db)
+    def _opened(self) -> sqlite3.Connection:
+        """A connection, with a small table of its own to cut texts into stems."""
+        db = _connect(self._path)
+        db.execute("PRAGMA temp_store = MEMORY")
+        columns = ", ".join(map(_quoted, self.columns))
+        db.execute(
+            f"CREATE VIRTUAL TABLE temp.scratch USING fts5({columns}, "
+            f"content = '', tokenize = '{_TOKENIZER}')"
+        )
+        db.execute("CREATE VIRTUAL TABLE temp.seen USING fts5vocab(temp, scratch, instance)")
+        db.execute("CREATE VIRTUAL TABLE temp.counted USING fts5vocab(temp, scratch, row)")
         return db
 
     @contextlib.contextmanager
     def _write(self, generation: int | None) -> Iterator[sqlite3.Connection]:
-        with self._writing:
-            db = self._reader()
+        with self._writing, self._connections.lent() as db:
             db.execute("BEGIN IMMEDIATE")
             try:
                 yield db

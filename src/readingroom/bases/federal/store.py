@@ -1,7 +1,6 @@
 """Reads the federal file: records, lists, texts, and how far each source has come."""
 
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from readingroom.bases.federal.narrowing import Narrowed
 from readingroom.bases.federal.schema import migrate
 from readingroom.bases.federal.sources import MEMBER_VOTES, SOURCES, Resource, Source
 from readingroom.core.errors import RecordGone, RecordNotFound, StorageFailed
+from readingroom.storage.connections import Connections
 
 T = TypeVar("T")
 
@@ -99,12 +99,11 @@ class Page:
 
 
 class FederalStore:
-    """The file as readers see it: one connection per thread, each statement its own snapshot."""
+    """The file as readers see it, each statement its own snapshot."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._local = threading.local()
-        self._opened: list[sqlite3.Connection] = []
+        self._connections = Connections(self._opened)
         self.trace: Callable[[str], None] | None = None
         """Told every statement: for tests that ask which tables a lookup touches."""
 
@@ -113,21 +112,16 @@ class FederalStore:
         return await anyio.to_thread.run_sync(self.now, question)
 
     def now(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        with storage(self.path):
-            return question(self._connection())
+        with storage(self.path), self._connections.lent() as db:
+            return question(db)
 
     def close(self) -> None:
-        while self._opened:
-            self._opened.pop().close()
+        self._connections.close()
 
-    def _connection(self) -> sqlite3.Connection:
-        db: sqlite3.Connection | None = getattr(self._local, "db", None)
-        if db is None or db not in self._opened:
-            db = connect(self.path)
-            self._local.db = db
-            self._opened.append(db)
-            if self.trace:
-                db.set_trace_callback(self.trace)
+    def _opened(self) -> sqlite3.Connection:
+        db = connect(self.path)
+        if self.trace:
+            db.set_trace_callback(self.trace)
         return db
 
 
