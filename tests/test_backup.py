@@ -280,29 +280,35 @@ HARMS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @requirement("room:backup")
-def test_what_a_killed_backup_left_goes_with_the_next_one_and_nothing_else_does(
+async def test_what_a_killed_backup_left_goes_with_the_next_one_and_nothing_else_does(
     data: Path, tmp_path: Path
 ) -> None:
-    killed = subprocess.Popen(
-        command("backup", str(tmp_path / "first.backup"), "--data", str(data)),
-        env=clean_environment(),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert killed.stderr is not None
-    killed.stderr.readline()  # it says that it copies: its folder is there
-    killed.kill()
-    killed.communicate()
+    await anyio.to_thread.run_sync(kill_a_backup, data, tmp_path)
     (left,) = tmp_path.iterdir()
     own, busy = tmp_path / ".backup-of-mine", tmp_path / ".backup-busy"
     own.mkdir()
     lock = FolderLock(busy)
     lock.acquire()
     lock.announce(Owner(url="", key="", pid=1))
-    done("backup", str(tmp_path / "room.backup"), at=data)
+    file = str(tmp_path / "room.backup")
+    await anyio.to_thread.run_sync(lambda: done("backup", file, at=data))
     lock.release()
     assert not left.exists()
     assert {path.name for path in tmp_path.iterdir()} == {"room.backup", own.name, busy.name}
+
+
+def kill_a_backup(data: Path, folder: Path) -> None:
+    """Killed when it says that it copies: by then its folder is there."""
+    backup = subprocess.Popen(
+        command("backup", str(folder / "first.backup"), "--data", str(data)),
+        env=clean_environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert backup.stderr is not None
+    backup.stderr.readline()
+    backup.kill()
+    backup.communicate()
 
 
 @requirement("room:backup")
