@@ -89,7 +89,8 @@ def main(folder: str, models: str) -> None:
     """Serve on a free port, on the same HTTP server as ours."""
     server = _server(Described(Path(folder), Path(models)))
     listener = bind("127.0.0.1", 0)
-    run(server.streamable_http_app(), listener, (), lambda: print(address_of(listener), flush=True))
+    app, address = server.streamable_http_app(), address_of(listener, "http")
+    run(app, listener, None, (), lambda: print(address, flush=True))
 
 
 if __name__ == "__main__":

@@ -725,14 +725,9 @@ FEDERAL = (
         "federal:routing",
         "The routing evaluation covers every class of tool, and its questions reach the right one.",
     ),
-    *_later(
-        "federal",
-        (
-            Requirement(
-                "federal:tls",
-                "TLS is had by flags or behind a proxy, and the public URL is a setting.",
-            ),
-        ),
+    Requirement(
+        "federal:tls",
+        "TLS is had by flags or behind a proxy, and the public URL is a setting.",
     ),
 )
 

@@ -224,7 +224,7 @@ def port(settings: Settings) -> Iterator[Finding]:
         taken.settimeout(2)
         if wanted == 0 or taken.connect_ex(("127.0.0.1", wanted)) != 0:
             return
-    if not _is_ours(wanted):
+    if not _is_ours("https" if settings.tls_cert else "http", wanted):
         yield Finding(
             "port",
             f"another program listens on {wanted}",
@@ -233,11 +233,12 @@ def port(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def _is_ours(port: int) -> bool:
+def _is_ours(scheme: str, port: int) -> bool:
     import httpx2
 
     try:
-        answer = httpx2.get(f"http://127.0.0.1:{port}/health", timeout=5, trust_env=False)
+        address = f"{scheme}://127.0.0.1:{port}/health"
+        answer = httpx2.get(address, timeout=5, trust_env=False, verify=False)
         return bool(answer.json() == {"status": "ok"})
     except (httpx2.HTTPError, ValueError):
         return False

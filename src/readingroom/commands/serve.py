@@ -6,6 +6,7 @@ import os
 import secrets
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ import click
 from readingroom import __version__
 from readingroom.commands.options import common, log_level
 from readingroom.commands.sample import load_in_background, renew, sample_upstream
-from readingroom.core.errors import UnsafeBind
+from readingroom.core.errors import InvalidSetting, UnsafeBind
 from readingroom.core.settings import Settings, load
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server.catalogue import (
@@ -31,6 +32,7 @@ from readingroom.server.catalogue import (
 if TYPE_CHECKING:
     from readingroom.server.auth import Posture
     from readingroom.server.guards import Guards
+    from readingroom.server.run import Certificate
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +41,8 @@ logger = logging.getLogger(__name__)
 @click.argument("base", type=click.Choice(sorted(OFFERS)), required=False)
 @click.option("--host", help="Address to listen on [127.0.0.1].")
 @click.option("--port", type=int, help="Port to listen on [8000, or the base's own].")
+@click.option("--tls-cert", type=click.Path(), help="Speak HTTPS: certificate chain, PEM.")
+@click.option("--tls-key", type=click.Path(), help="The private key of that certificate, PEM.")
 @click.option("--insecure", is_flag=True, default=None, help="Allow a public address with no key.")
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
 @click.option("--file", "kb_file", type=click.Path(), help="The text base's file [KB_FILE].")
@@ -86,8 +90,9 @@ def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
     _check_bind(settings, gate.closed or (base == "federal" and settings.josh_auth == "oauth"))
     names = [base] if base else sorted(OFFERS)
     port = OFFERS[base].port_in(settings) if base else ALL_PORT
+    certificate = _certificate(settings)
     listener = bind(settings.host, port if settings.port is None else settings.port)
-    address = address_of(listener)
+    address = address_of(listener, "https" if certificate else "http")
     with ExitStack() as held:
         key = secrets.token_urlsafe(32)
         owning = _take_folders(base, settings, address, key, held)
@@ -102,7 +107,20 @@ def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
             if settings.sample:
                 load_in_background(settings, names, partial(_tell_loading, as_json))
 
-        run(app, listener, settings.trusted_proxies, ready)
+        run(app, listener, certificate, settings.trusted_proxies, ready)
+
+
+def _certificate(settings: Settings) -> "Certificate | None":
+    from readingroom.server.run import Certificate
+
+    match settings.tls_cert, settings.tls_key:
+        case None, None:
+            return None
+        case Path() as chain, Path() as key:
+            certificate = Certificate(chain, key)
+            certificate.check()
+            return certificate
+    raise InvalidSetting("HTTPS needs both --tls-cert and --tls-key")
 
 
 def _tell_loading(as_json: bool, sentence: str) -> None:

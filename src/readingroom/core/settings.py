@@ -145,6 +145,14 @@ class Settings(BaseModel):
         "The address clients use when a proxy stands in front, such as https://room.example.org.",
         pattern=r"^https?://[^/\s]+$",
     )
+    tls_cert: Path | None = _setting(
+        None,
+        "READINGROOM_TLS_CERT",
+        "A certificate chain (PEM): HTTPS is spoken, with no proxy in front. Needs the key too.",
+    )
+    tls_key: Path | None = _setting(
+        None, "READINGROOM_TLS_KEY", "The private key of that certificate (PEM, no password)."
+    )
     trusted_proxies: Names = _setting(
         (),
         "READINGROOM_TRUSTED_PROXIES",

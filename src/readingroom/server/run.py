@@ -3,17 +3,40 @@
 import gc
 import signal
 import socket
+import ssl
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from readingroom.core.errors import PortInUse
+from readingroom.core.errors import InvalidSetting, PortInUse
 
 _GRACE_SECONDS = 1  # for calls in progress; event streams are closed at once
 # Idle connections are for clients to close: where we do it first, a call sent meanwhile is lost.
 _IDLE_SECONDS = 75
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What a server of HTTPS shows, and the key to it: PEM files."""
+
+    chain: Path
+    key: Path
+
+    def check(self) -> None:
+        """Refuse files that are no such pair, before anything is started."""
+        try:
+            # A key with a password would make OpenSSL ask for it on the terminal.
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.chain, self.key, password=lambda: "")
+        except (OSError, ValueError) as error:  # an SSLError is an OSError
+            raise InvalidSetting(
+                f"{self.chain} and {self.key} are no certificate with its key: {error}. Both are "
+                "PEM files; the key has no password."
+            ) from error
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -32,15 +55,20 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def address_of(listener: socket.socket) -> str:
+def address_of(listener: socket.socket, scheme: str) -> str:
     """Where a client on this machine finds the listener."""
     host, port = listener.getsockname()[:2]
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
+    name = f"[{reachable}]" if ":" in reachable else reachable
+    return f"{scheme}://{name}:{port}"
 
 
 def run(
-    app: ASGIApp, listener: socket.socket, trusted: tuple[str, ...], ready: Callable[[], None]
+    app: ASGIApp,
+    listener: socket.socket,
+    certificate: Certificate | None,
+    trusted: tuple[str, ...],
+    ready: Callable[[], None],
 ) -> None:
     """Serve until a signal; `ready` is called once requests are answered."""
     config = uvicorn.Config(
@@ -53,6 +81,8 @@ def run(
         server_header=False,
         proxy_headers=bool(trusted),
         forwarded_allow_ips=list(trusted),
+        ssl_certfile=certificate.chain if certificate else None,
+        ssl_keyfile=certificate.key if certificate else None,
         timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
