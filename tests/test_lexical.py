@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from readingroom.core.errors import SearchTimeout
@@ -90,6 +90,7 @@ _TEXT = st.text(st.characters(exclude_categories=["Cn", "Co", "Cs"]), max_size=6
 
 @requirement("engine:lexical:safe")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@example("0\N{SIGNWRITING HAND-FIST INDEX}")
 @given(st.one_of(_TEXT, st.lists(st.sampled_from(_NASTY)).map(" ".join)))
 def test_any_text_is_a_question_and_never_syntax(index: LexicalIndex, question: str) -> None:
     index.upsert([document("one", "words and 'quotes'"), document("two", question)])
@@ -99,6 +100,17 @@ def test_any_text_is_a_question_and_never_syntax(index: LexicalIndex, question: 
     assert set(answered) <= {"one", "two"}
     if words_of(question) and any(word.isascii() for word in words_of(question)):
         assert "two" in answered
+
+
+@requirement("engine:lexical:safe")
+def test_a_word_is_found_though_a_symbol_newer_than_sqlite_clings_to_it(
+    index: LexicalIndex,
+) -> None:
+    index.upsert([document("one", "parking\N{MANUAL WHEELCHAIR} – “level access”")])
+
+    (hit,) = index.search("parking", 3)
+    assert hit.id == "one"
+    assert "“level access”" in hit.snippet
 
 
 class _Brute:

@@ -17,7 +17,7 @@ from typing import Any
 
 from readingroom.core.errors import SearchTimeout
 from readingroom.core.filters import Condition, Fields, Filter, In, Metadata, Range, Value
-from readingroom.engine.words import words_of
+from readingroom.engine.words import without_new_symbols, words_of
 from readingroom.storage.connections import Connections
 
 BUDGET = 45_000
@@ -327,7 +327,7 @@ class LexicalIndex:
             (document.id, *map(_stored, known.values())),
         ).lastrowid
         assert row is not None
-        texts = [document.texts.get(name, "") for name in self.columns]
+        texts = [without_new_symbols(document.texts.get(name, "")) for name in self.columns]
         columns = ", ".join(map(_quoted, self.columns))
         db.execute(
             f"INSERT INTO words(rowid, {columns}) VALUES ({_places(1 + len(texts))})",

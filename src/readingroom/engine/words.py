@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from unicodedata import ucd_3_2_0
 
 MOST = 64
 """Words of a question that are looked at."""
 
 _WORD = re.compile(r"[^\W_]+")
+_SYMBOL = re.compile(r"[^\w\s\x00-\u036f]")
 # Words that stand in nearly every English text, and the pieces that apostrophes leave.
 _EMPTY = frozenset(
     _WORD.findall(
@@ -29,6 +31,14 @@ def words_of(question: str) -> list[str]:
     found = list(dict.fromkeys(_words(question)))
     telling = [word for word in found if word not in _EMPTY]
     return (telling or found)[:MOST]
+
+
+def without_new_symbols(text: str) -> str:
+    """The text as an index should have it, so that a word with an emoji behind it is that word.
+
+    SQLite knows an older Unicode, and takes what it does not know for a letter.
+    """
+    return _SYMBOL.sub(lambda one: " " if ucd_3_2_0.category(one[0]) == "Cn" else one[0], text)
 
 
 def _words(question: str) -> Iterator[str]:
