@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import linear_regression, quantiles
+from statistics import linear_regression, quantiles, stdev
 from typing import Any
 
 import anyio
@@ -25,6 +25,7 @@ from tests.processes import resident_mb
 
 CLIENTS = 32
 _PAUSE = 1.5  # seconds between two calls of one client, on average
+_READING = 0.3  # how much longer, beside the minutes before, they stay and only read
 _APPLICATION = "25/01178/REM"
 _WORDS = (
     *("cycle parking", "visibility at junctions", "affordable homes", "flood risk", "heritage"),
@@ -36,7 +37,8 @@ _NOTE = (
     "average: an hour of as many people who ask every nine seconds. Milliseconds as the client "
     "sees them, clients and server on the same two cores. Lost: documents and revisions that were "
     "acknowledged and are not there at the end. Memory: resident set of the server once a second, "
-    "over the last four fifths."
+    "over the last four fifths; first while the stores grow, then, for {reading:g} minutes more, "
+    "while everybody reads. Noise is what the quarters of that time have for slopes."
 )
 
 
@@ -49,6 +51,7 @@ class Ledger:
     documents: set[str] = field(default_factory=set)
     revisions: set[tuple[str, str]] = field(default_factory=set)
     resident: list[tuple[float, float]] = field(default_factory=list)
+    """Seconds since the beginning, and megabytes."""
 
     async def timed(self, name: str, work: Callable[[], Awaitable[Any]]) -> Any:
         started = time.perf_counter()
@@ -65,8 +68,14 @@ class Visitor:
     """One client: asks what its kind asks, until time is up."""
 
     def __init__(
-        self, number: int, client: Client, web: httpx2.AsyncClient, ledger: Ledger, inbox: Path
+        self,
+        number: int,
+        client: Client,
+        web: httpx2.AsyncClient,
+        ledger: Ledger,
+        inbox: Path | None,
     ) -> None:
+        """Without an inbox it only reads."""
         self.number = number
         self.inbox = inbox
         self.client = client
@@ -127,8 +136,8 @@ class Visitor:
 
     async def ingests(self) -> None:
         await self.asks_documents()
-        if self.turn % 5 == 1:
-            paper = self._paper()
+        if self.inbox and self.turn % 5 == 1:
+            paper = self._paper(self.inbox)
             asked = {"file_path": paper, "application_ref": f"26/{self.number:05}/LOAD"}
             told = await self.call("ingest_document", **asked)
             if told:
@@ -136,7 +145,7 @@ class Visitor:
 
     async def uploads(self) -> None:
         await self.asks_policy()
-        if self.turn % 10 != 1:
+        if self.inbox is None or self.turn % 10 != 1:
             return
         source = f"LOAD_{self.number}"
         if self.turn == 1:
@@ -164,8 +173,8 @@ class Visitor:
         said = f"Visitor {self.number} on turn {self.turn} writes of {self.words}. " * 5
         return pdf([("Load", [said, said])])
 
-    def _paper(self) -> str:
-        path = self.inbox / f"paper-{self.number}-{self.turn}.pdf"
+    def _paper(self, inbox: Path) -> str:
+        path = inbox / f"paper-{self.number}-{self.turn}.pdf"
         path.write_bytes(self._pages())
         return str(path)
 
@@ -191,20 +200,18 @@ def measure(minutes: float, clients: int = CLIENTS) -> Table:
             _wait_for_sample(served)
             ring = KeyRing(data)
             keys = [ring.add(f"c{n:02}", read_only=n % 4 == 0) for n in range(clients)]
-            _inbox(served).mkdir(parents=True, exist_ok=True)
-            ledger = Ledger()
-            anyio.run(_visit, served, keys, minutes * 60, ledger)
+            inbox = data / "documents" / "inbox"
+            inbox.mkdir(parents=True, exist_ok=True)
+            ledger, reading = Ledger(), Ledger()
+            anyio.run(_visit, served, keys, minutes * 60, ledger, inbox)
             lost = anyio.run(_lost, served, keys[1], ledger)
+            anyio.run(_visit, served, keys, minutes * 60 * _READING, reading, None)
     return Table(
         f"{clients} clients at once, {minutes:g} minutes",
         ("tool", "calls", "median ms", "p95 ms"),
-        (*_rows(ledger), *_sums(ledger, lost)),
-        _NOTE.format(clients=clients, minutes=minutes, pause=_PAUSE),
+        (*_rows(ledger), *_sums(ledger, reading, lost)),
+        _NOTE.format(clients=clients, minutes=minutes, pause=_PAUSE, reading=minutes * _READING),
     )
-
-
-def _inbox(served: Served) -> Path:
-    return served.data / "documents" / "inbox"
 
 
 def _wait_for_sample(served: Served) -> None:
@@ -215,15 +222,19 @@ def _wait_for_sample(served: Served) -> None:
         time.sleep(1)
 
 
-async def _visit(served: Served, keys: list[str], seconds: float, ledger: Ledger) -> None:
+async def _visit(
+    served: Served, keys: list[str], seconds: float, ledger: Ledger, inbox: Path | None
+) -> None:
     until = time.monotonic() + seconds
     async with anyio.create_task_group() as room:
         for number, key in enumerate(keys):
-            room.start_soon(_visitor, served, number, key, until, ledger)
+            room.start_soon(_visitor, served, number, key, until, ledger, inbox)
         room.start_soon(_watch, served.process.pid, until, ledger)
 
 
-async def _visitor(served: Served, number: int, key: str, until: float, ledger: Ledger) -> None:
+async def _visitor(
+    served: Served, number: int, key: str, until: float, ledger: Ledger, inbox: Path | None
+) -> None:
     headers = {"Authorization": f"Bearer {key}"}
     async with (
         httpx2.AsyncClient(
@@ -231,7 +242,7 @@ async def _visitor(served: Served, number: int, key: str, until: float, ledger: 
         ) as web,
         http(served.url + "/mcp", key=key) as client,
     ):
-        await Visitor(number, client, web, ledger, _inbox(served)).stay(until)
+        await Visitor(number, client, web, ledger, inbox).stay(until)
 
 
 async def _watch(pid: int, until: float, ledger: Ledger) -> None:
@@ -279,26 +290,29 @@ def _middle_and_high(took: list[float]) -> tuple[float, float]:
     return cuts[9], cuts[18]
 
 
-def _sums(ledger: Ledger, lost: list[str]) -> list[tuple[str, ...]]:
+def _sums(ledger: Ledger, reading: Ledger, lost: list[str]) -> list[tuple[str, ...]]:
     calls = sum(map(len, ledger.seconds.values()))
-    settled = ledger.resident[len(ledger.resident) // 5 :]
-    minutes, megabytes = [at / 60 for at, _ in settled], [mb for _, mb in settled]
-    slope = linear_regression(minutes, megabytes).slope
-    noise = _standard_error(minutes, megabytes)
-    first = ", such as " + ledger.errors[0] if ledger.errors else ""
+    errors = ledger.errors + reading.errors
+    first = ", such as " + errors[0] if errors else ""
     kept = len(ledger.documents) + len(ledger.revisions)
     return [
         ("**all**", f"{calls:,}", "", ""),
-        ("errors", f"{len(ledger.errors)}{first}", "", "target 0"),
+        ("errors", f"{len(errors)}{first}", "", "target 0"),
         ("lost", f"{len(lost)} of {kept} acknowledged", "", "target 0"),
-        ("memory, MB", f"{megabytes[0]:.0f} to {megabytes[-1]:.0f}", "",
-         f"{slope:+.2f} a minute, standard error {noise:.2f}"),
-    ]  # fmt: skip
+        (f"memory, MB, while {kept} are added", *_memory(ledger)),
+        ("memory, MB, while nothing is added", *_memory(reading)),
+    ]
 
 
-def _standard_error(x: list[float], y: list[float]) -> float:
-    fit = linear_regression(x, y)
-    middle = sum(x) / len(x)
-    rest = sum((b - fit.intercept - fit.slope * a) ** 2 for a, b in zip(x, y, strict=True))
-    spread = sum((a - middle) ** 2 for a in x)
-    return float((rest / max(1, len(x) - 2) / spread) ** 0.5)
+def _memory(ledger: Ledger) -> tuple[str, str, str]:
+    """How it went from first to last, and how steeply beside its own noise."""
+    settled = ledger.resident[len(ledger.resident) // 5 :]
+    size = max(2, len(settled) // 4)
+    quarters = [_slope(settled[at : at + size]) for at in range(0, 4 * size, size)]
+    went = f"{settled[0][1]:.0f} to {settled[-1][1]:.0f}"
+    return went, "", f"{_slope(settled):+.2f} a minute, noise {stdev(quarters):.2f}"
+
+
+def _slope(resident: list[tuple[float, float]]) -> float:
+    """Megabytes a minute."""
+    return linear_regression([at / 60 for at, _ in resident], [mb for _, mb in resident]).slope
