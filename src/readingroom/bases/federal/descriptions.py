@@ -79,6 +79,7 @@ def time_series(resources: tuple[Resource, ...]) -> str:
         "plot, chart or graph; with sum_field, amounts, such as lobbying spend; with group_by, one "
         "series for each group. Pick it when the question asks how a number changed. For one "
         f"number use `count`. Fields for time_field, by resource: {_fields(resources, _times)}. "
+        f"Fields for sum_field: {_fields(_summable(resources), _sums)}. "
         "Those for group_by are as in `count`."
     )
 
