@@ -43,7 +43,7 @@ from readingroom.protocol.dialects import (
 )
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.tool import Schema, Tool
-from readingroom.server.catalogue import OFFERS, STDIO, desk_of
+from readingroom.server.catalogue import OFFERS, STDIO, Face, desk_of, faces_of_all
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "readingroom"
@@ -158,7 +158,30 @@ listed here are refused. An answer with an output schema comes twice, and both a
         for tool in base.tools
     )
     sections = [part for base in bases() for part in base_sections(base)]
-    return page("Tools", intro, table(("tool", "base", "title"), *rows), *sections)
+    listed = table(("tool", "base", "title"), *rows)
+    return page("Tools", intro, listed, *listing_sizes(), *sections)
+
+
+def listing_sizes() -> Iterator[str]:
+    """What a client's model has to read before it has asked anything."""
+    yield "## What a listing costs"
+    yield wrapped(
+        "Names, descriptions and input schemas of `tools/list`, in tokens: bytes divided by four. "
+        "No base may cost more than 8,000; connect to one base where that of all is too much."
+    )
+    *own, desk = bases()
+    yield table(
+        ("server", "tools", "tokens"),
+        *(
+            (code(face.server_name), str(len(face.shelf)), f"{tokens(face):,}")
+            for face in faces_of_all(tuple(own), desk)
+        ),
+    )
+
+
+def tokens(face: Face) -> int:
+    said = [(tool.name, tool.describe(), tool.input_schema) for tool, _ in face.shelf.values()]
+    return len(json.dumps(said).encode()) // 4
 
 
 def base_sections(base: KnowledgeBase) -> Iterator[str]:
