@@ -114,17 +114,18 @@ def has_model(settings: Settings, told: Told) -> bool:
 
     try:
         find_weights(settings.models, settings.embedding_model_dir)
-    except ModelUnavailable as missing:
+        return True
+    except ModelUnavailable as error:
+        missing = error
+    if settings.embedding_model_dir is None:
+        told("sample: fetching the embedding model, 90 MB")
         try:
-            if settings.embedding_model_dir is None:
-                told("sample: fetching the embedding model, 90 MB")
-                download_weights(settings.model_url, settings.models)
-                return True
+            download_weights(settings.model_url, settings.models)
+            return True
         except ModelUnavailable as error:
             told(f"sample: {error.message}")
-        told(f"sample: nothing can be loaded. {missing.message} Then start again.")
-        return False
-    return True
+    told(f"sample: nothing can be loaded. {missing.message} Then start again.")
+    return False
 
 
 def _took(step: Step, place: str, told: Told) -> bool:

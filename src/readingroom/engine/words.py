@@ -1,4 +1,4 @@
-"""What a person's question means to a lexical index: its words, without those that say nothing."""
+"""Words as a lexical index has them: which of a question tell something, and what parts them."""
 
 import re
 from collections.abc import Iterator
