@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from readingroom.bases.federal import store, vectors
 from readingroom.bases.federal.aggregates import Budget
 from readingroom.bases.federal.loading import Summary, load
 from readingroom.bases.federal.service import FILE
+from readingroom.bases.federal.sources import SOURCES
 from readingroom.bases.federal.tools import open_federal
 from readingroom.core.errors import ModelUnavailable
 from readingroom.engine.embedding import Matrix, Vector
@@ -114,6 +116,27 @@ def loaded(data: Path, *files: Path, embed: bool = True) -> Summary:
         with contextlib.closing(store.connect(path, writing=True)) as db:
             vectors.embed(db, HashedWords(), lambda done, of: None)  # type: ignore[arg-type]
     return summary
+
+
+def told_in(data: Path) -> dict[str, Any]:
+    """Records without the moment of their loading, and how much hangs on them."""
+    with contextlib.closing(store.connect(data / "federal" / FILE)) as db:
+        told: dict[str, Any] = {
+            source.name: _rows(
+                db,
+                f"SELECT id, json_remove(record, '$.retrieved_at') FROM {source.name} ORDER BY 1",
+            )
+            for source in SOURCES
+        }
+        for table in ("bill_cosponsors", "bill_actions", "member_votes", "names", "links"):
+            told[table] = _rows(db, f"SELECT count(*) FROM {table}")
+        for table in ("passages", "facets"):
+            told[table] = sorted(_rows(db, f"SELECT * FROM {table}"))
+    return told
+
+
+def _rows(db: sqlite3.Connection, sql: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in db.execute(sql)]
 
 
 def world_in(data: Path) -> Path:

@@ -24,7 +24,7 @@ from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME, SOURCES
 from readingroom.bases.federal.writer import Writer
 from readingroom.core.errors import StorageFailed
-from tests.federal import loaded, write_world
+from tests.federal import loaded, told_in, write_world
 from tests.kit import clean_environment, command, run
 from tests.papers import paper
 from tests.requirements import requirement
@@ -254,8 +254,8 @@ def test_kill_nine_in_the_middle_of_a_load_loses_nothing_and_repeats_nothing(
         _load_and_kill(tmp_path / "files", broken)
     finished = run("federal", "load", str(tmp_path / "files"), "--data", str(broken), "--json")
     assert json.loads(finished.stdout)["failed"] == 0
-    for table, there in _told(whole).items():
-        assert _told(broken)[table] == there, table
+    for table, there in told_in(whole).items():
+        assert told_in(broken)[table] == there, table
     assert not rows(broken, "PRAGMA foreign_key_check")
     assert rows(broken, "PRAGMA integrity_check") == [("ok",)]
 
@@ -284,19 +284,6 @@ def _bills(path: Path) -> int:
             return int(db.execute("SELECT count(*) FROM bills").fetchone()[0])
     except sqlite3.OperationalError:
         return 0
-
-
-def _told(data: Path) -> dict[str, Any]:
-    """Records without the moment of their loading, and how much hangs on them."""
-    told: dict[str, Any] = {
-        source.name: rows(
-            data, f"SELECT id, json_remove(record, '$.retrieved_at') FROM {source.name} ORDER BY id"
-        )
-        for source in SOURCES
-    }
-    for table in ("bill_cosponsors", "bill_actions", "member_votes", "passages", "facets", "names"):
-        told[table] = rows(data, f"SELECT count(*) FROM {table}")
-    return told
 
 
 def test_a_transaction_that_failed_at_its_end_is_told_and_left_out(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from readingroom.bases.federal.records import Citation, LinkKind, Record
 Rows = Sequence[tuple[Any, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Head:
     """What a record is found by before its text: each part weighs differently in a search."""
 
@@ -18,7 +18,7 @@ class Head:
     action: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Text:
     """The text of a record, or one version of it; `part` tells versions apart."""
 
@@ -31,7 +31,7 @@ class Text:
     dated: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Link:
     """What a record has to do with another, and the words or the field that say so."""
 
@@ -41,7 +41,7 @@ class Link:
     evidence: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entry:
     """One record as a file tells it.
 
@@ -68,7 +68,7 @@ class Entry:
         return self.partial and not (self.text or self.links or self.children)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Origin:
     """Where and when a file's records come from: half of every citation."""
 

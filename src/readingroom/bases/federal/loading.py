@@ -1,10 +1,8 @@
-"""Loads files into the federal base: sniffed, one transaction each, a bad one skipped."""
+"""Loads files into the federal base: sniffed, each whole or not at all, a bad one skipped."""
 
 import contextlib
 import gc
-import hashlib
 import sqlite3
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,27 +10,24 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from xml.parsers.expat import ExpatError
-
-import yaml
-from pydantic import ValidationError
 
 from readingroom.bases.federal import changes
 from readingroom.bases.federal.changes import Tally
-from readingroom.bases.federal.entries import Entry, Origin
-from readingroom.bases.federal.loaders import LOADERS, Accompanied, Loader, Sitting
-from readingroom.bases.federal.loaders.files import Opened, RawFile, found
+from readingroom.bases.federal.entries import Entry
+from readingroom.bases.federal.loaders import LOADERS, Loader, Sitting
+from readingroom.bases.federal.loaders.files import Opened, found
+from readingroom.bases.federal.reading import (
+    BAD_FILE,
+    Reading,
+    Turn,
+    complaint,
+    in_turn,
+    turn_of,
+)
 from readingroom.bases.federal.sources import BY_NAME, Source
 from readingroom.bases.federal.store import connect, prepare, storage
 from readingroom.bases.federal.writer import Writer, Written
 from readingroom.core import clock
-from readingroom.core.errors import UnrecognizedId
-
-# What a file can do wrong; anything else is ours, and ends the load.
-_BAD_FILE = (
-    *(ValueError, KeyError, TypeError, OSError, RuntimeError, ExpatError, yaml.YAMLError),
-    *(zipfile.BadZipFile, ValidationError, UnrecognizedId, sqlite3.IntegrityError),
-)
 
 Told = Callable[[int, int, str], None]
 
@@ -116,8 +111,11 @@ class _Load:
     def run(self, opened: Sequence[Opened]) -> Summary:
         """People first, then what they did: the loaders' order, each file when its turn comes."""
         began, seen = clock.now().isoformat(timespec="seconds"), changes.last(self._db)
-        with _uncollected():
-            self._read_all(opened)
+        try:
+            with _uncollected():
+                self._read_all(opened)
+        finally:
+            self._writer.commit()  # what was read whole is kept, whatever ends the load
         with self._writer.transaction():
             if self._manner.updating:
                 self._withdraw_left_out(opened, began)
@@ -130,12 +128,9 @@ class _Load:
 
     def _read_all(self, opened: Sequence[Opened]) -> None:
         self.summary.files = len(opened)
-        done = 0
-        for loader, files in self._turns(opened):
-            for name, read in files:
-                done += 1
-                self._told(done, len(opened), Path(name).name)
-                self._file(loader, name, read)
+        for done, reading in enumerate(in_turn(self._turns(opened), self._is_new), start=1):
+            self._told(done, len(opened), Path(reading.turn.name).name)
+            self._file(reading)
 
     def _withdraw_left_out(self, opened: Sequence[Opened], at: str) -> None:
         """A zip is an official package: a file that it no longer holds is gone."""
@@ -150,72 +145,60 @@ class _Load:
                     for source in _sources_of(row["loader"]):
                         self._writer.withdraw_file(source, row["sha256"], at)
 
-    def _turns(self, opened: Sequence[Opened]) -> Iterable[tuple[Loader | None, list[Opened]]]:
-        """Which loader takes which file. Only names and loaders are kept, never the bytes."""
-        turns: dict[str, list[Opened]] = {loader.name: [] for loader in self._loaders}
-        unknown: list[Opened] = []
-        for name, read in opened:
-            loader = self._recognised(read)
-            (turns[loader.name] if loader else unknown).append((name, read))
-        yield from ((loader, turns[loader.name]) for loader in self._loaders)
-        yield None, unknown
+    def _turns(self, opened: Sequence[Opened]) -> list[Turn]:
+        """In the loaders' order. Only names and loaders are kept, never the bytes."""
+        places: dict[Loader | None, int] = {one: place for place, one in enumerate(self._loaders)}
+        turns = [turn_of(self._loaders, *one) for one in opened]
+        return sorted(turns, key=lambda one: places.get(one.loader, len(places)))
 
-    def _recognised(self, read: Callable[[], RawFile]) -> Loader | None:
-        with contextlib.suppress(*_BAD_FILE):
-            file = read()
-            return next((one for one in self._loaders if one.recognises(file)), None)
-        return None
+    def _is_new(self, turn: Turn) -> bool:
+        return turn.loader is not None and (turn.sha256, turn.loader.name) not in self._seen
 
-    def _file(self, loader: Loader | None, name: str, read: Callable[[], RawFile]) -> None:
-        at = clock.now().isoformat(timespec="seconds")
-        sha256, written = "", Written()
+    def _file(self, reading: Reading) -> None:
+        turn, written = reading.turn, Written()
+        loader = turn.loader
+        if not self._is_new(turn) or not turn.may_go_ahead:
+            self._writer.commit()  # nobody else waits while this is read for long, or for nothing
         try:
-            file = read()
-            sha256 = _identity(loader, file)
-            outcome = self._take(loader, file, Origin(at, file.sha256), sha256, written, name)
+            outcome = self._take(reading, written)
             self.summary.records += written.records
             self.summary.changed += written.changed
-        except _BAD_FILE as error:
+        except BAD_FILE as error:
             outcome = "failed"
-            said = f"{type(error).__name__}: {error}"[:500]
-            self.summary.errors.append({"file": name, "error": said})
-            with self._writer.transaction():
-                self._writer.log(at, name, sha256, _name(loader), "failed", Written(), said)
+            at, said = clock.now().isoformat(timespec="seconds"), complaint(error)
+            self.summary.errors.append({"file": turn.name, "error": said})
+            with self._writer.step():
+                self._writer.log(
+                    at, turn.name, turn.sha256, _name(loader), outcome, Written(), said
+                )
         setattr(self.summary, outcome, getattr(self.summary, outcome) + 1)
         if loader and outcome in ("loaded", "unchanged"):
             self.summary.by_loader[loader.name.partition("/")[0]] += 1
 
-    def _take(
-        self,
-        loader: Loader | None,
-        file: RawFile,
-        origin: Origin,
-        identity: str,
-        written: Written,
-        name: str,
-    ) -> str:
+    def _take(self, reading: Reading, written: Written) -> str:
+        told, loader = reading.told(), reading.turn.loader
         if loader is None:
             return "ignored"
-        seen = (identity, loader.name) in self._seen
+        seen = (told.identity, loader.name) in self._seen
         # A file that holds all may say again what it said before the last one.
         all_of_something = loader.whole or isinstance(loader, Sitting)
         if seen and not (self._manner.updating and all_of_something):
             return "unchanged"
-        entries = _begun(loader.read(file, origin))
-        with self._writer.transaction():
+        entries = _begun(told.entries)
+        with self._writer.step():
             done = self._writer.put_all(entries, loader.name)
             if loader.whole and not done.older:
-                self._withdraw_missing(loader, loader.whole, done, origin.retrieved_at)
+                self._withdraw_missing(loader, loader.whole, done, told.at)
             if self._manner.updating and isinstance(loader, Sitting):
                 source = BY_NAME[loader.sitting]
                 kept = done.ids.get(source.name, set())
                 done.changed += self._writer.retire_missing(
-                    source, kept, origin.retrieved_at, even_most=self._manner.even_most
+                    source, kept, told.at, even_most=self._manner.even_most
                 )
             if seen and not done.changed and not done.withdrawn:
                 return "unchanged"
-            self._writer.log(origin.retrieved_at, name, identity, loader.name, "loaded", done)
-        self._seen.add((identity, loader.name))
+            self._writer.log(told.at, reading.turn.name, told.identity, loader.name, "loaded", done)
+        self._seen.add((told.identity, loader.name))
         written.records, written.changed = done.records, done.changed
         return "loaded"
 
@@ -239,17 +222,6 @@ def _sources_of(loader: str) -> list[Source]:
     return [BY_NAME[name] for one in LOADERS if one.name == loader for name in one.sources]
 
 
-def _identity(loader: Loader | None, file: RawFile) -> str:
-    """The hash of what a loader reads: the file, and whatever lies beside it that it names."""
-    if not isinstance(loader, Accompanied):
-        return file.sha256
-    hashed = hashlib.sha256(file.data)
-    for name in loader.companions(file):
-        beside = file.beside(name)
-        hashed.update(f"{name}\0{hashlib.sha256(beside).hexdigest() if beside else ''}".encode())
-    return hashed.hexdigest()
-
-
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
     """A file is hundreds of thousands of objects and no cycles: nothing for the collector here."""
@@ -262,12 +234,13 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _begun(entries: Iterator[Entry]) -> Iterator[Entry]:
+def _begun(entries: Iterable[Entry]) -> Iterator[Entry]:
     """The same entries, of which the first is read now: to come to it, a file is parsed whole, and
     that goes on while the file before it is still being written.
     """
-    first = list(islice(entries, 1))
-    return chain(first, entries)
+    rest = iter(entries)
+    first = list(islice(rest, 1))
+    return chain(first, rest)
 
 
 def _name(loader: Loader | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Writes what loaders hand over into the federal file: one transaction per file, nothing twice."""
+"""Writes what loaders hand over into the federal file: each file whole, nothing twice."""
 
 import json
 import sqlite3
@@ -24,6 +24,9 @@ Passage = tuple[int, str, str, str, str]
 
 _WAITING = 4_000
 """How many rows wait in memory to be written together, at most."""
+
+_TOGETHER = 2_000
+"""Rows that are committed at once, at least: the index of words is merged each time."""
 
 _FEW = 20
 """So many records a file may leave out without any question."""
@@ -66,10 +69,11 @@ class _Waiting:
 
 
 class Writer:
-    """The one who writes. Everything inside a `transaction()` happens, or nothing of it.
+    """The one who writes. Everything inside a `step()` happens, or nothing of it.
 
-    With a thread beside it a transaction ends there: SQLite indexes the words and writes to disk
-    while the caller reads on. The next one waits for it, and tells if it failed.
+    Steps that follow one another are committed together, a `transaction()` by itself. With a
+    thread beside it a commit happens there: SQLite indexes the words and writes to disk while the
+    caller reads on. The next step waits for it, and tells if it failed.
     """
 
     def __init__(self, db: sqlite3.Connection, beside: Executor | None = None) -> None:
@@ -77,7 +81,7 @@ class Writer:
         self._beside = beside
         self._ending: Future[None] | None = None
         self._began = changes.last(db)
-        self._last_chunk = self._indexed = 0
+        self._last_chunk = self._indexed = self._changes_before = 0
         self._facets = _Waiting(
             db, "INSERT OR IGNORE INTO facets (field, value, doc) VALUES (?, ?, ?)"
         )
@@ -97,17 +101,42 @@ class Writer:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        self.settle()
-        self._db.execute("BEGIN IMMEDIATE")
-        with self._undone_on_failure():
-            self._db.execute("UPDATE generation SET value = value + 1")
-            self._last_chunk = self._indexed = self._newest_chunk()
+        with self.step():
+            yield
+        self.commit()
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        self._begin()
+        chunks = self._last_chunk, self._indexed
+        self._db.execute("SAVEPOINT step")
+        try:
             yield
             self._write()
-        if self._beside:
-            self._ending = self._beside.submit(self._end)
-        else:
-            self._end()
+        except BaseException:
+            self._undo("ROLLBACK TO step")
+            self._last_chunk, self._indexed = chunks
+            raise
+        self._db.execute("RELEASE step")
+        if self._db.total_changes - self._changes_before > _TOGETHER:
+            self.commit()
+
+    def _begin(self) -> None:
+        self.settle()
+        if not self._db.in_transaction:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("UPDATE generation SET value = value + 1")
+            self._last_chunk = self._indexed = self._newest_chunk()
+            self._changes_before = self._db.total_changes
+
+    def commit(self) -> None:
+        """End what was begun, if anything was; beside this thread it may still be going on."""
+        self.settle()
+        if self._db.in_transaction:
+            if self._beside:
+                self._ending = self._beside.submit(self._end)
+            else:
+                self._end()
 
     def settle(self) -> None:
         """Wait for the end of the last transaction; that it failed is no fault of any file."""
@@ -116,21 +145,21 @@ class Writer:
             raise StorageFailed(f"What was read could not be written: {error}") from error
 
     def _end(self) -> None:
-        with self._undone_on_failure():
+        try:
             self._index()
             self._db.execute("COMMIT")
-
-    @contextmanager
-    def _undone_on_failure(self) -> Iterator[None]:
-        try:
-            yield
         except BaseException:
-            for one in self._waiting:
-                one.rows.clear()
-            self._notes.clear()
-            self._mentioned.clear()
-            self._db.execute("ROLLBACK")
+            self._undo("ROLLBACK")
             raise
+
+    def _undo(self, rollback: str) -> None:
+        """Forget what waits; SQLite may have undone everything already, as on a full disk."""
+        for one in self._waiting:
+            one.rows.clear()
+        self._notes.clear()
+        self._mentioned.clear()
+        if self._db.in_transaction:
+            self._db.execute(rollback)
 
     def _write(self) -> None:
         """Everything that waits."""
@@ -161,7 +190,7 @@ class Writer:
                 continue
             known = self._known(entry.record)
             written.changed += self._put(entry, loader, known)
-            if sum(len(one.rows) for one in self._waiting) > _WAITING:
+            if len(self._passages.rows) + len(self._facets.rows) > _WAITING:
                 self._write()
             if not entry.partial:
                 written.records += 1

@@ -4,7 +4,7 @@ import hashlib
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 LARGEST = 256 * 1024 * 1024
@@ -34,6 +34,7 @@ class TooLarge(ValueError):
 
 
 Opened = tuple[str, Callable[[], RawFile]]
+"""A name, and how to read it; another process can be asked to."""
 
 
 def found(paths: Iterable[Path]) -> Iterator[Opened]:
@@ -51,7 +52,11 @@ def _file(path: Path) -> Iterator[Opened]:
     if path.suffix.lower() == ".zip":
         yield from _zipped(path)
     elif path.suffix.lower() not in _NEVER:
-        yield str(path), lambda: RawFile(path.name, _read(path), lambda name: _beside(path, name))
+        yield str(path), partial(_plain, path)
+
+
+def _plain(path: Path) -> RawFile:
+    return RawFile(path.name, _read(path), partial(_beside, path))
 
 
 def _read(path: Path) -> bytes:
@@ -74,29 +79,22 @@ def _zipped(path: Path) -> Iterator[Opened]:
         with zipfile.ZipFile(path) as archive:
             names = [one for one in archive.infolist() if not one.is_dir()]
     except (zipfile.BadZipFile, OSError) as error:
-        yield str(path), _failing(error)
+        yield str(path), partial(_fail, error)
         return
     for member in sorted(names, key=lambda one: one.filename):
         if Path(member.filename).suffix.lower() not in _NEVER:
-            yield f"{path}!{member.filename}", _reader(path, member)
+            yield f"{path}!{member.filename}", partial(_member, path, member)
 
 
-def _failing(error: Exception) -> Callable[[], RawFile]:
+def _fail(error: Exception) -> RawFile:
     """A file that is told as unreadable when its turn comes, like any other."""
-
-    def read() -> RawFile:
-        raise error
-
-    return read
+    raise error
 
 
-def _reader(path: Path, member: zipfile.ZipInfo) -> Callable[[], RawFile]:
-    def read() -> RawFile:
-        # The size a zip declares is checked as it is read: a bomb lies in its directory too.
-        with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
-            data = stream.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise TooLarge(f"larger than {LARGEST // 1024 // 1024} MB")
-        return RawFile(Path(member.filename).name, data, lambda name: None)
-
-    return read
+def _member(path: Path, member: zipfile.ZipInfo) -> RawFile:
+    # The size a zip declares is checked as it is read: a bomb lies in its directory too.
+    with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
+        data = stream.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise TooLarge(f"larger than {LARGEST // 1024 // 1024} MB")
+    return RawFile(Path(member.filename).name, data, lambda name: None)

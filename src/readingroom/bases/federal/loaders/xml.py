@@ -85,8 +85,8 @@ def prose(element: Element) -> str:
     """Everything an element says, a paragraph for each block in it."""
     parts: list[str] = []
     _told(element, parts)
-    blocks = [block.split() for block in "".join(parts).split(_END) if block]
-    return "\n\n".join([" ".join(words) for words in blocks if words])
+    tidied = (" ".join(block.split()) for block in "".join(parts).split(_END))
+    return "\n\n".join(filter(None, tidied))
 
 
 def _told(node: Element, parts: list[str]) -> None:
