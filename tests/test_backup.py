@@ -51,9 +51,17 @@ QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 
 @pytest.fixture(scope="module")
-async def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two policies, some federal records and a key."""
     data = with_model(tmp_path_factory.mktemp("from") / "room")
+    anyio.run(_write_papers, data)
+    write_world(data.parent / "world", bills=40, votes=4)
+    load(data / "federal" / FILE, [data.parent / "world"], None)
+    KeyRing(data).add("reader")
+    return data
+
+
+async def _write_papers(data: Path) -> None:
     async with shelf(data / "policy") as library:
         for source in ("NPPF", "LTN_1_20"):
             await library.add(source)
@@ -62,10 +70,6 @@ async def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     async with desk(data / "documents") as room:
         for name in ("Transport_Assessment.pdf", "Flood_Risk_Assessment.pdf"):
             await room.ingest(name, brief(name))
-    write_world(data.parent / "world", bills=40, votes=4)
-    load(data / "federal" / FILE, [data.parent / "world"], None)
-    KeyRing(data).add("reader")
-    return data
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import os
 import signal
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 import zipfile
@@ -129,13 +130,15 @@ def test_a_zip_whose_content_is_damaged_is_skipped(tmp_path: Path, files: Path) 
     assert (summary.failed, summary.loaded) == (2, 4)
 
 
-def test_a_process_with_threads_is_not_copied() -> None:
-    assert isinstance(reading._context(), ForkContext)
+def test_only_a_process_without_threads_is_copied() -> None:
     chosen: list[object] = []
     thread = threading.Thread(target=lambda: chosen.append(reading._context()))
     thread.start()
     thread.join()
     assert isinstance(chosen[0], SpawnContext)
+    told = "from readingroom.bases.federal import reading; print(type(reading._context()).__name__)"
+    alone = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert alone.stdout.strip() == "ForkContext"
 
 
 def test_a_file_that_fails_at_its_end_takes_nothing_of_the_others_with_it(tmp_path: Path) -> None:
