@@ -65,7 +65,7 @@ def test_a_reader_that_is_killed_leaves_its_files_to_us(
 ) -> None:
     ours, tell_all, read = os.getpid(), reading._tell_all, []
 
-    def die_at_the_third(turn: reading.Turn) -> reading.Told | str:
+    def die_at_the_third(turn: reading.Turn) -> reading.Contents | str:
         read.append(turn)
         if os.getpid() != ours and len(read) == 3:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -77,6 +77,19 @@ def test_a_reader_that_is_killed_leaves_its_files_to_us(
     monkeypatch.setattr(reading, "_WORTH", 1 << 40)
     assert vars(killed) == vars(loaded(tmp_path / "turn", files, embed=False))
     assert told_in(tmp_path / "killed") == told_in(tmp_path / "turn")
+
+
+@pytest.mark.usefixtures("worthwhile")
+def test_without_room_for_another_process_everything_is_read_here(
+    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(process: object) -> None:
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    monkeypatch.setattr(reading, "_context", SpawnContext)
+    monkeypatch.setattr(SpawnContext.Process, "start", refuse)
+    summary = loaded(tmp_path / "data", files, embed=False)
+    assert (summary.failed, summary.loaded) == (0, summary.files)
 
 
 @pytest.mark.usefixtures("worthwhile")

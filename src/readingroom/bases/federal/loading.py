@@ -179,29 +179,31 @@ class _Load:
             self.summary.by_loader[loader.name.partition("/")[0]] += 1
 
     def _take(self, reading: Reading, written: Written) -> str:
-        told, loader = reading.told(), reading.turn.loader
+        contents, loader = reading.contents(), reading.turn.loader
         if loader is None:
             return "ignored"
-        seen = (told.identity, loader.name) in self._seen
+        seen = (contents.identity, loader.name) in self._seen
         # A file that holds all may say again what it said before the last one.
         all_of_something = loader.whole or isinstance(loader, Sitting)
         if seen and not (self._manner.updating and all_of_something):
             return "unchanged"
-        entries = _begun(told.entries)
+        entries = _begun(contents.entries)
         with self._writer.step():
             done = self._writer.put_all(entries, loader.name)
             if loader.whole and not done.older:
-                self._withdraw_missing(loader, loader.whole, done, told.at)
+                self._withdraw_missing(loader, loader.whole, done, contents.at)
             if self._manner.updating and isinstance(loader, Sitting):
                 source = BY_NAME[loader.sitting]
                 kept = done.ids.get(source.name, set())
                 done.changed += self._writer.retire_missing(
-                    source, kept, told.at, even_most=self._manner.even_most
+                    source, kept, contents.at, even_most=self._manner.even_most
                 )
             if seen and not done.changed and not done.withdrawn:
                 return "unchanged"
-            self._writer.log(told.at, reading.turn.name, told.identity, loader.name, "loaded", done)
-        self._seen.add((told.identity, loader.name))
+            self._writer.log(
+                contents.at, reading.turn.name, contents.identity, loader.name, "loaded", done
+            )
+        self._seen.add((contents.identity, loader.name))
         written.records, written.changed = done.records, done.changed
         return "loaded"
 
