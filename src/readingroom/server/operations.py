@@ -53,7 +53,7 @@ def _operation(method: str, path: str, told: Schema, known: Schema) -> str:
     parameters = told.get("parameters", [])
     line = f"{method} {path}"
     # A summary that nobody wrote is the name of a function.
-    first, _, rest = told.get("description", told.get("summary", "")).partition(". ")
+    first, _, rest = (told.get("description") or told["summary"]).partition(". ")
     said = f"<p>{escape(rest)}</p>" if rest else ""
     can_open = method == "GET" and not any(one["required"] for one in parameters)
     return f"""
