@@ -111,14 +111,15 @@ class _Load:
     def run(self, opened: Sequence[Opened]) -> Summary:
         """People first, then what they did: the loaders' order, each file when its turn comes."""
         began, seen = clock.now().isoformat(timespec="seconds"), changes.last(self._db)
+        turns = self._turns(opened)
         try:
             with _uncollected():
-                self._read_all(opened)
+                self._read_all(turns)
         finally:
             self._writer.commit()  # what was read whole is kept, whatever ends the load
         with self._writer.transaction():
             if self._manner.updating:
-                self._withdraw_left_out(opened, began)
+                self._withdraw_left_out(turns, began)
             self._writer.link()
             self._writer.count()
         self._writer.settle()
@@ -126,24 +127,26 @@ class _Load:
         self.summary.withdrawn = sum(one.withdrawn for one in self.summary.changes.values())
         return self.summary
 
-    def _read_all(self, opened: Sequence[Opened]) -> None:
-        self.summary.files = len(opened)
-        for done, reading in enumerate(in_turn(self._turns(opened), self._is_new), start=1):
-            self._told(done, len(opened), Path(reading.turn.name).name)
+    def _read_all(self, turns: Sequence[Turn]) -> None:
+        self.summary.files = len(turns)
+        for done, reading in enumerate(in_turn(turns, self._is_new), start=1):
+            self._told(done, len(turns), Path(reading.turn.name).name)
             self._file(reading)
 
-    def _withdraw_left_out(self, opened: Sequence[Opened], at: str) -> None:
-        """A zip is an official package: a file that it no longer holds is gone."""
+    def _withdraw_left_out(self, turns: Sequence[Turn], at: str) -> None:
+        """A zip is an official package: a file that it no longer holds, by any name, is gone."""
         inside: dict[str, set[str]] = {}
-        for name, _ in opened:
-            package, inner, member = name.partition("!")
+        here = {turn.sha256 for turn in turns}
+        for turn in turns:
+            package, inner, member = turn.name.partition("!")
             if inner:
                 inside.setdefault(Path(package).name, set()).add(member)
         for package, members in inside.items():
             for row in _loaded_from(self._db, package):
-                if row["file"].partition("!")[2] not in members:
+                if row["file"].partition("!")[2] not in members and row["sha256"] not in here:
                     for source in _sources_of(row["loader"]):
                         self._writer.withdraw_file(source, row["sha256"], at)
+                    self._writer.forget_file(row["file"])
 
     def _turns(self, opened: Sequence[Opened]) -> list[Turn]:
         """In the loaders' order. Only names and loaders are kept, never the bytes."""

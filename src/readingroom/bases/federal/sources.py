@@ -470,7 +470,8 @@ SOURCES = (
 
 BY_NAME = {source.name: source for source in SOURCES}
 
-_NEWEST_VOTE = "SELECT id FROM roll_call_votes ORDER BY published_at DESC, id LIMIT 1"
+_NEWEST_VOTE = """SELECT id FROM roll_call_votes WHERE status = 'active'
+    ORDER BY published_at DESC, id LIMIT 1"""
 _VOTER = "SELECT bioguide_id FROM member_votes WHERE bioguide_id IS NOT NULL AND vote_id"
 
 MEMBER_VOTES = Resource(
@@ -490,7 +491,8 @@ MEMBER_VOTES = Resource(
     size="SELECT sum(recorded) FROM roll_call_votes",
     lookups=("bioguide_id", "vote_id"),
     newest=(("vote_id", _NEWEST_VOTE), ("bioguide_id", f"{_VOTER} = ({_NEWEST_VOTE}) LIMIT 1")),
-    where="1",
+    # Not those that are: the list of the others is short, and read once.
+    where="vote_id NOT IN (SELECT id FROM roll_call_votes WHERE status <> 'active')",
     dated="substr(sorted_at, 1, 10)",
 )
 """How each member voted in each roll call: counted, though listed only by member or by vote."""

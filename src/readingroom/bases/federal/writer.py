@@ -280,6 +280,14 @@ class Writer:
             self._note(source.name, id, "changed", at)
         return len(gone)
 
+    def forget_file(self, file: str) -> None:
+        """What a file was loaded from, whenever it was: should it come back it is read again."""
+        self._db.execute(
+            """DELETE FROM ingestion_logs WHERE outcome = 'loaded' AND (sha256, loader) IN
+                   (SELECT sha256, loader FROM ingestion_logs WHERE file = ?)""",
+            (file,),
+        )
+
     def withdraw_file(self, source: Source, sha256: str, at: str) -> int:
         """A file of a package that was there before is there no more, nor are its records."""
         stored = self._db.execute(
