@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import get_args
 
+from readingroom.bases.federal.ids import BILL_TYPES
 from readingroom.bases.federal.records import (
     Amendment,
     Bill,
@@ -33,7 +34,6 @@ from readingroom.bases.federal.records import (
     Topic,
 )
 from readingroom.core.errors import InvalidArguments, UnknownSource
-from readingroom.core.ids import BILL_TYPES
 
 
 class Shape(StrEnum):
