@@ -38,12 +38,16 @@ Opened = tuple[str, Callable[[], RawFile]]
 
 
 def found(paths: Iterable[Path]) -> Iterator[Opened]:
-    """Every file under these paths by name, and how to read it when its turn comes."""
+    """Every file under these paths by name, and how to read it when its turn comes.
+
+    What only lies in a folder is passed over where it cannot be meant; what was named is not.
+    """
     for path in paths:
         if path.is_dir():
             inside = sorted(one for one in path.rglob("*") if one.is_file())
             for one in inside:
-                yield from _file(one)
+                if one.suffix.lower() not in _NEVER:
+                    yield from _file(one)
         else:
             yield from _file(path)
 
@@ -51,7 +55,7 @@ def found(paths: Iterable[Path]) -> Iterator[Opened]:
 def _file(path: Path) -> Iterator[Opened]:
     if path.suffix.lower() == ".zip":
         yield from _zipped(path)
-    elif path.suffix.lower() not in _NEVER:
+    else:
         yield str(path), partial(_plain, path)
 
 
