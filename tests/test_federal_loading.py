@@ -286,7 +286,7 @@ def test_names_and_words_that_are_no_text_hold_nothing_up(tmp_path: Path) -> Non
     summary = loaded(tmp_path, tmp_path / "files", embed=False)
     assert summary.by_loader["billstatus"] == 1
     assert sorted(Path(one["file"]).name for one in summary.errors) == [
-        "bad\\xff\n.xml",
+        "bad\\udcff\n.xml",
         "half.json",
     ]
     json.dumps(summary.errors, ensure_ascii=False).encode()

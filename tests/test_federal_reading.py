@@ -65,7 +65,7 @@ def test_a_reader_that_is_killed_leaves_its_files_to_us(
 ) -> None:
     ours, tell_all, read = os.getpid(), reading._tell_all, []
 
-    def die_at_the_third(turn: reading.Turn) -> reading.Told | str:
+    def die_at_the_third(turn: reading.Turn) -> reading.Contents | str:
         read.append(turn)
         if os.getpid() != ours and len(read) == 3:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -77,6 +77,19 @@ def test_a_reader_that_is_killed_leaves_its_files_to_us(
     monkeypatch.setattr(reading, "_WORTH", 1 << 40)
     assert vars(killed) == vars(loaded(tmp_path / "turn", files, embed=False))
     assert told_in(tmp_path / "killed") == told_in(tmp_path / "turn")
+
+
+@pytest.mark.usefixtures("worthwhile")
+def test_without_room_for_another_process_everything_is_read_here(
+    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(process: object) -> None:
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    monkeypatch.setattr(reading, "_context", SpawnContext)
+    monkeypatch.setattr(SpawnContext.Process, "start", refuse)
+    summary = loaded(tmp_path / "data", files, embed=False)
+    assert (summary.failed, summary.loaded) == (0, summary.files)
 
 
 @pytest.mark.usefixtures("worthwhile")
@@ -123,7 +136,7 @@ def test_a_file_that_is_long_in_coming_does_not_bring_all_others_into_memory(
     ours, tell_all, held = os.getpid(), reading._tell_all, []
     further = reading._Ahead._come_further
 
-    def slowly(turn: reading.Turn) -> reading.Told | str:
+    def slowly(turn: reading.Turn) -> reading.Contents | str:
         if os.getpid() != ours:
             time.sleep(0.5)
         return tell_all(turn)
@@ -140,17 +153,6 @@ def test_a_file_that_is_long_in_coming_does_not_bring_all_others_into_memory(
     assert 4 <= max(held) <= 5
 
 
-@pytest.mark.usefixtures("worthwhile")
-def test_where_no_process_can_be_had_each_file_is_read_in_its_turn(
-    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def none_left(turns: object) -> None:
-        raise BlockingIOError("no more processes")
-
-    monkeypatch.setattr(reading, "_Ahead", none_left)
-    assert loaded(tmp_path / "data", files, embed=False).failed == 0
-
-
 def test_one_processor_of_many_is_one() -> None:
     told = (
         "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"
@@ -164,7 +166,7 @@ def test_one_processor_of_many_is_one() -> None:
 def test_what_is_no_fault_of_a_file_ends_the_load_and_is_told_once(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(turn: reading.Turn) -> reading.Told | str:
+    def broken(turn: reading.Turn) -> reading.Contents | str:
         raise AssertionError("a mistake of ours")
 
     monkeypatch.setattr(reading, "_context", ForkContext)

@@ -4,7 +4,7 @@ import contextlib
 import gc
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -127,20 +127,23 @@ class _Load:
             self._file(reading)
 
     def _withdraw_left_out(self, turns: Sequence[Turn], at: str) -> None:
-        """A zip is an official package: a file that it no longer holds is gone."""
-        packages: dict[str, dict[str, str]] = {}
+        """A zip is an official package: a file that it no longer holds, by any name, is gone."""
+        packages: dict[str, set[str]] = {}
+        here = {turn.sha256 for turn in turns}
         for turn in turns:
             if packed := package_of(turn.name):
-                packages.setdefault(packed[0], {})[packed[1]] = turn.sha256
+                packages.setdefault(packed[0], set()).add(packed[1])
         for package, members in packages.items():
-            gone = _left_out(self._db, package, members)
+            gone = [
+                one for one in _left_out(self._db, package, members) if one["sha256"] not in here
+            ]
             if too_many(gone, members) and not self._manner.even_most:
                 self._tell_failure(package, complaint(cut_short("files", gone, members)))
                 continue
-            for file in gone:
-                for source in _sources_of(file["loader"]):
-                    self._writer.withdraw_file(source, file["sha256"], at)
-                self._writer.forget(file["sha256"], file["loader"])
+            for row in gone:
+                for source in _sources_of(row["loader"]):
+                    self._writer.withdraw_file(source, row["sha256"], at)
+                self._writer.forget_file(row["file"])
 
     def _turns(self, opened: Sequence[Opened]) -> list[Turn]:
         """In the loaders' order. Only names and loaders are kept, never the bytes."""
@@ -177,29 +180,31 @@ class _Load:
         self.summary.errors.append({"file": file, "error": said})
 
     def _take(self, reading: Reading, written: Written) -> str:
-        told, loader = reading.told(), reading.turn.loader
+        contents, loader = reading.contents(), reading.turn.loader
         if loader is None:
             return "ignored"
-        seen = (told.identity, loader.name) in self._seen
+        seen = (contents.identity, loader.name) in self._seen
         # A file that holds all may say again what it said before the last one.
         all_of_something = loader.whole or isinstance(loader, Sitting)
         if seen and not (self._manner.updating and all_of_something):
             return "unchanged"
-        entries = _begun(told.entries)
+        entries = _begun(contents.entries)
         with self._writer.step():
             done = self._writer.put_all(entries, loader.name)
             if loader.whole and not done.older:
-                self._withdraw_missing(loader, loader.whole, done, told.at)
+                self._withdraw_missing(loader, loader.whole, done, contents.at)
             if self._manner.updating and isinstance(loader, Sitting):
                 source = BY_NAME[loader.sitting]
                 kept = done.ids.get(source.name, set())
                 done.changed += self._writer.retire_missing(
-                    source, kept, told.at, even_most=self._manner.even_most
+                    source, kept, contents.at, even_most=self._manner.even_most
                 )
             if seen and not done.changed and not done.withdrawn:
                 return "unchanged"
-            self._writer.log(told.at, reading.turn.name, told.identity, loader.name, "loaded", done)
-        self._seen.add((told.identity, loader.name))
+            self._writer.log(
+                contents.at, reading.turn.name, contents.identity, loader.name, "loaded", done
+            )
+        self._seen.add((contents.identity, loader.name))
         written.records, written.changed = done.records, done.changed
         return "loaded"
 
@@ -210,10 +215,8 @@ class _Load:
             )
 
 
-def _left_out(
-    db: sqlite3.Connection, package: str, members: Mapping[str, str]
-) -> list[sqlite3.Row]:
-    """The files that were loaded from a package and are no longer in it, by name or by hash.
+def _left_out(db: sqlite3.Connection, package: str, members: Set[str]) -> list[sqlite3.Row]:
+    """The files that were loaded from a package and are no longer in it by name.
 
     The newest one may lie elsewhere, under the same name: then it shares files with the old one.
     """
@@ -227,13 +230,12 @@ def _left_out(
         place, member = package_of(row["file"]) or ("", "")
         if Path(place).name == Path(package).name:
             before.setdefault(place, {})[member] = row
-    hashes = set(members.values())
     return [
         row
         for place, files in before.items()
-        if place == package or files.keys() & members.keys()
+        if place == package or files.keys() & members
         for member, row in files.items()
-        if member not in members and row["sha256"] not in hashes
+        if member not in members
     ]
 
 

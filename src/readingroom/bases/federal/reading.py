@@ -63,7 +63,7 @@ def turn_of(loaders: Sequence[Loader], name: str, read: Callable[[], RawFile]) -
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Contents:
     """What a file says, when it was read, and the hash of all that was read for it."""
 
     at: str
@@ -76,7 +76,7 @@ class Reading:
     """A file whose turn has come."""
 
     turn: Turn
-    told: Callable[[], Told]
+    contents: Callable[[], Contents]
     """What it says: read ahead, or here as its entries are asked for."""
 
 
@@ -116,7 +116,7 @@ class _Ahead:
     def __init__(self, turns: Mapping[int, Turn]) -> None:
         context = _context()
         self._turns = turns
-        self._told: dict[int, Told | str] = {}
+        self._told: dict[int, Contents | str] = {}
         self._queue = _Places(context, turns)
         self._ours, theirs = context.Pipe(duplex=False)
         self._process = context.Process(
@@ -125,7 +125,7 @@ class _Ahead:
         self._process.start()
         theirs.close()
 
-    def tell(self, place: int, turn: Turn) -> Told:
+    def tell(self, place: int, turn: Turn) -> Contents:
         while place in self._turns and place not in self._told:
             self._come_further()
         told = self._told.pop(place, None)
@@ -145,7 +145,7 @@ class _Ahead:
             else:
                 self._told[mine] = _tell_all(self._turns[mine])
         except (EOFError, OSError):
-            self._turns = {}  # it was killed; what it had is read here
+            self._turns = {}  # it is not there any more; what it had is read here
 
     def close(self) -> None:
         self._ours.close()
@@ -178,13 +178,13 @@ def _context() -> ForkContext | SpawnContext:
     return ForkContext() if alone else SpawnContext()
 
 
-def _tell(turn: Turn) -> Told:
+def _tell(turn: Turn) -> Contents:
     at = clock.now().isoformat(timespec="seconds")
     file = turn.read()
     if turn.loader is None:
-        return Told(at, file.sha256, ())
+        return Contents(at, file.sha256, ())
     entries = turn.loader.read(file, Origin(at, file.sha256))
-    return Told(at, _identity(turn.loader, file), entries)
+    return Contents(at, _identity(turn.loader, file), entries)
 
 
 def _identity(loader: Loader, file: RawFile) -> str:
@@ -231,7 +231,7 @@ def _hand_over(waiting: "Queue[bytes]", theirs: Connection) -> None:
         waiting.task_done()
 
 
-def _tell_all(turn: Turn) -> Told | str:
+def _tell_all(turn: Turn) -> Contents | str:
     try:
         told = _tell(turn)
         return replace(told, entries=list(told.entries))

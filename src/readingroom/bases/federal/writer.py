@@ -191,13 +191,6 @@ class Writer:
             (at, file, sha256, loader, outcome, written.records, written.changed, error),
         )
 
-    def forget(self, sha256: str, loader: str) -> None:
-        """That this file was loaded counts no more: should it come back, it is read again."""
-        self._db.execute(
-            "UPDATE ingestion_logs SET outcome = 'ignored' WHERE sha256 = ? AND loader = ?",
-            (sha256, loader),
-        )
-
     def put_all(self, entries: Iterable[Entry], loader: str) -> Written:
         written = Written()
         for entry in entries:
@@ -294,6 +287,14 @@ class Writer:
             )
             self._note(source.name, id, "changed", at)
         return len(gone)
+
+    def forget_file(self, file: str) -> None:
+        """What a file was loaded from, whenever it was: should it come back it is read again."""
+        self._db.execute(
+            """DELETE FROM ingestion_logs WHERE outcome = 'loaded' AND (sha256, loader) IN
+                   (SELECT sha256, loader FROM ingestion_logs WHERE file = ?)""",
+            (file,),
+        )
 
     def withdraw_file(self, source: Source, sha256: str, at: str) -> int:
         """A file of a package that was there before is there no more, nor are its records."""
