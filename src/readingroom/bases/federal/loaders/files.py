@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 LARGEST = 256 * 1024 * 1024
 _NEVER = {".pdf", ".md", ".txt", ".gif", ".jpg", ".png", ".xsl", ".css", ".dtd"}
@@ -98,3 +101,8 @@ def _member(path: Path, member: zipfile.ZipInfo) -> RawFile:
     if len(data) > LARGEST:
         raise TooLarge(f"larger than {LARGEST // 1024 // 1024} MB")
     return RawFile(Path(member.filename).name, data, lambda name: None)
+
+
+def load_yaml(data: bytes) -> Any:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is ten times as fast
+    return yaml.load(data, Loader=loader)
