@@ -113,6 +113,11 @@ def congress_on(moment: str) -> int:
     return (year - 1789) // 2 + 1
 
 
+def began(congress: int) -> date:
+    """Its first day; the first of its two sessions lasts as long as that year."""
+    return date(1787 + 2 * congress, 1, 3)
+
+
 def _legislator(told: dict[str, Any], origin: Origin) -> Legislator:
     names = told["name"]
     terms = [_term(term) for term in told["terms"]]
