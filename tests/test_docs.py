@@ -16,7 +16,10 @@ def copy(tmp_path: Path) -> Path:
     """Every page of the project, and what the pages link to, where a test may spoil it."""
     for path in [*docs.ROOT.glob("*.md"), docs.ROOT / "LICENSE", docs.ROOT / "Makefile"]:
         shutil.copy(path, tmp_path)
-    shutil.copytree(docs.ROOT / "docs", tmp_path / "docs")
+    for folder in ("docs", "benchmarks"):
+        shutil.copytree(
+            docs.ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*.py*")
+        )
     return tmp_path
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from readingroom.bases.documents.checkup import Checkup
 from readingroom.bases.documents.copies import read_copy, write_copy
+from readingroom.bases.documents.ingestion import document_ids
 from readingroom.bases.documents.models import (
     ApplicationOverview,
     DocumentType,
@@ -30,7 +31,7 @@ from readingroom.core.errors import (
     PageNotFound,
     UnrecognizedId,
 )
-from readingroom.core.ids import DocumentRef, doc_id, document_ids, document_ref
+from readingroom.core.ids import DocumentRef, doc_id, document_ref
 from readingroom.core.progress import unheard
 from readingroom.ingest.classify import DOCUMENT_TYPES
 from tests.documents import PLAIN, REF, Desk, desk

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal.entries import Entry, Origin
+from readingroom.bases.federal.ids import federal_id
 from readingroom.bases.federal.loaders import Loader, cbo, cfr, compilations, crec, crs, reports
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME, Shape, names_of, of_shape
-from readingroom.core.ids import federal_id
 from tests.federal import MADE_UP, asked, loaded, write_world
 from tests.requirements import requirement
 from tests.world import World, register_document

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readingroom.core import ids
+from readingroom.bases.federal import ids
 from readingroom.core.errors import UnrecognizedId
 from tests.requirements import requirement
 

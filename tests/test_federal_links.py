@@ -15,13 +15,13 @@ import pytest
 from readingroom.bases.federal import links as reading
 from readingroom.bases.federal import store
 from readingroom.bases.federal.entries import Entry, Link, Origin, cited
+from readingroom.bases.federal.ids import cited_report, estimate_id, federal_id
 from readingroom.bases.federal.loaders import references
 from readingroom.bases.federal.records import Law, LinkKind
 from readingroom.bases.federal.schema import MIGRATIONS
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME, SOURCES
 from readingroom.bases.federal.writer import Writer
-from readingroom.core.ids import cited_report, estimate_id, federal_id
 from tests.federal import Asked, asked, loaded, write_world
 from tests.requirements import requirement
 from tests.world import register_document

@@ -11,6 +11,8 @@ import pytest
 from readingroom.bases.federal import store, vectors
 from readingroom.bases.federal.loading import Summary, update
 from readingroom.bases.federal.service import FILE
+from readingroom.bases.federal.sources import BY_NAME
+from readingroom.bases.federal.writer import Writer
 from tests.federal import Asked, HashedWords, asked, loaded, write_world
 from tests.kit import run
 from tests.requirements import requirement
@@ -42,6 +44,52 @@ def zipped(path: Path, files: dict[str, str]) -> Path:
         for name, text in files.items():
             archive.writestr(name, text)
     return path
+
+
+def active(data: Path) -> int:
+    with closing(store.connect(data / "federal" / FILE)) as db:
+        counted = db.execute("SELECT count(*) FROM bills WHERE status = 'active'")
+        return int(counted.fetchone()[0])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("my-bills.zip", "my_bills.zip"),
+        ("bills.zip", "BILLS.ZIP"),
+        ("hr/bulk.zip", "s/bulk.zip"),
+        ("bulk.zip", "my bulk.zip"),
+    ],
+)
+def test_a_zip_takes_nothing_from_another_with_a_name_like_it(
+    tmp_path: Path, one: str, other: str
+) -> None:
+    files = list(World(1, people=40).bills(4))
+    updated(tmp_path, zipped(tmp_path / other, dict(files[:2])))
+    done = updated(tmp_path, zipped(tmp_path / one, dict(files[2:])))
+    assert (done.withdrawn, active(tmp_path)) == (0, 4)
+
+
+def test_a_folder_named_like_the_inside_of_a_zip_is_none(tmp_path: Path) -> None:
+    folder = tmp_path / "new!"
+    folder.mkdir()
+    for name, text in World(1, people=40).bills(3):
+        (folder / name).write_text(text, "utf-8")
+    updated(tmp_path, folder)
+    assert updated(tmp_path, min(folder.iterdir())).withdrawn == 0
+    assert active(tmp_path) == 3
+
+
+def test_a_zip_cut_short_withdraws_nothing_unless_it_is_believed(tmp_path: Path) -> None:
+    files = list(World(1, people=40).bills(24))
+    whole = zipped(tmp_path / "old/hr.zip", dict(files))
+    cut = zipped(tmp_path / "new/hr.zip", dict(files[:2]))
+    loaded(tmp_path, whole, embed=False)
+    refused = updated(tmp_path, cut)
+    assert (refused.failed, refused.withdrawn, active(tmp_path)) == (1, 0, 24)
+    assert "--even-most" in refused.errors[0]["error"]
+    assert updated(tmp_path, cut, even_most=True).withdrawn == 22
+    assert active(tmp_path) == 2
 
 
 @requirement("federal:changes")
@@ -163,6 +211,83 @@ async def test_an_older_file_withdraws_nothing(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=3)
     loaded(tmp_path, tmp_path / "files")
     assert updated(tmp_path, tmp_path / "files").changes == {}
+
+
+async def test_what_hangs_on_a_withdrawn_record_counts_no_more(tmp_path: Path) -> None:
+    """Not a member's vote in a roll call that is gone, nor a signature under a bill.
+
+    And all of it does again when the files are back.
+    """
+    world = World(1, people=40)
+    people = tmp_path / "legislators-current.yaml"
+    people.write_text(world.legislators(), "utf-8")
+    files = dict((*world.bills(20), *world.votes(3)))
+    loaded(tmp_path, people, zipped(tmp_path / "old/sample.zip", files), embed=False)
+    async with asked(tmp_path) as ask:
+        before = await _weighed(ask)
+        (gone, *_) = (await ask.record("/roll-call-votes"))["results"]
+        (bill, *_) = (await ask.record("/bills", limit=200))["results"]
+    left_out = (f"{bill['type']}{bill['number']}.xml", f"{gone['number']:03}.xml")
+    fewer = {name: text for name, text in files.items() if not name.endswith(left_out)}
+    assert len(files) - len(fewer) == 2
+    updated(tmp_path, zipped(tmp_path / "new/sample.zip", fewer))
+    async with asked(tmp_path) as ask:
+        after = await _weighed(ask)
+        assert before["votes"] - after["votes"] == gone["recorded"] > 0
+        assert before["series"] - after["series"] == gone["recorded"]
+        assert after["by_vote"] == before["by_vote"] - {gone["id"]}
+        assert before["listed"] - after["listed"] == 1
+        assert before["signed"] - after["signed"] == bill["cosponsor_count"]
+        assert before["signatures"] - after["signatures"] == bill["cosponsor_count"]
+    updated(tmp_path, zipped(tmp_path / "new/sample.zip", files))
+    async with asked(tmp_path) as ask:
+        assert await _weighed(ask) == before
+
+
+async def test_seats_that_were_withdrawn_make_no_roster(tmp_path: Path) -> None:
+    write_world(tmp_path / "files", bills=0, votes=0)
+    loaded(tmp_path, tmp_path / "files", embed=False)
+    async with asked(tmp_path) as ask:
+        seats = (await ask.answer("list_committee_members", id="HSAG"))["results"]
+        assert len(seats) == 3
+        with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+            writer = Writer(db)
+            with writer.transaction():
+                for seat in seats:
+                    writer.withdraw(BY_NAME["committee_memberships"], seat["id"], "2026-05-05", "")
+        told = await ask.answer("list_committee_members", id="HSAG")
+        assert (told["results"], told["total"], told["congress"]) == ([], 0, None)
+
+
+async def test_a_file_that_a_package_holds_by_another_name_is_not_gone(tmp_path: Path) -> None:
+    files = dict(World(1, people=40).bills(3))
+    loaded(tmp_path, zipped(tmp_path / "old/sample.zip", files), embed=False)
+    moved = {f"hr/{name}": text for name, text in files.items()}
+    assert updated(tmp_path, zipped(tmp_path / "new/sample.zip", moved)).withdrawn == 0
+    async with asked(tmp_path) as ask:
+        assert len((await ask.record("/bills"))["results"]) == 3
+
+
+async def _weighed(ask: Asked) -> dict[str, Any]:
+    """Every number that what hangs on records makes up."""
+    votes = await ask.answer("count", resource="member-votes")
+    series = await ask.answer(
+        "time_series", resource="member-votes", time_field="voted_at", interval="year"
+    )
+    by_vote = await ask.answer("count", resource="member-votes", group_by="vote_id")
+    signed = await ask.answer("count", resource="bills", group_by="cosponsor", top=100)
+    signatures = await ask.answer("sum", resource="bills", sum_field="cosponsor_count")
+    (who, *_) = sorted(one["id"] for one in (await ask.record("/legislators"))["results"])
+    listed = await ask.answer("list_member_votes", bioguide=who)
+    assert listed["total"] == len(listed["results"])
+    return {
+        "votes": votes["value"],
+        "series": sum(one["value"] for one in series["buckets"]),
+        "by_vote": {one["key"] for one in by_vote["buckets"]},
+        "listed": listed["total"],
+        "signed": sum(one["value"] for one in signed["buckets"]),
+        "signatures": signatures["value"],
+    }
 
 
 @requirement("federal:changes")

@@ -1,18 +1,16 @@
-"""The ids that pass through our hands: how they are made and which we accept."""
+"""Ids that more than one layer knows: of requests, and of what the desk's `fetch` takes."""
 
 import os
 import re
-import unicodedata
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from readingroom.core.errors import UnrecognizedId
 
-# What GOV.UK's own paths are made of: no scheme, host, escape, query or empty segment fits it, and
-# no segment can be `.` or `..`, because each begins with a letter or a digit.
-_GUIDANCE_PATH = re.compile(r"/|(?:/[A-Za-z0-9][A-Za-z0-9._~-]*)+", re.ASCII)
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
+
+DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
+"""All that is read as a dash; as it stands, the inside of a character class too."""
+_DASHES = dict.fromkeys(map(ord, DASHES), "-")
 
 
 def request_id(offered: str | None = None) -> str:
@@ -22,345 +20,33 @@ def request_id(offered: str | None = None) -> str:
     return os.urandom(16).hex()
 
 
-# --- federal ids ---
-#
-# Bare, in the grammar of the contract: `hr:119:1`, `S000033`, `2026-08558`. Other spellings people
-# and other systems use are read too; the canonical one is what is stored, emitted and routed by.
-
-BILL_TYPES = ("hr", "s", "hjres", "sjres", "hres", "sres", "hconres", "sconres")
-
-DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
-"""All that is read as a dash; as it stands, the inside of a character class too."""
-_DASHES = dict.fromkeys(map(ord, DASHES), "-")
-
-
-@dataclass(frozen=True, slots=True)
-class FederalId:
-    """An id in its canonical form, and the source whose record it names."""
-
-    source: str
-    id: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """One way to write an id: a pattern, and how its parts make the canonical form."""
-
-    source: str
-    shown: str
-    """How the form is named to a caller who got it wrong; empty for a mere alias."""
-    pattern: re.Pattern[str]
-    build: Callable[[re.Match[str]], str]
-
-
 def fold_dashes(text: str) -> str:
     """Every Unicode dash as `-`: the Federal Register's own XML writes its numbers with U+2013."""
     return text if text.isascii() else text.translate(_DASHES)
 
 
-def bill_id(congress: int | str, kind: str, number: int | str) -> str:
-    return f"{_bill_type(kind)}:{int(congress)}:{int(number)}"
-
-
-def vote_id(chamber: str, congress: int | str, session: int | str, number: int | str) -> str:
-    return f"{chamber.lower()}:{int(congress)}:{int(session)}:{int(number)}"
-
-
-def law_id(number: str, private: bool = False) -> str:
-    """`117-103` as `pl:117-103`; a private law has a series of its own."""
-    congress, _, running = fold_dashes(number).partition("-")
-    return f"{'pvtl' if private else 'pl'}:{int(congress)}-{int(running)}"
-
-
-def committee_id(code: str) -> str:
-    """`hsag00` and `HSAG` are the whole committee, `hsag15` and `HSAG-15` a part of it."""
-    code = code.strip().upper().replace("-", "")
-    return code[:4] if code[4:] == "00" else code
-
-
-def amendment_id(congress: int | str, kind: str, number: int | str) -> str:
-    return f"amdt:{int(congress)}:{kind.lower()}:{int(number)}"
-
-
-def sap_id(congress: int | str, day: str, bills: Sequence[str], repeat: int = 1) -> str:
-    """The statements of a day on the same bills are told apart by a last number."""
-    about = "-".join(bills).lower() or "unnumbered"
-    return f"sap:{int(congress)}:{day}:{about}" + (f":{repeat}" if repeat > 1 else "")
-
-
-def report_id(congress: int | str, kind: str, number: int | str, part: str | None = None) -> str:
-    """`crpt:117hrpt118`, and `crpt:117hrpt118-pt2` for what was printed apart from the first."""
-    return f"crpt:{int(congress)}{kind.lower()}{int(number)}" + (f"-{part.lower()}" if part else "")
-
-
-def cited_report(citation: str) -> str | None:
-    """The id of a report as others cite it: `H. Rept. 117-118,Part 2`."""
-    match = _CITED_REPORT.match(fold_dashes(citation).strip())
-    if match is None:
-        return None
-    kind = "erpt" if match[1][0] in "Ee" else f"{match[1][0]}rpt"
-    return report_id(match[2], kind, match[3], _part_of_report(match[4]))
-
-
-def _part_of_report(written: str | None) -> str | None:
-    """`Part 2` as `pt2`, `Book 1` as `bk1`; the first part is the report itself."""
-    word, _, running = (written or "").lower().partition(" ")
-    short = {"part": "pt", "pt.": "pt", "book": "bk"}.get(word, word)
-    return None if (short, running) in (("", ""), ("pt", "1")) else f"{short}{running}"
-
-
-def cfr_id(title: int | str, section: str) -> str:
-    return f"cfr:{int(title)}:{fold_dashes(section).lower()}"
-
-
-def compilation_id(number: int | str) -> str:
-    return f"comps:{int(number)}"
-
-
-def proceeding_id(granule: str) -> str:
-    """`CREC-2005-07-20-pt1-PgE1551-2`, however its letters are written, with its prefix."""
-    match = _GRANULE.fullmatch(granule)
-    if match is None:
-        return f"crec:{granule}"
-    day, part, page, rest = match.groups()
-    page = page.lower() if page.lower() == "null" else page.upper()
-    return f"crec:CREC-{day}-pt{part}-Pg{page}{rest.lower().replace('frontm', 'FrontM')}"
-
-
-@lru_cache(maxsize=4096)  # there are a thousand subjects, and each is named again and again
-def topic_id(name: str) -> str:
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    return "topic:" + "-".join(re.findall("[a-z0-9]+", plain))
-
-
-_ESTIMATE = re.compile(r"cbo\.gov/publication/(\d+)", re.I)
-
-
-def estimate_id(url: str) -> str | None:
-    """`https://www.cbo.gov/publication/57561` as `cbo:57561`."""
-    match = _ESTIMATE.search(url)
-    return f"cbo:{int(match[1])}" if match else None
-
-
-def staff_id(office: str) -> str:
-    """`P000620-cañon_city` as `staff:P000620-canon_city`."""
-    plain = unicodedata.normalize("NFKD", office).encode("ascii", "ignore").decode()
-    return f"staff:{re.sub('[^A-Za-z0-9._-]+', '_', plain)}"
-
-
-def docket_id(number: str) -> str:
-    return f"docket:{fold_dashes(number).strip().upper()}"
-
-
-def meeting_id(chamber: str | None, event: str) -> str:
-    """A meeting by its event number, which each chamber counts for itself."""
-    return f"hearing:{(chamber or 'joint').lower()}-{event}"
-
-
-def transcript_id(congress: int | str, chamber: str | None, jacket: int | str) -> str:
-    """A printed hearing as GovInfo names it: `hearing:CHRG-116shrg37721`."""
-    return f"hearing:CHRG-{int(congress)}{(chamber or 'joint')[0].lower()}hrg{jacket}"
-
-
-def membership_id(congress: int | str, committee: str, bioguide: str) -> str:
-    return f"membership:{int(congress)}:{committee}:{bioguide}"
-
-
-def federal_id(text: str, congress: int | None = None) -> FederalId:
-    """The record a text names; `congress` completes a bill that is named without one."""
-    plain = text if text.isascii() else fold_dashes(unicodedata.normalize("NFKC", text))
-    folded = plain.strip()
-    for form in _FORMS:
-        if match := form.pattern.fullmatch(folded):
-            return FederalId(form.source, form.build(match))
-    if congress and (match := _BARE_BILL.fullmatch(folded)):
-        return FederalId("bills", bill_id(congress, match[1], match[2]))
-    raise UnrecognizedId(
-        f"{text[:100]!r} is not the id of a federal record", valid_prefixes=list(VALID_PREFIXES)
-    )
-
-
-def _bill_type(kind: str) -> str:
-    return re.sub(r"[.\s]", "", kind).lower()
-
-
-def _form(
-    source: str, shown: str, pattern: str, build: Callable[[re.Match[str]], str], flags: int = re.I
-) -> _Form:
-    return _Form(source, shown, re.compile(pattern, re.ASCII | flags), build)
-
-
-_TYPE = "(" + "|".join(BILL_TYPES) + ")"
-_SPOKEN = (
-    r"(H\.?\s?R\.?|S\.?|H\.?\s?J\.?\s?Res\.?|S\.?\s?J\.?\s?Res\.?|H\.?\s?Res\.?|S\.?\s?Res\.?"
-    r"|H\.?\s?Con\.?\s?Res\.?|S\.?\s?Con\.?\s?Res\.?)"
-)
-_CONGRESS = r"0*([1-9]\d{0,2})"
-_NUMBER = r"0*([1-9]\d{0,5})"
-_BARE_BILL = re.compile(_SPOKEN + r"\s*" + _NUMBER, re.ASCII | re.I)
-_GRANULE = re.compile(r"CREC-(\d{4}-\d\d-\d\d)-pt(\d+)-Pg(null|[A-Z]?)(.*)", re.ASCII | re.I)
-_CITED_REPORT = re.compile(
-    r"(H|S|Ex|Exec)\.?\s*Re?pt\.?\s*0*(\d{1,3})-0*(\d{1,5})"
-    r"(?:[, ]+((?:Part|Pt\.|Book) \d+|Errata))?",
-    re.ASCII | re.I,
-)
-_FR = r"(\d{4}-\d{5}|\d{2}-\d{1,6}|[A-Z]\d{1,2}-\d{1,6}|[A-Z]\d{1,2}-\d{4}-\d{1,6})"
-_WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
-
-
-def _upper(match: re.Match[str]) -> str:
-    return match[1].upper()
-
-
-def _lower(match: re.Match[str]) -> str:
-    return match[0].lower()
-
-
-_FORMS = (
-    _form(
-        "bills",
-        "hr:|s:|hjres:|sjres:|hres:|sres:|hconres:|sconres: (hr:119:1)",
-        f"{_TYPE}:{_CONGRESS}:{_NUMBER}",
-        lambda m: bill_id(m[2], m[1], m[3]),
-    ),
-    _form("bills", "", f"bill:{_CONGRESS}-{_TYPE}-{_NUMBER}", lambda m: bill_id(m[1], m[2], m[3])),
-    _form(
-        "bills",
-        "",
-        rf"{_SPOKEN}\s*{_NUMBER}[\s,]+\(?{_CONGRESS}(?:st|nd|rd|th)?(?:\s+Congress)?\)?",
-        lambda m: bill_id(m[3], m[1], m[2]),
-    ),
-    _form(
-        "roll_call_votes",
-        "house:|senate: (house:118:1:37)",
-        rf"(house|senate):{_CONGRESS}:([1-3]):{_NUMBER}",
-        lambda m: vote_id(m[1], m[2], m[3], m[4]),
-    ),
-    _form(
-        "congressional_record",
-        "crec: (crec:CREC-2005-07-20-pt1-PgE1551-2)",
-        rf"(?:crec:)?(CREC-{_WORD})",
-        lambda m: proceeding_id(m[1]),
-    ),
-    _form(
-        "public_laws",
-        "pl: (pl:117-103)",
-        rf"(?:pl:|P\.?\s?L\.?\s?|Public Law\s?){_CONGRESS}[-:]{_NUMBER}",
-        lambda m: law_id(f"{m[1]}-{m[2]}"),
-    ),
-    _form(
-        "public_laws",
-        "pvtl: (pvtl:112-1)",
-        rf"(?:pvtl:|Private Law\s?){_CONGRESS}[-:]{_NUMBER}",
-        lambda m: law_id(f"{m[1]}-{m[2]}", private=True),
-    ),
-    _form("legislators", "a bioguide id (S000033)", r"(?:member:|bioguide:)?([A-Z]\d{6})", _upper),
-    _form(
-        "crs_reports",
-        "a CRS report number (R47892)",
-        r"(?:crs:)?((?:R|RL|RS|IF|IN|LSB|TE)\d{5})",
-        _upper,
-    ),
-    _form("federal_register", "a Federal Register number (2026-08558)", f"(?:fr:)?{_FR}", _upper),
-    _form(
-        "committees",
-        "a committee code (HSAG, HSAG15)",
-        r"(?:committee:)?([HSJ][A-Z]{3}(?:-?\d{2})?)",
-        lambda m: committee_id(m[1]),
-    ),
-    _form(
-        "amendments",
-        "amdt: (amdt:117:samdt:4999)",
-        rf"amdt:{_CONGRESS}:(hamdt|samdt|suamdt):{_NUMBER}",
-        lambda m: amendment_id(m[1], m[2], m[3]),
-    ),
-    _form(
-        "saps",
-        "sap: (sap:119:2025-06-30:hr1)",
-        r"sap:[1-9]\d{0,2}:\d{4}-\d{2}-\d{2}:[a-z0-9-]{1,100}(?::[1-9]\d{0,2})?",
-        _lower,
-    ),
-    _form(
-        "presidential_documents",
-        "presdoc: (presdoc:2026-11741)",
-        f"presdoc:{_FR}",
-        lambda m: f"presdoc:{m[1].upper()}",
-    ),
-    _form(
-        "committee_memberships",
-        "membership: (membership:119:HSAG:S001157)",
-        rf"membership:{_CONGRESS}:([HSJ][A-Z]{{3}}(?:\d{{2}})?):([A-Z]\d{{6}})",
-        lambda m: membership_id(m[1], m[2].upper(), m[3].upper()),
-    ),
-    _form("topic_taxonomy", "topic: (topic:taxation)", r"topic:[a-z0-9]+(?:-[a-z0-9]+)*", _lower),
-    _form("cbo_cost_estimates", "cbo: (cbo:62589)", rf"cbo:{_NUMBER}", lambda m: f"cbo:{m[1]}"),
-    _form(
-        "committee_reports",
-        "crpt: (crpt:119hrpt105)",
-        r"crpt:\d{1,3}[hsej]rpt\d{1,5}(?:-(?:pt|bk)\d{1,3}|-errata)?",
-        _lower,
-    ),
-    _form(
-        "cfr_sections",
-        "cfr: (cfr:27:447.21)",
-        rf"cfr:([1-9]\d?):({_WORD})",
-        lambda m: cfr_id(m[1], m[2]),
-    ),
-    _form("committee_reports", "", _CITED_REPORT.pattern, lambda m: cited_report(m[0]) or m[0]),
-    _form(
-        "cfr_sections",
-        "",
-        r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:\xa7\s?)?(\d{1,4}\.[\w.-]{1,60})",
-        lambda m: cfr_id(m[1], m[2]),
-    ),
-    _form(
-        "cfr_sections",
-        "",
-        r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:Part|Pt\.)\s?(\d{1,4}[a-z]?),?\s"
-        r"App(?:endix|\.)\s([A-Z0-9]{1,4}(?:-[A-Z0-9]{1,4})?)",
-        lambda m: cfr_id(m[1], f"{m[2]}.appendix-{m[3]}"),
-    ),
-    _form(
-        "statute_compilations",
-        "comps: (comps:1565)",
-        rf"comps:{_NUMBER}",
-        lambda m: compilation_id(m[1]),
-    ),
-    _form(
-        "lda_filings",
-        "lda: (lda:<uuid>)",
-        r"lda:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
-        _lower,
-    ),
-    _form(
-        "regulations_dot_gov_dockets",
-        "docket: (docket:EPA-HQ-OAR-2025-0001)",
-        rf"docket:({_WORD})",
-        lambda m: f"docket:{m[1].upper()}",
-    ),
-    _form(
-        "hearings", "hearing: (hearing:<id>)", rf"hearing:({_WORD})", lambda m: f"hearing:{m[1]}"
-    ),
-    _form(
-        "staff_directories", "staff: (staff:<id>)", rf"staff:({_WORD})", lambda m: f"staff:{m[1]}"
-    ),
-)
-
-VALID_PREFIXES = tuple(form.shown for form in _FORMS if form.shown)
-
-
-def is_guidance_path(text: str) -> bool:
-    """Whether a text is a plain path of a GOV.UK page, such as `/guidance/charity-reporting`."""
-    return _GUIDANCE_PATH.fullmatch(text) is not None
-
-
-# --- ids across the bases, which the desk's `fetch` takes ---
+# --- ids across the bases ---
 #
 # The first word says whose record it is; what begins with none of these is a federal id.
 
 TEXT_ID = "text:kb"
+ROOM_PREFIXES = (
+    "policy: (policy:NPPF@rev_NPPF_2024_12#Para 116)",
+    "doc: (doc:25_01178_REM_a1b2c3#page=4)",
+    "guidance: (guidance:/guidance/charity-reporting)",
+    TEXT_ID,
+)
 
+_BASES = {"policy": "policy", "doc": "documents", "guidance": "guidance", "text": "text"}
 _SECTION = re.compile(r"policy:([A-Za-z0-9_-]{1,80})@([A-Za-z0-9_-]{1,120})#(.{1,120})", re.ASCII)
+_DOCUMENT_ID = r"[A-Za-z0-9_-]{1,200}_[0-9a-f]{6,64}"
+_DOC = re.compile(rf"doc:({_DOCUMENT_ID})(?:#page=([1-9][0-9]{{0,4}}))?", re.ASCII)
+
+
+def base_of(id: str) -> str:
+    """Whose record an id names."""
+    prefix, colon, _ = id.strip().partition(":")
+    return _BASES.get(prefix.lower(), "federal") if colon else "federal"
 
 
 def guidance_id(path: str) -> str:
@@ -381,33 +67,6 @@ def policy_section(id: str) -> tuple[str, str, str] | None:
     return (match[1], match[2], match[3]) if match else None
 
 
-_BASES = {"policy": "policy", "doc": "documents", "guidance": "guidance", "text": "text"}
-
-
-def base_of(id: str) -> str:
-    """Whose record an id names."""
-    prefix, colon, _ = id.strip().partition(":")
-    return _BASES.get(prefix.lower(), "federal") if colon else "federal"
-
-
-ROOM_PREFIXES = (
-    "policy: (policy:NPPF@rev_NPPF_2024_12#Para 116)",
-    "doc: (doc:25_01178_REM_a1b2c3#page=4)",
-    "guidance: (guidance:/guidance/charity-reporting)",
-    TEXT_ID,
-    *VALID_PREFIXES,
-)
-
-
-# --- documents ---
-#
-# `doc:25_01178_REM_a1b2c3` is a document, `doc:25_01178_REM_a1b2c3#page=14` a page of it.
-
-_DOCUMENT_ID = r"[A-Za-z0-9_-]{1,200}_[0-9a-f]{6,64}"
-_DOC = re.compile(rf"doc:({_DOCUMENT_ID})(?:#page=([1-9][0-9]{{0,4}}))?", re.ASCII)
-_UNSAFE = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
-
-
 @dataclass(frozen=True, slots=True)
 class DocumentRef:
     """A document, or one page of it."""
@@ -416,27 +75,13 @@ class DocumentRef:
     page: int | None
 
 
-def document_ids(application_ref: str, sha256: str) -> Iterator[str]:
-    """The ids a document may have, the contract's first: where another document has that one, the
-    next is one hash digit longer.
-    """
-    sanitised = _UNSAFE.sub("_", application_ref)
-    for digits in range(6, len(sha256) + 1):
-        yield f"{sanitised}_{sha256[:digits]}"
-
-
-def document_chunk_id(document_id: str, page: int, index: int) -> str:
-    """`25_01178_REM_a1b2c3_014_042`: the page it begins on, and its place in the document."""
-    return f"{document_id}_{page:03d}_{index:03d}"
-
-
 def doc_id(document_id: str, page: int | None = None) -> str:
-    """A document's id across all bases, or a page's, which the desk's `fetch` takes."""
+    """`doc:25_01178_REM_a1b2c3` is a document, `doc:25_01178_REM_a1b2c3#page=14` a page of it."""
     return f"doc:{document_id}" + (f"#page={page}" if page else "")
 
 
 def document_ref(text: str) -> DocumentRef:
-    """The document, and the page, that an id across all bases names."""
+    """What `doc_id` named."""
     match = _DOC.fullmatch(fold_dashes(text).strip())
     if match is None:
         raise UnrecognizedId(

@@ -8,6 +8,7 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from readingroom.bases.federal import sources as federal
+from readingroom.bases.federal.ids import VALID_PREFIXES
 from readingroom.core.errors import (
     FolderInUse,
     ModelUnavailable,
@@ -91,7 +92,8 @@ class DeskService:
             return await reader.fetch(asked.id.strip(), asked.offset, call)
         except (UnrecognizedId, ValidationError) as error:
             raise UnrecognizedId(
-                f"{asked.id[:100]!r} is no id of this room", valid_prefixes=list(ROOM_PREFIXES)
+                f"{asked.id[:100]!r} is no id of this room",
+                valid_prefixes=[*ROOM_PREFIXES, *VALID_PREFIXES],
             ) from error
 
     async def assess(self, asked: AssessAgainstPolicy, call: Call) -> Assessment:

@@ -7,6 +7,7 @@ removal is brought to its end.
 
 import re
 import shutil
+from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path, PurePath
 
@@ -18,7 +19,6 @@ from readingroom.bases.documents.models import AlreadyIngested, IngestedDocument
 from readingroom.bases.documents.records import DocumentRecord, Unread
 from readingroom.bases.documents.store import DocumentStore, chunks_from
 from readingroom.core.errors import DocumentNotFound, KnowledgeError
-from readingroom.core.ids import document_ids
 from readingroom.core.progress import Report, part
 from readingroom.ingest.classify import classify
 from readingroom.ingest.document import Document, Skipped
@@ -257,6 +257,15 @@ class Ingestion:
 
     def _drop_file(self, document_id: str) -> None:
         shutil.rmtree(self._folder / "files" / document_id, ignore_errors=True)
+
+
+def document_ids(application_ref: str, sha256: str) -> Iterator[str]:
+    """The ids a document may have, the contract's first: where another document has that one, the
+    next is one hash digit longer.
+    """
+    sanitised = _UNSAFE.sub("_", application_ref)
+    for digits in range(6, len(sha256) + 1):
+        yield f"{sanitised}_{sha256[:digits]}"
 
 
 def not_found(document_id: str) -> DocumentNotFound:

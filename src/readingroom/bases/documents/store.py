@@ -15,7 +15,6 @@ import numpy as np
 
 from readingroom.bases.documents.records import DocumentRecord, StoredChunk
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
-from readingroom.core.ids import document_chunk_id
 from readingroom.core.searching import Mode
 from readingroom.engine.embedding import Embedder
 from readingroom.engine.librarian import Librarian, Ranking
@@ -174,8 +173,7 @@ def chunks_from(record: DocumentRecord, document: Document, vectors: Vectors) ->
         ends.append(max(ends[-1], chunk.end))
     return Chunks(
         ids=[
-            document_chunk_id(record.document_id, chunk.pages[0], chunk.index)
-            for chunk in document.chunks
+            chunk_id(record.document_id, chunk.pages[0], chunk.index) for chunk in document.chunks
         ],
         texts=texts,
         metadatas=[
@@ -197,6 +195,11 @@ def chunks_from(record: DocumentRecord, document: Document, vectors: Vectors) ->
         ],
         vectors=vectors,
     )
+
+
+def chunk_id(document_id: str, page: int, index: int) -> str:
+    """`25_01178_REM_a1b2c3_014_042`: the page it begins on, and its place in the document."""
+    return f"{document_id}_{page:03d}_{index:03d}"
 
 
 def _entry(record: DocumentRecord) -> Metadata:

@@ -7,8 +7,8 @@ from functools import cached_property
 from itertools import pairwise
 
 from readingroom.bases.federal import naming
+from readingroom.bases.federal.ids import BILL_TYPES
 from readingroom.bases.federal.naming import vocabulary
-from readingroom.core.ids import BILL_TYPES
 
 _WHERE = ("of", "from")
 _FISCAL = re.compile(r"fy(\d{2}|\d{4})")

@@ -11,9 +11,9 @@ from datetime import date, datetime, timedelta
 from typing import Protocol
 from urllib.parse import urlencode
 
+from readingroom.bases.federal.ids import BILL_TYPES
 from readingroom.bases.federal.loaders.legislators import congress_on
 from readingroom.bases.federal.loaders.xml import parse, said
-from readingroom.core.ids import BILL_TYPES
 from readingroom.upstream.downloads import NotThere, Remote
 
 FIRST_CONGRESS = 108

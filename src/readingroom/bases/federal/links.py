@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from readingroom.bases.federal.ids import federal_id
 from readingroom.bases.federal.records import LinkKind
 from readingroom.bases.federal.sources import BY_NAME
 from readingroom.core.errors import UnrecognizedId
-from readingroom.core.ids import federal_id
 
 
 @dataclass(frozen=True, slots=True)

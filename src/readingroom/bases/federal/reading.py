@@ -2,39 +2,24 @@
 
 import gc
 import hashlib
-import lzma
 import os
 import pickle
 import signal
-import sqlite3
 import sys
 import threading
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from multiprocessing import current_process
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkContext, SpawnContext
 from queue import Queue
-from xml.parsers.expat import ExpatError
-
-import yaml
-from pydantic import ValidationError
 
 from readingroom.bases.federal.entries import Entry, Origin
 from readingroom.bases.federal.loaders import Accompanied, Loader
-from readingroom.bases.federal.loaders.files import RawFile
+from readingroom.bases.federal.loaders.files import BAD_FILE, RawFile, written
 from readingroom.core import clock
-from readingroom.core.errors import UnrecognizedId
-
-# What a file can do wrong; anything else is ours, and ends the load.
-BAD_FILE = (
-    *(ValueError, LookupError, TypeError, AttributeError, OSError, EOFError, RuntimeError),
-    *(ExpatError, yaml.YAMLError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
-    *(ValidationError, UnrecognizedId, sqlite3.IntegrityError),
-)
 
 _AHEAD = 16
 """So many files are read before their turn, at most,"""
@@ -71,13 +56,14 @@ def turn_of(loaders: Sequence[Loader], name: str, read: Callable[[], RawFile]) -
     """The turn of a file; one that cannot be read will say so when it comes."""
     with suppress(*BAD_FILE):
         file = read()
-        loader = next((one for one in loaders if one.recognises(file)), None)
+        is_text = b"\0" not in file.head
+        loader = next((one for one in loaders if is_text and one.recognises(file)), None)
         return Turn(name, read, loader, file.sha256, len(file.data))
     return Turn(name, read)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Contents:
     """What a file says, when it was read, and the hash of all that was read for it."""
 
     at: str
@@ -90,19 +76,38 @@ class Reading:
     """A file whose turn has come."""
 
     turn: Turn
-    told: Callable[[], Told]
+    contents: Callable[[], Contents]
     """What it says: read ahead, or here as its entries are asked for."""
 
 
 def in_turn(turns: Sequence[Turn], is_new: Callable[[Turn], bool]) -> Iterator[Reading]:
     """Each file when its turn comes; of those that are new, the next ones are read meanwhile."""
     ahead = {place: one for place, one in enumerate(turns) if one.may_go_ahead and is_new(one)}
-    if sum(one.size for one in ahead.values()) < _WORTH or (os.cpu_count() or 1) < 2:
+    reader = _reader(ahead)
+    if reader is None:
         yield from (Reading(turn, partial(_tell, turn)) for turn in turns)
         return
-    with closing(_Ahead(ahead)) as reader:
+    with closing(reader):
         for place, turn in enumerate(turns):
             yield Reading(turn, partial(reader.tell, place, turn))
+
+
+def _reader(turns: Mapping[int, Turn]) -> "_Ahead | None":
+    """Somebody to read these beside us, where that is worth it and there can be another process."""
+    much = sum(one.size for one in turns.values()) >= _WORTH
+    if not much or _processors() < 2 or current_process().daemon:
+        return None
+    try:
+        return _Ahead(turns)
+    except OSError:  # as many processes as there may be, or no memory that two could share
+        return None
+
+
+def _processors() -> int:
+    """How many this process may use; a container, or `taskset`, may leave it one of many."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class _Ahead:
@@ -111,7 +116,7 @@ class _Ahead:
     def __init__(self, turns: Mapping[int, Turn]) -> None:
         context = _context()
         self._turns = turns
-        self._told: dict[int, Told | str] = {}
+        self._told: dict[int, Contents | str] = {}
         self._queue = _Places(context, turns)
         self._ours, theirs = context.Pipe(duplex=False)
         self._process = context.Process(
@@ -120,7 +125,7 @@ class _Ahead:
         self._process.start()
         theirs.close()
 
-    def tell(self, place: int, turn: Turn) -> Told:
+    def tell(self, place: int, turn: Turn) -> Contents:
         while place in self._turns and place not in self._told:
             self._come_further()
         told = self._told.pop(place, None)
@@ -129,19 +134,22 @@ class _Ahead:
         return told or _tell(turn)
 
     def _come_further(self) -> None:
-        """Take what is there; else read something; with nothing left to read, wait."""
+        """Take what is there; else read something; with nothing left to read, or enough read
+        already for one that is long in coming, wait.
+        """
         try:
-            if self._ours.poll() or (mine := self._queue.next()) is None:
+            full = len(self._told) >= _AHEAD
+            if full or self._ours.poll() or (mine := self._queue.next()) is None:
                 place, told = self._ours.recv()
                 self._told[place] = told
             else:
                 self._told[mine] = _tell_all(self._turns[mine])
         except (EOFError, OSError):
-            self._turns = {}  # it was killed; what it had is read here
+            self._turns = {}  # it is not there any more; what it had is read here
 
     def close(self) -> None:
         self._ours.close()
-        self._process.terminate()
+        self._process.kill()  # it may have our handlers for anything milder
         self._process.join()
 
 
@@ -170,13 +178,13 @@ def _context() -> ForkContext | SpawnContext:
     return ForkContext() if alone else SpawnContext()
 
 
-def _tell(turn: Turn) -> Told:
+def _tell(turn: Turn) -> Contents:
     at = clock.now().isoformat(timespec="seconds")
     file = turn.read()
     if turn.loader is None:
-        return Told(at, file.sha256, ())
+        return Contents(at, file.sha256, ())
     entries = turn.loader.read(file, Origin(at, file.sha256))
-    return Told(at, _identity(turn.loader, file), entries)
+    return Contents(at, _identity(turn.loader, file), entries)
 
 
 def _identity(loader: Loader, file: RawFile) -> str:
@@ -193,7 +201,7 @@ def _identity(loader: Loader, file: RawFile) -> str:
 def complaint(error: BaseException) -> str:
     """What is told of a file that could not be read."""
     said = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
-    return said[:500]
+    return written(said[:500])
 
 
 # --- in the process beside ---
@@ -207,10 +215,11 @@ def _read_ahead(
     ours.close()
     waiting: Queue[bytes] = Queue(_AHEAD)
     threading.Thread(target=_hand_over, args=(waiting, theirs), daemon=True).start()
-    while (place := queue.next()) is not None:
-        told = _tell_all(turns[place])
-        waiting.put(pickle.dumps((place, told), pickle.HIGHEST_PROTOCOL))
-    waiting.join()
+    with suppress(Exception):  # what is no file's fault is met again, and told, where we came from
+        while (place := queue.next()) is not None:
+            told = _tell_all(turns[place])
+            waiting.put(pickle.dumps((place, told), pickle.HIGHEST_PROTOCOL))
+        waiting.join()
 
 
 def _hand_over(waiting: "Queue[bytes]", theirs: Connection) -> None:
@@ -222,7 +231,7 @@ def _hand_over(waiting: "Queue[bytes]", theirs: Connection) -> None:
         waiting.task_done()
 
 
-def _tell_all(turn: Turn) -> Told | str:
+def _tell_all(turn: Turn) -> Contents | str:
     try:
         told = _tell(turn)
         return replace(told, entries=list(told.entries))

@@ -11,6 +11,7 @@ from pydantic_core import from_json
 from readingroom.bases.federal import naming
 from readingroom.bases.federal.asking import Asked
 from readingroom.bases.federal.company import Company, beside
+from readingroom.bases.federal.ids import federal_id
 from readingroom.bases.federal.judging import (
     ENOUGH,
     Near,
@@ -27,7 +28,6 @@ from readingroom.bases.federal.naming import vocabulary
 from readingroom.bases.federal.narrowing import Narrowed
 from readingroom.bases.federal.sources import BY_NAME, Source
 from readingroom.core.errors import UnrecognizedId
-from readingroom.core.ids import federal_id
 
 _NAMES = 300
 """How many names that share pieces with the question are looked at closely."""

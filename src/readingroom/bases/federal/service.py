@@ -12,6 +12,7 @@ from pydantic_core import from_json
 from readingroom.bases.federal import changes, cursors, dossiers, links, narrowing, resolving, store
 from readingroom.bases.federal import search as searching
 from readingroom.bases.federal.aggregates import Aggregation, Aggregator, Budget
+from readingroom.bases.federal.ids import federal_id
 from readingroom.bases.federal.models import (
     LONGEST_TEXT,
     MOST_LIKELY,
@@ -60,7 +61,6 @@ from readingroom.bases.federal.sources import BY_NAME, Source, named
 from readingroom.bases.federal.store import FederalStore, Progress, StoredText
 from readingroom.bases.federal.vectors import FederalVectors
 from readingroom.core.errors import InvalidArguments, RecordNotFound
-from readingroom.core.ids import federal_id
 from readingroom.engine.embedding import Embedder
 
 T = TypeVar("T")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import get_args
 
+from readingroom.bases.federal.ids import BILL_TYPES
 from readingroom.bases.federal.records import (
     Amendment,
     Bill,
@@ -33,7 +34,6 @@ from readingroom.bases.federal.records import (
     Topic,
 )
 from readingroom.core.errors import InvalidArguments, UnknownSource
-from readingroom.core.ids import BILL_TYPES
 
 
 class Shape(StrEnum):
@@ -470,7 +470,8 @@ SOURCES = (
 
 BY_NAME = {source.name: source for source in SOURCES}
 
-_NEWEST_VOTE = "SELECT id FROM roll_call_votes ORDER BY published_at DESC, id LIMIT 1"
+_NEWEST_VOTE = """SELECT id FROM roll_call_votes WHERE status = 'active'
+    ORDER BY published_at DESC, id LIMIT 1"""
 _VOTER = "SELECT bioguide_id FROM member_votes WHERE bioguide_id IS NOT NULL AND vote_id"
 
 MEMBER_VOTES = Resource(
@@ -490,7 +491,8 @@ MEMBER_VOTES = Resource(
     size="SELECT sum(recorded) FROM roll_call_votes",
     lookups=("bioguide_id", "vote_id"),
     newest=(("vote_id", _NEWEST_VOTE), ("bioguide_id", f"{_VOTER} = ({_NEWEST_VOTE}) LIMIT 1")),
-    where="1",
+    # Not those that are: the list of the others is short, and read once.
+    where="vote_id NOT IN (SELECT id FROM roll_call_votes WHERE status <> 'active')",
     dated="substr(sorted_at, 1, 10)",
 )
 """How each member voted in each roll call: counted, though listed only by member or by vote."""

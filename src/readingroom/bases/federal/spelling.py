@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from readingroom.bases.federal import naming
+from readingroom.bases.federal.ids import BILL_TYPES, federal_id
 from readingroom.bases.federal.records import Chamber
 from readingroom.core.errors import UnrecognizedId
-from readingroom.core.ids import BILL_TYPES, federal_id
 
 Word = Annotated[str, Field(min_length=1, max_length=100)]
 

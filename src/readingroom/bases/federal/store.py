@@ -212,7 +212,7 @@ def member_votes(
     after: Sequence[Any] | None,
 ) -> tuple[Page, int]:
     """How a member voted, newest first, beside what was voted on."""
-    where, values = "m.bioguide_id = ?", [bioguide]
+    where, values = f"bioguide_id = ? AND {MEMBER_VOTES.where}", [bioguide]
     if congress is not None:
         where += " AND m.congress = ?"
         values.append(str(congress))
@@ -239,7 +239,9 @@ def members(
     """Who sits on a committee: the majority first, each side by rank."""
     if congress is None:
         (congress,) = db.execute(
-            "SELECT max(congress) FROM committee_memberships WHERE committee_id = ?", (committee,)
+            """SELECT max(congress) FROM committee_memberships
+               WHERE committee_id = ? AND status = 'active'""",
+            (committee,),
         ).fetchone()
     where = "committee_id = ? AND congress = ? AND status = 'active'"
     values = (committee, congress)

@@ -1,5 +1,6 @@
 """A GOV.UK content item: whose it is, what it says of itself, and its words as Markdown."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,9 @@ from readingroom.bases.guidance.models import Identifiers, Translation, Withdraw
 WEBSITE = "https://www.gov.uk"
 ORGANISATION = "charity-commission"
 
+# What GOV.UK's own paths are made of: no scheme, host, escape, query or empty segment fits it, and
+# no segment can be `.` or `..`, because each begins with a letter or a digit.
+_PATH = re.compile(r"/|(?:/[A-Za-z0-9][A-Za-z0-9._~-]*)+", re.ASCII)
 _OUR_PATH = f"/government/organisations/{ORGANISATION}"
 _OUR_ID = "489e651f-34c8-4b34-bdd7-e13c2324cde3"
 
@@ -148,6 +152,11 @@ class Page:
         """Where the attachments are; they are referenced, never fetched."""
         listed = _references(_objects(details.get("attachments")))
         return f"## Attachments\n\n{listed}" if listed else ""
+
+
+def is_plain_path(text: str) -> bool:
+    """Whether a text is the path of a GOV.UK page and no more: `/guidance/charity-reporting`."""
+    return _PATH.fullmatch(text) is not None
 
 
 def website_url(path: str) -> str:

@@ -27,7 +27,7 @@ from readingroom.bases.guidance.models import (
     SourceMetadata,
     Warned,
 )
-from readingroom.bases.guidance.page import ORGANISATION, Page, website_url
+from readingroom.bases.guidance.page import ORGANISATION, Page, is_plain_path, website_url
 from readingroom.bases.guidance.store import GovukStore
 from readingroom.core import clock, ids
 from readingroom.core.errors import (
@@ -324,7 +324,7 @@ def _hit(result: Mapping[str, Any]) -> Hit | None:
     title, link = _word(result, "title"), _word(result, "link")
     if not title or not link:
         return None
-    path = link if ids.is_guidance_path(link) else None
+    path = link if is_plain_path(link) else None
     return Hit(
         title=title,
         url=website_url(link),

@@ -11,8 +11,7 @@ import anyio.to_thread
 from pydantic_core import from_json
 
 from readingroom.bases.guidance.markdown import to_markdown
-from readingroom.bases.guidance.page import WEBSITE, Page
-from readingroom.core import ids
+from readingroom.bases.guidance.page import WEBSITE, Page, is_plain_path
 from readingroom.core.errors import InvalidPath, NotFoundOrRedirected, UpstreamUnavailable
 from readingroom.upstream.cache import Cache, Cached, Entry, Held, Reply
 from readingroom.upstream.client import Errand, Params, Request, UpstreamClient
@@ -106,7 +105,7 @@ class GovukStore:
 
 
 def _content(path: str) -> str:
-    if not ids.is_guidance_path(path):
+    if not is_plain_path(path):
         raise InvalidPath(
             "The path must be that of a GOV.UK page and nothing more, such as "
             "/guidance/charity-annual-return: no address, no query, no escapes",
@@ -123,7 +122,7 @@ def _suggestion(text: str) -> dict[str, str]:
         return {}
     path = parts.path if parts.path.startswith("/") else f"/{parts.path}"
     at_home = (parts.scheme, parts.netloc) in (("", ""), ("https", "www.gov.uk"))
-    return {"path": path} if at_home and ids.is_guidance_path(path) and path != "/" else {}
+    return {"path": path} if at_home and is_plain_path(path) and path != "/" else {}
 
 
 def _parsed(path: str, reply: Reply) -> Page:
@@ -147,7 +146,7 @@ def _moved(path: str, target: str | None) -> NotFoundOrRedirected:
     if target is None:
         return NotFoundOrRedirected(f"{path} was moved, GOV.UK does not say where to")
     hint = {"redirected_to": target}
-    if ids.is_guidance_path(target):
+    if is_plain_path(target):
         hint["use_tool"] = "get_content_by_path"
     return NotFoundOrRedirected(f"{path} was moved to {target}", **hint)
 
@@ -173,7 +172,7 @@ def _target(location: str) -> str | None:
     if elsewhere and not parts.path.startswith(_CONTENT):
         return location
     path = parts.path.removeprefix(_CONTENT)
-    return path if ids.is_guidance_path(path) else None
+    return path if is_plain_path(path) else None
 
 
 def _destination(path: str, redirects: Any) -> str | None:

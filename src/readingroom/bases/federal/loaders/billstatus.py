@@ -12,6 +12,15 @@ from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, cited
+from readingroom.bases.federal.ids import (
+    amendment_id,
+    bill_id,
+    cited_report,
+    committee_id,
+    estimate_id,
+    law_id,
+    vote_id,
+)
 from readingroom.bases.federal.loaders import cbo, reports
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.people import (
@@ -36,15 +45,6 @@ from readingroom.bases.federal.records import (
     Person,
     RelatedBill,
     TextVersion,
-)
-from readingroom.core.ids import (
-    amendment_id,
-    bill_id,
-    cited_report,
-    committee_id,
-    estimate_id,
-    law_id,
-    vote_id,
 )
 
 ORG = "U.S. Government Publishing Office"

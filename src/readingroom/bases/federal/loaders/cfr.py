@@ -11,6 +11,7 @@ from typing import ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.ids import cfr_id
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.references import References, referred
@@ -18,7 +19,7 @@ from readingroom.bases.federal.loaders.register import ORG, in_title_case, slug
 from readingroom.bases.federal.loaders.uslm import is_uslm
 from readingroom.bases.federal.loaders.xml import day, fingerprint, parse, prose, said
 from readingroom.bases.federal.records import CfrSection, LinkKind
-from readingroom.core.ids import cfr_id, fold_dashes
+from readingroom.core.ids import fold_dashes
 
 # What the printed number is: the attribute beside it loses the letter of `§ 478.25a`.
 _PRINTED = re.compile(r"\u00a7+\s*([0-9][\w.-]*)")

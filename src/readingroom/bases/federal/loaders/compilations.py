@@ -6,13 +6,14 @@ from typing import ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.ids import compilation_id, law_id
 from readingroom.bases.federal.loaders import references
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.register import in_title_case
 from readingroom.bases.federal.loaders.uslm import body_of, is_uslm
 from readingroom.bases.federal.loaders.xml import day, parse, said
 from readingroom.bases.federal.records import Compilation, LinkKind
-from readingroom.core.ids import compilation_id, fold_dashes, law_id
+from readingroom.core.ids import fold_dashes
 
 ORG = "Office of the Legislative Counsel, U.S. House of Representatives"
 _LAW = re.compile(r"(?:Public Law|P\.\s?L\.)?\s*(\d{1,3})-(\d{1,4})")

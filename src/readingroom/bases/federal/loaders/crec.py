@@ -11,6 +11,17 @@ from typing import ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.ids import (
+    BILL_TYPES,
+    amendment_id,
+    bill_id,
+    committee_id,
+    federal_id,
+    law_id,
+    proceeding_id,
+    report_id,
+    vote_id,
+)
 from readingroom.bases.federal.loaders.billstatus import ORG, SPOKEN, ordinal
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import congress_on, digest
@@ -20,18 +31,7 @@ from readingroom.bases.federal.loaders.uslm import spelt_day
 from readingroom.bases.federal.loaders.xml import day, fingerprint, parse, said
 from readingroom.bases.federal.records import Amendment, LinkKind, Person, Proceeding
 from readingroom.core.errors import UnrecognizedId
-from readingroom.core.ids import (
-    BILL_TYPES,
-    amendment_id,
-    bill_id,
-    committee_id,
-    federal_id,
-    fold_dashes,
-    law_id,
-    proceeding_id,
-    report_id,
-    vote_id,
-)
+from readingroom.core.ids import fold_dashes
 
 _HEADER = re.compile(
     r"\[Congressional Record Volume (\d+), Number (\d+) \(([^)]*)\)\]\s*"

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.entries import Entry, Link, Origin, cited
+from readingroom.bases.federal.ids import bill_id, committee_id, meeting_id, transcript_id
 from readingroom.bases.federal.loaders.billstatus import SPOKEN, ordinal
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest
@@ -14,7 +15,6 @@ from readingroom.bases.federal.loaders.mentions import bills_named
 from readingroom.bases.federal.loaders.people import chamber_of, committee_stub
 from readingroom.bases.federal.loaders.xml import day, parse, said
 from readingroom.bases.federal.records import Chamber, Hearing, LinkKind, Witness
-from readingroom.core.ids import bill_id, committee_id, meeting_id, transcript_id
 
 _HOUSE_TYPES = {"HMTG": "meeting", "HHRG": "hearing", "HMKP": "markup"}
 _NAME = ("honorific", "firstname", "middlename", "lastname")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import yaml
 
 from readingroom.bases.federal.entries import Entry, Origin, cited
+from readingroom.bases.federal.ids import committee_id, membership_id
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.people import (
     BIOGUIDE,
@@ -26,7 +27,6 @@ from readingroom.bases.federal.records import (
     Person,
     Term,
 )
-from readingroom.core.ids import committee_id, membership_id
 
 PARTIES = {"Democrat": "D", "Republican": "R", "Independent": "I"}
 _CONGRESS_GOV = "https://www.congress.gov/committees"
@@ -41,7 +41,7 @@ class Legislators:
     whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
-        start = file.data[:200_000]
+        start = file.begin(200_000)
         # executive.yaml is alike, but its people are presidents.
         members = b"  - type: sen" in start or b"  - type: rep" in start
         return start.startswith(b"- id:\n") and members and b"  - type: prez" not in start

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 
 from readingroom.bases.federal.entries import Link
+from readingroom.bases.federal.ids import bill_id, law_id
 from readingroom.bases.federal.records import LinkKind
-from readingroom.core.ids import DASHES, bill_id, fold_dashes, law_id
+from readingroom.core.ids import DASHES, fold_dashes
 
 # Each pattern begins with the letter it looks for and looks back from there: many times as fast.
 # `S 5` without its stop is more often a form or a section than a bill, `U.S. 5` a court report,

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from readingroom.bases.federal.entries import Entry, Link, Origin, cited
+from readingroom.bases.federal.ids import staff_id
 from readingroom.bases.federal.records import (
     Chamber,
     Committee,
@@ -14,7 +15,6 @@ from readingroom.bases.federal.records import (
     Office,
     Person,
 )
-from readingroom.core.ids import staff_id
 
 CONGRESS_LEGISLATORS = "unitedstates/congress-legislators"
 BIOGUIDE = "Biographical Directory of the United States Congress"

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
-from readingroom.core.ids import cfr_id, fold_dashes, law_id
+from readingroom.bases.federal.ids import cfr_id, law_id
+from readingroom.core.ids import fold_dashes
 
 _LAW = re.compile(r"/us/pl/(\d+)/(\d+)(?:/.*)?")
 _USC = re.compile(r"/us/usc/t(\w+)/s([^/]+)(?:/.*)?")

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.ids import cfr_id, docket_id, federal_id
 from readingroom.bases.federal.loaders import references
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest
@@ -15,7 +16,7 @@ from readingroom.bases.federal.loaders.topics import known, topic, topic_links
 from readingroom.bases.federal.loaders.uslm import NAMESPACE
 from readingroom.bases.federal.loaders.xml import day, fingerprint, parse, prose, said
 from readingroom.bases.federal.records import LinkKind, PresidentialDocument, Rule
-from readingroom.core.ids import cfr_id, docket_id, federal_id, fold_dashes
+from readingroom.core.ids import fold_dashes
 
 ORG = "Office of the Federal Register"
 _TYPES = {

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.ids import BILL_TYPES, bill_id, cited_report, committee_id, report_id
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.people import chamber_of
 from readingroom.bases.federal.loaders.xml import day
 from readingroom.bases.federal.records import CommitteeReport, LinkKind
-from readingroom.core.ids import BILL_TYPES, bill_id, cited_report, committee_id, report_id
 
 ORG = "U.S. Government Publishing Office"
 _SPOKEN = {"hrpt": "H. Rept.", "srpt": "S. Rept.", "erpt": "Ex. Rept."}

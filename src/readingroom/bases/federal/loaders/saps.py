@@ -7,10 +7,10 @@ from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.ids import bill_id, sap_id
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.legislators import digest, load_yaml
 from readingroom.bases.federal.records import LinkKind, Sap
-from readingroom.core.ids import bill_id, sap_id
 
 # One official record has ten numbers run together as one; which they were is not for us to guess.
 _BILL = re.compile(r"([a-z]+)(\d{1,5})", re.ASCII)

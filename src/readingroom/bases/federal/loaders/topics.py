@@ -5,9 +5,9 @@ from functools import lru_cache
 from typing import Literal
 
 from readingroom.bases.federal.entries import Entry, Link, Origin, cited
+from readingroom.bases.federal.ids import topic_id
 from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.records import LinkKind, Topic
-from readingroom.core.ids import topic_id
 
 Vocabulary = Literal["crs", "federal_register", "lda"]
 

@@ -7,12 +7,13 @@ from typing import ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.ids import bill_id, federal_id, law_id
 from readingroom.bases.federal.loaders.billstatus import ORG, SPOKEN, page_of, spoken
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.people import chamber_of
 from readingroom.bases.federal.loaders.xml import parse, prose, said
 from readingroom.bases.federal.records import Bill, Law, LinkKind
-from readingroom.core.ids import bill_id, federal_id, fold_dashes, law_id
+from readingroom.core.ids import fold_dashes
 
 NAMESPACE = b"http://schemas.gpo.gov/xml/uslm"
 _GOVINFO = "https://www.govinfo.gov/app/details"

@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.entries import Entry, Link, Origin, cited
+from readingroom.bases.federal.ids import amendment_id, bill_id, federal_id, vote_id
 from readingroom.bases.federal.loaders.billstatus import SPOKEN, ordinal
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.people import stub
 from readingroom.bases.federal.loaders.xml import parse, said
 from readingroom.bases.federal.records import Chamber, LinkKind, Person, RollCall, VoteTotals
 from readingroom.core.errors import UnrecognizedId
-from readingroom.core.ids import amendment_id, bill_id, federal_id, vote_id
 
 Row = tuple[Person, str, str | None]
 """Who voted, how, and the LIS id where that is all the file has."""
