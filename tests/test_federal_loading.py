@@ -486,6 +486,44 @@ def test_the_command_loads_one_source_when_one_is_named(tmp_path: Path) -> None:
     assert "nonsense" in refused.stderr
 
 
+def test_files_of_no_known_format_are_named_and_alone_they_are_a_failure(tmp_path: Path) -> None:
+    write_world(tmp_path / "files", bills=1)
+    (tmp_path / "README.md").write_text("# Not official", "utf-8")
+    (tmp_path / "notes.json").write_text('{"a": 1}', "utf-8")
+    strange = [str(tmp_path / name) for name in ("README.md", "notes.json")]
+    data = ("--data", str(tmp_path / "data"))
+    told = run("federal", "load", *strange, *data, "--json")
+    assert told.returncode == 1
+    summary = json.loads(told.stdout)
+    assert (summary["ignored"], summary["unrecognised"]) == (2, strange)
+    assert "docs/federal.md" in summary["hint"]
+    mixed = run("federal", "load", *strange, str(tmp_path / "files"), *data)
+    assert mixed.returncode == 0
+    assert "2 ignored" in mixed.stdout
+    for name in strange:
+        assert f"{name}: ignored, its format is not recognised" in mixed.stdout
+    assert "federal load --help" in mixed.stdout
+
+
+def test_a_load_of_nothing_says_so(tmp_path: Path) -> None:
+    """Pictures and the like in a folder are passed over: they lie beside official files."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "README.md").write_text("# Not official", "utf-8")
+    data = ("--data", str(tmp_path / "data"))
+    said = run("federal", "load", str(tmp_path / "files"), *data)
+    assert said.returncode == 1
+    assert "No file to load was found" in said.stdout
+    assert "federal load --help" in said.stdout
+
+
+def test_a_file_of_another_source_than_was_named_is_told_as_such(tmp_path: Path) -> None:
+    write_world(tmp_path / "files", bills=1)
+    (bill,) = (tmp_path / "files").glob("BILLSTATUS*")
+    said = run("federal", "load", "saps", str(bill), "--data", str(tmp_path / "data"))
+    assert said.returncode == 1
+    assert f"{bill}: ignored, it is no file of saps" in said.stdout
+
+
 def test_who_left_a_committee_is_no_longer_on_its_roster(tmp_path: Path) -> None:
     seat = "- name: {0}\n  party: majority\n  rank: {1}\n  bioguide: {2}\n"
     ada, bela = seat.format("Ada Ashgrove", 1, "A900001"), seat.format("Bela Birch", 2, "B900002")

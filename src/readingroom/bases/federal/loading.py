@@ -40,6 +40,8 @@ class Summary:
     changes: dict[str, Tally] = field(default_factory=dict)
     by_loader: Counter[str] = field(default_factory=Counter)
     errors: list[dict[str, str]] = field(default_factory=list)
+    unrecognised: list[str] = field(default_factory=list)
+    """The files that were ignored: no loader takes them."""
 
 
 def load(
@@ -161,6 +163,8 @@ class _Load:
             self._writer.commit()  # nobody else waits while this is read for long, or for nothing
         try:
             outcome = self._take(reading, written)
+            if outcome == "ignored":
+                self.summary.unrecognised.append(turn.name)
             self.summary.records += written.records
             self.summary.changed += written.changed
         except BAD_FILE as error:

@@ -65,7 +65,10 @@ Opened = tuple[str, Callable[[], RawFile]]
 
 
 def found(paths: Iterable[Path]) -> Iterator[Opened]:
-    """Every file under these paths by name, and how to read it when its turn comes."""
+    """Every file under these paths by name, and how to read it when its turn comes.
+
+    What only lies in a folder is passed over where it cannot be meant; what was named is not.
+    """
     for path in paths:
         if path.is_dir():
             yield from _inside(path)
@@ -87,7 +90,8 @@ def _inside(folder: Path) -> Iterator[Opened]:
         for name in names
     ]
     for path in sorted(one for one in walked if one.is_file()):
-        yield from _file(path)
+        if path.suffix.lower() not in _NEVER:
+            yield from _file(path)
     for error in closed:
         yield written(error.filename), partial(_fail, error)
 
@@ -95,7 +99,7 @@ def _inside(folder: Path) -> Iterator[Opened]:
 def _file(path: Path) -> Iterator[Opened]:
     if path.suffix.lower() == ".zip":
         yield from _zipped(path)
-    elif path.suffix.lower() not in _NEVER:
+    else:
         yield written(path), partial(_plain, path)
 
 
