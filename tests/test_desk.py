@@ -324,6 +324,10 @@ async def test_a_citation_leads_to_a_page(served: Served) -> None:
     page = served.get(found["results"][0]["url"].removeprefix(served.url))
     assert page.status_code == 200
     assert "cycle parking" in page.text
+    (hit,) = found["results"][:1]
+    assert f"<td>Cite as</td><td>{hit['citation']['citation_string']}</td>" in page.text
+    assert f"<td>In force</td><td>since {hit['in_force']['effective_from']}</td>" in page.text
+    assert f"<code>{hit['id']}</code>" in page.text
     assert "default-src 'none'" in page.headers["content-security-policy"]
     assert served.get("/read?id=policy:nothing").status_code == 404
     assert served.get("/read").status_code == 422
@@ -365,6 +369,9 @@ async def test_the_page_of_rest_has_every_operation_and_needs_no_other_host(
     operations = [f"{name.upper()} {path}" for path, of in described.items() for name in of]
     assert len(operations) > 80
     assert all(f"<code>{operation}</code>" in page.text for operation in operations)
+    assert (
+        "<code>GET /v1/bills/{id}/cosponsors</code> Who cosponsored a bill</summary>" in page.text
+    )
     assert "<td>house | senate | joint</td>" in page.text
     assert served.get("/redoc").status_code == 404
     assert "/docs" in served.get("/", Accept="text/html").text

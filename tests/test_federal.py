@@ -243,6 +243,7 @@ async def test_a_parameter_that_does_not_fit_is_named_as_rest_calls_it(
             (f"/search?q=x&source={'x' * 101}", "source.0"),
             (f"/search?q=x&source={'bills,' * 31}", "source"),
             (f"/bills/{a_bill}?colour=red", "colour"),
+            (f"/bills/{'1' * 201}", "id"),
             (f"/bills/{a_bill}/dossier?colour=red", "colour"),
             (f"/bills/{a_bill}/cosponsors?colour=red", "colour"),
             (f"/bills/{a_bill}/links?colour=red", "colour"),
@@ -534,7 +535,25 @@ async def test_a_hybrid_search_of_short_texts_says_that_it_used_words(world: Pat
         assert found["degraded"]["requested_mode"] == "hybrid"
         assert found["degraded"]["used_mode"] == "lexical"
         assert found["degraded"]["sources"] == ["saps"]
+        both = await ask.answer("search", query="rural", source=["bills", "saps"])
+        assert both["degraded"]["sources"] == ["saps"]
         assert (await ask.answer("search", query="rural", source="bills"))["degraded"] is None
+
+
+@requirement("federal:degraded")
+@pytest.mark.parametrize("source", [{}, {"source": ","}])
+async def test_a_search_of_everything_is_not_degraded(world: Path, source: Any) -> None:
+    """Nobody asked for the meaning of short texts: they are found by their words among the rest."""
+    async with asked(world) as ask:
+        found = await ask.answer("search", query="rural broadband", **source)
+        assert found["degraded"] is None
+        assert "sap:119:2025-03-01:hr1" in [one["id"] for one in found["results"]]
+        assert found == await ask.record("/search", q="rural broadband") | {
+            "took_ms": found["took_ms"]
+        }
+        by_meaning = await ask.answer("semantic_search", query="rural broadband", **source)
+        assert by_meaning["results"]
+        assert "saps" not in [one["source"] for one in by_meaning["searched"]]
 
 
 @requirement("federal:degraded")

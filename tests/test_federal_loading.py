@@ -1,6 +1,7 @@
 """Loading federal files: nothing twice, nothing lost, nothing trusted."""
 
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -19,6 +20,7 @@ from readingroom.bases.federal.loaders.billstatus import BillStatus
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.uslm import BillTexts
 from readingroom.bases.federal.loaders.xml import Refused, parse
+from readingroom.bases.federal.loading import failures
 from readingroom.bases.federal.schema import CITATION, MIGRATIONS
 from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME, SOURCES
@@ -72,7 +74,11 @@ def everything(data: Path) -> dict[str, list[Any]]:
         ("SELECT count(*) FROM statute_compilations", 5),
         ("SELECT count(*) FROM cbo_cost_estimates WHERE loader <> 'partial'", 2),
         ("SELECT count(*) FROM cbo_cost_estimates WHERE loader = 'partial'", 51),
-        ("SELECT count(*) FROM committee_reports", 12),
+        ("SELECT count(*) FROM committee_reports", 13),
+        ("SELECT count(*) FROM congressional_record", 191),
+        ("SELECT count(*) FROM staff_directories WHERE record->>'type' = 'district_office'", 1_312),
+        ("SELECT count(*) FROM hearings", 2),
+        ("SELECT count(*) FROM lda_filings", 2),
         ("SELECT count(*) FROM federal_register", 104),
         ("SELECT count(*) FROM presidential_documents", 1),
         ("SELECT count(*) FROM roll_call_votes", 2),
@@ -234,6 +240,134 @@ def test_a_zip_loads_like_a_folder(tmp_path: Path) -> None:
     )
 
 
+def test_a_zip_is_opened_once_for_all_of_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To open one its directory is read, which for ten thousand files takes long."""
+    write_world(tmp_path / "files")
+    opened: list[Path] = []
+
+    class Counted(zipfile.ZipFile):
+        def __init__(self, path: Path, *rest: Any) -> None:
+            opened.append(path)
+            super().__init__(path, *rest)
+
+    for round in ("first", "second"):
+        with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+            for path in (tmp_path / "files").iterdir():
+                archive.writestr(path.name, f"{path.read_text('utf-8')}\n")
+            archive.comment = round.encode()
+        with monkeypatch.context() as patched:
+            patched.setattr(zipfile, "ZipFile", Counted)
+            loaded(tmp_path / round, tmp_path / "all.zip", embed=False)
+    assert len(opened) == 2, "each of the two, once"
+    assert told_in(tmp_path / "first") == told_in(tmp_path / "second")
+
+
+@pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_files_saved_on_another_system_are_the_same_files(
+    tmp_path: Path, begin: bytes, end: bytes
+) -> None:
+    write_world(tmp_path / "files", bills=3)
+    before = loaded(tmp_path / "before", tmp_path / "files", embed=False)
+    for path in (tmp_path / "files").iterdir():
+        path.write_bytes(begin + path.read_bytes().replace(b"\n", end))
+    after = loaded(tmp_path / "after", tmp_path / "files", embed=False)
+    assert after.by_loader == before.by_loader
+    assert (after.failed, after.records) == (0, before.records)
+
+
+def test_names_and_words_that_are_no_text_hold_nothing_up(tmp_path: Path) -> None:
+    world = write_world(tmp_path / "files", bills=0)
+    ((_, bill),) = world.bills(1)
+    folder = os.fsencode(tmp_path / "files")
+    Path(os.fsdecode(folder + b"/good\xff.xml")).write_text(bill, "utf-8")
+    Path(os.fsdecode(folder + b"/bad\xff\n.xml")).write_text("<billStatus><bill>", "utf-8")
+    (tmp_path / "files" / "half.json").write_text(
+        '{"document_number": "2025-00003", "title": "\\ud800", "type": "Rule"}', "utf-8"
+    )
+    summary = loaded(tmp_path, tmp_path / "files", embed=False)
+    assert summary.by_loader["billstatus"] == 1
+    assert sorted(Path(one["file"]).name for one in summary.errors) == [
+        "bad\\udcff\n.xml",
+        "half.json",
+    ]
+    json.dumps(summary.errors, ensure_ascii=False).encode()
+
+
+def test_a_zip_inside_a_zip_is_passed_over_whatever_it_holds(tmp_path: Path) -> None:
+    write_world(tmp_path / "files", bills=3)
+    with zipfile.ZipFile(tmp_path / "inner.zip", "w") as archive:
+        for path in sorted((tmp_path / "files").glob("CRPT-*")):
+            archive.write(path, path.name)
+    with zipfile.ZipFile(tmp_path / "outer.zip", "w") as archive:
+        archive.write(tmp_path / "inner.zip", "inner.zip")
+    summary = loaded(tmp_path / "data", tmp_path / "outer.zip", embed=False)
+    assert (summary.ignored, summary.loaded, summary.failed) == (1, 0, 0)
+
+
+def test_what_is_neither_a_file_nor_a_folder_is_told_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.xml")
+    summary = loaded(tmp_path, tmp_path / "pipe.xml", Path("/dev/zero"), embed=False)
+    assert summary.failed == 2
+    assert "save what it gives as a file" in summary.errors[0]["error"]
+
+
+def test_values_that_no_column_takes_fail_their_file_alone(tmp_path: Path) -> None:
+    write_world(tmp_path / "files", bills=2)
+    rule = json.loads((tmp_path / "files" / "2025-00001.json").read_text("utf-8"))
+    for place, odd in enumerate((10**30, {"a": 1}, [1])):
+        told = rule | {"document_number": f"2025-1000{place}", "topics": [odd]}
+        told |= {"docket_ids": [odd], "agencies": [{"name": odd, "slug": odd}]}
+        (tmp_path / "files" / f"odd{place}.json").write_text(json.dumps(told), "utf-8")
+    summary = loaded(tmp_path, tmp_path / "files", embed=False)
+    assert (summary.failed, summary.by_loader["register-json"]) == (3, 2)
+
+
+def test_a_zip_that_was_damaged_and_is_whole_now_is_no_failure_any_more(tmp_path: Path) -> None:
+    write_world(tmp_path / "files", bills=3)
+    path = tmp_path / "all.zip"
+    path.write_bytes(b"PK")
+    assert loaded(tmp_path, path, embed=False).failed == 1
+    with zipfile.ZipFile(path, "w") as archive:
+        for one in (tmp_path / "files").iterdir():
+            archive.write(one, one.name)
+    loaded(tmp_path, path, embed=False)
+    with closing(store.connect(tmp_path / "federal" / FILE)) as db:
+        assert list(failures(db)) == []
+
+
+def test_a_load_that_is_interrupted_twice_keeps_no_half_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second time while it undoes what was begun."""
+    write_world(tmp_path / "files", bills=3)
+    undo, interrupts = Writer._undo, iter((True,))
+
+    def undo_unless_interrupted(self: Writer, rollback: str) -> None:
+        if next(interrupts, False):
+            raise KeyboardInterrupt
+        undo(self, rollback)
+
+    def amendments(self: BillStatus, *told: Any) -> Any:
+        yield from read(self, *told)
+        raise KeyboardInterrupt
+
+    read = BillStatus.read
+    monkeypatch.setattr(BillStatus, "read", amendments)
+    monkeypatch.setattr(Writer, "_undo", undo_unless_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        loaded(tmp_path, tmp_path / "files", embed=False)
+    assert rows(tmp_path, "SELECT count(*) FROM bills WHERE loader <> 'partial'") == [(0,)]
+    monkeypatch.undo()
+    assert loaded(tmp_path, tmp_path / "files", embed=False).failed == 0
+    loaded(tmp_path / "whole", tmp_path / "files", embed=False)
+    assert told_in(tmp_path) == told_in(tmp_path / "whole")
+    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+        db.execute("INSERT INTO passages_fts (passages_fts, rank) VALUES ('integrity-check', 1)")
+
+
 def test_a_pdf_named_outside_its_folder_is_not_read(tmp_path: Path) -> None:
     from readingroom.bases.federal.loaders.files import found
 
@@ -350,6 +484,44 @@ def test_the_command_loads_one_source_when_one_is_named(tmp_path: Path) -> None:
     refused = run("federal", "load", "nonsense", str(tmp_path / "files"), *data)
     assert refused.returncode == 1
     assert "nonsense" in refused.stderr
+
+
+def test_files_of_no_known_format_are_named_and_alone_they_are_a_failure(tmp_path: Path) -> None:
+    write_world(tmp_path / "files", bills=1)
+    (tmp_path / "README.md").write_text("# Not official", "utf-8")
+    (tmp_path / "notes.json").write_text('{"a": 1}', "utf-8")
+    strange = [str(tmp_path / name) for name in ("README.md", "notes.json")]
+    data = ("--data", str(tmp_path / "data"))
+    told = run("federal", "load", *strange, *data, "--json")
+    assert told.returncode == 1
+    summary = json.loads(told.stdout)
+    assert (summary["ignored"], summary["unrecognised"]) == (2, strange)
+    assert "docs/federal.md" in summary["hint"]
+    mixed = run("federal", "load", *strange, str(tmp_path / "files"), *data)
+    assert mixed.returncode == 0
+    assert "2 ignored" in mixed.stdout
+    for name in strange:
+        assert f"{name}: ignored, its format is not recognised" in mixed.stdout
+    assert "federal load --help" in mixed.stdout
+
+
+def test_a_load_of_nothing_says_so(tmp_path: Path) -> None:
+    """Pictures and the like in a folder are passed over: they lie beside official files."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "README.md").write_text("# Not official", "utf-8")
+    data = ("--data", str(tmp_path / "data"))
+    said = run("federal", "load", str(tmp_path / "files"), *data)
+    assert said.returncode == 1
+    assert "No file to load was found" in said.stdout
+    assert "federal load --help" in said.stdout
+
+
+def test_a_file_of_another_source_than_was_named_is_told_as_such(tmp_path: Path) -> None:
+    write_world(tmp_path / "files", bills=1)
+    (bill,) = (tmp_path / "files").glob("BILLSTATUS*")
+    said = run("federal", "load", "saps", str(bill), "--data", str(tmp_path / "data"))
+    assert said.returncode == 1
+    assert f"{bill}: ignored, it is no file of saps" in said.stdout
 
 
 def test_who_left_a_committee_is_no_longer_on_its_roster(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def files(tmp_path: Path) -> Path:
 def worthwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A second process from the first byte on, as a large load has it."""
     monkeypatch.setattr(reading, "_WORTH", 0)
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(reading, "_processors", lambda: 2)
     yield
     assert not [one for one in descendants() if _reads(one)], "somebody still reads"
 
@@ -127,6 +127,53 @@ def test_files_that_cannot_be_read_are_told_in_the_same_words(
     in_turn = loaded(tmp_path / "turn", files, embed=False)
     assert ahead.failed == in_turn.failed >= 3
     assert ahead.errors == in_turn.errors
+
+
+@pytest.mark.usefixtures("worthwhile")
+def test_a_file_that_is_long_in_coming_does_not_bring_all_others_into_memory(
+    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, tell_all, held = os.getpid(), reading._tell_all, []
+    further = reading._Ahead._come_further
+
+    def slowly(turn: reading.Turn) -> reading.Contents | str:
+        if os.getpid() != ours:
+            time.sleep(0.5)
+        return tell_all(turn)
+
+    def watched(self: reading._Ahead) -> None:
+        further(self)
+        held.append(len(self._told))
+
+    monkeypatch.setattr(reading, "_AHEAD", 4)
+    monkeypatch.setattr(reading, "_context", ForkContext)
+    monkeypatch.setattr(reading, "_tell_all", slowly)
+    monkeypatch.setattr(reading._Ahead, "_come_further", watched)
+    assert loaded(tmp_path / "data", files, embed=False).failed == 0
+    assert 4 <= max(held) <= 5
+
+
+def test_one_processor_of_many_is_one() -> None:
+    told = (
+        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"
+        "from readingroom.bases.federal import reading; print(reading._processors())"
+    )
+    alone = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert alone.stdout.strip() == "1"
+
+
+@pytest.mark.usefixtures("worthwhile")
+def test_what_is_no_fault_of_a_file_ends_the_load_and_is_told_once(
+    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def broken(turn: reading.Turn) -> reading.Contents | str:
+        raise AssertionError("a mistake of ours")
+
+    monkeypatch.setattr(reading, "_context", ForkContext)
+    monkeypatch.setattr(reading, "_tell_all", broken)
+    with pytest.raises(AssertionError, match="ours"):
+        loaded(tmp_path / "data", files, embed=False)
+    assert capfd.readouterr().err == ""
 
 
 def test_a_zip_whose_content_is_damaged_is_skipped(tmp_path: Path, files: Path) -> None:

@@ -46,6 +46,52 @@ def zipped(path: Path, files: dict[str, str]) -> Path:
     return path
 
 
+def active(data: Path) -> int:
+    with closing(store.connect(data / "federal" / FILE)) as db:
+        counted = db.execute("SELECT count(*) FROM bills WHERE status = 'active'")
+        return int(counted.fetchone()[0])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("my-bills.zip", "my_bills.zip"),
+        ("bills.zip", "BILLS.ZIP"),
+        ("hr/bulk.zip", "s/bulk.zip"),
+        ("bulk.zip", "my bulk.zip"),
+    ],
+)
+def test_a_zip_takes_nothing_from_another_with_a_name_like_it(
+    tmp_path: Path, one: str, other: str
+) -> None:
+    files = list(World(1, people=40).bills(4))
+    updated(tmp_path, zipped(tmp_path / other, dict(files[:2])))
+    done = updated(tmp_path, zipped(tmp_path / one, dict(files[2:])))
+    assert (done.withdrawn, active(tmp_path)) == (0, 4)
+
+
+def test_a_folder_named_like_the_inside_of_a_zip_is_none(tmp_path: Path) -> None:
+    folder = tmp_path / "new!"
+    folder.mkdir()
+    for name, text in World(1, people=40).bills(3):
+        (folder / name).write_text(text, "utf-8")
+    updated(tmp_path, folder)
+    assert updated(tmp_path, min(folder.iterdir())).withdrawn == 0
+    assert active(tmp_path) == 3
+
+
+def test_a_zip_cut_short_withdraws_nothing_unless_it_is_believed(tmp_path: Path) -> None:
+    files = list(World(1, people=40).bills(24))
+    whole = zipped(tmp_path / "old/hr.zip", dict(files))
+    cut = zipped(tmp_path / "new/hr.zip", dict(files[:2]))
+    loaded(tmp_path, whole, embed=False)
+    refused = updated(tmp_path, cut)
+    assert (refused.failed, refused.withdrawn, active(tmp_path)) == (1, 0, 24)
+    assert "--even-most" in refused.errors[0]["error"]
+    assert updated(tmp_path, cut, even_most=True).withdrawn == 22
+    assert active(tmp_path) == 2
+
+
 @requirement("federal:changes")
 async def test_an_update_says_what_came_changed_and_went(tmp_path: Path) -> None:
     files = dict(World(1, people=40).bills(4))

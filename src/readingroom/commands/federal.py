@@ -10,6 +10,10 @@ from readingroom.commands.options import common, say
 from readingroom.core.errors import LoadFailed
 from readingroom.core.settings import load as load_settings
 
+_SHOWN = 20
+"""How many files are named, at most, that came to nothing."""
+_FORMATS = "Which formats are read: `readingroom federal load --help`, docs/federal.md"
+
 
 @click.group()
 def federal() -> None:
@@ -29,14 +33,25 @@ def load_files(paths: tuple[str, ...], data: str | None, as_json: bool) -> None:
       readingroom federal load congress-legislators/ BILLSTATUS-119-hr.zip
       readingroom federal load bills BILLSTATUS-119-hr.zip
 
-    A file that is in already is passed over; one that cannot be read is reported and skipped.
+    A file that is in already is passed over; one that cannot be read, or is in none of these
+    formats, is reported and skipped. With nothing to load at all the command ends with 1.
+
+    \b
+      congress-legislators YAML: people, committees, rosters, offices
+      BILLSTATUS XML; bill texts, public laws, statute compilations, CFR volumes and
+        Federal Register issues in USLM XML; Federal Register documents in JSON
+      Congressional Record: CREC-*.htm with mods.xml; committee reports: CRPT-*.htm
+      api.congress.gov JSON: CRS reports, committee reports, meetings, hearings
+      CBO cost estimates XML; House Clerk and Senate LIS votes XML
+      docs.house.gov XML: meetings and witnesses; lda.senate.gov JSON: filings
+      Regulations.gov JSON: dockets; SAP YAML with its PDFs
     """
     from readingroom.bases.federal import loading
 
     only, files = _sources_and_files(paths)
     with _bar(as_json, "Loading") as told:
         summary = loading.load(_file(data), files, only, told)
-    _say_summary(summary, as_json)
+    _say_summary(summary, only, as_json)
 
 
 @federal.command()
@@ -58,7 +73,7 @@ def update(paths: tuple[str, ...], even_most: bool, data: str | None, as_json: b
     only, files = _sources_and_files(paths)
     with _bar(as_json, "Updating") as told:
         summary = loading.update(_file(data), files, only, told, even_most=even_most)
-    _say_summary(summary, as_json)
+    _say_summary(summary, only, as_json)
 
 
 @federal.command()
@@ -178,18 +193,21 @@ def status(data: str | None, as_json: bool) -> None:
     say(as_json, {"sources": rows, "failed": failed}, "\n".join(lines))
 
 
-def _say_summary(summary: Any, as_json: bool) -> None:
-    say(as_json, _told_of(summary), "\n".join(_lines_of(summary)))
-    if summary.failed and not summary.loaded and not summary.unchanged:
+def _say_summary(summary: Any, only: Any, as_json: bool) -> None:
+    say(as_json, _told_of(summary), "\n".join(_lines_of(summary, only)))
+    if not summary.loaded and not summary.unchanged:
         sys.exit(1)
 
 
 def _told_of(summary: Any) -> dict[str, Any]:
     tallies = {source: vars(tally) for source, tally in summary.changes.items()}
-    return {**vars(summary), "by_loader": dict(summary.by_loader), "changes": tallies}
+    hint = {"hint": _FORMATS} if _is_puzzling(summary) else {}
+    return {**vars(summary), "by_loader": dict(summary.by_loader), "changes": tallies, **hint}
 
 
-def _lines_of(summary: Any) -> list[str]:
+def _lines_of(summary: Any, only: Any = None) -> list[str]:
+    why = f"it is no file of {only.name}" if only else "its format is not recognised"
+    more = len(summary.unrecognised) - _SHOWN
     return [
         f"{summary.loaded} files loaded, {summary.unchanged} unchanged, {summary.ignored} ignored, "
         f"{summary.failed} failed; {summary.records} records read.",
@@ -197,8 +215,17 @@ def _lines_of(summary: Any) -> list[str]:
             f"  {source}: {tally.new} new, {tally.changed} changed, {tally.withdrawn} withdrawn"
             for source, tally in summary.changes.items()
         ),
-        *(f"  {one['file']}: {one['error']}" for one in summary.errors[:20]),
+        *(f"  {one['file']}: {one['error']}" for one in summary.errors[:_SHOWN]),
+        *(f"  {name}: ignored, {why}" for name in summary.unrecognised[:_SHOWN]),
+        *([f"  … and {more} more were ignored"] if more > 0 else []),
+        *(["No file to load was found."] if not summary.files else []),
+        *([_FORMATS] if _is_puzzling(summary) else []),
     ]
+
+
+def _is_puzzling(summary: Any) -> bool:
+    """Whether somebody may wonder why a file was not taken."""
+    return bool(summary.unrecognised) or not summary.files
 
 
 def _sources_and_files(paths: tuple[str, ...]) -> tuple[Any, list[Path]]:

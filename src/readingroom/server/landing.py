@@ -39,7 +39,9 @@ class Pages:
         """`GET /mcp` by a browser."""
         address = address_of(request, self._settings.public_url)
         posture = self._guards.of_face(face).posture
-        tools = _rows((name, tool.title) for name, (tool, _) in face.shelf.items())
+        tools = _rows(
+            (f"<code>{name}</code>", escape(tool.title)) for name, (tool, _) in face.shelf.items()
+        )
         body = f"""
 <p>This is an MCP endpoint: the address an AI client connects to, not a page to read.</p>
 <p>Its address is <code>{escape(address + face.path)}/mcp</code>. {_ASKED[posture]}</p>
@@ -69,7 +71,10 @@ class Pages:
         if not asks_for_html(request.scope):
             return JSONResponse(self.addresses(address), headers=HEADERS)
         faces = _rows(
-            (f'<a href="{face.path}/mcp">{escape(face.title)}</a>', f"{address}{face.path}/mcp")
+            (
+                f'<a href="{face.path}/mcp">{escape(face.title)}</a>',
+                f"<code>{escape(address + face.path)}/mcp</code>",
+            )
             for face in self._faces
         )
         has_rest = any(base.routers for face in self._faces for base in face.bases)
@@ -140,7 +145,5 @@ def _files(face: Face, address: str, posture: Posture) -> str:
 
 
 def _rows(rows: Iterable[tuple[str, str]]) -> str:
-    cells = "".join(
-        f"<tr><td>{left}</td><td><code>{right}</code></td></tr>" for left, right in rows
-    )
+    cells = "".join(f"<tr><td>{left}</td><td>{right}</td></tr>" for left, right in rows)
     return f"<table>{cells}</table>"

@@ -52,10 +52,12 @@ def _operations(paths: Schema) -> Iterator[tuple[str, str, str, Schema]]:
 def _operation(method: str, path: str, told: Schema, known: Schema) -> str:
     parameters = told.get("parameters", [])
     line = f"{method} {path}"
-    said = f"<p>{escape(told['description'])}</p>" if "description" in told else ""
+    # A summary that nobody wrote is the name of a function.
+    first, _, rest = (told.get("description") or told["summary"]).partition(". ")
+    said = f"<p>{escape(rest)}</p>" if rest else ""
     can_open = method == "GET" and not any(one["required"] for one in parameters)
     return f"""
-<details><summary><code>{escape(line)}</code> {escape(told.get("summary", ""))}</summary>
+<details><summary><code>{escape(line)}</code> {escape(first.removesuffix("."))}</summary>
 {said}{_table(parameters, known)}{_sent(told.get("requestBody"))}
 {f'<p><a href="{escape(path)}">Open it</a></p>' if can_open else ""}
 </details>"""

@@ -25,7 +25,8 @@ body {{ max-width: 46rem; margin: 2rem auto; padding: 0 1rem }}
 pre, code {{ background: #f4f4f2; border-radius: 4px; font-size: .9em }}
 pre {{ padding: .8rem; overflow: auto }}
 code {{ padding: .1em .3em }}
-td {{ padding: .2rem 1rem .2rem 0; vertical-align: top }}
+td {{ padding: .2rem 1rem .2rem 0; vertical-align: top; overflow-wrap: anywhere }}
+td:first-child {{ white-space: nowrap }}
 @media (prefers-color-scheme: dark) {{
   body {{ background: #1b1b1a; color: #e8e6e1 }}
   a {{ color: #9cc4ff }}

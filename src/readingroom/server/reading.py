@@ -1,5 +1,6 @@
 """`GET /read?id=…`: a record as a page, for the person who follows a citation."""
 
+from collections.abc import Iterator
 from html import escape
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +15,21 @@ from readingroom.protocol.sample import MARK
 from readingroom.server.calls import call_in
 from readingroom.server.page import html_page
 
+# Of whatever base: the fields of a record that are told, in this order.
+_NAMES = {
+    "version_label": "Revision",
+    "section_ref": "Section",
+    "page_number": "Page",
+    "document_type": "Kind of document",
+    "source_org": "Published by",
+    "published_at": "Published",
+    "public_updated_at": "Updated",
+    "retrieved_at": "Retrieved",
+    "raw_sha256": "SHA-256",
+    "attribution": "Attribution",
+    "disclaimer": "Note",
+}
+
 
 async def reading_page(desk: Any, is_sample: bool, request: Request) -> Response:
     """One piece of a record's text under its citation, and the way to the next piece."""
@@ -27,21 +43,50 @@ async def reading_page(desk: Any, is_sample: bool, request: Request) -> Response
     except ValueError as error:
         raise InvalidArguments([{"field": "offset", "message": "must be a number"}]) from error
     found = await desk.fetch(question, call_in(request.scope, unheard))
-    return html_page((MARK if is_sample else "") + found.title, _body(found))
+    mark = MARK if is_sample else ""
+    return html_page(mark + found.title, _body(found, mark))
 
 
-def _body(found: Any) -> str:
-    official = found.url if found.url.startswith("https://") else None
-    cited = escape(found.citation.citation_string)
-    if official:
-        cited = f'<a href="{escape(official)}">{cited}</a>'
+def _body(found: Any, mark: str) -> str:
     more = ""
     if found.next_offset is not None:
         address = f"/read?id={quote(found.id, safe='')}&amp;offset={found.next_offset}"
         more = f'<p><a href="{address}">Read on</a></p>'
+    rows = "".join(
+        f"<tr><td>{escape(name)}</td><td>{said}</td></tr>" for name, said in _facts(found, mark)
+    )
     return f"""
-<p>{cited}</p>
+<table>{rows}</table>
 <p style="white-space: pre-wrap">{escape(found.text)}</p>
 {more}
-<p><small>{escape(found.base)} · <code>{escape(found.id)}</code></small></p>
 """
+
+
+def _facts(found: Any, mark: str) -> Iterator[tuple[str, str]]:
+    """What a person wants to know of it: name and markup."""
+    about = found.record
+    yield "Cite as", escape(mark + found.citation.citation_string)
+    if found.url.startswith("https://"):
+        yield "Official page", _link(found.url)
+    if about.get("effective_from"):
+        yield "In force", escape(_in_force(about))
+    if about.get("withdrawn"):
+        yield "Withdrawn", "kept for reference; it is no longer current"
+    for field, name in _NAMES.items():
+        if about.get(field) is not None:
+            yield name, escape(str(about[field]))
+    if found.links_url:
+        yield "Linked to", _link(found.links_url)
+    yield "Id", f"<code>{escape(found.id)}</code>"
+
+
+def _link(address: str) -> str:
+    return f'<a href="{escape(address)}">{escape(address)}</a>'
+
+
+def _in_force(about: dict[str, Any]) -> str:
+    began, ended, heir = (
+        about.get(name) for name in ("effective_from", "effective_to", "superseded_by")
+    )
+    said = f"from {began} to {ended}" if ended else f"since {began}"
+    return f"{said}; superseded by {heir}" if heir else said

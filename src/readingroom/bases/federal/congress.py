@@ -33,6 +33,7 @@ def congress_on(moment: str) -> int:
 
 
 def began(congress: int) -> date:
+    """Its first day; the first of its two sessions lasts as long as that year."""
     return date(1787 + 2 * congress, 1, 3)
 
 

@@ -4,7 +4,7 @@ import contextlib
 import gc
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -15,18 +15,11 @@ from readingroom.bases.federal import changes
 from readingroom.bases.federal.changes import Tally
 from readingroom.bases.federal.entries import Entry
 from readingroom.bases.federal.loaders import LOADERS, Loader, Sitting
-from readingroom.bases.federal.loaders.files import Opened, found
-from readingroom.bases.federal.reading import (
-    BAD_FILE,
-    Reading,
-    Turn,
-    complaint,
-    in_turn,
-    turn_of,
-)
+from readingroom.bases.federal.loaders.files import BAD_FILE, Opened, found, package_of
+from readingroom.bases.federal.reading import Reading, Turn, complaint, in_turn, turn_of
 from readingroom.bases.federal.sources import BY_NAME, Source
 from readingroom.bases.federal.store import connect, prepare, storage
-from readingroom.bases.federal.writer import Writer, Written
+from readingroom.bases.federal.writer import Writer, Written, cut_short, too_many
 from readingroom.core import clock
 
 Told = Callable[[int, int, str], None]
@@ -47,6 +40,8 @@ class Summary:
     changes: dict[str, Tally] = field(default_factory=dict)
     by_loader: Counter[str] = field(default_factory=Counter)
     errors: list[dict[str, str]] = field(default_factory=list)
+    unrecognised: list[str] = field(default_factory=list)
+    """The files that were ignored: no loader takes them."""
 
 
 def load(
@@ -110,7 +105,7 @@ class _Load:
 
     def run(self, opened: Sequence[Opened]) -> Summary:
         """People first, then what they did: the loaders' order, each file when its turn comes."""
-        began, seen = clock.now().isoformat(timespec="seconds"), changes.last(self._db)
+        began, seen = _moment(), changes.last(self._db)
         turns = self._turns(opened)
         try:
             with _uncollected():
@@ -135,18 +130,22 @@ class _Load:
 
     def _withdraw_left_out(self, turns: Sequence[Turn], at: str) -> None:
         """A zip is an official package: a file that it no longer holds, by any name, is gone."""
-        inside: dict[str, set[str]] = {}
+        packages: dict[str, set[str]] = {}
         here = {turn.sha256 for turn in turns}
         for turn in turns:
-            package, inner, member = turn.name.partition("!")
-            if inner:
-                inside.setdefault(Path(package).name, set()).add(member)
-        for package, members in inside.items():
-            for row in _loaded_from(self._db, package):
-                if row["file"].partition("!")[2] not in members and row["sha256"] not in here:
-                    for source in _sources_of(row["loader"]):
-                        self._writer.withdraw_file(source, row["sha256"], at)
-                    self._writer.forget_file(row["file"])
+            if packed := package_of(turn.name):
+                packages.setdefault(packed[0], set()).add(packed[1])
+        for package, members in packages.items():
+            gone = [
+                one for one in _left_out(self._db, package, members) if one["sha256"] not in here
+            ]
+            if too_many(gone, members) and not self._manner.even_most:
+                self._tell_failure(package, complaint(cut_short("files", gone, members)))
+                continue
+            for row in gone:
+                for source in _sources_of(row["loader"]):
+                    self._writer.withdraw_file(source, row["sha256"], at)
+                self._writer.forget_file(row["file"])
 
     def _turns(self, opened: Sequence[Opened]) -> list[Turn]:
         """In the loaders' order. Only names and loaders are kept, never the bytes."""
@@ -164,19 +163,25 @@ class _Load:
             self._writer.commit()  # nobody else waits while this is read for long, or for nothing
         try:
             outcome = self._take(reading, written)
+            if outcome == "ignored":
+                self.summary.unrecognised.append(turn.name)
             self.summary.records += written.records
             self.summary.changed += written.changed
         except BAD_FILE as error:
-            outcome = "failed"
-            at, said = clock.now().isoformat(timespec="seconds"), complaint(error)
-            self.summary.errors.append({"file": turn.name, "error": said})
+            said = complaint(error)
+            self._tell_failure(turn.name, said)
             with self._writer.step():
                 self._writer.log(
-                    at, turn.name, turn.sha256, _name(loader), outcome, Written(), said
+                    _moment(), turn.name, turn.sha256, _name(loader), "failed", Written(), said
                 )
+            return
         setattr(self.summary, outcome, getattr(self.summary, outcome) + 1)
         if loader and outcome in ("loaded", "unchanged"):
             self.summary.by_loader[loader.name.partition("/")[0]] += 1
+
+    def _tell_failure(self, file: str, said: str) -> None:
+        self.summary.failed += 1
+        self.summary.errors.append({"file": file, "error": said})
 
     def _take(self, reading: Reading, written: Written) -> str:
         contents, loader = reading.contents(), reading.turn.loader
@@ -214,13 +219,28 @@ class _Load:
             )
 
 
-def _loaded_from(db: sqlite3.Connection, package: str) -> list[sqlite3.Row]:
-    """The files of a package that were loaded, each as it was last."""
-    return db.execute(
+def _left_out(db: sqlite3.Connection, package: str, members: Set[str]) -> list[sqlite3.Row]:
+    """The files that were loaded from a package and are no longer in it by name.
+
+    The newest one may lie elsewhere, under the same name: then it shares files with the old one.
+    """
+    logged = db.execute(
         """SELECT file, sha256, loader, max(log) FROM ingestion_logs
-           WHERE outcome = 'loaded' AND (file LIKE ? OR file LIKE ?) GROUP BY file""",
-        (f"%/{package}!%", f"{package}!%"),
-    ).fetchall()
+           WHERE outcome = 'loaded' AND instr(file, ?) GROUP BY file""",
+        (f"{Path(package).name}!",),
+    )
+    before: dict[str, dict[str, sqlite3.Row]] = {}
+    for row in logged:
+        place, member = package_of(row["file"]) or ("", "")
+        if Path(place).name == Path(package).name:
+            before.setdefault(place, {})[member] = row
+    return [
+        row
+        for place, files in before.items()
+        if place == package or files.keys() & members
+        for member, row in files.items()
+        if member not in members
+    ]
 
 
 def _sources_of(loader: str) -> list[Source]:
@@ -248,6 +268,10 @@ def _begun(entries: Iterable[Entry]) -> Iterator[Entry]:
     return chain(first, rest)
 
 
+def _moment() -> str:
+    return clock.now().isoformat(timespec="seconds")
+
+
 def _name(loader: Loader | None) -> str | None:
     return loader.name if loader else None
 
@@ -257,7 +281,8 @@ def failures(db: sqlite3.Connection, most: int = 20) -> Iterator[sqlite3.Row]:
     yield from db.execute(
         """SELECT at, file, error FROM ingestion_logs l WHERE outcome = 'failed'
            AND NOT EXISTS (SELECT 1 FROM ingestion_logs n
-                           WHERE n.file = l.file AND n.outcome = 'loaded' AND n.log > l.log)
+                           WHERE (n.file = l.file OR instr(n.file, l.file || '!') = 1)
+                           AND n.outcome = 'loaded' AND n.log > l.log)
            ORDER BY log DESC LIMIT ?""",
         (most,),
     )

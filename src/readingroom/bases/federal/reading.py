@@ -2,39 +2,24 @@
 
 import gc
 import hashlib
-import lzma
 import os
 import pickle
 import signal
-import sqlite3
 import sys
 import threading
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from multiprocessing import current_process
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkContext, SpawnContext
 from queue import Queue
-from xml.parsers.expat import ExpatError
-
-import yaml
-from pydantic import ValidationError
 
 from readingroom.bases.federal.entries import Entry, Origin
 from readingroom.bases.federal.loaders import Accompanied, Loader
-from readingroom.bases.federal.loaders.files import RawFile
+from readingroom.bases.federal.loaders.files import BAD_FILE, RawFile, written
 from readingroom.core import clock
-from readingroom.core.errors import UnrecognizedId
-
-# What a file can do wrong; anything else is ours, and ends the load.
-BAD_FILE = (
-    *(ValueError, LookupError, TypeError, AttributeError, OSError, EOFError, RuntimeError),
-    *(ExpatError, yaml.YAMLError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
-    *(ValidationError, UnrecognizedId, sqlite3.IntegrityError),
-)
 
 _AHEAD = 16
 """So many files are read before their turn, at most,"""
@@ -42,6 +27,9 @@ _SMALL = 4 * 1024 * 1024
 """and none that is larger: what was read ahead is held in memory."""
 _WORTH = 8 * 1024 * 1024
 """With less to read, another process would only just have started."""
+
+_PACKED = (b"PK\x03\x04", b"\x1f\x8b")
+"""How zips and gzips begin: one inside another may show the first lines of what it holds."""
 
 _KILLED = 5.0
 """Seconds after which nobody can still be looking up what to read next."""
@@ -71,7 +59,8 @@ def turn_of(loaders: Sequence[Loader], name: str, read: Callable[[], RawFile]) -
     """The turn of a file; one that cannot be read will say so when it comes."""
     with suppress(*BAD_FILE):
         file = read()
-        loader = next((one for one in loaders if one.recognises(file)), None)
+        mine = () if file.head.startswith(_PACKED) else loaders
+        loader = next((one for one in mine if one.recognises(file)), None)
         return Turn(name, read, loader, file.sha256, len(file.data))
     return Turn(name, read)
 
@@ -97,12 +86,31 @@ class Reading:
 def in_turn(turns: Sequence[Turn], is_new: Callable[[Turn], bool]) -> Iterator[Reading]:
     """Each file when its turn comes; of those that are new, the next ones are read meanwhile."""
     ahead = {place: one for place, one in enumerate(turns) if one.may_go_ahead and is_new(one)}
-    if sum(one.size for one in ahead.values()) < _WORTH or (os.cpu_count() or 1) < 2:
+    reader = _reader(ahead)
+    if reader is None:
         yield from (Reading(turn, partial(_tell, turn)) for turn in turns)
         return
-    with closing(_Ahead(ahead)) as reader:
+    with closing(reader):
         for place, turn in enumerate(turns):
             yield Reading(turn, partial(reader.tell, place, turn))
+
+
+def _reader(turns: Mapping[int, Turn]) -> "_Ahead | None":
+    """Somebody to read these beside us, where that is worth it and there can be another process."""
+    much = sum(one.size for one in turns.values()) >= _WORTH
+    if not much or _processors() < 2 or current_process().daemon:
+        return None
+    try:
+        return _Ahead(turns)
+    except OSError:  # as many processes as there may be, or no memory that two could share
+        return None
+
+
+def _processors() -> int:
+    """How many this process may use; a container, or `taskset`, may leave it one of many."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class _Ahead:
@@ -117,8 +125,7 @@ class _Ahead:
         self._process = context.Process(
             target=_read_ahead, args=(self._ours, theirs, self._queue, turns), daemon=True
         )
-        with suppress(OSError):  # no room for another process: everything is read here
-            self._process.start()
+        self._process.start()
         theirs.close()
 
     def tell(self, place: int, turn: Turn) -> Contents:
@@ -130,9 +137,12 @@ class _Ahead:
         return told or _tell(turn)
 
     def _come_further(self) -> None:
-        """Take what is there; else read something; with nothing left to read, wait."""
+        """Take what is there; else read something; with nothing left to read, or enough read
+        already for one that is long in coming, wait.
+        """
         try:
-            if self._ours.poll() or (mine := self._queue.next()) is None:
+            full = len(self._told) >= _AHEAD
+            if full or self._ours.poll() or (mine := self._queue.next()) is None:
                 place, told = self._ours.recv()
                 self._told[place] = told
             else:
@@ -142,9 +152,8 @@ class _Ahead:
 
     def close(self) -> None:
         self._ours.close()
-        if self._process.pid:
-            self._process.terminate()
-            self._process.join()
+        self._process.kill()  # it may have our handlers for anything milder
+        self._process.join()
 
 
 class _Places:
@@ -195,7 +204,7 @@ def _identity(loader: Loader, file: RawFile) -> str:
 def complaint(error: BaseException) -> str:
     """What is told of a file that could not be read."""
     said = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
-    return said[:500]
+    return written(said[:500])
 
 
 # --- in the process beside ---
@@ -209,10 +218,11 @@ def _read_ahead(
     ours.close()
     waiting: Queue[bytes] = Queue(_AHEAD)
     threading.Thread(target=_hand_over, args=(waiting, theirs), daemon=True).start()
-    while (place := queue.next()) is not None:
-        told = _tell_all(turns[place])
-        waiting.put(pickle.dumps((place, told), pickle.HIGHEST_PROTOCOL))
-    waiting.join()
+    with suppress(Exception):  # what is no file's fault is met again, and told, where we came from
+        while (place := queue.next()) is not None:
+            told = _tell_all(turns[place])
+            waiting.put(pickle.dumps((place, told), pickle.HIGHEST_PROTOCOL))
+        waiting.join()
 
 
 def _hand_over(waiting: "Queue[bytes]", theirs: Connection) -> None:

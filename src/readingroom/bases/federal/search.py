@@ -86,7 +86,8 @@ class Found:
 
 def planned(question: Search, mode: Mode) -> Plan:
     """Which sources are looked through and how, or why not."""
-    asked = several(question.source) or of_shape(Shape.BODY, Shape.SHORT)
+    named = several(question.source)
+    asked = named or of_shape(Shape.BODY, Shape.SHORT)
     registries = [source for source in asked if source.shape is Shape.REGISTRY]
     if registries:
         raise SourceNotSearchable(
@@ -94,8 +95,8 @@ def planned(question: Search, mode: Mode) -> Plan:
             use_tool="resolve_entity",
             valid_sources=names_of(of_shape(Shape.BODY, Shape.SHORT)),
         )
-    short = [source for source in asked if source.shape is Shape.SHORT]
-    if short and mode == "semantic" and question.source:
+    short = [source for source in named if source.shape is Shape.SHORT]
+    if short and mode == "semantic":
         raise NotSearchableSemantically(
             f"{', '.join(names_of(short))} has no vectors",
             valid_sources=names_of(of_shape(Shape.BODY)),

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -82,6 +82,7 @@ class Writer:
         self._ending: Future[None] | None = None
         self._began = changes.last(db)
         self._last_chunk = self._indexed = self._changes_before = 0
+        self._stepping = False
         self._facets = _Waiting(
             db, "INSERT OR IGNORE INTO facets (field, value, doc) VALUES (?, ?, ?)"
         )
@@ -107,6 +108,7 @@ class Writer:
 
     @contextmanager
     def step(self) -> Iterator[None]:
+        self._stepping = True
         self._begin()
         chunks = self._last_chunk, self._indexed
         self._db.execute("SAVEPOINT step")
@@ -116,8 +118,10 @@ class Writer:
         except BaseException:
             self._undo("ROLLBACK TO step")
             self._last_chunk, self._indexed = chunks
+            self._stepping = False
             raise
         self._db.execute("RELEASE step")
+        self._stepping = False
         if self._db.total_changes - self._changes_before > _TOGETHER:
             self.commit()
 
@@ -132,6 +136,9 @@ class Writer:
     def commit(self) -> None:
         """End what was begun, if anything was; beside this thread it may still be going on."""
         self.settle()
+        if self._stepping:
+            self._undo("ROLLBACK")  # interrupted again, while what was half done was being undone
+            self._stepping = False
         if self._db.in_transaction:
             if self._beside:
                 self._ending = self._beside.submit(self._end)
@@ -140,8 +147,9 @@ class Writer:
 
     def settle(self) -> None:
         """Wait for the end of the last transaction; that it failed is no fault of any file."""
-        ending, self._ending = self._ending, None
-        if ending and (error := ending.exception()):
+        error = self._ending.exception() if self._ending else None
+        self._ending = None  # not before: who is interrupted as he waits has to wait again
+        if error:
             raise StorageFailed(f"What was read could not be written: {error}") from error
 
     def _end(self) -> None:
@@ -636,12 +644,21 @@ class Writer:
         self._put_chunks(doc, "text", passages, there)
 
 
+def too_many(gone: Sized, kept: Sized) -> bool:
+    """Whether a newer file leaves out so much that it is more likely to be cut short."""
+    return len(gone) > max(_FEW, len(kept))
+
+
+def cut_short(what: str, gone: Sized, kept: Sized) -> CutShort:
+    return CutShort(
+        f"it would withdraw {len(gone)} {what} and keep {len(kept)}; "
+        "if it is whole, use `federal update --even-most`"
+    )
+
+
 def _check_whole(source: Source, gone: Sequence[str], kept: set[str]) -> None:
-    if len(gone) > max(_FEW, len(kept)):
-        raise CutShort(
-            f"it would withdraw {len(gone)} records of {source.name} and keep {len(kept)}; "
-            "if the file is whole, use `federal update --even-most`"
-        )
+    if too_many(gone, kept):
+        raise cut_short(f"records of {source.name}", gone, kept)
 
 
 def _says_the_same(known: sqlite3.Row, told: str) -> bool:

@@ -37,7 +37,7 @@ class Legislators:
     whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
-        start = file.data[:200_000]
+        start = file.begin(200_000)
         # executive.yaml is alike, but its people are presidents.
         members = b"  - type: sen" in start or b"  - type: rep" in start
         return start.startswith(b"- id:\n") and members and b"  - type: prez" not in start
