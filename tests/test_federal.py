@@ -243,6 +243,7 @@ async def test_a_parameter_that_does_not_fit_is_named_as_rest_calls_it(
             (f"/search?q=x&source={'x' * 101}", "source.0"),
             (f"/search?q=x&source={'bills,' * 31}", "source"),
             (f"/bills/{a_bill}?colour=red", "colour"),
+            (f"/bills/{'1' * 201}", "id"),
             (f"/bills/{a_bill}/dossier?colour=red", "colour"),
             (f"/bills/{a_bill}/cosponsors?colour=red", "colour"),
             (f"/bills/{a_bill}/links?colour=red", "colour"),

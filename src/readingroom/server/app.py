@@ -180,7 +180,7 @@ def _rest(bases: Sequence[KnowledgeBase], is_sample: bool) -> ASGIApp:
     from readingroom.server.rest import Readers, rest_app
     from readingroom.server.samples import SampleBodies
 
-    app = Readers(rest_app(bases))
+    app = Readers(rest_app([router for base in bases for router in base.routers]))
     return SampleBodies(app) if is_sample else app
 
 

@@ -6,7 +6,7 @@ A reference holds slashes, so it travels as a query parameter and never as a par
 from typing import Annotated, Any
 
 import anyio
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from readingroom.bases.documents.models import (
     AlreadyIngested,
@@ -44,7 +44,7 @@ from readingroom.bases.documents.models import Query as QueryText
 from readingroom.bases.documents.service import DocumentsService, listed
 from readingroom.core.progress import unheard
 from readingroom.protocol.rest import problems
-from readingroom.web.parameters import only_known
+from readingroom.web.parameters import OnlyKnown
 from readingroom.web.uploads import received, upload_form
 
 _ERRORS = problems({"4XX": "It was refused; the error says why", "5XX": "It failed on our side"})
@@ -63,7 +63,7 @@ def documents_router(service: DocumentsService, read_only: bool) -> APIRouter:
         prefix="/api/v1",
         tags=["documents"],
         responses=_ERRORS,
-        dependencies=[Depends(only_known)],
+        route_class=OnlyKnown,
     )
     if not read_only:
         _add_ingesting(router, service)

@@ -1,8 +1,9 @@
 """The federal base over REST: `/v1`, a list and a record endpoint for every source."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, Literal, Self
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -61,9 +62,13 @@ from readingroom.bases.federal.spelling import (
 from readingroom.core.errors import InvalidArguments, InvalidRequest
 from readingroom.protocol.rest import problems
 from readingroom.protocol.tool import Said
-from readingroom.web.parameters import only_known
+from readingroom.web.parameters import OnlyKnown
 
-RecordId = Annotated[str, Path(min_length=1, max_length=200, description="The record's id.")]
+_LONGEST_ID = 200
+
+RecordId = Annotated[
+    str, Path(min_length=1, max_length=_LONGEST_ID, description="The record's id.")
+]
 Cursor = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the last page.")]
 
 
@@ -231,20 +236,17 @@ class SearchQuestion(BaseModel):
 
 def router(service: FederalService) -> APIRouter:
     """Every endpoint of the base, each a thin call into the service."""
-    routes = APIRouter(prefix="/v1", responses=_PROBLEMS)
-    # Where parameters are a model, the model refuses what it does not know.
-    plain = APIRouter(dependencies=[Depends(only_known)])
+    routes = APIRouter(prefix="/v1", responses=_PROBLEMS, route_class=OnlyKnown)
     # Routes are tried in order: what is asked most, and is quickest to answer, comes first.
     for source in SOURCES:
-        _record(plain, service, source)
-    _fetch(plain, service)
-    _changes(plain, service)
-    _of_bills(plain, service)
-    _of_people(plain, service)
-    _dossiers(plain, service)
+        _record(routes, service, source)
+    _fetch(routes, service)
+    _changes(routes, service)
+    _of_bills(routes, service)
+    _of_people(routes, service)
+    _dossiers(routes, service)
     for source in SOURCES:
-        _links(plain, service, source)
-    routes.include_router(plain)
+        _links(routes, service, source)
     _search(routes, service)
     _member_votes(routes, service)
     for source in SOURCES:
@@ -347,6 +349,25 @@ def _dossiers(routes: APIRouter, service: FederalService) -> None:
         return await service.public_law_dossier(id)
 
 
+class _Lookup(OnlyKnown):
+    """A route that takes an id and nothing else, handed over without FastAPI's look for arguments.
+
+    That look costs more than the record. It is left to requests that it would refuse.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        look_closer = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            id = request.path_params["id"]
+            if request.scope["query_string"] or len(id) > _LONGEST_ID:
+                return await look_closer(request)
+            found: Response = await self.endpoint(id)
+            return found
+
+        return answer
+
+
 def _record(routes: APIRouter, service: FederalService, source: Source) -> None:
     async def read(id: RecordId) -> Response:
         # The stored record is the answer already; making a model of it again would only cost time.
@@ -360,6 +381,7 @@ def _record(routes: APIRouter, service: FederalService, source: Source) -> None:
         operation_id=f"get_{source.name}",
         summary=f"One record of {source.path}, whole",
         response_model=None,
+        route_class_override=_Lookup,
         responses={200: {"model": source.record}, **_GONE},
     )
 

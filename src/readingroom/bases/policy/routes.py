@@ -4,7 +4,7 @@ import uuid
 from typing import Annotated
 
 import anyio
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import ValidationError
 
 from readingroom.bases.policy.ingestion import LARGEST
@@ -33,7 +33,7 @@ from readingroom.core.errors import (
     UnsupportedFileType,
 )
 from readingroom.protocol.rest import problems
-from readingroom.web.parameters import only_known
+from readingroom.web.parameters import OnlyKnown
 from readingroom.web.uploads import received, upload_form
 
 _ERRORS = problems({"4XX": "It was refused; the error says why", "5XX": "It failed on our side"})
@@ -50,9 +50,7 @@ _UPLOAD = upload_form(
 
 def policy_router(service: PolicyService, read_only: bool) -> APIRouter:
     """The routes under /api/v1; without those that write, where nothing may be written."""
-    router = APIRouter(
-        prefix=API, tags=["policy"], responses=_ERRORS, dependencies=[Depends(only_known)]
-    )
+    router = APIRouter(prefix=API, tags=["policy"], responses=_ERRORS, route_class=OnlyKnown)
     registrar = Registrar(service)
     _add_reading(router, registrar)
     if not read_only:
