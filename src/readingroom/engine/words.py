@@ -1,13 +1,17 @@
 """Words as a lexical index has them: which of a question tell something, and what parts them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
-from unicodedata import category, ucd_3_2_0
+from unicodedata import category, normalize, ucd_3_2_0
 
 MOST = 64
 """Words of a question that are looked at."""
+_READ = 20_000
+"""Characters of it that are read, were it a million."""
 
+_QUOTED = re.compile(r"""(?<!\w)(?:"([^"]+)"|“([^“”]+)”)(?!\w)""")
 _WORD = re.compile(r"[^\W_]+")
 _NO_LETTER = re.compile(r"[^\w\s]")
 # Where newer signs may be: not in the large blocks that hold letters alone, or nothing.
@@ -37,11 +41,51 @@ _EMPTY = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What a question looks for: phrases, which stand in quotation marks, and words."""
+
+    phrases: tuple[str, ...]
+    words: tuple[str, ...]
+
+    @property
+    def match(self) -> str | None:
+        """For FTS5. A text must have one of the phrases, if there are any, and the words only rank
+        it; else any of the words. All are quoted, so that no text of a user's is ever syntax.
+        """
+        either = _any_of((*self.phrases, *self.words))
+        if self.phrases and self.words:
+            return f"({_any_of(self.phrases)}) AND ({either})"
+        return either or None
+
+
+def sought(question: str) -> Sought:
+    """What to look for. A quotation mark without its other one is none."""
+    question = question[:_READ]
+    phrases: list[str] = []
+    left = MOST
+    for quoted in _QUOTED.finditer(question):
+        said = list(_words(quoted[1] or quoted[2]))[:left]
+        left -= len(said)
+        phrases += [" ".join(said)] if said else []
+    words = _telling(_words(_QUOTED.sub(" ", question)), or_all=not phrases)
+    return Sought(tuple(dict.fromkeys(phrases)), tuple(words[:left]))
+
+
 def words_of(question: str) -> list[str]:
-    """The words to look for, each once. A question of empty words alone is taken at its word."""
-    found = list(dict.fromkeys(_words(question)))
+    """All its words, each once, those in quotation marks too."""
+    return _telling(_words(question[:_READ]), or_all=True)[:MOST]
+
+
+def _any_of(texts: Iterable[str]) -> str:
+    return " OR ".join(f'"{text}"' for text in texts)
+
+
+def _telling(words: Iterable[str], or_all: bool) -> list[str]:
+    """Without empty words. A question of nothing else is taken at its word."""
+    found = list(dict.fromkeys(words))
     telling = [word for word in found if word not in _EMPTY]
-    return (telling or found)[:MOST]
+    return telling or (found if or_all else [])
 
 
 @cache
@@ -56,7 +100,7 @@ def tokenizer() -> str:
     return f"porter unicode61 separators '{known}{_BULLETS}'"
 
 
-def _words(question: str) -> Iterator[str]:
-    # A question of a million characters is not read to its end.
-    for match in _WORD.finditer(question[:20_000]):
+def _words(text: str) -> Iterator[str]:
+    # An accent may come as a sign of its own, which is no letter.
+    for match in _WORD.finditer(normalize("NFC", text)):
         yield match.group().lower()
