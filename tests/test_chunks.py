@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from readingroom.core.errors import EmbeddingMismatch, FolderInUse, StoreUnusable
-from readingroom.core.filters import And, Equals, Fields, Filter, In, Range, passes
+from readingroom.core.filters import And, Equals, Fields, Filter, In, Range
 from readingroom.engine import weights
 from readingroom.engine.embedding import Embedder
 from readingroom.engine.lexical import LexicalIndex
@@ -22,6 +22,7 @@ from readingroom.engine.recent import RecentChunks
 from readingroom.engine.shelf import TEXT, Shelf
 from readingroom.storage import chunks as store_module
 from readingroom.storage.chunks import ChunkCollection, Chunks, ChunkStore
+from tests.filters import passes
 from tests.requirements import requirement
 from tests.test_vectors import _METADATA, FILTERS, agree, brute, vector
 

@@ -712,6 +712,27 @@ async def test_a_result_found_by_its_title_shows_what_its_text_says(tmp_path: Pa
         assert found["snippet"].strip("…")[:40] in " ".join(whole["text"].split())
 
 
+async def test_a_word_is_found_though_a_newer_symbol_clings_to_it(tmp_path: Path) -> None:
+    """And in a file whose words were cut by SQLite's older Unicode alone."""
+    world = write_world(tmp_path / "files", bills=0, votes=0)
+    name, text = world.text(119, "hr", 7)
+    title = "Lighthouses\N{MANUAL WHEELCHAIR}: keepers\uf0b7"
+    text = re.sub("<officialTitle>.*?<", f"<officialTitle>{title}<", text)
+    (tmp_path / "files" / name).write_text(text, "utf-8")
+    loaded(tmp_path, tmp_path / "files", embed=False)
+    for _ in ("new", "older"):
+        async with asked(tmp_path) as ask:
+            for word in ("lighthouses", "keepers"):
+                found = await ask.answer("lexical_search", query=word, source="bills")
+                assert [one["title"] for one in found["results"]] == [title]
+        with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+            (made,) = db.execute("SELECT sql FROM sqlite_master WHERE name = 'passages_fts'")
+            db.execute("DROP TABLE passages_fts")
+            db.execute(re.sub('tokenize=".*"', "tokenize='porter unicode61'", made["sql"]))
+            db.execute("INSERT INTO passages_fts (passages_fts) VALUES ('rebuild')")
+            db.execute("PRAGMA user_version = 8")
+
+
 async def test_user_text_is_never_query_syntax(world: Path) -> None:
     async with asked(world) as ask:
         for query in (

@@ -16,7 +16,7 @@ from readingroom.bases.federal import links as reading
 from readingroom.bases.federal import store
 from readingroom.bases.federal.entries import Entry, Link, Origin, cited
 from readingroom.bases.federal.ids import cited_report, estimate_id, federal_id
-from readingroom.bases.federal.loaders import references
+from readingroom.bases.federal.loaders import billstatus, references
 from readingroom.bases.federal.records import Law, LinkKind
 from readingroom.bases.federal.schema import MIGRATIONS
 from readingroom.bases.federal.service import FILE
@@ -385,6 +385,14 @@ def _named_in_status(text: str) -> Iterator[tuple[str, str]]:
     for vote in set(bill.iter("recordedVote")) - of_amendments:
         parts = ("chamber", "congress", "sessionNumber", "rollNumber")
         yield "vote", ":".join(vote.findtext(part, "").lower() for part in parts)
+    congress = bill.findtext("congress", "")
+    for action in bill.iterfind("actions/item"):
+        session = 2 - int(action.findtext("actionDate", "")[:4]) % 2
+        for chamber, number in re.findall(
+            r"(Roll no\. |Record Vote Number: )(\d+)", action.findtext("text", "")
+        ):
+            house = chamber.startswith("Roll")
+            yield "vote", f"{'house' if house else 'senate'}:{congress}:{session}:{number}"
     for number in bill.iterfind("laws/item/number"):
         yield "law", f"pl:{number.text}"
     for item in bill.iterfind("amendments/amendment"):
@@ -416,6 +424,44 @@ def _subjects(bill: ElementTree.Element) -> Iterator[str]:
         yield from (name.text for name in bill.iterfind(path) if name.text)
 
 
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("said_by", "kind", "id", "words"),
+    [
+        # The file has no list of reports; an action says it.
+        ("hr:114:3106", "committee_report", "crpt:114hrpt364", "H. Rept. 114-364."),
+        ("sconres:117:5", "vote", "senate:117:1:13", "Record Vote Number: 13."),
+        ("amdt:114:hamdt:886", "vote", "house:114:2:18", "(Roll no. 18)"),
+        ("amdt:114:samdt:1327", "vote", "senate:114:1:188", "Record Vote Number: 188."),
+    ],
+)
+def test_what_only_the_words_of_an_action_say_is_linked_too(
+    official: Path, said_by: str, kind: str, id: str, words: str
+) -> None:
+    with closing(sqlite3.connect(official / "federal" / FILE)) as db:
+        ((evidence,),) = db.execute(
+            "SELECT evidence FROM links WHERE from_id = ? AND kind = ? AND to_id = ?",
+            (said_by, kind, id),
+        ).fetchall()
+    assert evidence.startswith("actions/item/text: ")
+    assert words in evidence
+
+
+@pytest.mark.data
+def test_actions_name_roll_calls_as_their_fields_do(shared_data: Path) -> None:
+    compared = 0
+    for path in (shared_data / "federal").rglob("*BILLSTATUS-*.xml"):
+        for item in ElementTree.parse(path).iter("item"):
+            recorded = set(item.iterfind("recordedVotes/recordedVote"))
+            votes = {id for vote in recorded for id in billstatus._vote(vote)}
+            for vote in recorded:
+                congress, date = int(vote.findtext("congress", "")), item.findtext("actionDate", "")
+                told = set(billstatus._votes_told(item.findtext("text", ""), date, congress))
+                assert told <= votes
+                compared += len(told)
+    assert compared > 100
+
+
 def _statements(folder: Path, congress: int, bill: str) -> Iterator[str]:
     for path in folder.rglob("saps/**/*.yaml"):
         for told in path.read_text("utf-8").split("\n- bills:\n"):
@@ -432,6 +478,8 @@ def _statements(folder: Path, congress: int, bill: str) -> Iterator[str]:
         ("H. Rept. 117-118", "crpt:117hrpt118"),
         ("H. Rept. 117-118, Part 1", "crpt:117hrpt118"),
         ("H. Rept. 117-118,Part 2", "crpt:117hrpt118-pt2"),
+        ("H. Rept. 117-118, Part II", "crpt:117hrpt118-pt2"),
+        ("H. Rept. 114-602, Part I.", "crpt:114hrpt602"),
         ("H. Rept. 117-130,Errata", "crpt:117hrpt130-errata"),
         ("Ex. Rept. 117-5", "crpt:117erpt5"),
         ("S. Rept. 114\u2013283", "crpt:114srpt283"),

@@ -70,10 +70,6 @@ class Embedder:
         """What the vectors depend on: model, weights and precision."""
         return self._loaded().identity
 
-    @property
-    def is_loaded(self) -> bool:
-        return self._model is not None
-
     def embed(self, text: str) -> Vector:
         """The vector of a text, kept for the next time it is asked; not to be written to."""
         (vector,) = self.embed_each([text])

@@ -17,7 +17,7 @@ from typing import Any
 
 from readingroom.core.errors import SearchTimeout
 from readingroom.core.filters import Condition, Fields, Filter, In, Metadata, Range, Value
-from readingroom.engine.words import without_new_symbols, words_of
+from readingroom.engine.words import tokenizer, words_of
 from readingroom.storage.connections import Connections
 
 BUDGET = 45_000
@@ -26,7 +26,6 @@ CANDIDATES = 400
 SECONDS = 5.0
 """How long a search may take."""
 
-_TOKENIZER = "porter unicode61"
 _MARKS = ("**", "**")
 _CLEAN = "INSERT INTO temp.scratch(scratch) VALUES ('delete-all')"
 _SNIPPET_WORDS = 32
@@ -236,7 +235,7 @@ class LexicalIndex:
     ) -> dict[int, float]:
         """What FTS5's bm25() would give, counted on these rows alone."""
         documents, tokens = db.execute("SELECT documents, tokens FROM facts").fetchone()
-        average = max(1.0, tokens / max(1, documents))
+        average = tokens / documents
         listed = ",".join(map(str, rows))
         sizes = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({listed})")
         length = {row: _tokens(size) / average for row, size in sizes}
@@ -285,7 +284,7 @@ class LexicalIndex:
         columns = ", ".join(map(_quoted, self.columns))
         return [
             f"CREATE TABLE documents(row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE{fields})",
-            f"CREATE VIRTUAL TABLE words USING fts5({columns}, tokenize = '{_TOKENIZER}')",
+            f'CREATE VIRTUAL TABLE words USING fts5({columns}, tokenize = "{tokenizer()}")',
             "CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)",
             # In how many documents a stem stands: `vocabulary` would walk them all to say so.
             "CREATE TABLE terms(term TEXT PRIMARY KEY, documents INTEGER) WITHOUT ROWID",
@@ -299,8 +298,8 @@ class LexicalIndex:
         db.execute("PRAGMA temp_store = MEMORY")
         columns = ", ".join(map(_quoted, self.columns))
         db.execute(
-            f"CREATE VIRTUAL TABLE temp.scratch USING fts5({columns}, "
-            f"content = '', tokenize = '{_TOKENIZER}')"
+            f"CREATE VIRTUAL TABLE temp.scratch USING fts5({columns}, content = '', "
+            f'tokenize = "{tokenizer()}")'
         )
         db.execute("CREATE VIRTUAL TABLE temp.seen USING fts5vocab(temp, scratch, instance)")
         db.execute("CREATE VIRTUAL TABLE temp.counted USING fts5vocab(temp, scratch, row)")
@@ -327,7 +326,7 @@ class LexicalIndex:
             (document.id, *map(_stored, known.values())),
         ).lastrowid
         assert row is not None
-        texts = [without_new_symbols(document.texts.get(name, "")) for name in self.columns]
+        texts = [document.texts.get(name, "") for name in self.columns]
         columns = ", ".join(map(_quoted, self.columns))
         db.execute(
             f"INSERT INTO words(rowid, {columns}) VALUES ({_places(1 + len(texts))})",

@@ -2,13 +2,24 @@
 
 import re
 from collections.abc import Iterator
-from unicodedata import ucd_3_2_0
+from functools import cache
+from unicodedata import category, ucd_3_2_0
 
 MOST = 64
 """Words of a question that are looked at."""
 
 _WORD = re.compile(r"[^\W_]+")
-_SYMBOL = re.compile(r"[^\w\s\x00-\u036f]")
+_NO_LETTER = re.compile(r"[^\w\s]")
+# Where newer signs may be: not in the large blocks that hold letters alone, or nothing.
+_BLOCKS = (
+    (0x80, 0x3400),
+    (0x4DC0, 0x4E00),
+    (0xA000, 0xAC00),
+    (0xF900, 0x20000),
+    (0xE0100, 0xE01F0),
+)
+# Where PDFs have those of their symbol fonts.
+_BULLETS = "".join(map(chr, range(0xF020, 0xF100)))
 # Words that stand in nearly every English text, and the pieces that apostrophes leave.
 _EMPTY = frozenset(
     _WORD.findall(
@@ -33,12 +44,16 @@ def words_of(question: str) -> list[str]:
     return (telling or found)[:MOST]
 
 
-def without_new_symbols(text: str) -> str:
-    """The text as an index should have it, so that a word with an emoji behind it is that word.
+@cache
+def tokenizer() -> str:
+    """How FTS5 is to cut texts, so that a word with an emoji or a bullet behind it is that word.
 
-    SQLite knows an older Unicode, and takes what it does not know for a letter.
+    SQLite knows an older Unicode, and takes for letters what it does not know.
     """
-    return _SYMBOL.sub(lambda one: " " if ucd_3_2_0.category(one[0]) == "Cn" else one[0], text)
+    signs = "".join(chr(code) for block in _BLOCKS for code in range(*block))
+    newer = (sign for sign in _NO_LETTER.findall(signs) if ucd_3_2_0.category(sign) == "Cn")
+    known = "".join(sign for sign in newer if category(sign) != "Cn")
+    return f"porter unicode61 separators '{known}{_BULLETS}'"
 
 
 def _words(question: str) -> Iterator[str]:

@@ -11,8 +11,8 @@ from datetime import date, datetime, timedelta
 from typing import Protocol
 from urllib.parse import urlencode
 
+from readingroom.bases.federal.congress import began, congress_on
 from readingroom.bases.federal.ids import BILL_TYPES
-from readingroom.bases.federal.loaders.legislators import congress_on
 from readingroom.bases.federal.loaders.xml import parse, said
 from readingroom.upstream.downloads import NotThere, Remote
 
@@ -73,7 +73,7 @@ def bills(wanted: Wanted) -> Iterator[Remote]:
     for congress in wanted.congresses:
         for kind in BILL_TYPES:
             folder = f"BILLSTATUS/{congress}/{kind}"
-            if wanted.since is None or _began(congress) >= wanted.since:
+            if wanted.since is None or began(congress) >= wanted.since:
                 yield _bulk(wanted, f"{folder}/BILLSTATUS-{congress}-{kind}.zip")
             else:
                 name = re.compile(rf"BILLSTATUS-{congress}{kind}\d+\.xml", re.ASCII)
@@ -155,10 +155,6 @@ def _since(file: Mapping[str, str], since: date | None) -> bool:
     except (KeyError, ValueError):
         return True
     return since is None or changed >= since
-
-
-def _began(congress: int) -> date:
-    return date(1787 + 2 * congress, 1, 3)
 
 
 # --- votes ---

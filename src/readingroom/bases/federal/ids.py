@@ -80,8 +80,9 @@ def cited_report(citation: str) -> str | None:
 
 
 def _part_of_report(written: str | None) -> str | None:
-    """`Part 2` as `pt2`, `Book 1` as `bk1`; the first part is the report itself."""
+    """`Part 2` and `Part II` as `pt2`, `Book 1` as `bk1`; the first part is the report itself."""
     word, _, running = (written or "").lower().partition(" ")
+    running = _ROMAN.get(running, running)
     short = {"part": "pt", "pt.": "pt", "book": "bk"}.get(word, word)
     return None if (short, running) in (("", ""), ("pt", "1")) else f"{short}{running}"
 
@@ -176,9 +177,10 @@ _CONGRESS = r"0*([1-9]\d{0,2})"
 _NUMBER = r"0*([1-9]\d{0,5})"
 _BARE_BILL = re.compile(_SPOKEN + r"\s*" + _NUMBER, re.ASCII | re.I)
 _GRANULE = re.compile(r"CREC-(\d{4}-\d\d-\d\d)-pt(\d+)-Pg(null|[A-Z]?)(.*)", re.ASCII | re.I)
+_ROMAN = dict(zip(("i", "ii", "iii", "iv", "v", "vi"), "123456", strict=True))
 _CITED_REPORT = re.compile(
     r"(H|S|Ex|Exec)\.?\s*Re?pt\.?\s*0*(\d{1,3})-0*(\d{1,5})"
-    r"(?:[, ]+((?:Part|Pt\.|Book) \d+|Errata))?",
+    r"(?:[, ]+((?:Part|Pt\.|Book) (?:\d+|[IVX]+\b)|Errata))?",
     re.ASCII | re.I,
 )
 _FR = r"(\d{4}-\d{5}|\d{2}-\d{1,6}|[A-Z]\d{1,2}-\d{1,6}|[A-Z]\d{1,2}-\d{4}-\d{1,6})"

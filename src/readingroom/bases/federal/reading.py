@@ -28,6 +28,9 @@ _SMALL = 4 * 1024 * 1024
 _WORTH = 8 * 1024 * 1024
 """With less to read, another process would only just have started."""
 
+_PACKED = (b"PK\x03\x04", b"\x1f\x8b")
+"""How zips and gzips begin: one inside another may show the first lines of what it holds."""
+
 _KILLED = 5.0
 """Seconds after which nobody can still be looking up what to read next."""
 
@@ -56,8 +59,8 @@ def turn_of(loaders: Sequence[Loader], name: str, read: Callable[[], RawFile]) -
     """The turn of a file; one that cannot be read will say so when it comes."""
     with suppress(*BAD_FILE):
         file = read()
-        is_text = b"\0" not in file.head
-        loader = next((one for one in loaders if is_text and one.recognises(file)), None)
+        mine = () if file.head.startswith(_PACKED) else loaders
+        loader = next((one for one in mine if one.recognises(file)), None)
         return Turn(name, read, loader, file.sha256, len(file.data))
     return Turn(name, read)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
+from readingroom.bases.federal.congress import GPO, SPOKEN, began, bill_page, ordinal, spoken
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, cited
 from readingroom.bases.federal.ids import (
     amendment_id,
@@ -47,29 +48,15 @@ from readingroom.bases.federal.records import (
     TextVersion,
 )
 
-ORG = "U.S. Government Publishing Office"
-SPOKEN = {
-    "hr": "H.R.",
-    "s": "S.",
-    "hjres": "H.J.Res.",
-    "sjres": "S.J.Res.",
-    "hres": "H.Res.",
-    "sres": "S.Res.",
-    "hconres": "H.Con.Res.",
-    "sconres": "S.Con.Res.",
-}
-_PAGES = {
-    "hr": "house-bill",
-    "s": "senate-bill",
-    "hjres": "house-joint-resolution",
-    "sjres": "senate-joint-resolution",
-    "hres": "house-resolution",
-    "sres": "senate-resolution",
-    "hconres": "house-concurrent-resolution",
-    "sconres": "senate-concurrent-resolution",
-}
 _EVIDENCE = 300
 _OF_VOTE = ("date", "chamber", "rollNumber", "fullActionName")
+# What actions say in words where the fields for it are empty, as in the oldest files.
+_ROLL_CALL = re.compile(r"\(Roll no\. (\d{1,4})\)|\bRecord Vote Number: (\d{1,4})\b", re.ASCII)
+_REPORTED = re.compile(
+    r"(?:^Reported |^Conference report |\breported an original measure|\breport filed by )"
+    r".*?(H\. Rept\. \d+-\d+(?:, Part [IVX]+)?)|\bWith written report No\. (\d+-\d+)",
+    re.ASCII,
+)
 _TAG = re.compile(r"<[^>]+>")
 _BREAK = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
 
@@ -77,7 +64,7 @@ _BREAK = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
 class BillStatus:
     """`BILLSTATUS-117hr1.xml`: a bill's status, and its amendments, topics and people."""
 
-    name: ClassVar[str] = "billstatus/5"
+    name: ClassVar[str] = "billstatus/6"
     sources: ClassVar[tuple[str, ...]] = (
         "bills",
         "amendments",
@@ -102,22 +89,6 @@ class BillStatus:
         yield from reading.reports()
 
 
-def page_of(congress: int, kind: str, number: int) -> str:
-    """The bill's page at Congress.gov."""
-    return f"https://www.congress.gov/bill/{ordinal(congress)}-congress/{_PAGES[kind]}/{number}"
-
-
-def ordinal(number: int) -> str:
-    ending = (
-        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    )
-    return f"{number}{ending}"
-
-
-def spoken(congress: int, kind: str, number: int) -> str:
-    return f"{SPOKEN[kind]} {number}, {ordinal(congress)} Congress"
-
-
 class _Reading:
     """One bill's file on its way to entries."""
 
@@ -129,14 +100,14 @@ class _Reading:
         self.kind = _need(told, "type", "billType").lower()
         self.number = int(_need(told, "number", "billNumber"))
         self.id = bill_id(self.congress, self.kind, self.number)
-        self.page = page_of(self.congress, self.kind, self.number)
+        self.page = bill_page(self.congress, self.kind, self.number)
         self.sponsors = [_person(item) for item in told.findall("sponsors/item")]
         self.cosponsors = [_cosponsor(item) for item in told.findall("cosponsors/item")]
-        self.actions = [_action(item) for item in told.findall("actions/item")]
+        self.actions = [_action(item, self.congress) for item in told.findall("actions/item")]
         self.committees = list(_committees(told))
         self.subjects = list(dict.fromkeys(_subjects(told)))
         self.costs = [_estimate(item) for item in told.findall("cboCostEstimates/item")]
-        self.reported = _all(told.iterfind("committeeReports/committeeReport/citation"))
+        self.reported = dict(_reports(told, self.actions))
         self.policy_area = said(told, "policyArea/name") or said(
             told, "subjects/billSubjects/policyArea/name"
         ) or said(told, "primarySubject/name")  # fmt: skip
@@ -176,13 +147,13 @@ class _Reading:
             text_versions=_versions(told),
             related_bills=list(_related(told)),
             cost_estimates=self.costs,
-            committee_reports=self.reported,
+            committee_reports=list(self.reported),
             report_ids=list(dict.fromkeys(filter(None, map(cited_report, self.reported)))),
             votes=list(dict.fromkeys(self._votes())),
             cosponsor_count=sum(one.withdrawn_at is None for one in self.cosponsors),
             action_count=len(self.actions),
             amendment_count=len(told.findall("amendments/amendment")),
-            **cited(self._origin, url=self.page, org=ORG, cite=cite, published_at=introduced),
+            **cited(self._origin, url=self.page, org=GPO, cite=cite, published_at=introduced),
         )
         return Entry(
             record,
@@ -210,7 +181,7 @@ class _Reading:
                 )
 
     def reports(self) -> Iterator[Entry]:
-        for citation in dict.fromkeys(self.reported):
+        for citation in self.reported:
             if cited_report(citation):
                 yield reports.named(citation, [self.id], self._origin)
 
@@ -263,7 +234,7 @@ class _Reading:
             for id in _law(law):
                 words = " ".join(filter(None, (said(law, "type"), said(law, "number"))))
                 yield Link(LinkKind.LAW, id, f"laws/item: {words}")
-        yield from _vote_links(self.actions)
+        yield from _vote_links(self._told.iterfind("actions/item"), self.actions)
         for vote in self._told.iterfind("recordedVotes/recordedVote"):
             words = " ".join(filter(None, (said(vote, name) for name in _OF_VOTE)))
             for id in _vote(vote):
@@ -275,9 +246,8 @@ class _Reading:
             if estimate.id:
                 said_so = f"cboCostEstimates/item: {estimate.title} {estimate.url}"
                 yield Link(LinkKind.COST_ESTIMATE, estimate.id, said_so)
-        for citation in record.committee_reports:
+        for citation, said_so in self.reported.items():
             if report := cited_report(citation):
-                said_so = f"committeeReports/committeeReport: {citation}"
                 yield Link(LinkKind.COMMITTEE_REPORT, report, said_so)
         yield from topic_links(known((self.policy_area,)), "policyArea")
         yield from topic_links(known(self.subjects), "subjects")
@@ -288,7 +258,8 @@ class _Reading:
         number = int(_need(item, "number"))
         sponsors = [_person(one) for one in item.findall("sponsors/item")]
         yield from self._people(sponsors)
-        voted = [_action(one) for one in _voted_on(item)]
+        roll_calls = list(_roll_calls(item))
+        voted = [_action(one, congress) for one in roll_calls]
         submitted = day(said(item, "submittedDate"))
         proposed = day(said(item, "proposedDate"))
         latest = _latest(item.find("latestAction"))
@@ -316,7 +287,7 @@ class _Reading:
             **cited(
                 self._origin,
                 url=f"https://www.congress.gov/amendment/{ordinal(congress)}-congress/{slug}/{number}",
-                org=ORG,
+                org=GPO,
                 cite=cite,
                 published_at=submitted or proposed,
                 raw_sha256=fingerprint(item),
@@ -335,7 +306,7 @@ class _Reading:
             record,
             head=Head(record.title, description or "", latest.text if latest else ""),
             facets=_known(facets),
-            links=[*self._amendment_links(item, record), *_vote_links(voted)],
+            links=[*self._amendment_links(item, record), *_vote_links(roll_calls, voted)],
             revision=said(item, "updateDate"),
         )
 
@@ -355,19 +326,35 @@ class _Reading:
                 yield stub(person, self._origin)
 
 
-def _voted_on(amendment: Element) -> Iterator[Element]:
+def _roll_calls(amendment: Element) -> Iterator[Element]:
     """The actions on an amendment that were roll calls; the others are many, and not kept."""
     for action in amendment.iterfind("actions/actions/item"):
-        if action.find("recordedVotes") is not None:
+        if _is_recorded(action) or _ROLL_CALL.search(said(action, "text") or ""):
             yield action
 
 
-def _vote_links(actions: Iterable[BillAction]) -> Iterator[Link]:
+def _is_recorded(action: Element) -> bool:
+    return action.find("recordedVotes") is not None
+
+
+def _vote_links(items: Iterable[Element], actions: Iterable[BillAction]) -> Iterator[Link]:
     """The roll calls that actions record; the action's words say what was voted on."""
-    for action in actions:
+    for item, action in zip(items, actions, strict=True):
+        field = "recordedVotes" if _is_recorded(item) else "text"
         for vote in action.votes:
             words = f"{action.date} {action.text}"[:_EVIDENCE]
-            yield Link(LinkKind.VOTE, vote, f"actions/item/recordedVotes: {words}")
+            yield Link(LinkKind.VOTE, vote, f"actions/item/{field}: {words}")
+
+
+def _reports(told: Element, actions: Iterable[BillAction]) -> Iterator[tuple[str, str]]:
+    """The reports on a bill as they are cited, each with what says so."""
+    listed = _all(told.iterfind("committeeReports/committeeReport/citation"))
+    for citation in listed:
+        yield citation, f"committeeReports/committeeReport: {citation}"
+    for action in actions if not listed else ():
+        if found := _REPORTED.search(action.text):
+            words = f"{action.date} {action.text}"[:_EVIDENCE]
+            yield found[1] or f"S. Rept. {found[2]}", f"actions/item/text: {words}"
 
 
 def _need(told: Element, *names: str) -> str:
@@ -407,19 +394,30 @@ def _cosponsor(item: Element) -> Cosponsor:
     )
 
 
-def _action(item: Element) -> BillAction:
+def _action(item: Element, congress: int) -> BillAction:
     codes = _all(
         (*item.iterfind("committees/item/systemCode"), *item.iterfind("committee/systemCode"))
     )
+    date, text = day(said(item, "actionDate")) or "", said(item, "text") or ""
+    recorded = [id for vote in item.iterfind("recordedVotes/recordedVote") for id in _vote(vote)]
     return BillAction(
-        date=day(said(item, "actionDate")) or "",
+        date=date,
         time=said(item, "actionTime"),
-        text=said(item, "text") or "",
+        text=text,
         type=said(item, "type"),
         code=said(item, "actionCode"),
         committees=[committee_id(code) for code in codes],
-        votes=[id for vote in item.iterfind("recordedVotes/recordedVote") for id in _vote(vote)],
+        votes=recorded or list(_votes_told(text, date, congress)),
     )
+
+
+def _votes_told(text: str, date: str, congress: int) -> Iterator[str]:
+    """`(Roll no. 58)` is the House's way to say it, `Record Vote Number: 13` the Senate's."""
+    if not date:
+        return
+    session = 1 if int(date[:4]) <= began(congress).year else 2
+    for house, senate in _ROLL_CALL.findall(text):
+        yield vote_id("house" if house else "senate", congress, session, house or senate)
 
 
 def _law(law: Element) -> Iterator[str]:
