@@ -17,7 +17,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from starlette.applications import Starlette
 
-from readingroom.core.settings import load
+from readingroom.core.settings import load, revealed
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server.app import build_app
 from readingroom.server.auth import Gate
@@ -169,10 +169,11 @@ async def in_process(
 def app_of(*bases: KnowledgeBase, data: Path, **settings: Any) -> Starlette:
     """The app that serves these bases, the first one at `/mcp`."""
     chosen = load({"data": data, **settings}, {})
-    key = chosen.api_key.get_secret_value() if chosen.api_key else None
     first, *rest = bases
     faces = (face_of(first), *(face_of(base, f"/{base.name}") for base in rest))
-    return build_app(faces, chosen, Guards(faces, chosen, Gate(key, KeyRing(data))))
+    return build_app(
+        faces, chosen, Guards(faces, chosen, Gate(revealed(chosen.api_key), KeyRing(data)))
+    )
 
 
 def rpc(method: str, params: dict[str, Any] | None = None, id: int = 1) -> dict[str, Any]:

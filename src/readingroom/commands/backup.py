@@ -22,22 +22,21 @@ from readingroom.bases.policy.commands import BackUpPolicies, RestorePolicies
 from readingroom.commands.options import common, run, say
 from readingroom.core import clock
 from readingroom.core.errors import BackupUnusable, DataNotEmpty, FolderInUse
-from readingroom.core.settings import MODELS, SAMPLE_MARK, Settings, load
+from readingroom.core.settings import CONFIGURATION, MODELS, SAMPLE_MARK, Settings, load
 from readingroom.protocol.copies import ReadCopy, WriteCopy
 from readingroom.storage.handover import HANDOVER
+from readingroom.storage.keys import KEYS
 from readingroom.storage.lock import FolderLock, Owner, owner_of
 
 if TYPE_CHECKING:
     from readingroom.storage.archive import Manifest
 
-_KEYS = "keys.db"
 _FEDERAL = "federal"
 _WORKSHOP = ".backup-"
-_RESTORING = ".restoring"
-_REPLACED = ".replaced"
-_CONFIGURATION = "readingroom.toml"
+RESTORING = ".restoring"
+REPLACED = ".replaced"
 # What a restore leaves where it is.
-_STAYS = (MODELS, _CONFIGURATION)
+_STAYS = (MODELS, CONFIGURATION)
 
 # The bases that are copied by the process that owns their folder, and how.
 _COPIED: dict[str, tuple[type[WriteCopy], type[ReadCopy]]] = {
@@ -80,7 +79,7 @@ def restore(file: Path, force: bool, data: str | None, as_json: bool) -> None:
     home = settings.data
     _refuse_unless_empty(home, force)
     home.mkdir(parents=True, exist_ok=True)
-    staging = home / _RESTORING
+    staging = home / RESTORING
     with _stopped(home):
         shutil.rmtree(staging, ignore_errors=True)
         try:
@@ -142,15 +141,16 @@ def _clear(workshop: Path, lock: FolderLock) -> None:
 
 def _collected(settings: Settings, folder: Path) -> "Manifest":
     """Every store copied into `folder`."""
+    from readingroom.bases.federal.store import file_in
     from readingroom.storage.archive import Manifest, copy_database, entries_of
 
     bases: dict[str, dict[str, Any]] = {}
     if settings.sample:  # else what is restored from it would pass for the real thing
         shutil.copyfile(settings.data / SAMPLE_MARK, folder / SAMPLE_MARK)
-    if (settings.data / _KEYS).exists():
-        copy_database(settings.data / _KEYS, folder / _KEYS)
-    if (database := _federal_file(settings.data)).exists():
-        copy = _federal_file(folder)
+    if (settings.data / KEYS).exists():
+        copy_database(settings.data / KEYS, folder / KEYS)
+    if (database := file_in(settings.data)).exists():
+        copy = file_in(folder)
         copy_database(database, copy, _steps("federal: {} of {} pages copied"))
         bases[_FEDERAL] = {"schema": _schema(copy)}
     for name in _COPIED:
@@ -209,14 +209,16 @@ def _covered(home: Path) -> list[Path]:
 @contextmanager
 def _stopped(home: Path) -> Iterator[None]:
     """Nobody serves from this directory, and nobody begins to."""
+    from readingroom.bases.federal.store import file_in
+
     with ExitStack() as held:
         for name in _COPIED:
             if (home / name).is_dir():
                 lock = FolderLock(home / name)
                 lock.acquire()
                 held.callback(lock.release)
-        if _in_use(_federal_file(home)):
-            raise FolderInUse(f"{_federal_file(home)} is in use; stop the server first")
+        if _in_use(file_in(home)):
+            raise FolderInUse(f"{file_in(home)} is in use; stop the server first")
         yield
 
 
@@ -257,7 +259,7 @@ def _in(manifest: "Manifest") -> list[str]:
 
 def _put_back(name: str, settings: Settings, replace: bool) -> dict[str, Any]:
     """Fill a base in the staging directory from its copy there."""
-    staging = settings.data / _RESTORING
+    staging = settings.data / RESTORING
     handed = uuid.uuid4().hex
     copy = staging / name / HANDOVER / handed
     # Out of the way first: the base's own folder takes the place of its copy.
@@ -287,7 +289,7 @@ def _put_in_place(staging: Path, home: Path) -> None:
     """Renames alone: what was there goes aside, what was restored takes its place."""
     covered = _covered(home)
     if covered:
-        aside = home / _REPLACED / clock.now().strftime("%Y%m%dT%H%M%S%f")
+        aside = home / REPLACED / clock.now().strftime("%Y%m%dT%H%M%S%f")
         aside.mkdir(parents=True)
         for one in covered:
             one.rename(aside / one.name)
@@ -297,12 +299,6 @@ def _put_in_place(staging: Path, home: Path) -> None:
 
 
 # --- both ---
-
-
-def _federal_file(data: Path) -> Path:
-    from readingroom.bases.federal.service import FILE
-
-    return data / _FEDERAL / FILE
 
 
 def _schema(database: Path) -> int:

@@ -382,6 +382,7 @@ class Settings(BaseModel):
         return is_sample(self.data)
 
 
+CONFIGURATION = "readingroom.toml"
 MODELS = "models"
 SAMPLE_MARK = "sample.json"
 """The file that makes a data directory the sample's."""
@@ -398,6 +399,11 @@ def is_sample(data: Path) -> bool:
     return (data / SAMPLE_MARK).exists()
 
 
+def revealed(secret: SecretStr | None) -> str | None:
+    """A secret as it is used; it hides itself from logs until then."""
+    return secret.get_secret_value() if secret else None
+
+
 def sample_directory() -> Path:
     """Where the sample lives when no directory is named: beside the user's own data."""
     return Path(platformdirs.user_data_path("readingroom-demo", appauthor=False))
@@ -411,7 +417,7 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     given = {name: value for name, value in flags.items() if value is not None}
     chosen = _from_environment(variables) | given
     data = _data_directory(chosen.get("data"))
-    written = _from_file(data / "readingroom.toml")
+    written = _from_file(data / CONFIGURATION)
     if is_sample(data):
         if mixed := [name for name in _NOT_FOR_SAMPLE if name in given]:
             raise InvalidSetting(

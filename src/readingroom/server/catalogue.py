@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from readingroom.core.errors import FolderInUse
-from readingroom.core.settings import Settings
+from readingroom.core.settings import Settings, revealed
 from readingroom.desk import NAME as DESK
 from readingroom.protocol.dialects import Dialect
 from readingroom.protocol.knowledge import KnowledgeBase
@@ -67,7 +67,7 @@ def _policy(settings: Settings) -> KnowledgeBase:
 
     return open_policy(
         settings.data / "policy",
-        _redis_url(settings),
+        revealed(settings.redis_url),
         workbench_of("policy", settings, embedder_of(settings)),
         settings.read_only,
     )
@@ -89,12 +89,8 @@ def _guidance(settings: Settings) -> KnowledgeBase:
         fresh=Lifetimes(settings.cache_ttl_content_seconds, settings.cache_ttl_search_seconds),
         stale_seconds=settings.cache_stale_seconds,
         per_second=settings.rate_limit_per_second,
-        redis_url=_redis_url(settings),
+        redis_url=revealed(settings.redis_url),
     )
-
-
-def _redis_url(settings: Settings) -> str | None:
-    return settings.redis_url.get_secret_value() if settings.redis_url else None
 
 
 def embedder_of(settings: Settings) -> "Embedder":
