@@ -14,7 +14,7 @@ from readingroom.core.filters import Fields, Filter, Metadata
 from readingroom.engine.embedding import Embedder, Progress, Vector
 from readingroom.engine.hybrid import DEPTH, search_both
 from readingroom.engine.lexical import Document, LexicalHit, LexicalIndex
-from readingroom.engine.memory import return_memory
+from readingroom.engine.machine import return_memory
 from readingroom.engine.recent import RecentChunks
 from readingroom.engine.vectors import Hit, VectorIndex
 from readingroom.storage.chunks import ChunkCollection, Chunks
