@@ -21,7 +21,7 @@ from readingroom.core.settings import load, revealed
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server.app import build_app
 from readingroom.server.auth import Gate
-from readingroom.server.catalogue import face_of
+from readingroom.server.faces import face_of
 from readingroom.server.guards import Guards
 from readingroom.storage.keys import KeyRing
 

@@ -17,8 +17,9 @@ from readingroom.commands.options import common, say
 from readingroom.core.errors import ClientFileUnreadable, InvalidSetting
 from readingroom.core.settings import Settings, load
 from readingroom.desk import NAME as DESK
-from readingroom.server.catalogue import ALL_NAME, ALL_PORT, OFFERS, STDIO
+from readingroom.server.catalogue import ALL_PORT, OFFERS, STDIO
 from readingroom.server.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
+from readingroom.server.faces import ALL_NAME
 from readingroom.storage.lock import owner_of
 
 _KEY_VARIABLE = "READING_ROOM_KEY"
