@@ -18,7 +18,7 @@ from pathlib import Path
 
 import anyio
 
-from readingroom.commands.backup import REPLACED, RESTORING
+from readingroom.commands.restore import REPLACED, RESTORING
 from readingroom.core.errors import KnowledgeError, ModelUnavailable
 from readingroom.core.settings import CONFIGURATION, Settings, revealed
 from readingroom.storage.keys import KEYS
