@@ -146,7 +146,7 @@ def busy(served: Served, key: str, world: Path) -> Iterator[list[str]]:
             # Votes of another Congress: they change no answer about bills.
             for name, text in World(turn).votes(5, congress=117):
                 (world / f"{turn}-{name}").write_text(text, "utf-8")
-            load(served.file_in(data), [world], None)
+            load(file_in(served.data), [world], None)
 
         threads = [threading.Thread(target=repeat, args=(work,)) for work in (upload, ask, vote)]
         for thread in threads:
