@@ -17,7 +17,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from starlette.applications import Starlette
 
-from readingroom.core.settings import load, revealed
+from readingroom.core.settings import Settings, load, revealed, variable
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server.app import build_app
 from readingroom.server.auth import Gate
@@ -51,20 +51,8 @@ class Served:
 
 def clean_environment(extra: Mapping[str, str] = {}) -> dict[str, str]:
     """This process's environment without any setting of ours, plus `extra`."""
-    ours = (
-        "READINGROOM_",
-        "KB_",
-        "MCP_",
-        "OTEL_",
-        "GOVUK_",
-        "CACHE_",
-        "RATE_",
-        "REDIS_",
-        "CHROMA_",
-        "DOCUMENT_",
-        "JOSH_",
-    )
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+    ours = {variable(field) for field in Settings.model_fields.values()}
+    kept = {key: value for key, value in os.environ.items() if key not in ours}
     return {**kept, **extra}
 
 

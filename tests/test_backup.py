@@ -170,8 +170,9 @@ async def test_a_backup_under_load_restores_elsewhere_to_equal_answers(
     with serving(data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as served:
         with busy(served, key, tmp_path / "worlds") as uploaded:
             # Without a timing: the backup begins when changes flow, and they flow while it runs.
-            while len(uploaded) < 2:  # noqa: ASYNC110 - threads tell
-                await anyio.sleep(0.05)
+            with anyio.fail_after(60):
+                while len(uploaded) < 2:  # noqa: ASYNC110 - threads tell
+                    await anyio.sleep(0.05)
             made = await anyio.to_thread.run_sync(lambda: done("backup", str(file), at=data))
         before = await answers(served, key)
     elsewhere = with_model(tmp_path / "elsewhere" / "room")
