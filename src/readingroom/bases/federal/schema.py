@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from readingroom.bases.federal import naming
 from readingroom.bases.federal.sources import SOURCES, Column, Source
+from readingroom.engine.words import tokenizer
 from readingroom.storage.database import transaction
 
 CITATION = (
@@ -392,6 +393,17 @@ CREATE TABLE changes (
     "CREATE INDEX changes_at ON changes (at, seq)",
 )
 
+# Cut into words as the engine cuts them.
+_WORDS = (
+    "DROP TABLE passages_fts",
+    f"""
+CREATE VIRTUAL TABLE passages_fts USING fts5 (
+    title, abstract, action, body,
+    content='passages', content_rowid='chunk', tokenize="{tokenizer()}"
+)""",
+    "INSERT INTO passages_fts (passages_fts) VALUES ('rebuild')",
+)
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         *(statement for source in SOURCES for statement in _source_table(source)),
@@ -409,4 +421,5 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ("DROP TABLE bill_topics",),
     # Names come into their index as passages do.
     ("DROP TRIGGER names_added",),
+    _WORDS,
 )

@@ -115,7 +115,7 @@ class FederalStore:
         """Told every statement: for tests that ask which tables a lookup touches."""
 
     async def ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        """Run reads on a thread of their own."""
+        """Run reads on a thread of their own, the quickest too: a disk may be slow at any time."""
         return await anyio.to_thread.run_sync(self.now, question)
 
     def now(self, question: Callable[[sqlite3.Connection], T]) -> T:
