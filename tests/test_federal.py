@@ -726,7 +726,7 @@ async def test_a_word_is_found_though_a_newer_symbol_clings_to_it(tmp_path: Path
             for word in ("lighthouses", "keepers"):
                 found = await ask.answer("lexical_search", query=word, source="bills")
                 assert [one["title"] for one in found["results"]] == [title]
-        with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+        with closing(store.connect(file_in(tmp_path), writing=True)) as db:
             (made,) = db.execute("SELECT sql FROM sqlite_master WHERE name = 'passages_fts'")
             db.execute("DROP TABLE passages_fts")
             db.execute(re.sub('tokenize=".*"', "tokenize='porter unicode61'", made["sql"]))
