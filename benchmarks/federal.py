@@ -24,7 +24,8 @@ from benchmarks.federal_world import Size, Stand, Vocabulary
 from benchmarks.table import Ratio, Table
 from readingroom.bases.federal import loading, store
 from readingroom.bases.federal.routes import RecordId, router
-from readingroom.bases.federal.service import FILE, FederalService
+from readingroom.bases.federal.service import FederalService
+from readingroom.bases.federal.store import FILE
 from readingroom.engine.words import sought
 from readingroom.server.rest import rest_app
 from tests.processes import resident_mb

@@ -16,8 +16,9 @@ from pydantic_core import from_json
 from readingroom import __version__
 from readingroom.bases.federal import store
 from readingroom.bases.federal.naming import vocabulary
-from readingroom.bases.federal.service import FILE, FederalService
+from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source, names_of, of_shape
+from readingroom.bases.federal.store import file_in
 from readingroom.bases.federal.writer import Writer
 from readingroom.core.errors import RecordNotFound
 from tests.federal import (
@@ -65,7 +66,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def a_bill(world: Path) -> str:
-    with sqlite3.connect(world / "federal" / FILE) as db:
+    with sqlite3.connect(file_in(world)) as db:
         return str(
             db.execute("SELECT bill_id FROM bill_cosponsors ORDER BY bill_id LIMIT 1").fetchone()[0]
         )
@@ -267,7 +268,7 @@ async def test_sources_come_with_commas_or_one_by_one(world: Path) -> None:
 async def test_a_withdrawn_record_is_gone_and_names_its_successor(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=2)
     loaded(tmp_path, tmp_path / "files")
-    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
         (old,), (new,) = db.execute("SELECT id FROM bills ORDER BY id").fetchall()
         writer = Writer(db)
         with writer.transaction():
@@ -353,7 +354,7 @@ async def test_lexical_search_reads_no_vectors(world: Path) -> None:
 
 
 def _with_a_text(world: Path) -> str:
-    with closing(sqlite3.connect(world / "federal" / FILE)) as db:
+    with closing(sqlite3.connect(file_in(world))) as db:
         of_bills = "SELECT record_id FROM texts JOIN bills ON bills.id = record_id ORDER BY 1"
         return str(db.execute(of_bills).fetchone()[0])
 
@@ -434,7 +435,7 @@ async def test_five_hundred_searches_over_every_source_all_fetch(official: Path)
 
 def _queries(data: Path, count: int) -> Iterator[tuple[str, str]]:
     """Words of real titles, of every source in turn."""
-    with sqlite3.connect(data / "federal" / FILE) as db:
+    with sqlite3.connect(file_in(data)) as db:
         titles = {
             source.name: [
                 row[0]
@@ -725,7 +726,7 @@ async def test_a_word_is_found_though_a_newer_symbol_clings_to_it(tmp_path: Path
             for word in ("lighthouses", "keepers"):
                 found = await ask.answer("lexical_search", query=word, source="bills")
                 assert [one["title"] for one in found["results"]] == [title]
-        with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+        with closing(store.connect(file_in(tmp_path), writing=True)) as db:
             (made,) = db.execute("SELECT sql FROM sqlite_master WHERE name = 'passages_fts'")
             db.execute("DROP TABLE passages_fts")
             db.execute(re.sub('tokenize=".*"', "tokenize='porter unicode61'", made["sql"]))

@@ -14,8 +14,8 @@ from hypothesis import strategies as some
 from readingroom.bases.federal import naming, narrowing, resolving, store
 from readingroom.bases.federal.likeness import alike, distance, spelt_out
 from readingroom.bases.federal.schema import MIGRATIONS
-from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import Shape, names_of, of_shape, registry
+from readingroom.bases.federal.store import file_in
 from readingroom.bases.federal.writer import Writer
 from tests.federal import Asked, asked, loaded
 from tests.requirements import requirement
@@ -407,7 +407,7 @@ async def test_any_text_at_all_is_an_ordinary_name(registries: Path) -> None:
 def test_names_that_no_record_goes_by_any_more_are_forgotten(tmp_path: Path) -> None:
     (tmp_path / "legislators-current.yaml").write_text(PEOPLE.lstrip(), "utf-8")
     loaded(tmp_path, tmp_path / "legislators-current.yaml", embed=False)
-    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
         people = registry("legislators")
         before = _names(db)
         assert "  robert  smith " in before
@@ -480,14 +480,14 @@ def test_no_two_registries_share_rows_of_names() -> None:
 @pytest.mark.data
 @requirement("federal:D")
 def test_of_the_noisy_names_nine_in_ten_come_first(official: Path) -> None:
-    with closing(store.connect(official / "federal" / FILE)) as db:
+    with closing(store.connect(file_in(official))) as db:
         _check(db, [*_written("federal_names.tsv"), *_made(db)])
 
 
 @pytest.mark.data
 @requirement("federal:D")
 def test_so_do_names_written_by_somebody_who_knew_nothing_of_the_resolver(official: Path) -> None:
-    with closing(store.connect(official / "federal" / FILE)) as db:
+    with closing(store.connect(file_in(official))) as db:
         _check(db, [*_written("federal_names_blind.tsv")])
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from readingroom.bases.federal import loading, reading, store
-from readingroom.bases.federal.service import FILE
+from readingroom.bases.federal.store import file_in
 from tests.federal import loaded, told_in, write_world
 from tests.kit import clean_environment, command
 from tests.processes import descendants, is_alive, wait_until
@@ -209,7 +209,7 @@ def test_a_file_that_fails_at_its_end_takes_nothing_of_the_others_with_it(tmp_pa
         (tmp_path / "files" / name).write_text(bad if place % 3 == 1 else text, "utf-8")
     summary = loaded(tmp_path, tmp_path / "files", embed=False)
     assert summary.failed == 3
-    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
         assert db.execute("SELECT count(*) FROM bills WHERE loader <> 'partial'").fetchone()[0] == 6
         db.execute("INSERT INTO passages_fts (passages_fts, rank) VALUES ('integrity-check', 1)")
         (passages,) = db.execute("SELECT count(*) FROM passages").fetchone()
@@ -225,7 +225,7 @@ def test_others_can_write_while_files_are_passed_over(tmp_path: Path) -> None:
     newer = tmp_path / "newer" / name
     newer.parent.mkdir()
     newer.write_text(text.replace("T05:", "T06:"), "utf-8")
-    path = tmp_path / "federal" / FILE
+    path = file_in(tmp_path)
     written: list[str] = []
 
     def told(done: int, of: int, name: str) -> None:
@@ -271,7 +271,7 @@ def test_an_interrupted_load_keeps_whole_files_and_leaves_no_reader(
 
 def _bills(data: Path) -> int:
     try:
-        path = data / "federal" / FILE
+        path = file_in(data)
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
             counted = "SELECT count(*) FROM bills WHERE loader <> 'partial'"
             return int(db.execute(counted).fetchone()[0])

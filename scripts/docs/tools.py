@@ -11,7 +11,8 @@ from pathlib import Path
 from readingroom.core.settings import Settings
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.tool import Schema, Tool
-from readingroom.server.catalogue import OFFERS, STDIO, Face, desk_of, faces_of_all
+from readingroom.server.catalogue import OFFERS, STDIO, desk_of
+from readingroom.server.faces import Face, faces_of_all
 from scripts.docs.markdown import as_json, code, page, slug, table, wrapped
 
 
@@ -54,14 +55,14 @@ def listing_sizes() -> Iterator[str]:
     yield table(
         ("server", "tools", "tokens"),
         *(
-            (code(face.server_name), str(len(face.shelf)), f"{tokens(face):,}")
+            (code(face.server_name), str(len(face.tools)), f"{tokens(face):,}")
             for face in faces_of_all(tuple(own), desk)
         ),
     )
 
 
 def tokens(face: Face) -> int:
-    said = [(tool.name, tool.describe(), tool.input_schema) for tool, _ in face.shelf.values()]
+    said = [(tool.name, tool.describe(), tool.input_schema) for tool, _ in face.tools.values()]
     return len(json.dumps(said).encode()) // 4
 
 

@@ -19,6 +19,7 @@ from readingroom.core.errors import SearchTimeout
 from readingroom.core.filters import Condition, Fields, Filter, In, Metadata, Range, Value
 from readingroom.engine.words import Sought, sought, tokenizer
 from readingroom.storage.connections import Connections
+from readingroom.storage.database import transaction
 
 BUDGET = 45_000
 """Postings that a search may rank."""
@@ -311,16 +312,10 @@ class LexicalIndex:
 
     @contextlib.contextmanager
     def _write(self, generation: int | None) -> Iterator[sqlite3.Connection]:
-        with self._writing, self._connections.lent() as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-                if generation is not None:
-                    db.execute("UPDATE facts SET generation = ?", (generation,))
-                db.execute("COMMIT")
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
+        with self._writing, self._connections.lent() as db, transaction(db):
+            yield db
+            if generation is not None:
+                db.execute("UPDATE facts SET generation = ?", (generation,))
 
     def _insert(self, db: sqlite3.Connection, document: Document) -> int:
         known = self.fields.of(document.metadata)

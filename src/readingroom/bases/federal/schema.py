@@ -6,11 +6,11 @@ generated from it, so no column can disagree with its record.
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from readingroom.bases.federal import naming
 from readingroom.bases.federal.sources import SOURCES, Column, Source
 from readingroom.engine.words import tokenizer
+from readingroom.storage.database import transaction
 
 CITATION = (
     "source_url",
@@ -36,27 +36,16 @@ def migrate(db: sqlite3.Connection) -> None:
     _know_names(db)
     (version,) = db.execute("PRAGMA user_version").fetchone()
     for number, statements in enumerate(MIGRATIONS[version:], start=version + 1):
-        with _alone(db):
+        with transaction(db):
             # Another process may have been here while this one waited for the lock.
             if db.execute("PRAGMA user_version").fetchone()[0] < number:
                 for statement in statements:
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {number}")
     if any(_gained(db)):
-        with _alone(db):
+        with transaction(db):
             for statement in list(_gained(db)):
                 db.execute(statement)
-
-
-@contextmanager
-def _alone(db: sqlite3.Connection) -> Iterator[None]:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
 
 
 def _gained(db: sqlite3.Connection) -> Iterator[str]:

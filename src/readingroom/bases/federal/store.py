@@ -18,11 +18,18 @@ from readingroom.storage.connections import Connections
 
 T = TypeVar("T")
 
+FILE = "federal.db"
+
 _CACHE_KIB = 64 * 1024
 _LOG_PAGES = 16 * 1024
 
 # What was enrolled comes last in the life of a bill, though its text bears no date.
 NEWEST_TEXT = "part = 'enr' DESC, dated DESC, length(body) DESC, part"
+
+
+def file_in(data: Path) -> Path:
+    """The federal file of a data directory."""
+    return data / "federal" / FILE
 
 
 def connect(path: Path, *, writing: bool = False) -> sqlite3.Connection:
