@@ -162,6 +162,29 @@ def test_one_processor_of_many_is_one() -> None:
     assert alone.stdout.strip() == "1"
 
 
+def test_a_reader_that_dies_as_it_starts_is_not_waited_for(tmp_path: Path) -> None:
+    """Started anew it looks for the program it belongs to; one from standard input lies nowhere."""
+    write_world(tmp_path / "files", bills=400)
+    program = f"""
+import sys, threading
+from pathlib import Path
+from readingroom.bases.federal import loading, reading
+
+def load():
+    reading._WORTH, reading._processors = 0, lambda: 2
+    summary = loading.load(Path({str(tmp_path / "federal.db")!r}), [Path({str(tmp_path / "files")!r})], None)
+    print(summary.files == summary.loaded > 400)
+
+thread = threading.Thread(target=load)
+thread.start()
+thread.join()
+"""
+    done = subprocess.run(
+        [sys.executable], input=program, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "True"
+
+
 @pytest.mark.usefixtures("worthwhile")
 def test_what_is_no_fault_of_a_file_ends_the_load_and_is_told_once(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

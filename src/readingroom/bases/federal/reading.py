@@ -120,13 +120,20 @@ class _Ahead:
         context = _context()
         self._turns = turns
         self._told: dict[int, Contents | str] = {}
-        self._queue = _Places(context, turns)
-        self._ours, theirs = context.Pipe(duplex=False)
+        self._queue = _Places(context)
+        self._ours, theirs = context.Pipe()
         self._process = context.Process(
-            target=_read_ahead, args=(self._ours, theirs, self._queue, turns), daemon=True
+            target=_read_ahead, args=(self._ours, theirs, self._queue), daemon=True
         )
         self._process.start()
         theirs.close()
+        self._queue.places = list(turns)
+        try:
+            # Not as an argument: one that died as it started would be waited for, were it long.
+            self._ours.send(turns)
+        except OSError:
+            self.close()
+            raise
 
     def tell(self, place: int, turn: Turn) -> Contents:
         while place in self._turns and place not in self._told:
@@ -159,8 +166,9 @@ class _Ahead:
 class _Places:
     """What is still to be read, by either side: each file goes to who asks first."""
 
-    def __init__(self, context: ForkContext | SpawnContext, turns: Mapping[int, Turn]) -> None:
-        self._places = list(turns)
+    def __init__(self, context: ForkContext | SpawnContext) -> None:
+        self.places: list[int] = []
+        """The same on both sides; only how many are taken is shared."""
         self._taken = context.RawValue("q", 0)
         self._lock = context.Lock()
 
@@ -172,7 +180,7 @@ class _Places:
             self._taken.value = taken + 1
         finally:
             self._lock.release()
-        return self._places[taken] if taken < len(self._places) else None
+        return self.places[taken] if taken < len(self.places) else None
 
 
 def _context() -> ForkContext | SpawnContext:
@@ -210,15 +218,15 @@ def complaint(error: BaseException) -> str:
 # --- in the process beside ---
 
 
-def _read_ahead(
-    ours: Connection, theirs: Connection, queue: _Places, turns: Mapping[int, Turn]
-) -> None:
+def _read_ahead(ours: Connection, theirs: Connection, queue: _Places) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asked is told, and ends this one
     gc.disable()
     ours.close()
     waiting: Queue[bytes] = Queue(_AHEAD)
-    threading.Thread(target=_hand_over, args=(waiting, theirs), daemon=True).start()
     with suppress(Exception):  # what is no file's fault is met again, and told, where we came from
+        turns: Mapping[int, Turn] = theirs.recv()
+        queue.places = list(turns)
+        threading.Thread(target=_hand_over, args=(waiting, theirs), daemon=True).start()
         while (place := queue.next()) is not None:
             told = _tell_all(turns[place])
             waiting.put(pickle.dumps((place, told), pickle.HIGHEST_PROTOCOL))
