@@ -38,7 +38,7 @@ bench: .venv/dev.stamp tesseract ## measure
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 docs: .venv/dev.stamp ## write the generated pages of docs/ anew
-	@$(BIN)/python scripts/docs.py
+	@$(BIN)/python -m scripts.docs
 
 wheel: .venv/project.stamp ## build the wheel and the Claude Desktop bundle into dist/
 	@$(BIN)/python -m hatchling build -t wheel -d dist
@@ -67,7 +67,7 @@ imports: .venv/dev.stamp
 	$(PART) $(BIN)/lint-imports --no-logo
 
 docs-check: .venv/dev.stamp
-	$(PART) $(BIN)/python scripts/docs.py --check
+	$(PART) $(BIN)/python -m scripts.docs --check
 
 licences: .venv/dev.stamp
 	$(PART) $(BIN)/python scripts/licences.py

@@ -15,7 +15,7 @@ from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.tool import Answer, Call, Question, tool
 from readingroom.server.app import build_app
 from readingroom.server.auth import Gate
-from readingroom.server.catalogue import face_of
+from readingroom.server.faces import face_of
 from readingroom.server.guards import Guards
 
 _PLENTY = 10**9  # requests a minute: the limiter counts every one and refuses none

@@ -203,7 +203,7 @@ def _shelf(count: int) -> Iterator[Shelf]:
         shelf = Shelf(store.collection("policy_docs"), FIELDS, Embedder(MODELS), words)
         if not (folder / "built").exists():
             for batch in _batches(count):
-                shelf.put_embedded(batch)
+                shelf.put(batch)
             shelf.words()
             (folder / "built").touch()
         yield shelf

@@ -22,9 +22,11 @@ from fastapi import APIRouter, FastAPI, Response
 from benchmarks import federal_world
 from benchmarks.federal_world import Size, Stand, Vocabulary
 from benchmarks.table import Ratio, Table
-from readingroom.bases.federal import loading, search, store
+from readingroom.bases.federal import loading, store
 from readingroom.bases.federal.routes import RecordId, router
-from readingroom.bases.federal.service import FILE, FederalService
+from readingroom.bases.federal.service import FederalService
+from readingroom.bases.federal.store import FILE
+from readingroom.engine.words import sought
 from readingroom.server.rest import rest_app
 from tests.processes import resident_mb
 from tests.world import World
@@ -127,7 +129,7 @@ def _bare_fts(db: sqlite3.Connection, question: str) -> None:
     db.execute(
         """SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?
            AND rank MATCH 'bm25(10.0, 4.0, 2.0, 1.0)' ORDER BY rank LIMIT 10""",
-        (search.match_of(question),),
+        (sought(question).match,),
     ).fetchall()
 
 

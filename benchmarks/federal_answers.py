@@ -17,8 +17,9 @@ from benchmarks.federal_world import Stand
 from benchmarks.table import Ratio, Table
 from readingroom.bases.federal import dossiers, loading, naming, narrowing, resolving, store
 from readingroom.bases.federal.aggregates import Aggregation, Aggregator, Budget
-from readingroom.bases.federal.service import FILE, FederalService
+from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.sources import BY_NAME, resource
+from readingroom.bases.federal.store import FILE
 from readingroom.core.errors import AggregateTimeout, AggregateTooBroad
 
 OFFICIAL = Path(__file__).parents[2] / "shared" / "data" / "federal"

@@ -16,10 +16,9 @@ from xml.etree import ElementTree
 from benchmarks.table import Ratio, Table
 from readingroom.bases.federal import loading
 from readingroom.bases.federal.loaders import LOADERS
-from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.legislators import load_yaml
+from readingroom.bases.federal.loaders.files import RawFile, load_yaml
 from readingroom.bases.federal.loaders.xml import parse
-from readingroom.bases.federal.service import FILE
+from readingroom.bases.federal.store import FILE
 
 OFFICIAL = Path(__file__).parents[2] / "shared" / "data" / "federal"
 _TIMES = 3.0

@@ -20,7 +20,7 @@ from readingroom.core.settings import Settings
 from readingroom.demo.govuk import Emulator, on_loopback, sample_items
 from readingroom.server.app import build_app
 from readingroom.server.auth import Gate
-from readingroom.server.catalogue import face_of
+from readingroom.server.faces import face_of
 from readingroom.server.guards import Guards
 from readingroom.server.logging import configure
 from readingroom.storage.keys import KeyRing

@@ -16,7 +16,7 @@ from benchmarks.table import Table
 from readingroom.bases.guidance.store import Lifetimes
 from readingroom.bases.guidance.tools import open_guidance
 from readingroom.demo import govuk
-from readingroom.server.catalogue import face_of
+from readingroom.server.faces import face_of
 from readingroom.server.mcp import mcp_server
 from tests import faults
 

@@ -11,11 +11,11 @@ from statistics import median
 import anyio
 
 from benchmarks.table import Table
+from readingroom.core.progress import unheard
 from readingroom.ingest import reading
 from readingroom.ingest.document import Options
-from readingroom.ingest.intake import take
 from readingroom.ingest.sandbox import Sandbox
-from tests.papers import paper
+from tests.papers import paper, taken
 
 TARGET_MS = 200
 
@@ -86,12 +86,8 @@ def _apart() -> None:
 
 
 async def _read_apart() -> None:
-    with take(_PAPER, "paper.pdf", len(_PAPER)) as intake:
-        await Sandbox().read(intake.file, intake.name, Options(), _quiet)
-
-
-async def _quiet(done: float, total: float | None, message: str | None) -> None:
-    """Progress that nobody follows."""
+    with taken(_PAPER, "paper.pdf", len(_PAPER)) as intake:
+        await Sandbox().read(intake.file, intake.name, Options(), unheard)
 
 
 def _row(name: str, costs: list[Cost], verdict: str = "") -> tuple[str, ...]:

@@ -16,8 +16,8 @@ from mcp.client.streamable_http import streamable_http_client
 from readingroom.bases.federal import store, vectors
 from readingroom.bases.federal.aggregates import Budget
 from readingroom.bases.federal.loading import Summary, load
-from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import SOURCES
+from readingroom.bases.federal.store import file_in
 from readingroom.bases.federal.tools import open_federal
 from readingroom.core.errors import ModelUnavailable
 from readingroom.engine.embedding import Matrix, Vector
@@ -110,7 +110,7 @@ def _texts(world: World, bills: int) -> Iterator[tuple[str, str]]:
 
 def loaded(data: Path, *files: Path, embed: bool = True) -> Summary:
     """Load files into the federal base of a data directory."""
-    path = data / "federal" / FILE
+    path = file_in(data)
     summary = load(path, list(files), None)
     if embed:
         with contextlib.closing(store.connect(path, writing=True)) as db:
@@ -120,7 +120,7 @@ def loaded(data: Path, *files: Path, embed: bool = True) -> Summary:
 
 def told_in(data: Path) -> dict[str, Any]:
     """Records without the moment of their loading, and how much hangs on them."""
-    with contextlib.closing(store.connect(data / "federal" / FILE)) as db:
+    with contextlib.closing(store.connect(file_in(data))) as db:
         told: dict[str, Any] = {
             source.name: _rows(
                 db,

@@ -12,7 +12,7 @@ from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.store import GovukStore, Lifetimes
 from readingroom.bases.guidance.tools import open_guidance
 from readingroom.demo.govuk import Emulator, Item, on_loopback, sample_items
-from readingroom.server.catalogue import face_of
+from readingroom.server.faces import face_of
 from readingroom.server.mcp import mcp_server
 from readingroom.upstream.breaker import CircuitBreaker
 from readingroom.upstream.cache import Cache, MemoryShelf

@@ -17,11 +17,11 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from starlette.applications import Starlette
 
-from readingroom.core.settings import load
+from readingroom.core.settings import Settings, load, revealed, variable
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server.app import build_app
 from readingroom.server.auth import Gate
-from readingroom.server.catalogue import face_of
+from readingroom.server.faces import face_of
 from readingroom.server.guards import Guards
 from readingroom.storage.keys import KeyRing
 
@@ -51,20 +51,8 @@ class Served:
 
 def clean_environment(extra: Mapping[str, str] = {}) -> dict[str, str]:
     """This process's environment without any setting of ours, plus `extra`."""
-    ours = (
-        "READINGROOM_",
-        "KB_",
-        "MCP_",
-        "OTEL_",
-        "GOVUK_",
-        "CACHE_",
-        "RATE_",
-        "REDIS_",
-        "CHROMA_",
-        "DOCUMENT_",
-        "JOSH_",
-    )
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+    ours = {variable(field) for field in Settings.model_fields.values()}
+    kept = {key: value for key, value in os.environ.items() if key not in ours}
     return {**kept, **extra}
 
 
@@ -169,10 +157,11 @@ async def in_process(
 def app_of(*bases: KnowledgeBase, data: Path, **settings: Any) -> Starlette:
     """The app that serves these bases, the first one at `/mcp`."""
     chosen = load({"data": data, **settings}, {})
-    key = chosen.api_key.get_secret_value() if chosen.api_key else None
     first, *rest = bases
     faces = (face_of(first), *(face_of(base, f"/{base.name}") for base in rest))
-    return build_app(faces, chosen, Guards(faces, chosen, Gate(key, KeyRing(data))))
+    return build_app(
+        faces, chosen, Guards(faces, chosen, Gate(revealed(chosen.api_key), KeyRing(data)))
+    )
 
 
 def rpc(method: str, params: dict[str, Any] | None = None, id: int = 1) -> dict[str, Any]:

@@ -2,16 +2,30 @@
 
 import io
 import re
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from PIL import Image
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.utils import ImageReader, simpleSplit
 from reportlab.pdfgen.canvas import Canvas
 
+from readingroom.ingest.intake import Intake, take
+
 WIDTH, HEIGHT = A4
 LEFT, RIGHT = 72.0, WIDTH - 72
 TOP, BOTTOM = HEIGHT - 90, 90.0
+
+
+@contextmanager
+def taken(data: bytes, name: str, largest: int = 2**28) -> Iterator[Intake]:
+    """Bytes taken in as the file that somebody sent under this name."""
+    with tempfile.NamedTemporaryFile(buffering=0) as file:
+        file.write(data)
+        with take(Path(file.name), name, largest) as intake:
+            yield intake
 
 
 class Paper:

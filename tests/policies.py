@@ -8,11 +8,12 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import anyio
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.utils import simpleSplit
 from reportlab.pdfgen.canvas import Canvas
 
-from readingroom.bases.policy.records import PolicyCategory
+from readingroom.bases.policy.records import PolicyCategory, RevisionStatus
 from readingroom.bases.policy.registrar import Registrar
 from readingroom.bases.policy.registration import NewPolicy, NewRevision
 from readingroom.bases.policy.service import PolicyService
@@ -139,6 +140,20 @@ class Shelf:
             None,
         )
         return made.revision_id
+
+    async def settled(self) -> None:
+        """Return when nothing that was begun before the start is in the works any more."""
+        while await self._in_the_works():  # noqa: ASYNC110 - it tells nobody when it ends
+            await anyio.sleep(0.005)
+
+    async def _in_the_works(self) -> bool:
+        catalogue = await self.service.registry.catalogue()
+        return any(
+            one.status == RevisionStatus.PROCESSING
+            or self.service.ingestion.progress(one.revision_id)
+            for revisions in catalogue.timelines.values()
+            for one in revisions
+        )
 
     def spool(self, content: bytes) -> Path:
         uploads = self.service.ingestion.uploads

@@ -66,7 +66,7 @@ async def _serve(folder: Path, pipe: Connection) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     async with shelf(folder, at=at, **PLAIN) as library:
-        await library.service.jobs.idle()
+        await library.settled()
         pipe.send(None)
         while asked := await anyio.to_thread.run_sync(pipe.recv):
             work, args, armed = asked

@@ -181,7 +181,7 @@ async def _change(folder: Path, change: str, step: str) -> None:
 
 async def _recover(folder: Path, step: str) -> None:
     async with shelf(folder, at=Trap(step, is_set=True), **PLAIN) as library:
-        await library.service.jobs.idle()
+        await library.settled()
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class Aftermath:
 async def aftermath(folder: Path, change: str) -> Aftermath:
     """Start the base, let it finish what it finds, and count."""
     async with shelf(folder, **PLAIN) as library:
-        await library.service.jobs.idle()
+        await library.settled()
         held = {key: len(of) for key, of in (await library.service.store.census()).items()}
         revisions = await library.service.registry.revisions("NPPF")
         counts = {("NPPF", one.revision_id): one.chunk_count for one in revisions}

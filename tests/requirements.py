@@ -99,6 +99,10 @@ POLICY = (
         "A named revision_id is the one that answers, superseded or not.",
     ),
     Requirement(
+        "policy:FR-002:asked",
+        "A section can be asked for the way people write references.",
+    ),
+    Requirement(
         "policy:FR-002:missing",
         "A section that no chunk carries is told as section_not_found.",
     ),
@@ -1102,10 +1106,6 @@ INGEST = (
         "A table of contents holds no sections; each section knows its title and its page.",
     ),
     Requirement("ingest:sections:rising", "Paragraph numbers form one rising sequence."),
-    Requirement(
-        "ingest:sections:asked",
-        "A section can be asked for the way people write references.",
-    ),
 )
 
 ROOM = (

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from readingroom.core.settings import load
 from readingroom.engine.embedding import Embedder, Matrix
 from readingroom.protocol.tool import Tool
-from readingroom.server.catalogue import OFFERS, desk_of, embedder_of, faces_of_all, open_bases
+from readingroom.server.catalogue import OFFERS, desk_of, embedder_of, open_bases
+from readingroom.server.faces import faces_of_all
 
 _FIXTURES = Path(__file__).parent / "fixtures"
 TUNING = _FIXTURES / "mcp_routing_eval.jsonl"
@@ -102,7 +103,7 @@ def routed(data: Path, asked: Sequence[Asked]) -> list[Routed]:
     bases = open_bases(sorted(OFFERS), settings)
     everything, *_ = faces_of_all(bases, desk_of(bases, settings))
     owners = {tool.name: base.name for base in everything.bases for tool in base.tools}
-    tools = [tool for tool, _ in everything.shelf.values()]
+    tools = [tool for tool, _ in everything.tools.values()]
     return list(route(asked, tools, owners, embedder_of(settings)))
 
 

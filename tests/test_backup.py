@@ -18,8 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from readingroom.bases.federal.loading import load
-from readingroom.bases.federal.service import FILE
-from readingroom.bases.federal.store import connect, prepare
+from readingroom.bases.federal.store import connect, file_in, prepare
 from readingroom.cli import main
 from readingroom.storage.archive import copy_database
 from readingroom.storage.gate import Gate
@@ -56,7 +55,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = with_model(tmp_path_factory.mktemp("from") / "room")
     anyio.run(_write_papers, data)
     write_world(data.parent / "world", bills=40, votes=4)
-    load(data / "federal" / FILE, [data.parent / "world"], None)
+    load(file_in(data), [data.parent / "world"], None)
     KeyRing(data).add("reader")
     return data
 
@@ -147,7 +146,7 @@ def busy(served: Served, key: str, world: Path) -> Iterator[list[str]]:
             # Votes of another Congress: they change no answer about bills.
             for name, text in World(turn).votes(5, congress=117):
                 (world / f"{turn}-{name}").write_text(text, "utf-8")
-            load(served.data / "federal" / FILE, [world], None)
+            load(file_in(served.data), [world], None)
 
         threads = [threading.Thread(target=repeat, args=(work,)) for work in (upload, ask, vote)]
         for thread in threads:
@@ -171,8 +170,9 @@ async def test_a_backup_under_load_restores_elsewhere_to_equal_answers(
     with serving(data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as served:
         with busy(served, key, tmp_path / "worlds") as uploaded:
             # Without a timing: the backup begins when changes flow, and they flow while it runs.
-            while len(uploaded) < 2:  # noqa: ASYNC110 - threads tell
-                await anyio.sleep(0.05)
+            with anyio.fail_after(60):
+                while len(uploaded) < 2:  # noqa: ASYNC110 - threads tell
+                    await anyio.sleep(0.05)
             made = await anyio.to_thread.run_sync(lambda: done("backup", str(file), at=data))
         before = await answers(served, key)
     elsewhere = with_model(tmp_path / "elsewhere" / "room")
@@ -215,7 +215,7 @@ def test_a_restore_covers_nothing_unless_forced_and_then_keeps_it(
 def test_nothing_is_restored_under_a_running_server(
     packed: Path, tmp_path: Path, base: str
 ) -> None:
-    lock, path = FolderLock(tmp_path / "policy"), tmp_path / "federal" / FILE
+    lock, path = FolderLock(tmp_path / "policy"), file_in(tmp_path)
     if base == "policy":
         lock.acquire()
     prepare(path)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from readingroom.core.errors import EmbeddingMismatch, FolderInUse, StoreUnusable
-from readingroom.core.filters import And, Equals, Fields, Filter, In, Range, passes
+from readingroom.core.filters import And, Equals, Fields, Filter, In, Range
 from readingroom.engine import weights
 from readingroom.engine.embedding import Embedder
 from readingroom.engine.lexical import LexicalIndex
@@ -22,6 +22,7 @@ from readingroom.engine.recent import RecentChunks
 from readingroom.engine.shelf import TEXT, Shelf
 from readingroom.storage import chunks as store_module
 from readingroom.storage.chunks import ChunkCollection, Chunks, ChunkStore
+from tests.filters import passes
 from tests.requirements import requirement
 from tests.test_vectors import _METADATA, FILTERS, agree, brute, vector
 
@@ -269,7 +270,9 @@ TEXTS = {
 
 
 def put(shelf: Shelf, **metadata: Any) -> None:
-    shelf.put(Chunks(list(TEXTS), list(TEXTS.values()), [dict(metadata) for _ in TEXTS]))
+    texts = list(TEXTS.values())
+    vectors = shelf._embedder.embed_batch(texts)
+    shelf.put(Chunks(list(TEXTS), texts, [dict(metadata) for _ in TEXTS], vectors))
 
 
 @requirement("engine:shelf:search")
@@ -342,7 +345,7 @@ def test_after_any_writes_both_indexes_agree_with_the_store(
         ids = [f"id{number}" for number in sorted(numbers)]
         known = {name: value for name, value in metadata.items() if name in ("source", "open")}
         if verb == "put":
-            shelf.put_embedded(chunks(*ids, seed=len(ids), **metadata))
+            shelf.put(chunks(*ids, seed=len(ids), **metadata))
         elif verb == "change" and known:
             shelf.change(ids, [known] * len(ids))
         elif verb == "remove":
@@ -363,7 +366,7 @@ def described(held: Chunks) -> dict[str, tuple[str, Any]]:
 
 @requirement("engine:shelf:in-step")
 def test_what_a_write_overtook_is_not_remembered(shelf: Shelf) -> None:
-    shelf.put_embedded(chunks("a", source="old"))
+    shelf.put(chunks("a", source="old"))
     read = shelf.chunks.get
 
     def overtaken(ids: Any) -> Chunks:
@@ -406,7 +409,7 @@ def test_a_write_that_fails_half_way_leaves_no_doubt_behind(
     with monkeypatch.context() as broken:
         broken.setattr(ChunkCollection, "upsert", fail)
         with pytest.raises(StoreUnusable):
-            shelf.put_embedded(chunks("new"))
+            shelf.put(chunks("new"))
 
     assert shelf.vectors().matching() == sorted(TEXTS)
     assert [hit.id for hit in shelf.worded("green", 5)] == ["green"]
@@ -414,7 +417,7 @@ def test_a_write_that_fails_half_way_leaves_no_doubt_behind(
 
 @requirement("engine:shelf:concurrent")
 def test_many_readers_and_one_writer_share_a_shelf(shelf: Shelf) -> None:
-    shelf.put_embedded(chunks(*(f"id{number}" for number in range(60)), source="A"))
+    shelf.put(chunks(*(f"id{number}" for number in range(60)), source="A"))
     stop, wrong = threading.Event(), list[Any]()
 
     def read() -> None:
@@ -438,13 +441,3 @@ def test_many_readers_and_one_writer_share_a_shelf(shelf: Shelf) -> None:
 
     assert wrong == []
     assert len(shelf.vectors().matching(Range("start", low=20200101))) == 12
-
-
-@requirement("engine:shelf:in-step")
-def test_filling_says_how_far_it_is(shelf: Shelf) -> None:
-    shelf.put_embedded(chunks(*(f"id{number}" for number in range(20))))
-    told: list[tuple[int, int]] = []
-
-    shelf.vectors(lambda done, of: told.append((done, of)))
-
-    assert told == [(20, 20)]

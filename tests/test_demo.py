@@ -31,7 +31,8 @@ from readingroom.ingest.document import Document
 from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Sandbox
-from scripts import docs
+from scripts.docs.console import SAMPLE_ADDRESS, Worked, worked_examples
+from scripts.docs.pages import ROOT
 from tests.kit import (
     LEGACY,
     Served,
@@ -149,21 +150,21 @@ def test_rest_and_the_shell_mark_theirs(demo: Served) -> None:
 
 
 @requirement("room:docs:worked")
-@pytest.mark.parametrize("example", [*docs.worked_examples(docs.ROOT)], ids=str)
+@pytest.mark.parametrize("example", [*worked_examples(ROOT)], ids=str)
 def test_the_pages_show_the_answers_that_are_given(
-    demo: Served, example: docs.Worked, tmp_path: Path
+    demo: Served, example: Worked, tmp_path: Path
 ) -> None:
     typed = (
         example.typed.replace(".venv/bin/", "")
         .replace("--demo", f"--demo --data {shlex.quote(str(demo.data))}")
-        .replace(docs.SAMPLE_ADDRESS, demo.url)
+        .replace(SAMPLE_ADDRESS, demo.url)
     )
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = clean_environment({"PATH": path, "COLUMNS": "80"})
     ended = subprocess.run(
         typed, shell=True, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
-    said = ended.stdout.replace(demo.url, docs.SAMPLE_ADDRESS)
+    said = ended.stdout.replace(demo.url, SAMPLE_ADDRESS)
     assert example.is_told_by(said), f"{example.typed}\n{said}{ended.stderr}"
 
 

@@ -7,25 +7,26 @@ import pytest
 from pydantic import Field
 
 from readingroom.core.settings import Settings
-from scripts import docs
+from scripts.docs import checks, settings
+from scripts.docs.__main__ import main
+from scripts.docs.console import Worked, worked
+from scripts.docs.pages import ROOT
 from tests.requirements import requirement
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """Every page of the project, and what the pages link to, where a test may spoil it."""
-    for path in [*docs.ROOT.glob("*.md"), docs.ROOT / "LICENSE", docs.ROOT / "Makefile"]:
+    for path in [*ROOT.glob("*.md"), ROOT / "LICENSE", ROOT / "Makefile"]:
         shutil.copy(path, tmp_path)
     for folder in ("docs", "benchmarks"):
-        shutil.copytree(
-            docs.ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*.py*")
-        )
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*.py*"))
     return tmp_path
 
 
 @requirement("room:docs")
 def test_the_pages_of_the_project_are_true() -> None:
-    assert docs.check(docs.ROOT) == []
+    assert checks.check(ROOT) == []
 
 
 @requirement("room:docs")
@@ -35,11 +36,11 @@ def test_a_stale_page_fails_by_name_until_it_is_written_anew(
     page = copy / "docs" / "cli.md"
     page.write_text(page.read_text("utf-8") + "Also by hand.\n", "utf-8")
 
-    assert docs.main(["--check"], copy) == 1
+    assert main(["--check"], copy) == 1
     assert capsys.readouterr().err == "docs/cli.md: is stale; run make docs\n"
 
-    assert docs.main([], copy) == 0
-    assert docs.main(["--check"], copy) == 0
+    assert main([], copy) == 0
+    assert main(["--check"], copy) == 0
 
 
 @requirement("room:docs")
@@ -47,9 +48,9 @@ def test_a_setting_without_a_heading_fails(copy: Path, monkeypatch: pytest.Monke
     class More(Settings):
         tea: bool = Field(False, description="Tea.", json_schema_extra={"env": "READINGROOM_TEA"})
 
-    monkeypatch.setattr(docs, "Settings", More)
+    monkeypatch.setattr(settings, "Settings", More)
 
-    assert docs.check(copy) == [
+    assert checks.check(copy) == [
         "docs/settings.md: is stale; run make docs",
         "docs/settings.md: no heading for READINGROOM_TEA",
     ]
@@ -72,7 +73,7 @@ def test_a_heading_is_missed_and_one_for_nothing_is_told(
     path = copy / page
     path.write_text(path.read_text("utf-8").replace(f"# `{subject}`\n", "# `other`\n"), "utf-8")
 
-    assert list(docs.headings(copy)) == [
+    assert list(checks.headings(copy)) == [
         f"{page}: no heading for {subject}",
         f"{page}: there is no other",
     ]
@@ -87,7 +88,7 @@ def test_two_things_of_one_name_have_two_headings(copy: Path) -> None:
 
     page.write_text(text.replace("### `search` at the desk", "### `search`"), "utf-8")
 
-    assert list(docs.headings(copy)) == ["docs/tools.md: `search` is the heading of two"]
+    assert list(checks.headings(copy)) == ["docs/tools.md: `search` is the heading of two"]
 
 
 @requirement("room:docs")
@@ -108,7 +109,7 @@ def test_two_things_of_one_name_have_two_headings(copy: Path) -> None:
 def test_what_leads_nowhere_or_does_not_parse_is_told(copy: Path, written: str, told: str) -> None:
     (copy / "MORE.md").write_text(f"# More\n\n{written}\n", "utf-8")
 
-    (problem,) = docs.check(copy)
+    (problem,) = checks.check(copy)
 
     assert problem.startswith("MORE.md:")
     assert told in problem
@@ -119,7 +120,7 @@ def test_a_module_that_the_tree_leaves_out_or_makes_up_is_told(copy: Path) -> No
     page = copy / "ARCHITECTURE.md"
     page.write_text(page.read_text("utf-8").replace("telemetry.py", "bounds.py"), "utf-8")
 
-    assert docs.check(copy) == [
+    assert checks.check(copy) == [
         "ARCHITECTURE.md: the tree does not name server/telemetry.py",
         "ARCHITECTURE.md: the tree names bounds.py, which is not there",
     ]
@@ -144,7 +145,7 @@ def test_a_module_that_the_tree_leaves_out_or_makes_up_is_told(copy: Path) -> No
 def test_a_command_that_would_be_refused_is_told(copy: Path, typed: str, told: str) -> None:
     (copy / "MORE.md").write_text(f"# More\n\n```console\n$ {typed}\n```\n", "utf-8")
 
-    (problem,) = docs.check(copy)
+    (problem,) = checks.check(copy)
 
     assert problem.startswith("MORE.md:4: ")
     assert told in problem
@@ -165,7 +166,7 @@ def test_a_command_that_would_be_refused_is_told(copy: Path, typed: str, told: s
 def test_a_command_that_works_is_not(copy: Path, typed: str) -> None:
     (copy / "MORE.md").write_text(f"# More\n\n```console\n$ {typed}\n```\n", "utf-8")
 
-    assert docs.check(copy) == []
+    assert checks.check(copy) == []
 
 
 @requirement("room:docs:worked")
@@ -174,7 +175,7 @@ def test_an_answer_that_nobody_can_check_is_told_and_so_is_a_base_without_one(co
     page = copy / "docs" / "text.md"
     page.write_text(page.read_text("utf-8").replace("\n$ ", "\n"), "utf-8")
 
-    assert list(docs.worked(copy)) == [
+    assert list(worked(copy)) == [
         "MORE.md:4: shows an answer, and does not ask the sample: add --demo",
         "docs/text.md: shows no command with its answer",
     ]
@@ -195,4 +196,4 @@ def test_an_answer_that_nobody_can_check_is_told_and_so_is_a_base_without_one(co
 def test_an_ellipsis_in_an_answer_stands_for_what_was_left_out(
     shown: str, said: str, fits: bool
 ) -> None:
-    assert docs.Worked("PAGE.md:1", "", shown).is_told_by(said) is fits
+    assert Worked("PAGE.md:1", "", shown).is_told_by(said) is fits

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from readingroom.bases.federal.service import FILE
-from readingroom.bases.federal.store import prepare
+from readingroom.bases.federal.store import file_in, prepare
 from readingroom.commands import checks
 from readingroom.core.settings import Settings, load
 from readingroom.storage.keys import KeyRing
@@ -65,7 +64,7 @@ def test_an_interrupted_restore_is_told(tmp_path: Path) -> None:
 
 @requirement("room:doctor")
 def test_a_damaged_or_newer_federal_file_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "federal" / FILE
+    path = file_in(tmp_path)
     prepare(path)
     assert findings("federal", tmp_path) == []
     with closing(sqlite3.connect(path)) as db:

@@ -19,9 +19,9 @@ from readingroom.cli import main
 from readingroom.commands.sample import has_model
 from readingroom.core.errors import ModelUnavailable
 from readingroom.core.settings import load
-from readingroom.engine import weights
+from readingroom.engine import embedding, weights
 from readingroom.engine.embedding import LONGEST, Embedder
-from readingroom.engine.weights import MODEL, PINNED, download_weights, find_weights
+from readingroom.engine.weights import MODEL, PINNED, Weights, download_weights, find_weights
 from tests.kit import run
 from tests.requirements import requirement
 
@@ -109,12 +109,18 @@ def test_a_long_text_is_embedded_by_its_beginning_with_a_warning(
 
 
 @requirement("engine:embedding:lazy", "documents:embedding")
-def test_nothing_is_loaded_before_the_first_text(models: Path) -> None:
+def test_nothing_is_loaded_before_the_first_text(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Weights] = []
+    find = embedding.find_weights
+    monkeypatch.setattr(embedding, "find_weights", lambda *at: found.append(find(*at)) or found[0])
     lazy = Embedder(models)
 
-    assert not lazy.is_loaded
+    assert not found
     lazy.embed("words")
-    assert lazy.is_loaded
+    lazy.embed("more words")
+    assert len(found) == 1
 
 
 @requirement("engine:embedding:lazy")

@@ -16,8 +16,9 @@ from pydantic_core import from_json
 from readingroom import __version__
 from readingroom.bases.federal import store
 from readingroom.bases.federal.naming import vocabulary
-from readingroom.bases.federal.service import FILE, FederalService
+from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.sources import BY_NAME, SOURCES, Shape, Source, names_of, of_shape
+from readingroom.bases.federal.store import file_in
 from readingroom.bases.federal.writer import Writer
 from readingroom.core.errors import RecordNotFound
 from tests.federal import (
@@ -65,7 +66,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def a_bill(world: Path) -> str:
-    with sqlite3.connect(world / "federal" / FILE) as db:
+    with sqlite3.connect(file_in(world)) as db:
         return str(
             db.execute("SELECT bill_id FROM bill_cosponsors ORDER BY bill_id LIMIT 1").fetchone()[0]
         )
@@ -267,7 +268,7 @@ async def test_sources_come_with_commas_or_one_by_one(world: Path) -> None:
 async def test_a_withdrawn_record_is_gone_and_names_its_successor(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=2)
     loaded(tmp_path, tmp_path / "files")
-    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
         (old,), (new,) = db.execute("SELECT id FROM bills ORDER BY id").fetchall()
         writer = Writer(db)
         with writer.transaction():
@@ -353,7 +354,7 @@ async def test_lexical_search_reads_no_vectors(world: Path) -> None:
 
 
 def _with_a_text(world: Path) -> str:
-    with closing(sqlite3.connect(world / "federal" / FILE)) as db:
+    with closing(sqlite3.connect(file_in(world))) as db:
         of_bills = "SELECT record_id FROM texts JOIN bills ON bills.id = record_id ORDER BY 1"
         return str(db.execute(of_bills).fetchone()[0])
 
@@ -434,7 +435,7 @@ async def test_five_hundred_searches_over_every_source_all_fetch(official: Path)
 
 def _queries(data: Path, count: int) -> Iterator[tuple[str, str]]:
     """Words of real titles, of every source in turn."""
-    with sqlite3.connect(data / "federal" / FILE) as db:
+    with sqlite3.connect(file_in(data)) as db:
         titles = {
             source.name: [
                 row[0]
@@ -712,6 +713,58 @@ async def test_a_result_found_by_its_title_shows_what_its_text_says(tmp_path: Pa
         assert found["snippet"].strip("…")[:40] in " ".join(whole["text"].split())
 
 
+async def test_a_word_is_found_though_a_newer_symbol_clings_to_it(tmp_path: Path) -> None:
+    """And in a file whose words were cut by SQLite's older Unicode alone."""
+    world = write_world(tmp_path / "files", bills=0, votes=0)
+    name, text = world.text(119, "hr", 7)
+    title = "Lighthouses\N{MANUAL WHEELCHAIR}: keepers\uf0b7"
+    text = re.sub("<officialTitle>.*?<", f"<officialTitle>{title}<", text)
+    (tmp_path / "files" / name).write_text(text, "utf-8")
+    loaded(tmp_path, tmp_path / "files", embed=False)
+    for _ in ("new", "older"):
+        async with asked(tmp_path) as ask:
+            for word in ("lighthouses", "keepers"):
+                found = await ask.answer("lexical_search", query=word, source="bills")
+                assert [one["title"] for one in found["results"]] == [title]
+        with closing(store.connect(file_in(tmp_path), writing=True)) as db:
+            (made,) = db.execute("SELECT sql FROM sqlite_master WHERE name = 'passages_fts'")
+            db.execute("DROP TABLE passages_fts")
+            db.execute(re.sub('tokenize=".*"', "tokenize='porter unicode61'", made["sql"]))
+            db.execute("INSERT INTO passages_fts (passages_fts) VALUES ('rebuild')")
+            db.execute("PRAGMA user_version = 8")
+
+
+async def test_what_stands_in_quotation_marks_is_found_as_it_stands(tmp_path: Path) -> None:
+    world = write_world(tmp_path / "files", bills=0, votes=0)
+    titles = {
+        101: "To amend the Walrus Harbor Act",
+        102: "Harbors for the walrus, and an act of kindness",
+        103: "Enforcement of the walrus harbor act",
+    }
+    for number, title in titles.items():
+        name, text = world.text(119, "hr", number)
+        text = re.sub("<officialTitle>.*?<", f"<officialTitle>{title}<", text)
+        (tmp_path / "files" / name).write_text(text, "utf-8")
+    loaded(tmp_path, tmp_path / "files")
+
+    async with asked(tmp_path) as ask:
+
+        async def numbers(query: str, tool: str = "lexical_search") -> list[int]:
+            found = await ask.answer(tool, query=query, source="bills")
+            assert tool == "search" or found["total"] == len(found["results"])
+            return [int(one["id"].split(":")[2]) for one in found["results"]]
+
+        assert sorted(await numbers("walrus harbor act")) == [101, 102, 103]
+        assert sorted(await numbers('"walrus harbor act"')) == [101, 103]
+        assert await numbers('enforcement of the "walrus harbor act"') == [103, 101]
+        assert await numbers('"act walrus"') == []
+        assert sorted(await numbers('"walrus harbor act')) == [101, 102, 103]
+        # By both, words that are apart still come, after those that stand together.
+        assert set((await numbers('"walrus harbor act"', "search"))[:2]) == {101, 103}
+        rest = await ask.record("/search", q='"walrus harbor act"', mode="lexical")
+        assert rest["total"] == 2
+
+
 async def test_user_text_is_never_query_syntax(world: Path) -> None:
     async with asked(world) as ask:
         for query in (
@@ -723,6 +776,9 @@ async def test_user_text_is_never_query_syntax(world: Path) -> None:
             "NEAR(a b)",
             "(((",
             "rural^2",
+            '"rural" AND NOT "x',
+            '"a" "b" OR *"',
+            '" OR "rural',
             "'; --",
             "-",
         ):

@@ -25,8 +25,8 @@ from readingroom.bases.federal.aggregates import (
     _stretches,
 )
 from readingroom.bases.federal.models import Interval
-from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import MEMBER_VOTES, RESOURCES, Measure, resource
+from readingroom.bases.federal.store import FILE, file_in
 from readingroom.core.errors import AggregateTimeout, AggregateTooBroad
 from tests.federal import asked, loaded, write_world
 from tests.requirements import requirement
@@ -271,7 +271,7 @@ async def test_too_many_buckets_are_refused_with_a_longer_interval(world: Path) 
 
 def test_a_row_budget_is_kept_while_the_query_runs(world: Path) -> None:
     """The estimate can be far too low: what is read through a join is not in it."""
-    with closing(store.connect(world / "federal" / FILE, writing=True)) as db:
+    with closing(store.connect(file_in(world), writing=True)) as db:
         db.execute("BEGIN")
         db.execute("UPDATE progress SET records = 1")
         db.executemany(
@@ -290,7 +290,7 @@ def test_a_row_budget_is_kept_while_the_query_runs(world: Path) -> None:
 
 
 def test_a_failure_that_is_no_budget_is_told_as_it_is(world: Path) -> None:
-    with closing(store.connect(world / "federal" / FILE)) as db:
+    with closing(store.connect(file_in(world))) as db:
         db.execute("SELECT 1").fetchone()
         broken = Aggregator(db, Budget())
         bills = resource("bills")
@@ -429,7 +429,7 @@ def _stretch(interval: str, day: date) -> str:
 
 
 def test_every_resource_can_be_counted_by_every_field_of_its_plan(world: Path) -> None:
-    with closing(store.connect(world / "federal" / FILE)) as db:
+    with closing(store.connect(file_in(world))) as db:
         for one in RESOURCES.values():
             everything = narrowing.read(one, {})
             whole = Aggregator(db, Budget()).total(Aggregation(one, everything))
@@ -450,7 +450,7 @@ def test_every_resource_can_be_counted_by_every_field_of_its_plan(world: Path) -
 
 
 def test_the_time_limit_holds_for_a_query_that_would_run_for_hours(world: Path) -> None:
-    with closing(store.connect(world / "federal" / FILE)) as db:
+    with closing(store.connect(file_in(world))) as db:
         bills = resource("bills")
         endless = narrowing.Narrowed(
             """(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)

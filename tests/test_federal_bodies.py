@@ -12,8 +12,8 @@ from readingroom.bases.federal.entries import Entry, Origin
 from readingroom.bases.federal.ids import federal_id
 from readingroom.bases.federal.loaders import Loader, cbo, cfr, compilations, crec, crs, reports
 from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME, Shape, names_of, of_shape
+from readingroom.bases.federal.store import file_in
 from tests.federal import MADE_UP, asked, loaded, write_world
 from tests.requirements import requirement
 from tests.world import World, register_document
@@ -32,7 +32,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows(data: Path, sql: str, *values: Any) -> list[Any]:
-    with closing(sqlite3.connect(data / "federal" / FILE)) as db:
+    with closing(sqlite3.connect(file_in(data))) as db:
         return db.execute(sql, values).fetchall()
 
 

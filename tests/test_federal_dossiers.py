@@ -10,7 +10,7 @@ import pytest
 
 from readingroom.bases.federal import dossiers, store
 from readingroom.bases.federal.dossiers import LONGEST
-from readingroom.bases.federal.service import FILE
+from readingroom.bases.federal.store import file_in
 from tests.federal import Asked, asked, loaded, traced, write_world
 from tests.requirements import requirement
 
@@ -208,7 +208,7 @@ async def test_a_section_that_fails_says_so_and_the_rest_still_comes(
     world: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     shutil.copytree(world / "federal", tmp_path / "federal")
-    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
         (bill,) = db.execute("SELECT bill_id FROM bill_cosponsors LIMIT 1").fetchone()
         db.execute("DROP TABLE bill_actions")
     async with asked(tmp_path) as ask:

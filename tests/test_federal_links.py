@@ -19,8 +19,8 @@ from readingroom.bases.federal.ids import cited_report, estimate_id, federal_id
 from readingroom.bases.federal.loaders import billstatus, references
 from readingroom.bases.federal.records import Law, LinkKind
 from readingroom.bases.federal.schema import MIGRATIONS
-from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME, SOURCES
+from readingroom.bases.federal.store import FILE, file_in
 from readingroom.bases.federal.writer import Writer
 from tests.federal import Asked, asked, loaded, write_world
 from tests.requirements import requirement
@@ -41,12 +41,12 @@ def law(number: int, *links: Link, sha256: str = "0" * 64) -> Entry:
 
 
 def links(data: Path) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(data / "federal" / FILE)) as db:
+    with closing(sqlite3.connect(file_in(data))) as db:
         return db.execute("SELECT * FROM links ORDER BY 1, 2, 3, 4").fetchall()
 
 
 def put(data: Path, entry: Entry, loader: str = "laws/1") -> None:
-    path = data / "federal" / FILE
+    path = file_in(data)
     store.prepare(path)
     with closing(store.connect(path, writing=True)) as db:
         writer = Writer(db)
@@ -157,7 +157,7 @@ async def test_two_files_that_say_the_same_are_two_pieces_of_evidence(tmp_path: 
 
 def test_what_is_withdrawn_speaks_of_nothing_any_more(tmp_path: Path) -> None:
     put(tmp_path, law(1, Link(LinkKind.LAW, "hr:119:1", "a")))
-    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
         writer = Writer(db)
         with writer.transaction():
             writer.withdraw(BY_NAME["public_laws"], "pl:119-1", "2026-01-02", "in error")
@@ -363,7 +363,7 @@ def test_ten_bills_are_linked_to_what_official_files_name_and_to_nothing_else(
 ) -> None:
     congress, kind, number = re.findall(r"[0-9]+|[a-z]+", file)
     bill = f"{kind}:{congress}:{number}"
-    with closing(sqlite3.connect(official / "federal" / FILE)) as db:
+    with closing(sqlite3.connect(file_in(official))) as db:
         stored = db.execute(
             """SELECT kind, to_id FROM links WHERE from_id = :bill UNION
                SELECT kind, from_id FROM links
@@ -438,7 +438,7 @@ def _subjects(bill: ElementTree.Element) -> Iterator[str]:
 def test_what_only_the_words_of_an_action_say_is_linked_too(
     official: Path, said_by: str, kind: str, id: str, words: str
 ) -> None:
-    with closing(sqlite3.connect(official / "federal" / FILE)) as db:
+    with closing(sqlite3.connect(file_in(official))) as db:
         ((evidence,),) = db.execute(
             "SELECT evidence FROM links WHERE from_id = ? AND kind = ? AND to_id = ?",
             (said_by, kind, id),

@@ -14,8 +14,8 @@ from hypothesis import strategies as some
 from readingroom.bases.federal import naming, narrowing, resolving, store
 from readingroom.bases.federal.likeness import alike, distance, spelt_out
 from readingroom.bases.federal.schema import MIGRATIONS
-from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import Shape, names_of, of_shape, registry
+from readingroom.bases.federal.store import file_in
 from readingroom.bases.federal.writer import Writer
 from tests.federal import Asked, asked, loaded
 from tests.requirements import requirement
@@ -247,6 +247,21 @@ async def test_a_name_that_nobody_bears_is_not_found_by_what_stands_beside_it(
         for query in ("Zaphod Beeblebrox", "Zaphod Beeblebrox chairman", "Gandalf the Grey office"):
             for entity_type in ("committee-memberships", "staff-directories"):
                 assert await best(ask, query, entity_type) == ""
+        seats = "committee-memberships"
+        for query in (
+            "Zaphod House Canals",
+            "Zaphod ranking member HCCL",
+            "Zaphod Beeblebrox towpaths",
+            "Quentin Senate Canals",  # José Q. Muñoz-Rivera has that initial, and nothing else
+        ):
+            assert await best(ask, query, seats) == "", query
+        for query in (
+            "José Quentin Munoz-Rivera Senate Canals",
+            "Munoz Senate Canals Committee, Zaphod",
+            "current chair of Senate Canals",
+        ):
+            assert await best(ask, query, seats) == "membership:119:SSCL:M000001", query
+        assert await best(ask, "Jose Quentin Munoz", "legislators") == "M000001"
 
 
 @pytest.mark.parametrize(
@@ -392,7 +407,7 @@ async def test_any_text_at_all_is_an_ordinary_name(registries: Path) -> None:
 def test_names_that_no_record_goes_by_any_more_are_forgotten(tmp_path: Path) -> None:
     (tmp_path / "legislators-current.yaml").write_text(PEOPLE.lstrip(), "utf-8")
     loaded(tmp_path, tmp_path / "legislators-current.yaml", embed=False)
-    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
         people = registry("legislators")
         before = _names(db)
         assert "  robert  smith " in before
@@ -465,14 +480,14 @@ def test_no_two_registries_share_rows_of_names() -> None:
 @pytest.mark.data
 @requirement("federal:D")
 def test_of_the_noisy_names_nine_in_ten_come_first(official: Path) -> None:
-    with closing(store.connect(official / "federal" / FILE)) as db:
+    with closing(store.connect(file_in(official))) as db:
         _check(db, [*_written("federal_names.tsv"), *_made(db)])
 
 
 @pytest.mark.data
 @requirement("federal:D")
 def test_so_do_names_written_by_somebody_who_knew_nothing_of_the_resolver(official: Path) -> None:
-    with closing(store.connect(official / "federal" / FILE)) as db:
+    with closing(store.connect(file_in(official))) as db:
         _check(db, [*_written("federal_names_blind.tsv")])
 
 

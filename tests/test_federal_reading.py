@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from readingroom.bases.federal import loading, reading, store
-from readingroom.bases.federal.service import FILE
+from readingroom.bases.federal.store import file_in
 from tests.federal import loaded, told_in, write_world
 from tests.kit import clean_environment, command
 from tests.processes import descendants, is_alive, wait_until
@@ -32,7 +32,7 @@ def files(tmp_path: Path) -> Path:
 def worthwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A second process from the first byte on, as a large load has it."""
     monkeypatch.setattr(reading, "_WORTH", 0)
-    monkeypatch.setattr(reading, "_processors", lambda: 2)
+    monkeypatch.setattr(reading, "cores", lambda: 2)
     yield
     assert not [one for one in descendants() if _reads(one)], "somebody still reads"
 
@@ -153,15 +153,6 @@ def test_a_file_that_is_long_in_coming_does_not_bring_all_others_into_memory(
     assert 4 <= max(held) <= 5
 
 
-def test_one_processor_of_many_is_one() -> None:
-    told = (
-        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"
-        "from readingroom.bases.federal import reading; print(reading._processors())"
-    )
-    alone = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
-    assert alone.stdout.strip() == "1"
-
-
 def test_a_reader_that_dies_as_it_starts_is_not_waited_for(tmp_path: Path) -> None:
     """Started anew it looks for the program it belongs to; one from standard input lies nowhere."""
     write_world(tmp_path / "files", bills=400)
@@ -171,8 +162,9 @@ from pathlib import Path
 from readingroom.bases.federal import loading, reading
 
 def load():
-    reading._WORTH, reading._processors = 0, lambda: 2
-    summary = loading.load(Path({str(tmp_path / "federal.db")!r}), [Path({str(tmp_path / "files")!r})], None)
+    reading._WORTH, reading.cores = 0, lambda: 2
+    folder = Path({str(tmp_path)!r})
+    summary = loading.load(folder / "federal.db", [folder / "files"], None)
     print(summary.files == summary.loaded > 400)
 
 thread = threading.Thread(target=load)
@@ -232,7 +224,7 @@ def test_a_file_that_fails_at_its_end_takes_nothing_of_the_others_with_it(tmp_pa
         (tmp_path / "files" / name).write_text(bad if place % 3 == 1 else text, "utf-8")
     summary = loaded(tmp_path, tmp_path / "files", embed=False)
     assert summary.failed == 3
-    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
         assert db.execute("SELECT count(*) FROM bills WHERE loader <> 'partial'").fetchone()[0] == 6
         db.execute("INSERT INTO passages_fts (passages_fts, rank) VALUES ('integrity-check', 1)")
         (passages,) = db.execute("SELECT count(*) FROM passages").fetchone()
@@ -248,7 +240,7 @@ def test_others_can_write_while_files_are_passed_over(tmp_path: Path) -> None:
     newer = tmp_path / "newer" / name
     newer.parent.mkdir()
     newer.write_text(text.replace("T05:", "T06:"), "utf-8")
-    path = tmp_path / "federal" / FILE
+    path = file_in(tmp_path)
     written: list[str] = []
 
     def told(done: int, of: int, name: str) -> None:
@@ -294,7 +286,7 @@ def test_an_interrupted_load_keeps_whole_files_and_leaves_no_reader(
 
 def _bills(data: Path) -> int:
     try:
-        path = data / "federal" / FILE
+        path = file_in(data)
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
             counted = "SELECT count(*) FROM bills WHERE loader <> 'partial'"
             return int(db.execute(counted).fetchone()[0])

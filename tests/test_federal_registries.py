@@ -12,8 +12,8 @@ import pytest
 from readingroom.bases.federal.loaders.lobbying import dollars
 from readingroom.bases.federal.loaders.mentions import bills_named, laws_named
 from readingroom.bases.federal.records import LinkKind
-from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import Shape, Source, of_shape
+from readingroom.bases.federal.store import file_in
 from tests.federal import asked, loaded, write_world
 from tests.requirements import requirement
 
@@ -33,7 +33,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows(data: Path, sql: str, *values: Any) -> list[Any]:
-    with closing(sqlite3.connect(data / "federal" / FILE)) as db:
+    with closing(sqlite3.connect(file_in(data))) as db:
         return db.execute(sql, values).fetchall()
 
 

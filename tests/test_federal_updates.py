@@ -10,8 +10,8 @@ import pytest
 
 from readingroom.bases.federal import store, vectors
 from readingroom.bases.federal.loading import Summary, update
-from readingroom.bases.federal.service import FILE
 from readingroom.bases.federal.sources import BY_NAME
+from readingroom.bases.federal.store import file_in
 from readingroom.bases.federal.writer import Writer
 from tests.federal import Asked, HashedWords, asked, loaded, write_world
 from tests.kit import run
@@ -27,7 +27,7 @@ STATEMENT = (
 
 
 def updated(data: Path, *files: Path, even_most: bool = False) -> Summary:
-    return update(data / "federal" / FILE, list(files), None, even_most=even_most)
+    return update(file_in(data), list(files), None, even_most=even_most)
 
 
 def statements(folder: Path, *told: tuple[str, str, str]) -> Path:
@@ -47,7 +47,7 @@ def zipped(path: Path, files: dict[str, str]) -> Path:
 
 
 def active(data: Path) -> int:
-    with closing(store.connect(data / "federal" / FILE)) as db:
+    with closing(store.connect(file_in(data))) as db:
         counted = db.execute("SELECT count(*) FROM bills WHERE status = 'active'")
         return int(counted.fetchone()[0])
 
@@ -250,7 +250,7 @@ async def test_seats_that_were_withdrawn_make_no_roster(tmp_path: Path) -> None:
     async with asked(tmp_path) as ask:
         seats = (await ask.answer("list_committee_members", id="HSAG"))["results"]
         assert len(seats) == 3
-        with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+        with closing(store.connect(file_in(tmp_path), writing=True)) as db:
             writer = Writer(db)
             with writer.transaction():
                 for seat in seats:
@@ -316,7 +316,7 @@ def test_a_passage_that_stays_the_same_is_not_embedded_again(tmp_path: Path) -> 
     text = path.read_text("utf-8").replace("T05:00:00Z", "T06:00:00Z")
     path.write_text(text.replace("Referred to committee.", "Passed."), "utf-8")
     assert updated(tmp_path, path).changes["bills"].changed == 1
-    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
         (passages,) = db.execute("SELECT count(*) FROM chunks").fetchone()
         waiting = vectors.embed(db, HashedWords(), lambda done, of: None)  # type: ignore[arg-type]
     assert waiting == 1 < passages
@@ -325,7 +325,7 @@ def test_a_passage_that_stays_the_same_is_not_embedded_again(tmp_path: Path) -> 
 def test_a_load_of_the_same_record_by_a_newer_loader_is_no_change(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=2)
     loaded(tmp_path, tmp_path / "files", embed=False)
-    with closing(store.connect(tmp_path / "federal" / FILE, writing=True)) as db:
+    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
         db.execute("UPDATE ingestion_logs SET loader = replace(loader, '/1', '/0')")
         db.execute("UPDATE bills SET loader = replace(loader, '/1', '/0')")
         before = db.execute("SELECT * FROM changes WHERE source = 'bills'").fetchall()

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from readingroom.core.errors import KnowledgeError
-from readingroom.ingest.intake import Roots, take
+from readingroom.core.progress import unheard
+from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Limits, Sandbox
 from tests import hostile
+from tests.papers import taken
 from tests.processes import descendants
 from tests.requirements import requirement
 
@@ -23,10 +25,6 @@ TYPED = {
     "no_chunks",
 }
 LIMITS = Limits(cpu_seconds=15, wall_seconds=40, silent_seconds=30)
-
-
-async def quiet(done: float, total: float | None, message: str | None) -> None:
-    """Progress that nobody follows."""
 
 
 @pytest.fixture(autouse=True)
@@ -42,8 +40,8 @@ def no_process_is_left() -> Iterator[None]:
 async def test_a_hostile_file_is_a_typed_error_within_its_limits(name: str) -> None:
     began = time.monotonic()
 
-    with take(hostile.FILES[name](), name, 2**28) as intake, pytest.raises(KnowledgeError) as told:
-        await Pipeline(Sandbox(LIMITS)).read(intake, quiet)
+    with taken(hostile.FILES[name](), name) as intake, pytest.raises(KnowledgeError) as told:
+        await Pipeline(Sandbox(LIMITS)).read(intake, unheard)
 
     assert told.value.code in TYPED
     assert "log has the reason" not in told.value.message, "a reason nobody foresaw"

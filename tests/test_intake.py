@@ -9,8 +9,9 @@ import pytest
 from readingroom.core.errors import ExtractionFailed, FileNotFound
 from readingroom.core.settings import load
 from readingroom.ingest import intake
-from readingroom.ingest.intake import Roots, in_thread, take
+from readingroom.ingest.intake import Roots, in_thread
 from readingroom.server.workbench import roots_of
+from tests.papers import taken
 from tests.requirements import requirement
 
 
@@ -124,8 +125,8 @@ def test_a_file_over_the_size_cap_is_refused(inbox: Path) -> None:
 
 @requirement("ingest:roots")
 def test_bytes_handed_over_keep_only_the_last_part_of_their_name() -> None:
-    with take(b"%PDF-1.7", "../../etc/plan.pdf", largest=100) as taken:
-        assert (taken.name, taken.size_bytes) == ("plan.pdf", 8)
+    with taken(b"%PDF-1.7", "../../etc/plan.pdf") as intake:
+        assert (intake.name, intake.size_bytes) == ("plan.pdf", 8)
 
 
 @pytest.mark.anyio

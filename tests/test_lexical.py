@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from readingroom.core.errors import SearchTimeout
-from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata, Range, passes
+from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata, Range
 from readingroom.engine.lexical import Document, LexicalIndex
-from readingroom.engine.words import words_of
+from readingroom.engine.words import sought, words_of
+from tests.filters import passes
 from tests.requirements import requirement
 from tests.test_vectors import FIELDS, FILTERS
 
@@ -85,7 +86,8 @@ _NASTY = (
 )  # fmt: skip
 
 # Code points that a Unicode version does not know yet may be letters to one side alone.
-_TEXT = st.text(st.characters(exclude_categories=["Cn", "Co", "Cs"]), max_size=60)
+_KNOWN = st.characters(exclude_categories=["Cn", "Co", "Cs"], include_characters="\uf0b7")
+_TEXT = st.text(_KNOWN, max_size=60)
 
 
 @requirement("engine:lexical:safe")
@@ -102,15 +104,76 @@ def test_any_text_is_a_question_and_never_syntax(index: LexicalIndex, question: 
         assert "two" in answered
 
 
+@requirement("engine:lexical:find")
+def test_what_stands_in_quotation_marks_is_found_as_it_stands(index: LexicalIndex) -> None:
+    index.upsert(
+        [
+            document("phrase", "The Clean Water Act, as amended."),
+            document("both", "Enforcement of the clean water act is for the agency."),
+            document("apart", "An act for clean air; water; enforcement, enforcement."),
+            document("other", "Enforcement by zone."),
+        ]
+    )
+
+    assert set(found(index, "clean water act")) == {"phrase", "both", "apart"}
+    assert set(found(index, '"clean water act"')) == {"phrase", "both"}
+    assert set(found(index, "“clean water act”")) == {"phrase", "both"}
+    # The other words only rank, and empty ones do not count.
+    assert found(index, 'the enforcement of the "clean water act"') == ["both", "phrase"]
+    assert found(index, 'the "clean water act"') == found(index, '"clean water act"')
+    assert set(found(index, '"clean water act" "by zone"')) == {"phrase", "both", "other"}
+    assert found(index, '"water clean"') == []
+    (hit,) = index.search('"of the clean water"', 3)
+    assert "Enforcement **of the clean water** act" in hit.snippet
+    assert found(index, '"by zone"', where=Equals("source", "A")) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "phrases", "words"),
+    [
+        ('"clean water', (), ("clean", "water")),
+        ('5" pipes and 6" pipes', (), ("5", "pipes", "6")),
+        ('"" "!?" water', (), ("water",)),
+        ('"Clean-Water" act', ("clean water",), ("act",)),
+        ('clean"water"act', (), ("clean", "water", "act")),
+        ('"to be" or not', ("to be",), ()),
+        ('x " OR "y" NEAR(z)', ("y",), ("x", "near", "z")),
+    ],
+)
+def test_quotation_marks_in_disorder_are_no_error(
+    index: LexicalIndex, question: str, phrases: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    asked = sought(question)
+    assert (asked.phrases, asked.words) == (phrases, words)
+    index.upsert([document("one", question)])
+    assert found(index, question) == ["one"]
+
+
+def test_a_question_has_at_most_64_words_those_of_phrases_included() -> None:
+    many = " ".join(f"w{number}" for number in range(50))
+    asked = sought(f'"{many}" "{many}" {many} other')
+    assert [len(phrase.split()) for phrase in asked.phrases] == [50, 14]
+    assert asked.words == ()
+    assert len(sought(f'"{many}" alone {many}').words) == 14
+
+
+def test_an_accent_may_come_as_a_sign_of_its_own(index: LexicalIndex) -> None:
+    apart = "re\u0301sume\u0301s"
+    index.upsert([document("whole", "résumés"), document("apart", apart)])
+    assert found(index, apart) == found(index, "résumés") == ["apart", "whole"]
+
+
 @requirement("engine:lexical:safe")
 def test_a_word_is_found_though_a_symbol_newer_than_sqlite_clings_to_it(
     index: LexicalIndex,
 ) -> None:
-    index.upsert([document("one", "parking\N{MANUAL WHEELCHAIR} – “level access”")])
+    text = "parking\N{MANUAL WHEELCHAIR} – “level access\uf0b7”"
+    index.upsert([document("one", text)])
 
-    (hit,) = index.search("parking", 3)
-    assert hit.id == "one"
-    assert "“level access”" in hit.snippet
+    for word, as_found in (("parking", "**parking**"), ("access", "**access**")):
+        (hit,) = index.search(word, 3)
+        assert hit.id == "one"
+        assert hit.snippet == text.replace(word, as_found)
 
 
 class _Brute:
@@ -182,6 +245,7 @@ def test_within_the_budget_the_ranking_is_that_of_fts5_over_what_passes(
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None
 )
+@example([("", "", {}), ("", "parking", {})], ["parking"], None)
 @given(_DOCUMENTS, _QUESTIONS, FILTERS)
 def test_beyond_the_budget_scores_are_still_those_of_all_the_words(
     tmp_path: Path, made: list[Any], words: list[str], where: Filter | None

@@ -10,13 +10,13 @@ import pytest
 from PIL import Image
 
 from readingroom.core.errors import ExtractionFailed
+from readingroom.core.progress import unheard
 from readingroom.core.settings import load
 from readingroom.ingest.document import Document, Options, Skipped
-from readingroom.ingest.intake import take
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.sandbox import Sandbox
 from readingroom.server.workbench import pipeline_of
-from tests.papers import HEIGHT, LEFT, WIDTH, Paper, image_file, paper
+from tests.papers import HEIGHT, LEFT, WIDTH, Paper, image_file, paper, taken
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.anyio
@@ -27,19 +27,15 @@ the existing hedge is set back to give a visibility splay of 43 metres in both d
 water drains to a basin in the lowest corner of the site, which holds the runoff of a storm expected
 once in a hundred years with an allowance for climate change. The oak by the southern boundary is
 retained, and no trench comes nearer to its trunk than twelve metres. Noise from the railway was
-measured over seven days; with the glazing described in the schedule all bedrooms are quiet at
+measured over seven days; with the glazing described in the schedule all bedrooms are unheard at
 night. The council was asked for its opinion in March, and its officers agreed that the scale of
 the buildings follows the ridge of the terrace opposite. """.replace("\n", " ")
 SENTENCE = "Covered cycle parking is provided for every dwelling."
 
 
-async def quiet(done: float, total: float | None, message: str | None) -> None:
-    """Progress that nobody follows."""
-
-
 async def read(data: bytes, name: str, **options: object) -> Document | Skipped:
-    with take(data, name, largest=2**28) as intake:
-        return await Pipeline(Sandbox(), Options(**options)).read(intake, quiet)  # type: ignore[arg-type]
+    with taken(data, name) as intake:
+        return await Pipeline(Sandbox(), Options(**options)).read(intake, unheard)  # type: ignore[arg-type]
 
 
 async def read_text(data: bytes, name: str, **options: object) -> Document:
@@ -196,7 +192,7 @@ async def test_ocr_tells_its_progress_after_the_text_pages() -> None:
     async def listen(done: float, total: float | None, message: str | None) -> None:
         heard.append((done, total, message))
 
-    with take(scanned_pdf(scan("A word."), words=TEXT), "scan.pdf", largest=2**28) as intake:
+    with taken(scanned_pdf(scan("A word."), words=TEXT), "scan.pdf") as intake:
         await Pipeline(Sandbox()).read(intake, listen)
 
     assert heard == [(2, 2, "page 2 of 2"), (3, 3, "OCR of page 2, 1 of 1")]
@@ -221,12 +217,12 @@ async def test_the_settings_reach_the_pipeline(tmp_path: Path) -> None:
     literal = {"ENABLE_OCR": "false", "IMAGE_SKIP": "ratio", "IMAGE_RATIO_THRESHOLD": "0.4"}
     hasty = {"READINGROOM_INGEST_SECONDS": "0.01"}
 
-    with take(scan_of_words, "scan.pdf", largest=2**28) as intake:
+    with taken(scan_of_words, "scan.pdf") as intake:
         by_ratio = pipeline_of(load({"data": tmp_path}, literal))
-        assert await by_ratio.read(intake, quiet) == Skipped(0.5, 2)
+        assert await by_ratio.read(intake, unheard) == Skipped(0.5, 2)
         without_ocr = pipeline_of(load({"data": tmp_path}, {"ENABLE_OCR": "false"}))
-        found = await without_ocr.read(intake, quiet)
+        found = await without_ocr.read(intake, unheard)
         assert isinstance(found, Document)
         assert found.method == "text_layer"
         with pytest.raises(ExtractionFailed, match=r"more than 0\.01 seconds"):
-            await pipeline_of(load({"data": tmp_path}, hasty)).read(intake, quiet)
+            await pipeline_of(load({"data": tmp_path}, hasty)).read(intake, unheard)

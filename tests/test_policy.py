@@ -205,6 +205,22 @@ async def test_a_section_comes_from_the_revision_in_force_today_or_the_one_named
     assert today.id == f"policy:NPPF@{NEW}#Para 1"
 
 
+@requirement("policy:FR-002:asked")
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("3", "Para 3"),
+        ("paras. 3", "Para 3"),
+        ("chapter\xa01", "Chapter 1"),
+        ("CHAPTER 2", "Chapter 2"),
+    ],
+)
+async def test_a_section_may_be_asked_for_as_people_write_it(
+    library: Shelf, asked: str, meant: str
+) -> None:
+    assert (await section_of(library, asked)).section_ref == meant
+
+
 @requirement("policy:FR-002:missing")
 async def test_a_section_that_is_not_there_names_those_like_it(library: Shelf) -> None:
     with pytest.raises(SectionNotFound) as told:
@@ -641,6 +657,7 @@ async def test_the_draft_framework_is_read_whole_and_quoted_from_its_pages(
         revision = await library.revise("NPPF", "Draft", "2025-01-01", content=content)
         chunks = await library.service.store.chunks_of("NPPF", revision)
         assert passages.assembled(chunks).split() == document.text.split()
+        assert (await section_of(library, "TR4")).section_ref == "Policy TR4"
         for ref, child in [("Chapter 15", "Policy TR4"), ("Chapter 3", "Policy DM5")]:
             inner = await section_of(library, child)
             outer = await section_of(library, ref)

@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from readingroom.core.errors import ExtractionFailed
+from readingroom.core.progress import unheard
 from readingroom.ingest.document import Document, Options, Skipped
 from readingroom.ingest.sandbox import Limits, Sandbox
 from tests.papers import paper
@@ -21,10 +22,6 @@ from tests.requirements import requirement
 pytestmark = pytest.mark.anyio
 
 QUICK = Limits(wall_seconds=10, silent_seconds=10, cpu_seconds=3)
-
-
-async def quiet(done: float, total: float | None, message: str | None) -> None:
-    """Progress that nobody follows."""
 
 
 def behaving(code: str, limits: Limits = QUICK) -> Sandbox:
@@ -38,7 +35,7 @@ def behaving(code: str, limits: Limits = QUICK) -> Sandbox:
 async def read(sandbox: Sandbox, data: bytes = b"%PDF-1.7") -> Document | Skipped:
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(data)
-        return await sandbox.read(file, "paper.pdf", Options(), quiet)
+        return await sandbox.read(file, "paper.pdf", Options(), unheard)
 
 
 @pytest.fixture(autouse=True)

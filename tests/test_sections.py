@@ -8,7 +8,7 @@ import pytest
 
 from readingroom.ingest.document import Document, Options, Section
 from readingroom.ingest.reading import read
-from readingroom.ingest.sections import candidates, rising
+from readingroom.ingest.sections import rising
 from tests.papers import Paper, framework
 from tests.requirements import requirement
 
@@ -304,22 +304,3 @@ def test_a_schedule_of_policies_at_the_end_does_not_take_their_place() -> None:
 @requirement("ingest:sections:rising")
 def test_the_best_rising_sequence_is_kept(numbers: list[int], kept: list[int]) -> None:
     assert [numbers[index] for index in rising(numbers, most_gap=3)] == kept
-
-
-@pytest.mark.parametrize(
-    ("asked", "meant"),
-    [
-        ("Para 116", "Para 116"),
-        ("paragraph 116", "Para 116"),
-        ("chapter 9", "Chapter 9"),
-        ("5.2.3", "Para 5.2.3"),
-        ("5.2", "Section 5.2"),
-        ("TR4", "Policy TR4"),
-        ("Table 5–2", "Table 5-2"),
-        ("annex B", "Annex B"),
-        ("policy TR4", "Policy TR4"),
-    ],
-)
-@requirement("ingest:sections:asked")
-def test_a_reference_may_be_asked_for_as_people_write_it(asked: str, meant: str) -> None:
-    assert meant in candidates(asked)

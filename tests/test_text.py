@@ -17,7 +17,7 @@ from readingroom.bases.text.store import LARGEST, SAMPLE, TextFile
 from readingroom.bases.text.tools import open_text
 from readingroom.core import clock
 from readingroom.core.errors import TextUnreadable
-from readingroom.server.catalogue import face_of
+from readingroom.server.faces import face_of
 from readingroom.server.mcp import mcp_server
 from tests.kit import body, http, run, serving, stdio
 from tests.requirements import requirement

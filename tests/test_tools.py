@@ -22,7 +22,8 @@ from readingroom.protocol.dialects import (
     TextDialect,
 )
 from readingroom.protocol.knowledge import KnowledgeBase
-from readingroom.server.catalogue import OFFERS, desk_of, face_of, faces_of_all, open_bases
+from readingroom.server.catalogue import OFFERS, desk_of, open_bases
+from readingroom.server.faces import face_of, faces_of_all
 from readingroom.server.logging import CallRecord
 from readingroom.server.mcp import mcp_server
 from tests.kit import body
@@ -310,7 +311,7 @@ def test_a_listing_fits_into_what_hosts_read(tmp_path: Path) -> None:
     bases = open_bases(OFFERS, settings)
     for face in faces_of_all(bases, desk_of(bases, settings)):
         assert len(face.instructions.encode()) <= 2048, face.server_name
-        said = [(tool.name, tool.describe(), tool.input_schema) for tool, _ in face.shelf.values()]
+        said = [(tool.name, tool.describe(), tool.input_schema) for tool, _ in face.tools.values()]
         assert max(len(description.encode()) for _, description, _ in said) <= 2048
         if len(face.bases) == 1:
             assert len(json.dumps(said)) / 4 <= 8_000, face.server_name

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata, Range, passes
+from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata, Range
 from readingroom.engine import vectors
 from readingroom.engine.vectors import Hit, VectorIndex
+from tests.filters import passes
 from tests.requirements import requirement
 
 FIELDS = Fields(equality=("source", "open"), ranges=("start", "end"))

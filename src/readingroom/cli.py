@@ -4,7 +4,7 @@ import click
 
 from readingroom import __version__
 from readingroom.commands.ask import ask
-from readingroom.commands.backup import backup, restore
+from readingroom.commands.backup import backup
 from readingroom.commands.connect import connect
 from readingroom.commands.doctor import doctor
 from readingroom.commands.documents import documents
@@ -13,6 +13,7 @@ from readingroom.commands.guidance import guidance
 from readingroom.commands.keys import keys
 from readingroom.commands.model import model
 from readingroom.commands.policy import policy
+from readingroom.commands.restore import restore
 from readingroom.commands.serve import serve
 from readingroom.commands.stdio import stdio
 

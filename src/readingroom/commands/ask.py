@@ -6,11 +6,10 @@ from typing import Any
 
 import anyio
 import click
-from pydantic import ValidationError
 
-from readingroom.commands.options import common, say
+from readingroom.commands.options import asked, common, say
 from readingroom.commands.sample import sample_upstream
-from readingroom.core.errors import InvalidArguments
+from readingroom.core.progress import unheard
 from readingroom.core.settings import Settings, load
 
 _WIDEST = 100
@@ -26,7 +25,7 @@ _LONGEST = 600  # characters of a passage that are printed
 )
 @click.option("-n", "--limit", default=5, show_default=True, help="How many passages.")
 @common
-def ask(question: str, data: str | None, as_json: bool, **asked: Any) -> None:
+def ask(question: str, data: str | None, as_json: bool, **values: Any) -> None:
     """Search every base for QUESTION and print the passages that answer it, each with its citation.
 
     \b
@@ -38,22 +37,18 @@ def ask(question: str, data: str | None, as_json: bool, **asked: Any) -> None:
     id that fetches it.
     """
     with sample_upstream(load({"data": data})) as settings:
-        answer = _answer(settings, query=question, **asked)
+        answer = _answer(settings, query=question, **values)
     say(as_json, answer, _page(answer))
 
 
-def _answer(settings: Settings, **asked: Any) -> dict[str, Any]:
+def _answer(settings: Settings, **values: Any) -> dict[str, Any]:
     from readingroom.commands.dispatch import dispatch
     from readingroom.desk.commands import Ask
     from readingroom.desk.models import Search
     from readingroom.server.catalogue import ROOM
 
-    asked["source"] = list(asked["source"]) or None
-    try:
-        search = Search(**asked)
-    except ValidationError as error:
-        raise InvalidArguments.of(error) from error
-    return anyio.run(dispatch, Ask(search=search), settings, _silent, ROOM)
+    search = asked(Search, **values | {"source": list(values["source"]) or None})
+    return anyio.run(dispatch, Ask(search=search), settings, unheard, ROOM)
 
 
 def _page(answer: dict[str, Any]) -> str:
@@ -81,7 +76,3 @@ def _in_force(hit: dict[str, Any]) -> str | None:
         return None
     until = f"to {days['effective_to']}" if days["effective_to"] else "and still"
     return f"in force from {days['effective_from']} {until}"
-
-
-async def _silent(*step: object) -> None:
-    """A search has no steps to tell."""

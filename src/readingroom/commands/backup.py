@@ -1,4 +1,4 @@
-"""`readingroom backup` and `readingroom restore`: everything of a data directory in one file.
+"""`readingroom backup`: everything of a data directory in one file, which `restore` reads.
 
 A backup may be taken while the server serves. What other programs made is not in it: the embedding
 model, `readingroom.toml`, the text base's file, and the inboxes.
@@ -10,40 +10,32 @@ import sqlite3
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from readingroom import __version__
-from readingroom.bases.documents.commands import BackUpDocuments, RestoreDocuments
-from readingroom.bases.policy.commands import BackUpPolicies, RestorePolicies
+from readingroom.bases.documents.commands import BackUpDocuments
+from readingroom.bases.policy.commands import BackUpPolicies
 from readingroom.commands.options import common, run, say
 from readingroom.core import clock
-from readingroom.core.errors import BackupUnusable, DataNotEmpty, FolderInUse
-from readingroom.core.settings import MODELS, SAMPLE_MARK, Settings, load
-from readingroom.protocol.copies import ReadCopy, WriteCopy
+from readingroom.core.errors import BackupUnusable, FolderInUse
+from readingroom.core.settings import SAMPLE_MARK, Settings, load
+from readingroom.protocol.copies import WriteCopy
 from readingroom.storage.handover import HANDOVER
+from readingroom.storage.keys import KEYS
 from readingroom.storage.lock import FolderLock, Owner, owner_of
 
 if TYPE_CHECKING:
     from readingroom.storage.archive import Manifest
 
-_KEYS = "keys.db"
-_FEDERAL = "federal"
+FEDERAL = "federal"
 _WORKSHOP = ".backup-"
-_RESTORING = ".restoring"
-_REPLACED = ".replaced"
-_CONFIGURATION = "readingroom.toml"
-# What a restore leaves where it is.
-_STAYS = (MODELS, _CONFIGURATION)
 
 # The bases that are copied by the process that owns their folder, and how.
-_COPIED: dict[str, tuple[type[WriteCopy], type[ReadCopy]]] = {
-    "documents": (BackUpDocuments, RestoreDocuments),
-    "policy": (BackUpPolicies, RestorePolicies),
-}
+_COPIED: dict[str, type[WriteCopy]] = {"documents": BackUpDocuments, "policy": BackUpPolicies}
 
 
 @click.command()
@@ -63,37 +55,7 @@ def backup(file: Path, data: str | None, as_json: bool) -> None:
         manifest = _collected(settings, made)
         _pack(manifest, made, file)
     body = manifest.model_dump(mode="json", exclude={"files"}) | _size(manifest, file)
-    say(as_json, body, f"{file}: {_summary(manifest)}; {file.stat().st_size / 1e6:.1f} MB")
-
-
-@click.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--force", is_flag=True, help="Move aside what is in the data directory.")
-@common
-def restore(file: Path, force: bool, data: str | None, as_json: bool) -> None:
-    """Fill the data directory from the backup FILE.
-
-    Nothing is put in place before all of FILE has been read and checked. With --force what was
-    there is kept in the folder `.replaced` of the data directory.
-    """
-    settings = load({"data": data})
-    home = settings.data
-    _refuse_unless_empty(home, force)
-    home.mkdir(parents=True, exist_ok=True)
-    staging = home / _RESTORING
-    with _stopped(home):
-        shutil.rmtree(staging, ignore_errors=True)
-        try:
-            manifest = _unpacked(file, staging)
-            counts = {name: _put_back(name, settings, force) for name in _in(manifest)}
-            _put_in_place(staging, home)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-    body = {"data": str(home), "created_at": manifest.created_at, "bases": manifest.bases | counts}
-    say(as_json, body, f"Restored {_summary(manifest)} to {home}. Check it: readingroom doctor")
-
-
-# --- backing up ---
+    say(as_json, body, f"{file}: {summary(manifest)}; {file.stat().st_size / 1e6:.1f} MB")
 
 
 @contextmanager
@@ -142,17 +104,18 @@ def _clear(workshop: Path, lock: FolderLock) -> None:
 
 def _collected(settings: Settings, folder: Path) -> "Manifest":
     """Every store copied into `folder`."""
+    from readingroom.bases.federal.store import file_in
     from readingroom.storage.archive import Manifest, copy_database, entries_of
 
     bases: dict[str, dict[str, Any]] = {}
     if settings.sample:  # else what is restored from it would pass for the real thing
         shutil.copyfile(settings.data / SAMPLE_MARK, folder / SAMPLE_MARK)
-    if (settings.data / _KEYS).exists():
-        copy_database(settings.data / _KEYS, folder / _KEYS)
-    if (database := _federal_file(settings.data)).exists():
-        copy = _federal_file(folder)
-        copy_database(database, copy, _steps("federal: {} of {} pages copied"))
-        bases[_FEDERAL] = {"schema": _schema(copy)}
+    if (settings.data / KEYS).exists():
+        copy_database(settings.data / KEYS, folder / KEYS)
+    if (database := file_in(settings.data)).exists():
+        copy = file_in(folder)
+        copy_database(database, copy, steps("federal: {} of {} pages copied"))
+        bases[FEDERAL] = {"schema": _schema(copy)}
     for name in _COPIED:
         if (settings.data / name).is_dir():
             bases[name] = _copied(name, settings, folder / name)
@@ -170,7 +133,7 @@ def _copied(name: str, settings: Settings, folder: Path) -> dict[str, Any]:
     copy = settings.data / name / HANDOVER / handed
     click.echo(f"{name}: copying", err=True)
     try:
-        counts: dict[str, int] = run(_COPIED[name][0](folder=handed), settings)["counts"]
+        counts: dict[str, int] = run(_COPIED[name](folder=handed), settings)["counts"]
         shutil.move(copy, folder)
     finally:
         shutil.rmtree(copy, ignore_errors=True)
@@ -180,129 +143,11 @@ def _copied(name: str, settings: Settings, folder: Path) -> dict[str, Any]:
 def _pack(manifest: "Manifest", folder: Path, file: Path) -> None:
     from readingroom.storage.archive import pack
 
-    pack(manifest, folder, file, _steps("packing: {} of {} files"))
+    pack(manifest, folder, file, steps("packing: {} of {} files"))
 
 
 def _size(manifest: "Manifest", file: Path) -> dict[str, Any]:
     return {"file": str(file), "files": len(manifest.files), "bytes": file.stat().st_size}
-
-
-# --- restoring ---
-
-
-def _refuse_unless_empty(home: Path, force: bool) -> None:
-    held = sorted(path.name for path in _covered(home))
-    if held and not force:
-        raise DataNotEmpty(
-            f"{home} is not empty ({', '.join(held[:5])}). Choose another directory with --data, "
-            "or move what is there aside with --force."
-        )
-
-
-def _covered(home: Path) -> list[Path]:
-    """What is in a data directory that a restore would put in question."""
-    if not home.is_dir():
-        return []
-    return [one for one in home.iterdir() if one.name not in _STAYS and one.name[0] != "."]
-
-
-@contextmanager
-def _stopped(home: Path) -> Iterator[None]:
-    """Nobody serves from this directory, and nobody begins to."""
-    with ExitStack() as held:
-        for name in _COPIED:
-            if (home / name).is_dir():
-                lock = FolderLock(home / name)
-                lock.acquire()
-                held.callback(lock.release)
-        if _in_use(_federal_file(home)):
-            raise FolderInUse(f"{_federal_file(home)} is in use; stop the server first")
-        yield
-
-
-def _in_use(database: Path) -> bool:
-    """Whether another process has this file open: then it cannot be had alone."""
-    if not database.exists():
-        return False
-    with closing(sqlite3.connect(database, timeout=0)) as db:
-        try:
-            db.execute("PRAGMA locking_mode = EXCLUSIVE")
-            db.execute("BEGIN EXCLUSIVE")
-            db.execute("ROLLBACK")
-        except sqlite3.OperationalError:
-            return True
-        except sqlite3.DatabaseError:  # damaged, so nobody can serve from it
-            return False
-    return False
-
-
-def _unpacked(file: Path, staging: Path) -> "Manifest":
-    from readingroom.bases.federal.schema import MIGRATIONS
-    from readingroom.storage.archive import read_manifest, unpack
-
-    told = read_manifest(file)
-    unknown = [name for name in told.bases if name not in (_FEDERAL, *_COPIED)]
-    newer = told.bases.get(_FEDERAL, {}).get("schema", 0) > len(MIGRATIONS)
-    if unknown or newer:
-        raise BackupUnusable(
-            f"The backup was made by a newer Reading Room ({told.version}), which knows more than "
-            f"this one ({__version__}): restore it with that version, or a later one"
-        )
-    return unpack(file, staging, _steps("unpacking: {} of {} files"))
-
-
-def _in(manifest: "Manifest") -> list[str]:
-    return [name for name in _COPIED if name in manifest.bases]
-
-
-def _put_back(name: str, settings: Settings, replace: bool) -> dict[str, Any]:
-    """Fill a base in the staging directory from its copy there."""
-    staging = settings.data / _RESTORING
-    handed = uuid.uuid4().hex
-    copy = staging / name / HANDOVER / handed
-    # Out of the way first: the base's own folder takes the place of its copy.
-    aside = staging / handed
-    (staging / name).rename(aside)
-    copy.parent.mkdir(parents=True)
-    aside.rename(copy)
-    click.echo(f"{name}: putting back", err=True)
-    try:
-        command = _COPIED[name][1](folder=handed, home=str(settings.data / name), replace=replace)
-        counts: dict[str, int] = run(command, _staged(settings, staging))["counts"]
-        return counts
-    finally:
-        shutil.rmtree(copy, ignore_errors=True)
-
-
-def _staged(settings: Settings, staging: Path) -> Settings:
-    """The same settings in the staging directory; a store that lies outside stays where it is."""
-    moved: dict[str, Any] = {"data": staging}
-    chroma = settings.chroma_persist_dir
-    if chroma and Path(chroma).is_relative_to(settings.data):
-        moved["chroma_persist_dir"] = str(staging / Path(chroma).relative_to(settings.data))
-    return settings.model_copy(update=moved)
-
-
-def _put_in_place(staging: Path, home: Path) -> None:
-    """Renames alone: what was there goes aside, what was restored takes its place."""
-    covered = _covered(home)
-    if covered:
-        aside = home / _REPLACED / clock.now().strftime("%Y%m%dT%H%M%S%f")
-        aside.mkdir(parents=True)
-        for one in covered:
-            one.rename(aside / one.name)
-    for one in staging.iterdir():
-        if one.name not in _STAYS:
-            one.rename(home / one.name)
-
-
-# --- both ---
-
-
-def _federal_file(data: Path) -> Path:
-    from readingroom.bases.federal.service import FILE
-
-    return data / _FEDERAL / FILE
 
 
 def _schema(database: Path) -> int:
@@ -311,7 +156,7 @@ def _schema(database: Path) -> int:
     return int(version)
 
 
-def _summary(manifest: "Manifest") -> str:
+def summary(manifest: "Manifest") -> str:
     told = [
         f"{name} ({', '.join(_counted(*one) for one in counts.items())})"
         for name, counts in manifest.bases.items()
@@ -323,7 +168,7 @@ def _counted(what: str, count: int) -> str:
     return f"schema {count}" if what == "schema" else f"{count} {what}"
 
 
-def _steps(sentence: str) -> Callable[[int, int], None]:
+def steps(sentence: str) -> Callable[[int, int], None]:
     """Progress on standard error, at every tenth."""
     told = -1
 

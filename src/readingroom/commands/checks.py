@@ -18,8 +18,10 @@ from pathlib import Path
 
 import anyio
 
+from readingroom.commands.restore import REPLACED, RESTORING
 from readingroom.core.errors import KnowledgeError, ModelUnavailable
-from readingroom.core.settings import Settings
+from readingroom.core.settings import CONFIGURATION, Settings, revealed
+from readingroom.storage.keys import KEYS
 
 _LEAST_FREE = 512 * 1024 * 1024
 _OLDEST_SQLITE = (3, 37, 0)  # the first with STRICT tables
@@ -29,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Remark:
     """Something to know, with what to do about it."""
 
     subject: str
@@ -38,67 +40,67 @@ class Finding:
     serious: bool = True
 
 
-Check = Callable[[Settings], Iterator[Finding]]
+Check = Callable[[Settings], Iterator[Remark]]
 
 
-def directory(settings: Settings) -> Iterator[Finding]:
+def directory(settings: Settings) -> Iterator[Remark]:
     """The data directory can be used, and by its owner alone."""
     data = settings.data
     if data.exists() and not os.access(data, os.R_OK | os.W_OK | os.X_OK):
         fix = f"run this as {data.owner()}, or give the directory to the user who serves"
-        yield Finding("directory", f"{data} cannot be written", fix)
-    if (data / ".restoring").exists():
-        yield Finding(
+        yield Remark("directory", f"{data} cannot be written", fix)
+    if (data / RESTORING).exists():
+        yield Remark(
             "directory",
             "a restore was interrupted",
             "run `readingroom restore FILE --force` again; nothing of the backup is lost",
         )
-    if (data / ".replaced").exists():
-        yield Finding(
+    if (data / REPLACED).exists():
+        yield Remark(
             "directory",
-            f"what a restore replaced is still in {data / '.replaced'}",
+            f"what a restore replaced is still in {data / REPLACED}",
             "delete it when you are sure that you do not need it",
             serious=False,
         )
 
 
-def secrets(settings: Settings) -> Iterator[Finding]:
+def secrets(settings: Settings) -> Iterator[Remark]:
     """What holds secrets is its owner's alone."""
-    for name in ("keys.db", "readingroom.toml"):
+    for name in (KEYS, CONFIGURATION):
         path = settings.data / name
         if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077:
-            if name == "readingroom.toml" and b"api_key" not in path.read_bytes():
+            if name == CONFIGURATION and b"api_key" not in path.read_bytes():
                 continue
-            yield Finding("permissions", f"others may read {path}", f"chmod 600 {path}")
+            yield Remark("permissions", f"others may read {path}", f"chmod 600 {path}")
 
 
-def disk(settings: Settings) -> Iterator[Finding]:
+def disk(settings: Settings) -> Iterator[Remark]:
     folder = next(one for one in (settings.data, *settings.data.parents) if one.exists())
     free = shutil.disk_usage(folder).free
     if free < _LEAST_FREE:
-        yield Finding(
+        yield Remark(
             "disk",
             f"only {free // 2**20} MB are free at {folder}",
             "make room, or choose another directory with --data",
         )
 
 
-def model(settings: Settings) -> Iterator[Finding]:
+def model(settings: Settings) -> Iterator[Remark]:
     from readingroom.engine.weights import find_weights
 
     try:
         find_weights(settings.models, settings.embedding_model_dir)
     except ModelUnavailable as error:
         fix = "readingroom model install; until then searches go by words only"
-        yield Finding("model", error.message, fix)
+        yield Remark("model", error.message, fix)
 
 
-def tesseract(settings: Settings) -> Iterator[Finding]:
+def tesseract(settings: Settings) -> Iterator[Remark]:
     if not settings.enable_ocr:
         return
     program = shutil.which("tesseract")
     if program is None:
-        yield Finding(
+        yield Remark(
             "tesseract",
             "it is not installed, so scanned pages have no text",
             "install tesseract-ocr, or set ENABLE_OCR=false",
@@ -106,18 +108,18 @@ def tesseract(settings: Settings) -> Iterator[Finding]:
         return
     listed = subprocess.run([program, "--list-langs"], capture_output=True, text=True, timeout=30)
     if _LANGUAGE not in listed.stdout.split():
-        yield Finding(
+        yield Remark(
             "tesseract",
             f"it does not know the language {_LANGUAGE!r}",
             "install tesseract-ocr-eng, or set TESSDATA_PREFIX to where it is",
         )
 
 
-def versions(settings: Settings) -> Iterator[Finding]:
+def versions(settings: Settings) -> Iterator[Remark]:
     """Python's SQLite and the packages we stand on."""
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         needed = ".".join(map(str, _OLDEST_SQLITE))
-        yield Finding(
+        yield Remark(
             "versions",
             f"SQLite {sqlite3.sqlite_version} is too old, {needed} is needed",
             "use a newer Python, or one built with a newer SQLite",
@@ -127,12 +129,12 @@ def versions(settings: Settings) -> Iterator[Finding]:
             db.execute("CREATE VIRTUAL TABLE words USING fts5 (text)")
         except sqlite3.OperationalError:
             fix = "use a Python whose SQLite was built with FTS5"
-            yield Finding("versions", "SQLite has no full-text search (FTS5)", fix)
+            yield Remark("versions", "SQLite has no full-text search (FTS5)", fix)
     for name in _needed():
         try:
             metadata.version(name)
         except metadata.PackageNotFoundError:
-            yield Finding("versions", f"the package {name} is missing", "install readingroom anew")
+            yield Remark("versions", f"the package {name} is missing", "install readingroom anew")
 
 
 def _needed() -> Iterator[str]:
@@ -142,13 +144,12 @@ def _needed() -> Iterator[str]:
             yield _NAME.match(requirement)[0]  # type: ignore[index]  # it begins with a name
 
 
-def redis(settings: Settings) -> Iterator[Finding]:
+def redis(settings: Settings) -> Iterator[Remark]:
     """The server at REDIS_URL answers and does not forget."""
-    if settings.redis_url is None:
+    url = revealed(settings.redis_url)
+    if url is None:
         return
     from readingroom.storage.keyvalue import check_durable, open_key_values
-
-    url = settings.redis_url.get_secret_value()
 
     async def ask() -> bool:
         async with open_key_values(url, settings.data) as client:
@@ -160,21 +161,21 @@ def redis(settings: Settings) -> Iterator[Finding]:
     try:
         keeps = anyio.run(ask)
     except KnowledgeError as error:
-        yield Finding("Redis", error.message, fix)
+        yield Remark("Redis", error.message, fix)
     except Exception as error:  # whatever its client raises, it does not answer
-        yield Finding("Redis", f"the server at REDIS_URL does not answer: {error}", fix)
+        yield Remark("Redis", f"the server at REDIS_URL does not answer: {error}", fix)
     else:
         if not keeps:
             told = "the server at REDIS_URL keeps no append-only file: a crash loses writes"
-            yield Finding("Redis", told, "set appendonly to yes there", serious=False)
+            yield Remark("Redis", told, "set appendonly to yes there", serious=False)
 
 
-def federal(settings: Settings) -> Iterator[Finding]:
+def federal(settings: Settings) -> Iterator[Remark]:
     """The federal file is sound, of a version we know, and everything in it was embedded."""
     from readingroom.bases.federal.schema import MIGRATIONS
-    from readingroom.bases.federal.service import FILE
+    from readingroom.bases.federal.store import file_in
 
-    path = settings.data / "federal" / FILE
+    path = file_in(settings.data)
     if not path.exists():
         return
     try:
@@ -182,26 +183,26 @@ def federal(settings: Settings) -> Iterator[Finding]:
             (version,) = db.execute("PRAGMA user_version").fetchone()
             if version > len(MIGRATIONS):
                 fix = "install the newer Reading Room that wrote it, or restore an older backup"
-                yield Finding("federal", f"{path} has tables of a newer version", fix)
+                yield Remark("federal", f"{path} has tables of a newer version", fix)
                 return
             if path.stat().st_size < _QUICKLY_CHECKED:
                 yield from _sound(db, path)
             yield from _embedded(db)
     except sqlite3.Error as error:
-        yield Finding("federal", f"{path} cannot be read: {error}", "restore it from a backup")
+        yield Remark("federal", f"{path} cannot be read: {error}", "restore it from a backup")
 
 
-def _sound(db: sqlite3.Connection, path: Path) -> Iterator[Finding]:
+def _sound(db: sqlite3.Connection, path: Path) -> Iterator[Remark]:
     (said,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if said != "ok":
-        yield Finding("federal", f"{path} is damaged: {said}", "restore it from a backup")
+        yield Remark("federal", f"{path} is damaged: {said}", "restore it from a backup")
 
 
-def _embedded(db: sqlite3.Connection) -> Iterator[Finding]:
+def _embedded(db: sqlite3.Connection) -> Iterator[Remark]:
     from readingroom.bases.federal.vectors import waiting
 
     if count := waiting(db):
-        yield Finding(
+        yield Remark(
             "federal",
             f"{count} chunks are found by words only",
             "readingroom federal embed",
@@ -209,13 +210,13 @@ def _embedded(db: sqlite3.Connection) -> Iterator[Finding]:
         )
 
 
-def text(settings: Settings) -> Iterator[Finding]:
+def text(settings: Settings) -> Iterator[Remark]:
     if settings.kb_file is not None and not os.access(settings.kb_file, os.R_OK):
         told = f"KB_FILE is {settings.kb_file}, which cannot be read"
-        yield Finding("text", told, "correct KB_FILE, or unset it for the packaged sample")
+        yield Remark("text", told, "correct KB_FILE, or unset it for the packaged sample")
 
 
-def port(settings: Settings) -> Iterator[Finding]:
+def port(settings: Settings) -> Iterator[Remark]:
     """Where we would listen nobody else does; a server of ours is nobody else."""
     from readingroom.server.catalogue import ALL_PORT
 
@@ -225,7 +226,7 @@ def port(settings: Settings) -> Iterator[Finding]:
         if wanted == 0 or taken.connect_ex(("127.0.0.1", wanted)) != 0:
             return
     if not _is_ours("https" if settings.tls_cert else "http", wanted):
-        yield Finding(
+        yield Remark(
             "port",
             f"another program listens on {wanted}",
             "stop it, or choose another port with --port or READINGROOM_PORT",

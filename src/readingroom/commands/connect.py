@@ -17,40 +17,12 @@ from readingroom.commands.options import common, say
 from readingroom.core.errors import ClientFileUnreadable, InvalidSetting
 from readingroom.core.settings import Settings, load
 from readingroom.desk import NAME as DESK
-from readingroom.server.catalogue import ALL_NAME, ALL_PORT, OFFERS, STDIO
+from readingroom.server.catalogue import ALL_PORT, OFFERS, STDIO
 from readingroom.server.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
+from readingroom.server.faces import ALL_NAME
 from readingroom.storage.lock import owner_of
 
 _KEY_VARIABLE = "READING_ROOM_KEY"
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """What is to be reached: an address, or a command that the client starts."""
-
-    name: str
-    url: str
-    key: str | None
-    locked: bool
-    stdio: str | None
-    data: str | None
-
-
-def _serving(settings: Settings) -> str:
-    """Where a server of this data directory answers now, else where one would."""
-    owner = owner_of(settings.data / DESK)
-    return owner.url if owner else f"http://127.0.0.1:{settings.port or ALL_PORT}"
-
-
-def _place(client: Client, folder: Path) -> Path:
-    """The client's file: in the project's folder, or in the home of the user's applications."""
-    if client is not _DESKTOP:
-        return folder / client.file
-    if sys.platform == "darwin":
-        support = Path.home() / "Library" / "Application Support"
-    else:
-        support = Path.home() / ".config"
-    return support / "Claude" / client.file
 
 
 _DESKTOP = Client("Claude Desktop", "claude_desktop_config.json", "mcpServers", "", False)
@@ -99,6 +71,18 @@ def connect(client: str, data: str | None, as_json: bool, **asked: Any) -> None:
     say(as_json, body, _told(chosen, target, body))
 
 
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What is to be reached: an address, or a command that the client starts."""
+
+    name: str
+    url: str
+    key: str | None
+    locked: bool
+    stdio: str | None
+    data: str | None
+
+
 def _target(settings: Settings, asked: dict[str, Any], data: str | None, stdio: bool) -> _Target:
     from readingroom.storage.keys import KeyRing
 
@@ -124,6 +108,12 @@ def _target(settings: Settings, asked: dict[str, Any], data: str | None, stdio: 
     )
 
 
+def _serving(settings: Settings) -> str:
+    """Where a server of this data directory answers now, else where one would."""
+    owner = owner_of(settings.data / DESK)
+    return owner.url if owner else f"http://127.0.0.1:{settings.port or ALL_PORT}"
+
+
 def _entry(client: Client, target: _Target) -> dict[str, Any]:
     if target.stdio:
         kind = {"type": "stdio"} if client.typed else {}
@@ -137,6 +127,17 @@ def _program() -> str:
     """The command by which we were started, whole: a client has another PATH."""
     beside = Path(sys.executable).with_name("readingroom")
     return str(beside) if beside.exists() else shutil.which("readingroom") or "readingroom"
+
+
+def _place(client: Client, folder: Path) -> Path:
+    """The client's file: in the project's folder, or in the home of the user's applications."""
+    if client is not _DESKTOP:
+        return folder / client.file
+    if sys.platform == "darwin":
+        support = Path.home() / "Library" / "Application Support"
+    else:
+        support = Path.home() / ".config"
+    return support / "Claude" / client.file
 
 
 def _write(file: Path, section: str, entry: dict[str, Any]) -> Path | None:

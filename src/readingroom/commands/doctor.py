@@ -6,7 +6,7 @@ import click
 
 from readingroom.bases.documents.commands import CheckDocuments
 from readingroom.bases.policy.commands import CheckPolicies
-from readingroom.commands.checks import CHECKS, Finding
+from readingroom.commands.checks import CHECKS, Remark
 from readingroom.commands.options import common, run, say
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.settings import Settings, load
@@ -29,10 +29,10 @@ def doctor(repair: bool, data: str | None, as_json: bool) -> None:
     not count.
     """
     settings = load({"data": data})
-    findings = [one for check in CHECKS.values() for one in check(settings)]
+    remarks = [one for check in CHECKS.values() for one in check(settings)]
     complaints = [one for name in _COMPARED for one in _compared(name, settings, repair)]
-    complaints += [_complaint(one) for one in findings if one.serious]
-    notes = [_complaint(one) for one in findings if not one.serious]
+    complaints += [_complaint(one) for one in remarks if one.serious]
+    notes = [_complaint(one) for one in remarks if not one.serious]
     checked = [*(name for name in _COMPARED if (settings.data / name).is_dir()), *CHECKS]
     lines = [_line(one) for one in complaints] + [_line(one, "note: ") for one in notes]
     if not complaints:
@@ -59,8 +59,8 @@ def _compared(base: str, settings: Settings, repair: bool) -> list[Complaint]:
     return [Complaint.model_validate(one) for one in answer["complaints"]]
 
 
-def _complaint(finding: Finding) -> Complaint:
-    return Complaint(subject=finding.subject, problem=finding.problem, fix=finding.fix)
+def _complaint(remark: Remark) -> Complaint:
+    return Complaint(subject=remark.subject, problem=remark.problem, fix=remark.fix)
 
 
 def _line(complaint: Complaint, kind: str = "") -> str:

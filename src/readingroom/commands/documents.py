@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
@@ -29,9 +28,8 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
     SetApplication,
 )
-from readingroom.commands.options import asked, common, run, say
+from readingroom.commands.options import asked, bar, common, run, say
 from readingroom.core.errors import FileNotFound
-from readingroom.core.progress import Report
 from readingroom.core.searching import Mode
 from readingroom.core.settings import Settings, load
 from readingroom.storage.handover import hand_over
@@ -62,14 +60,18 @@ def ingest(paths: tuple[str, ...], data: str | None, as_json: bool, **values: An
     settings = load({"data": data})
     command = asked(IngestFiles, files=[], **values)  # a bad reference is told before any copying
     files, unread = _handed(paths, settings)
-    with _bar(len(files), hidden=as_json) as report:
+    with bar(f"{len(files)} files", as_json) as told:
+
+        async def report(done: float, total: float | None, message: str | None) -> None:
+            told(round(100 * done), 100 * len(files), message)
+
         answer = run(command.model_copy(update={"files": files}), settings, report)
     answer["files"] += [one.model_dump(mode="json") for one in unread]
     answer["file_count"] += len(unread)
     answer["failed"] += len(unread)
     say(as_json, answer, _table(answer))
     if answer["failed"]:
-        raise SystemExit(1)
+        sys.exit(1)
 
 
 @documents.command("list")
@@ -179,28 +181,6 @@ def _named(paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
             below = file.relative_to(path)
             if file.is_file() and not any(part.startswith(".") for part in below.parts):
                 yield str(below), file
-
-
-@contextmanager
-def _bar(count: int, hidden: bool) -> Iterator[Report]:
-    """A progress bar on standard error that names what is being done."""
-    with click.progressbar(
-        length=max(1, 100 * count),
-        label=f"{count} files",
-        file=sys.stderr,
-        hidden=hidden,
-        item_show_func=_shortened,
-    ) as bar:
-
-        async def report(done: float, total: float | None, message: str | None) -> None:
-            step: Any = message  # Click types what it shows as a number
-            bar.update(max(0, round(100 * done) - bar.pos), step)
-
-        yield report
-
-
-def _shortened(message: Any) -> str | None:
-    return str(message)[:60] if message else None
 
 
 def _table(answer: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from readingroom.commands.options import common, say
+from readingroom.commands.options import bar, common, say
 from readingroom.core.errors import LoadFailed
 from readingroom.core.settings import load as load_settings
 
@@ -49,7 +49,7 @@ def load_files(paths: tuple[str, ...], data: str | None, as_json: bool) -> None:
     from readingroom.bases.federal import loading
 
     only, files = _sources_and_files(paths)
-    with _bar(as_json, "Loading") as told:
+    with bar("Loading", as_json) as told:
         summary = loading.load(_file(data), files, only, told)
     _say_summary(summary, only, as_json)
 
@@ -71,7 +71,7 @@ def update(paths: tuple[str, ...], even_most: bool, data: str | None, as_json: b
     from readingroom.bases.federal import loading
 
     only, files = _sources_and_files(paths)
-    with _bar(as_json, "Updating") as told:
+    with bar("Updating", as_json) as told:
         summary = loading.update(_file(data), files, only, told, even_most=even_most)
     _say_summary(summary, only, as_json)
 
@@ -133,7 +133,7 @@ def sync(source: str, since: str | None, data: str | None, as_json: bool) -> Non
         senate=settings.senate_url,
     )
     day = parse_day(since) if since else None
-    with _bar(as_json, "Fetching") as told, _bar(as_json, "Updating") as loading_told:
+    with bar("Fetching", as_json) as told, bar("Updating", as_json) as loading_told:
         synced = syncing.sync(
             _file(data), named(source), day, hosts, settings.sync_pause_seconds, told, loading_told
         )
@@ -165,7 +165,7 @@ def embed(data: str | None, as_json: bool) -> None:
     with (
         store.storage(path),
         closing(store.connect(path, writing=True)) as db,
-        _bar(as_json, "Embedding") as told,
+        bar("Embedding", as_json) as told,
     ):
         done = vectors.embed(db, embedder_of(settings), lambda done, of: told(done, of, ""))
     say(as_json, {"embedded": done}, f"{done} chunks embedded.")
@@ -242,34 +242,6 @@ def _sources_and_files(paths: tuple[str, ...]) -> tuple[Any, list[Path]]:
 
 
 def _file(data: str | None) -> Path:
-    from readingroom.bases.federal.service import FILE
+    from readingroom.bases.federal.store import file_in
 
-    return load_settings({"data": data}).data / "federal" / FILE
-
-
-class _bar:
-    """A progress bar on standard error, or silence when a machine is reading."""
-
-    def __init__(self, as_json: bool, label: str) -> None:
-        self._hidden = as_json
-        self._label = label
-        self._bar: Any = None
-
-    def __enter__(self) -> Any:
-        return self._told
-
-    def _told(self, done: int, total: int, name: str) -> None:
-        if self._bar is None:
-            self._bar = click.progressbar(
-                length=total,
-                label=self._label,
-                file=sys.stderr,
-                hidden=self._hidden,
-                item_show_func=lambda name: name,
-            )
-            self._bar.__enter__()
-        self._bar.update(done - self._bar.pos, name)
-
-    def __exit__(self, *raised: object) -> None:
-        if self._bar is not None:
-            self._bar.__exit__(*raised)
+    return file_in(load_settings({"data": data}).data)

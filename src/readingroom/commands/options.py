@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from typing import Any, NoReturn, TypeVar, get_args
 
@@ -23,6 +24,8 @@ from readingroom.protocol.command import Command
 
 Verb = Callable[..., Any]
 Model = TypeVar("Model", bound=BaseModel)
+Told = Callable[[int, int, str | None], None]
+"""Hears how many of how many steps are done, and what is being done."""
 
 log_level = click.option(
     "--log-level", type=click.Choice(get_args(LogLevel)), help="How much to log [info]."
@@ -79,6 +82,29 @@ async def tell(done: float, total: float | None, message: str | None) -> None:
     """A command's step, on standard error: standard output is for its result."""
     if message:
         click.echo(message, err=True)
+
+
+@contextmanager
+def bar(label: str, hidden: bool) -> Iterator[Told]:
+    """A progress bar on standard error, drawn when the first step is told; none for machines."""
+    with ExitStack() as held:
+        drawn: Any = None
+
+        def told(done: int, total: int, step: str | None) -> None:
+            nonlocal drawn
+            if drawn is None:
+                drawn = held.enter_context(
+                    click.progressbar(
+                        length=total,
+                        label=label,
+                        file=sys.stderr,
+                        hidden=hidden,
+                        item_show_func=lambda step: str(step)[:60] if step else None,
+                    )
+                )
+            drawn.update(max(0, done - drawn.pos), step)
+
+        yield told
 
 
 def say(as_json: bool, body: object, text: str) -> None:

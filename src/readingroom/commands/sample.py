@@ -200,23 +200,18 @@ def _records(settings: Settings, made: str) -> Iterator[Step]:
 
 def _load_records(settings: Settings, folder: Path) -> None:
     from readingroom.bases.federal.loading import load
+    from readingroom.bases.federal.store import file_in
     from readingroom.demo.corpus import write_records
 
-    load(_federal_file(settings), [write_records(folder)], None)
+    load(file_in(settings.data), [write_records(folder)], None)
 
 
 def _embed_records(settings: Settings) -> None:
     from readingroom.bases.federal import store, vectors
     from readingroom.server.catalogue import embedder_of
 
-    with closing(store.connect(_federal_file(settings), writing=True)) as db:
+    with closing(store.connect(store.file_in(settings.data), writing=True)) as db:
         vectors.embed(db, embedder_of(settings), lambda done, of: None)
-
-
-def _federal_file(settings: Settings) -> Path:
-    from readingroom.bases.federal.service import FILE
-
-    return settings.data / "federal" / FILE
 
 
 _STEPS: dict[str, Callable[[Settings, str], Iterator[Step]]] = {

@@ -16,18 +16,10 @@ from readingroom import __version__
 from readingroom.commands.options import common, log_level
 from readingroom.commands.sample import load_in_background, renew, sample_upstream
 from readingroom.core.errors import InvalidSetting, UnsafeBind
-from readingroom.core.settings import Settings, load
+from readingroom.core.settings import Settings, load, revealed
 from readingroom.protocol.knowledge import KnowledgeBase
-from readingroom.server.catalogue import (
-    ALL_PORT,
-    OFFERS,
-    ROOM,
-    Face,
-    desk_of,
-    face_of,
-    faces_of_all,
-    open_bases,
-)
+from readingroom.server.catalogue import ALL_PORT, OFFERS, ROOM, desk_of, open_bases
+from readingroom.server.faces import Face, face_of, faces_of_all
 
 if TYPE_CHECKING:
     from readingroom.server.auth import Posture
@@ -83,16 +75,16 @@ def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
     from readingroom.server.app import Ownership, build_app
     from readingroom.server.auth import Gate
     from readingroom.server.guards import Guards
-    from readingroom.server.run import address_of, bind, run
+    from readingroom.server.run import bind, local_address, run
     from readingroom.storage.keys import KeyRing
 
-    gate = Gate(_secret(settings), KeyRing(settings.data))
+    gate = Gate(revealed(settings.api_key), KeyRing(settings.data))
     _check_bind(settings, gate.closed or (base == "federal" and settings.josh_auth == "oauth"))
     names = [base] if base else sorted(OFFERS)
     port = OFFERS[base].port_in(settings) if base else ALL_PORT
     certificate = _certificate(settings)
     listener = bind(settings.host, port if settings.port is None else settings.port)
-    address = address_of(listener, "https" if certificate else "http")
+    address = local_address(listener, "https" if certificate else "http")
     with ExitStack() as held:
         key = secrets.token_urlsafe(32)
         owning = _take_folders(base, settings, address, key, held)
@@ -158,10 +150,6 @@ def _exposed(settings: Settings) -> str | None:
         return settings.host
     public = urlsplit(settings.public_url or "").hostname
     return settings.public_url if public and not is_loopback(public) else None
-
-
-def _secret(settings: Settings) -> str | None:
-    return settings.api_key.get_secret_value() if settings.api_key else None
 
 
 def _take_folders(

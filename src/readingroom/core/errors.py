@@ -73,8 +73,9 @@ KnowledgeError                 code                  http
 ├── OwnerRefused               (the owner's code)    500   the owner told an error, repeated here
 └── Internal                   internal              500   our fault; the log has the reason
 
-Services raise these; they are told by `server/mcp.py` (tools), `server/problems.py` (HTTP),
-`server/admin.py` and `commands/options.py` (commands), and nowhere else.
+Services raise these; they are told by `server/mcp.py` (tools), `server/library.py` (resources),
+`server/problems.py` (HTTP), `server/admin.py` and `commands/options.py` (commands), and nowhere
+else.
 """
 
 from collections.abc import Container, Mapping

@@ -92,25 +92,8 @@ def conditions(where: Filter | None) -> Iterator[Condition]:
             yield where
 
 
-def passes(metadata: Metadata, where: Filter | None) -> bool:
-    """Whether a chunk with this metadata may answer: what every backend must agree with."""
-    return all(_holds(metadata.get(part.field), part) for part in conditions(where))
-
-
 def same_kind(value: Value) -> tuple[str, Value]:
     """A key under which equal values meet, and 1, "1" and True do not."""
     if isinstance(value, bool):
         return "truth", value
     return ("text", value) if isinstance(value, str) else ("number", value)
-
-
-def _holds(value: Value | None, part: Condition) -> bool:
-    match part:
-        case _ if value is None:
-            return False
-        case In(values=values):
-            return same_kind(value) in {same_kind(one) for one in values}
-        case Range(low=low, high=high):
-            if isinstance(value, bool | str):
-                return False
-            return (low is None or low <= value) and (high is None or value <= high)

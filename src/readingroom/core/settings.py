@@ -26,6 +26,17 @@ from readingroom.core.errors import InvalidSetting
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 
+CONFIGURATION = "readingroom.toml"
+MODELS = "models"
+SAMPLE_MARK = "sample.json"
+"""The file that makes a data directory the sample's."""
+
+# What would mix the sample with something of the user's own.
+_NOT_FOR_SAMPLE = (
+    *("redis_url", "kb_file", "kb_description", "policy_roots", "document_roots"),
+    "chroma_persist_dir",
+)
+
 
 def _split(value: object) -> object:
     """A list written the way an environment variable can hold it: `a, b`."""
@@ -50,6 +61,7 @@ _ISSUER = (
     r"^(https://[^\s/?#@]+|http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?)(/[^\s?#]*)?$"
 )
 TRUSTED_URL = _ISSUER.removesuffix("$") + r"(\?[^\s#]*)?$"
+_HOST = r"^https?://[A-Za-z0-9.:\[\]-]+$"
 
 # What a confined process may know: how to find its programs and files, and no secret of ours.
 _BARE = (
@@ -64,9 +76,6 @@ def _setting(
     """`empty_counts`: an empty variable is a value of its own, and not the same as none."""
     extra: dict[str, Any] = {"env": env} | ({"empty_counts": True} if empty_counts else {})
     return Field(default, description=description, json_schema_extra=extra, **bounds)
-
-
-_HOST = r"^https?://[A-Za-z0-9.:\[\]-]+$"
 
 
 class Settings(BaseModel):
@@ -382,20 +391,13 @@ class Settings(BaseModel):
         return is_sample(self.data)
 
 
-MODELS = "models"
-SAMPLE_MARK = "sample.json"
-"""The file that makes a data directory the sample's."""
-
-_FLAGS = {"kb_file": "file"}
-# What would mix the sample with something of the user's own.
-_NOT_FOR_SAMPLE = (
-    *("redis_url", "kb_file", "kb_description", "policy_roots", "document_roots"),
-    "chroma_persist_dir",
-)
-
-
 def is_sample(data: Path) -> bool:
     return (data / SAMPLE_MARK).exists()
+
+
+def revealed(secret: SecretStr | None) -> str | None:
+    """A secret as it is used; it hides itself from logs until then."""
+    return secret.get_secret_value() if secret else None
 
 
 def sample_directory() -> Path:
@@ -411,12 +413,10 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] | None = None)
     given = {name: value for name, value in flags.items() if value is not None}
     chosen = _from_environment(variables) | given
     data = _data_directory(chosen.get("data"))
-    written = _from_file(data / "readingroom.toml")
+    written = _from_file(data / CONFIGURATION)
     if is_sample(data):
         if mixed := [name for name in _NOT_FOR_SAMPLE if name in given]:
-            raise InvalidSetting(
-                f"--{_FLAGS.get(mixed[0], mixed[0])} does not go with the sample; leave it out"
-            )
+            raise InvalidSetting(f"{_flag(mixed[0])} does not go with the sample; leave it out")
         chosen = {name: value for name, value in chosen.items() if name not in _NOT_FOR_SAMPLE}
     try:
         return Settings.model_validate(written | chosen | {"data": data})
@@ -480,7 +480,11 @@ def _told(error: ValidationError, written: Mapping[str, Any], flags: Mapping[str
 
 def _origin(name: str, written: Mapping[str, Any], flags: Mapping[str, Any]) -> str:
     if name in flags:
-        return "--" + name.replace("_", "-")
+        return _flag(name)
     if name in written:
         return f"readingroom.toml: {name}"
     return variable(Settings.model_fields[name])
+
+
+def _flag(name: str) -> str:
+    return "--file" if name == "kb_file" else "--" + name.replace("_", "-")

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readingroom.core.errors import ModelUnavailable
-from readingroom.engine.memory import return_memory
-from readingroom.engine.weights import Weights, digest_of, find_weights
+from readingroom.engine.machine import cores, return_memory
+from readingroom.engine.weights import Weights, find_weights
+from readingroom.storage.files import digest_of
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -69,10 +70,6 @@ class Embedder:
     def identity(self) -> str:
         """What the vectors depend on: model, weights and precision."""
         return self._loaded().identity
-
-    @property
-    def is_loaded(self) -> bool:
-        return self._model is not None
 
     def embed(self, text: str) -> Vector:
         """The vector of a text, kept for the next time it is asked; not to be written to."""
@@ -130,7 +127,7 @@ class Embedder:
                 find_weights(self._models, self._directory),
                 self._models,
                 self._precision,
-                self._threads or _cores(),
+                self._threads or cores(),
             )
         except OSError as error:
             raise ModelUnavailable(
@@ -243,8 +240,3 @@ def _build(weights: Weights, models: Path, precision: "Precision", stem: str) ->
         Path(partial).unlink(missing_ok=True)
         raise
     return final
-
-
-def _cores() -> int:
-    """The cores this process may use, which in a container are fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -17,8 +17,9 @@ from typing import Any
 
 from readingroom.core.errors import SearchTimeout
 from readingroom.core.filters import Condition, Fields, Filter, In, Metadata, Range, Value
-from readingroom.engine.words import without_new_symbols, words_of
+from readingroom.engine.words import Sought, sought, tokenizer
 from readingroom.storage.connections import Connections
+from readingroom.storage.database import transaction
 
 BUDGET = 45_000
 """Postings that a search may rank."""
@@ -26,7 +27,6 @@ CANDIDATES = 400
 SECONDS = 5.0
 """How long a search may take."""
 
-_TOKENIZER = "porter unicode61"
 _MARKS = ("**", "**")
 _CLEAN = "INSERT INTO temp.scratch(scratch) VALUES ('delete-all')"
 _SNIPPET_WORDS = 32
@@ -150,16 +150,24 @@ class LexicalIndex:
             raise ValueError(f"k is a number of documents, not {k}")
         wanted = self.fields.conditions(where)
         with self._connections.lent() as db, deadline(db, self._seconds):
-            terms = self._terms(db, words_of(question)) if k else []
-            if not terms:
-                return []
-            if sum(term.documents for term in terms) <= self._budget:
-                ranked = self._ranked(db, terms, k + _MARGIN, wanted)
-            else:
-                ranked = self._rescored(db, terms, max(CANDIDATES, 3 * k), wanted)
-            return self._hits(db, ranked, terms, k)
+            ranked, match = self._best(db, sought(question), k, wanted) if k else ({}, "")
+            return self._hits(db, ranked, match, k)
 
-    def _terms(self, db: sqlite3.Connection, words: list[str]) -> list[_Term]:
+    def _best(
+        self, db: sqlite3.Connection, asked: Sought, k: int, wanted: Sequence[Condition]
+    ) -> tuple[dict[int, float], str]:
+        """The best rows with their scores, and the expression that found them."""
+        if asked.phrases and asked.match:
+            return self._ranked(db, asked.match, k + _MARGIN, wanted), asked.match
+        terms = self._terms(db, asked.words)
+        match = _any_of(terms)
+        if not terms:
+            return {}, match
+        if sum(term.documents for term in terms) <= self._budget:
+            return self._ranked(db, match, k + _MARGIN, wanted), match
+        return self._rescored(db, terms, max(CANDIDATES, 3 * k), wanted), match
+
+    def _terms(self, db: sqlite3.Connection, words: Sequence[str]) -> list[_Term]:
         """The words with their stems and frequencies, rarest first; unknown words are left out."""
         db.execute(_CLEAN)
         first = next(iter(self.columns))
@@ -177,20 +185,16 @@ class LexicalIndex:
         return list({term.stem: term for term in terms}.values())
 
     def _ranked(
-        self,
-        db: sqlite3.Connection,
-        terms: Sequence[_Term],
-        limit: int,
-        wanted: Sequence[Condition],
+        self, db: sqlite3.Connection, match: str, limit: int, wanted: Sequence[Condition]
     ) -> dict[int, float]:
-        """The best rows for any of the terms, by FTS5's own ranking."""
+        """The best rows that match, by FTS5's own ranking."""
         weights = ", ".join(str(float(weight)) for weight in self.columns.values())
         if not wanted:
             # Sorted inside FTS5, which is quicker than a sort of its rows.
             found = db.execute(
                 "SELECT rowid, -rank FROM words WHERE words MATCH ? AND rank MATCH ? "
                 "ORDER BY rank LIMIT ?",
-                (_any_of(terms), f"bm25({weights})", limit),
+                (match, f"bm25({weights})", limit),
             )
             return dict(found.fetchall())
         clauses, values = _clauses(wanted)
@@ -198,7 +202,7 @@ class LexicalIndex:
             f"""SELECT words.rowid, -bm25(words, {weights}) AS score
                 FROM words JOIN documents ON documents.row = words.rowid
                 WHERE words MATCH ? AND {clauses} ORDER BY score DESC LIMIT ?""",
-            (_any_of(terms), *values, limit),
+            (match, *values, limit),
         )
         return dict(found.fetchall())
 
@@ -215,7 +219,7 @@ class LexicalIndex:
         """
         candidates: dict[int, float] = {}
         for group in self._affordable(terms):
-            candidates |= self._ranked(db, group, limit, wanted)
+            candidates |= self._ranked(db, _any_of(group), limit, wanted)
             if len(candidates) >= limit // 3:
                 break
         return self._bm25(db, terms, list(candidates))
@@ -236,7 +240,7 @@ class LexicalIndex:
     ) -> dict[int, float]:
         """What FTS5's bm25() would give, counted on these rows alone."""
         documents, tokens = db.execute("SELECT documents, tokens FROM facts").fetchone()
-        average = max(1.0, tokens / max(1, documents))
+        average = tokens / documents
         listed = ",".join(map(str, rows))
         sizes = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({listed})")
         length = {row: _tokens(size) / average for row, size in sizes}
@@ -264,17 +268,17 @@ class LexicalIndex:
         ).fetchall()
 
     def _hits(
-        self, db: sqlite3.Connection, ranked: Mapping[int, float], terms: Sequence[_Term], k: int
+        self, db: sqlite3.Connection, ranked: Mapping[int, float], match: str, k: int
     ) -> list[LexicalHit]:
         listed = ",".join(map(str, ranked))
         ids = dict(db.execute(f"SELECT row, id FROM documents WHERE row IN ({listed})"))
         best = sorted(ranked, key=lambda row: (-ranked[row], ids[row]))[:k]
-        return [LexicalHit(ids[row], ranked[row], self._snippet(db, row, terms)) for row in best]
+        return [LexicalHit(ids[row], ranked[row], self._snippet(db, row, match)) for row in best]
 
-    def _snippet(self, db: sqlite3.Connection, row: int, terms: Sequence[_Term]) -> str:
+    def _snippet(self, db: sqlite3.Connection, row: int, match: str) -> str:
         (found,) = db.execute(
             "SELECT snippet(words, -1, ?, ?, '…', ?) FROM words WHERE words MATCH ? AND rowid = ?",
-            (*_MARKS, _SNIPPET_WORDS, _any_of(terms), row),
+            (*_MARKS, _SNIPPET_WORDS, match, row),
         ).fetchone()
         return str(found)
 
@@ -285,7 +289,7 @@ class LexicalIndex:
         columns = ", ".join(map(_quoted, self.columns))
         return [
             f"CREATE TABLE documents(row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE{fields})",
-            f"CREATE VIRTUAL TABLE words USING fts5({columns}, tokenize = '{_TOKENIZER}')",
+            f'CREATE VIRTUAL TABLE words USING fts5({columns}, tokenize = "{tokenizer()}")',
             "CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)",
             # In how many documents a stem stands: `vocabulary` would walk them all to say so.
             "CREATE TABLE terms(term TEXT PRIMARY KEY, documents INTEGER) WITHOUT ROWID",
@@ -299,8 +303,8 @@ class LexicalIndex:
         db.execute("PRAGMA temp_store = MEMORY")
         columns = ", ".join(map(_quoted, self.columns))
         db.execute(
-            f"CREATE VIRTUAL TABLE temp.scratch USING fts5({columns}, "
-            f"content = '', tokenize = '{_TOKENIZER}')"
+            f"CREATE VIRTUAL TABLE temp.scratch USING fts5({columns}, content = '', "
+            f'tokenize = "{tokenizer()}")'
         )
         db.execute("CREATE VIRTUAL TABLE temp.seen USING fts5vocab(temp, scratch, instance)")
         db.execute("CREATE VIRTUAL TABLE temp.counted USING fts5vocab(temp, scratch, row)")
@@ -308,16 +312,10 @@ class LexicalIndex:
 
     @contextlib.contextmanager
     def _write(self, generation: int | None) -> Iterator[sqlite3.Connection]:
-        with self._writing, self._connections.lent() as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-                if generation is not None:
-                    db.execute("UPDATE facts SET generation = ?", (generation,))
-                db.execute("COMMIT")
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
+        with self._writing, self._connections.lent() as db, transaction(db):
+            yield db
+            if generation is not None:
+                db.execute("UPDATE facts SET generation = ?", (generation,))
 
     def _insert(self, db: sqlite3.Connection, document: Document) -> int:
         known = self.fields.of(document.metadata)
@@ -327,7 +325,7 @@ class LexicalIndex:
             (document.id, *map(_stored, known.values())),
         ).lastrowid
         assert row is not None
-        texts = [without_new_symbols(document.texts.get(name, "")) for name in self.columns]
+        texts = [document.texts.get(name, "") for name in self.columns]
         columns = ", ".join(map(_quoted, self.columns))
         db.execute(
             f"INSERT INTO words(rowid, {columns}) VALUES ({_places(1 + len(texts))})",

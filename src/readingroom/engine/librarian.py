@@ -53,7 +53,7 @@ class Librarian:
     async def put(self, chunks: Chunks) -> None:
         """Add chunks with their vectors, in place of those with the same ids."""
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self._shelf.put_embedded, chunks)
+            await anyio.to_thread.run_sync(self._shelf.put, chunks)
 
     async def change(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Lay new values over the metadata of chunks that are there."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from readingroom.core.errors import EmbeddingMismatch, ModelUnavailable
 from readingroom.core.filters import Fields, Filter, Metadata
-from readingroom.engine.embedding import Embedder, Progress, Vector
+from readingroom.engine.embedding import Embedder, Vector
 from readingroom.engine.hybrid import DEPTH, search_both
 from readingroom.engine.lexical import Document, LexicalHit, LexicalIndex
-from readingroom.engine.memory import return_memory
+from readingroom.engine.machine import return_memory
 from readingroom.engine.recent import RecentChunks
 from readingroom.engine.vectors import Hit, VectorIndex
 from readingroom.storage.chunks import ChunkCollection, Chunks
@@ -25,7 +25,7 @@ _PAGE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Fused:
     """The best chunks by words and meaning together; `degraded` says why meaning was left out."""
 
     ids: list[str]
@@ -48,13 +48,10 @@ class Shelf:
 
     # --- writing: the store first, then what is derived from it ---
 
-    def put(self, chunks: Chunks, progress: Progress | None = None) -> None:
-        """Embed chunks and put them in place of those with the same ids."""
-        vectors = self._embedder.embed_batch(chunks.texts, progress=progress)
-        self.put_embedded(Chunks(chunks.ids, chunks.texts, chunks.metadatas, vectors))
-
-    def put_embedded(self, chunks: Chunks) -> None:
-        """The same with vectors that this shelf's model has made before."""
+    def put(self, chunks: Chunks) -> None:
+        """Put chunks, with the vectors that this shelf's model made, in place of those with the
+        same ids.
+        """
         if not len(chunks):
             return
         with self._writing:
@@ -99,15 +96,15 @@ class Shelf:
         """The chunks that share most words with the question."""
         return self.words().search(question, k, where)
 
-    def search(self, question: str, k: int, where: Filter | None = None) -> Found:
+    def search(self, question: str, k: int, where: Filter | None = None) -> Fused:
         """The best by words and meaning together; by words alone where there is no model."""
         depth = max(DEPTH, k)
         worded = [hit.id for hit in self.worded(question, depth, where)]
         try:
             vector = self._vector(question)
         except (ModelUnavailable, EmbeddingMismatch) as error:
-            return Found(worded[:k], error.message)
-        return Found([id for id, _ in search_both(worded, vector, self.vectors(), k, where)])
+            return Fused(worded[:k], error.message)
+        return Fused([id for id, _ in search_both(worded, vector, self.vectors(), k, where)])
 
     def named(self, ids: Sequence[str]) -> Chunks:
         """The chunks that a search found, without vectors; ids that are gone are left out."""
@@ -115,39 +112,36 @@ class Shelf:
 
     # --- what is derived ---
 
-    def vectors(self, progress: Progress | None = None) -> VectorIndex:
+    def vectors(self) -> VectorIndex:
         """The vector index, filled from the store when it is first needed."""
         if self._vectors is None:
             with self._writing:
                 if self._vectors is None:
-                    self._vectors = self._filled(progress)
+                    self._vectors = self._filled()
         return self._vectors
 
-    def words(self, progress: Progress | None = None) -> LexicalIndex:
+    def words(self) -> LexicalIndex:
         """The lexical index, filled anew when the store has moved on without it."""
         if not self._words_are_in_step():
             with self._writing:
                 if not self._words_are_in_step():
-                    pages = self._pages(vectors=False, progress=progress)
+                    pages = self._pages(vectors=False)
                     documents = (document for page in pages for document in _documents(page))
                     self._words.fill(documents, self.chunks.generation)
         return self._words
 
-    def _filled(self, progress: Progress | None) -> VectorIndex:
+    def _filled(self) -> VectorIndex:
         index: VectorIndex | None = None
-        for page in self._pages(vectors=True, progress=progress):
+        for page in self._pages(vectors=True):
             if index is None:
                 index = VectorIndex(self.fields, page.vectors.shape[1], self.chunks.count())
             index.upsert(page.ids, page.vectors, page.metadatas)
         return_memory()
         return index or VectorIndex(self.fields)
 
-    def _pages(self, vectors: bool, progress: Progress | None) -> Iterator[Chunks]:
-        count = self.chunks.count()
-        for offset in range(0, count, _PAGE):
+    def _pages(self, vectors: bool) -> Iterator[Chunks]:
+        for offset in range(0, self.chunks.count(), _PAGE):
             yield self.chunks.get(vectors=vectors, limit=_PAGE, offset=offset)
-            if progress is not None:
-                progress(min(offset + _PAGE, count), count)
 
     def _words_are_in_step(self) -> bool:
         return self._words.generation == self.chunks.generation

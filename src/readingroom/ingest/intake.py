@@ -1,4 +1,4 @@
-"""Takes a file in: from an allowed folder or as bytes, copied once, hashed as it is copied.
+"""Takes a file in: from an allowed folder or one of ours, copied once, hashed as it is copied.
 
 What was hashed is what is parsed: both come from one private, unlinked copy, so nobody can
 exchange the file in between.
@@ -106,14 +106,7 @@ class Roots:
 
 
 @contextmanager
-def take(data: bytes, name: str, largest: int) -> Iterator[Intake]:
-    """Bytes that were handed over, as if they had come from a file of that name."""
-    with _copied([data], Path(name).name, largest) as intake:
-        yield intake
-
-
-@contextmanager
-def take_file(path: Path, name: str, largest: int) -> Iterator[Intake]:
+def take(path: Path, name: str, largest: int) -> Iterator[Intake]:
     """A file of our own, under the name that whoever sent it gave it."""
     with (
         path.open("rb", buffering=0) as file,

@@ -26,6 +26,7 @@ from readingroom.core import errors
 from readingroom.core.errors import ExtractionFailed
 from readingroom.core.progress import Report, unheard
 from readingroom.core.settings import bare_environment
+from readingroom.engine.machine import cores
 from readingroom.ingest.document import Document, Options, RefusalCode, Skipped
 from readingroom.ingest.job import Job
 
@@ -81,7 +82,7 @@ class Sandbox:
         command: tuple[str, ...] = WORKER,
     ) -> None:
         self._limits = limits or Limits()
-        self._seats = anyio.CapacityLimiter(at_once or _cores())
+        self._seats = anyio.CapacityLimiter(at_once or cores())
         self._command = command
 
     async def read(
@@ -189,13 +190,6 @@ def _errors(scratch: str, mode: Literal["rb", "wb"]) -> IO[bytes]:
 def refused(code: RefusalCode, message: str) -> errors.KnowledgeError:
     """A refusal, as the error that callers are told."""
     return _REFUSALS[code](message)
-
-
-def _cores() -> int:
-    """Those this process may use, which in a container are fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _end(process: Process) -> None:

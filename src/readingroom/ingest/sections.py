@@ -89,22 +89,6 @@ def find(flow: Flow) -> tuple[Section, ...]:
     return tuple(_sections(flow, [*_with_ends_of_exhibits(page, titled)]))
 
 
-def candidates(asked: str) -> tuple[str, ...]:
-    """The references a person may mean: `5.2.3` is a paragraph's number or a section's."""
-    words = " ".join(asked.replace("–", "-").replace("—", "-").split())
-    for pattern, name in (
-        (r"(?:para(?:graph)?|¶)\.?\s*", "Para"),
-        (r"(?:ch(?:apter)?)\.?\s*", "Chapter"),
-    ):
-        if match := re.fullmatch(pattern + r"(\d.*)", words, re.I):
-            return (f"{name} {match[1]}",)
-    if re.fullmatch(r"\d+(?:\.\d+)*", words):
-        return (f"Para {words}", f"Section {words}", f"Chapter {words}", f"Policy {words}")
-    if re.fullmatch(r"[A-Z]{1,5}\s?\d{1,3}[A-Za-z]?", words):
-        return (f"Policy {words}",)
-    return (words[:1].upper() + words[1:],)
-
-
 class _Look:
     """The lines of a document and what is usual among them."""
 

@@ -22,8 +22,8 @@ from readingroom.desk import NAME as DESK
 from readingroom.protocol.command import Command
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server import admin
-from readingroom.server.catalogue import Face
 from readingroom.server.door import Door, Names, names_of
+from readingroom.server.faces import Face
 from readingroom.server.guards import Guards
 from readingroom.server.landing import Pages
 from readingroom.server.limits import RateLimiter

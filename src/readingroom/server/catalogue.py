@@ -1,4 +1,4 @@
-"""Which bases there are, and the faces under which they are served."""
+"""Which bases there are, and how each is opened as the settings say."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from readingroom.core.errors import FolderInUse
-from readingroom.core.settings import Settings
+from readingroom.core.settings import Settings, revealed
 from readingroom.desk import NAME as DESK
-from readingroom.protocol.dialects import Dialect
 from readingroom.protocol.knowledge import KnowledgeBase
-from readingroom.protocol.tool import Tool
 from readingroom.storage.lock import FolderLock
 
 if TYPE_CHECKING:
     from readingroom.engine.embedding import Embedder
 
-ALL_NAME = "reading-room"
 ALL_PORT = 8000
 
 
@@ -67,7 +64,7 @@ def _policy(settings: Settings) -> KnowledgeBase:
 
     return open_policy(
         settings.data / "policy",
-        _redis_url(settings),
+        revealed(settings.redis_url),
         workbench_of("policy", settings, embedder_of(settings)),
         settings.read_only,
     )
@@ -89,12 +86,8 @@ def _guidance(settings: Settings) -> KnowledgeBase:
         fresh=Lifetimes(settings.cache_ttl_content_seconds, settings.cache_ttl_search_seconds),
         stale_seconds=settings.cache_stale_seconds,
         per_second=settings.rate_limit_per_second,
-        redis_url=_redis_url(settings),
+        redis_url=revealed(settings.redis_url),
     )
-
-
-def _redis_url(settings: Settings) -> str | None:
-    return settings.redis_url.get_secret_value() if settings.redis_url else None
 
 
 def embedder_of(settings: Settings) -> "Embedder":
@@ -185,69 +178,3 @@ def open_bases(
 
 def _reading_only(base: KnowledgeBase) -> KnowledgeBase:
     return replace(base, tools=tuple(tool for tool in base.tools if tool.hints.read_only))
-
-
-@dataclass(frozen=True)
-class Face:
-    """A server as clients see it: a name, a place in the URL space, the tools of some bases."""
-
-    server_name: str
-    title: str
-    path: str
-    """What stands before `/mcp`: empty for the whole process, `/text` for one base of several."""
-    instructions: str
-    bases: tuple[KnowledgeBase, ...]
-    stateful: bool
-    sse: bool
-
-    @property
-    def shelf(self) -> dict[str, tuple[Tool, Dialect]]:
-        """Every tool by name, sorted, with the dialect its errors are told in."""
-        tools = [(tool, base.dialect) for base in self.bases for tool in base.tools]
-        shelf = {tool.name: (tool, dialect) for tool, dialect in sorted(tools, key=_by_name)}
-        if len(shelf) < len(tools):
-            raise ValueError(f"Two tools of the face {self.server_name} have the same name")
-        return shelf
-
-
-def face_of(base: KnowledgeBase, path: str = "") -> Face:
-    """One base, as its contract names it."""
-    return Face(
-        server_name=base.server_name,
-        title=base.title,
-        path=path,
-        instructions=base.instructions,
-        bases=(base,),
-        stateful=base.stateful,
-        sse=base.sse,
-    )
-
-
-def faces_of_all(
-    bases: tuple[KnowledgeBase, ...], desk: KnowledgeBase | None = None
-) -> tuple[Face, ...]:
-    """Every tool under one roof, and each base under its own name beside it.
-
-    Where the desk has a tool of a base's name, the desk's takes its place under the roof: it asks
-    that base and the others.
-    """
-    first = (desk,) if desk else ()
-    taken = {tool.name for base in first for tool in base.tools}
-    rest = tuple(
-        replace(base, tools=tuple(tool for tool in base.tools if tool.name not in taken))
-        for base in bases
-    )
-    whole = Face(
-        server_name=ALL_NAME,
-        title="Reading Room",
-        path="",
-        instructions="\n\n".join(f"{base.title}: {base.instructions}" for base in (*first, *bases)),
-        bases=(*first, *rest),
-        stateful=True,
-        sse=False,
-    )
-    return (whole, *(face_of(base, f"/{base.name}") for base in bases))
-
-
-def _by_name(shelved: tuple[Tool, Dialect]) -> str:
-    return shelved[0].name

@@ -13,7 +13,7 @@ from readingroom.core.settings import Settings
 from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.server.addresses import address_of
 from readingroom.server.auth import MALFORMED, MISSING, Gate, Guard, Open
-from readingroom.server.catalogue import Face
+from readingroom.server.faces import Face
 from readingroom.server.transports import wants_page
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"

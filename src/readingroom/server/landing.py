@@ -11,8 +11,9 @@ from readingroom import __version__
 from readingroom.core.settings import Settings
 from readingroom.server.addresses import address_of
 from readingroom.server.auth import Posture
-from readingroom.server.catalogue import OFFERS, Face
+from readingroom.server.catalogue import OFFERS
 from readingroom.server.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
+from readingroom.server.faces import Face
 from readingroom.server.guards import MANIFEST, Guards
 from readingroom.server.manifest import registry_listing, registry_name
 from readingroom.server.page import HEADERS, asks_for_html, html_page
@@ -40,7 +41,7 @@ class Pages:
         address = address_of(request, self._settings.public_url)
         posture = self._guards.of_face(face).posture
         tools = _rows(
-            (f"<code>{name}</code>", escape(tool.title)) for name, (tool, _) in face.shelf.items()
+            (f"<code>{name}</code>", escape(tool.title)) for name, (tool, _) in face.tools.items()
         )
         body = f"""
 <p>This is an MCP endpoint: the address an AI client connects to, not a page to read.</p>

@@ -13,7 +13,7 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.protocol import sample
 from readingroom.protocol.library import Library, Prompt, Resource, Template
 from readingroom.server.calls import Context, call_of
-from readingroom.server.catalogue import Face
+from readingroom.server.faces import Face
 
 logger = logging.getLogger(__name__)
 
@@ -35,12 +35,12 @@ def stock(server: Server[Any], face: Face, is_sample: bool) -> None:
         server.add_request_handler("prompts/list", wire.PaginatedRequestParams, shown.listed)
         server.add_request_handler("prompts/get", wire.GetPromptRequestParams, shown.rendered)
     if library:
-        shelf = _Shelf(library, is_sample)
+        held = _Resources(library, is_sample)
         paged = wire.PaginatedRequestParams
-        server.add_request_handler("resources/list", paged, shelf.listed)
-        server.add_request_handler("resources/templates/list", paged, shelf.templates)
-        server.add_request_handler("resources/read", wire.ReadResourceRequestParams, shelf.read)
-        server.add_request_handler("completion/complete", wire.CompleteRequestParams, shelf.ends)
+        server.add_request_handler("resources/list", paged, held.listed)
+        server.add_request_handler("resources/templates/list", paged, held.templates)
+        server.add_request_handler("resources/read", wire.ReadResourceRequestParams, held.read)
+        server.add_request_handler("completion/complete", wire.CompleteRequestParams, held.ends)
 
 
 def _told(handler: Handler[Params, Result]) -> Handler[Params, Result]:
@@ -104,7 +104,7 @@ class _Prompts:
         )
 
 
-class _Shelf:
+class _Resources:
     def __init__(self, library: Library, is_sample: bool) -> None:
         self._library = library
         self._is_sample = is_sample

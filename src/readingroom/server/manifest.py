@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute, Route
 from readingroom import __version__
 from readingroom.core.settings import Settings
 from readingroom.server.addresses import address_of, is_loopback
-from readingroom.server.catalogue import Face
+from readingroom.server.faces import Face
 from readingroom.server.guards import MANIFEST, Guards
 
 _SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
@@ -38,7 +38,7 @@ def manifest_routes(faces: tuple[Face, ...], settings: Settings, guards: Guards)
 async def _manifest(face: Face, settings: Settings, guards: Guards, request: Request) -> Response:
     address = address_of(request, settings.public_url)
     endpoint = f"{address}{face.path}/mcp"
-    tools = [{"name": name, "title": tool.title} for name, (tool, _) in face.shelf.items()]
+    tools = [{"name": name, "title": tool.title} for name, (tool, _) in face.tools.items()]
     told: dict[str, object] = {
         "$schema": _SCHEMA,
         "name": registry_name(settings),

@@ -17,7 +17,7 @@ from readingroom.protocol.dialects import Dialect, ToldError
 from readingroom.protocol.tool import Call, Tool
 from readingroom.server.auth import may_write
 from readingroom.server.calls import Context, call_of
-from readingroom.server.catalogue import Face
+from readingroom.server.faces import Face
 from readingroom.server.library import stock
 from readingroom.server.logging import CallRecord
 
@@ -32,16 +32,16 @@ _LISTING = CacheHint(ttl_ms=60_000, scope="private")
 
 def mcp_server(face: Face, recorders: Sequence[Recorder], is_sample: bool = False) -> Server[Any]:
     """The protocol server of a face, for any transport; what is sample says so in every answer."""
-    desk = _Desk(face, recorders, is_sample)
+    dispatcher = _Dispatcher(face, recorders, is_sample)
     server: Server[Any] = Server(
         face.server_name,
         version=__version__,
         title=face.title,
         instructions=face.instructions,
         cache_hints={"tools/list": _LISTING},
-        get_tool_input_schema=desk.input_schema,
-        on_list_tools=desk.list_tools,
-        on_call_tool=desk.call_tool,
+        get_tool_input_schema=dispatcher.input_schema,
+        on_list_tools=dispatcher.list_tools,
+        on_call_tool=dispatcher.call_tool,
     )
     for base in face.bases:
         if base.furnish:
@@ -50,26 +50,26 @@ def mcp_server(face: Face, recorders: Sequence[Recorder], is_sample: bool = Fals
     return server
 
 
-class _Desk:
+class _Dispatcher:
     """Answers `tools/list` and `tools/call` for one face."""
 
     def __init__(self, face: Face, recorders: Sequence[Recorder], is_sample: bool) -> None:
-        self._shelf = face.shelf
+        self._tools = face.tools
         self._is_sample = is_sample
         self._with_headers = {
             name: tool.input_schema
-            for name, (tool, _) in self._shelf.items()
+            for name, (tool, _) in self._tools.items()
             if "x-mcp-header" in str(tool.input_schema)
         }
         self._recorders = recorders
         self._reading = {
-            name: shelved for name, shelved in self._shelf.items() if shelved[0].hints.read_only
+            name: told for name, told in self._tools.items() if told[0].hints.read_only
         }
 
-    def _shelf_of(self, context: Context) -> dict[str, tuple[Tool, Dialect]]:
+    def _tools_of(self, context: Context) -> dict[str, tuple[Tool, Dialect]]:
         """The tools of this caller: whoever may only read has none that writes."""
         writes = context.request is None or may_write(context.request.scope)
-        return self._shelf if writes else self._reading
+        return self._tools if writes else self._reading
 
     def input_schema(self, name: str) -> dict[str, Any] | None:
         """The schema of a tool some of whose arguments travel as headers, which the SDK checks."""
@@ -79,14 +79,14 @@ class _Desk:
         self, context: Context, params: wire.PaginatedRequestParams | None
     ) -> wire.ListToolsResult:
         return wire.ListToolsResult(
-            tools=[_listed(tool) for tool, _ in self._shelf_of(context).values()]
+            tools=[_listed(tool) for tool, _ in self._tools_of(context).values()]
         )
 
     async def call_tool(
         self, context: Context, params: wire.CallToolRequestParams
     ) -> wire.CallToolResult:
         call = call_of(context)
-        known = self._shelf_of(context).get(params.name)
+        known = self._tools_of(context).get(params.name)
         tool_name = params.name if known else "unknown"
         # What never comes to an answer or an error was cancelled by its caller.
         record = CallRecord(
@@ -96,7 +96,7 @@ class _Desk:
         try:
             if known is None:
                 record.error_code = "unknown_tool"
-                why = ": this key may only read" if params.name in self._shelf else ""
+                why = ": this key may only read" if params.name in self._tools else ""
                 raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}{why}")
             if "input_responses" in params.model_fields_set and params.input_responses is None:
                 record.error_code = "invalid_arguments"

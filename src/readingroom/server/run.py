@@ -55,7 +55,7 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def address_of(listener: socket.socket, scheme: str) -> str:
+def local_address(listener: socket.socket, scheme: str) -> str:
     """Where a client on this machine finds the listener."""
     host, port = listener.getsockname()[:2]
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)

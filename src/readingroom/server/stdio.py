@@ -7,7 +7,7 @@ import mcp_types as wire
 from mcp.server.stdio import stdio_server
 
 from readingroom.protocol.knowledge import KnowledgeBase
-from readingroom.server.catalogue import face_of
+from readingroom.server.faces import face_of
 from readingroom.server.logging import log_call
 from readingroom.server.mcp import mcp_server
 from readingroom.server.streams import Heard, Said

@@ -8,7 +8,6 @@ import hashlib
 import io
 import json
 import os
-import shutil
 import sqlite3
 import tarfile
 import zlib
@@ -22,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from readingroom.core.errors import BackupUnusable, StorageFailed
 from readingroom.storage.chunks import ChunkCollection, Chunks
+from readingroom.storage.files import digest_of
 
 FORMAT = 1
 _MANIFEST = "manifest.json"
@@ -179,9 +179,7 @@ def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _entry(path: Path) -> Entry:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Entry(bytes=path.stat().st_size, sha256=digest)
+    return Entry(bytes=path.stat().st_size, sha256=digest_of(path))
 
 
 def _copy(content: IO[bytes], path: Path) -> Entry:
@@ -258,20 +256,3 @@ def _page(rows: list[tuple[str, str, str, bytes]]) -> Chunks:
     ids, texts, metadatas, vectors = zip(*rows, strict=True)
     held = np.stack([np.frombuffer(vector, "<f4") for vector in vectors]).astype(np.float32)
     return Chunks(list(ids), list(texts), [json.loads(one) for one in metadatas], held)
-
-
-def link_or_copy(source: Path, target: Path) -> None:
-    """A second name for a file that is replaced but never rewritten; a copy across disks."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        target.hardlink_to(source)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
-def move_files(source: Path, target: Path) -> None:
-    """Every file below one folder to the same place below another."""
-    for file in [path for path in source.rglob("*") if path.is_file()]:
-        place = target / file.relative_to(source)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(file, place)

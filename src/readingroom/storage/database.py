@@ -1,4 +1,4 @@
-"""Small SQLite files that are opened for one change or one look and synced at every change."""
+"""SQLite: transactions, and small files that are opened for one change and synced at each."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -19,3 +19,16 @@ def small_database(path: Path, schema: str) -> Iterator[sqlite3.Connection]:
             yield db
     except (OSError, sqlite3.Error) as error:
         raise StorageFailed(f"{path} cannot be used: {error}") from error
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All that is written in here or nothing of it, on a connection that begins none by itself."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # a full disk has undone everything already
+            db.execute("ROLLBACK")
+        raise

@@ -20,6 +20,7 @@ from readingroom.core.errors import (
     StorageFailed,
 )
 
+KEYS = "keys.db"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _RESERVED = "env"  # the id under which MCP_API_KEY appears in logs and sessions
 
@@ -67,7 +68,7 @@ class KeyRing:
     """The keys of one data directory; the file appears with the first of them."""
 
     def __init__(self, data: Path) -> None:
-        self.path = data / "keys.db"
+        self.path = data / KEYS
         self._reader: sqlite3.Connection | None = None
         self._header = -1  # a descriptor on the same file
         self._reading: tuple[int, int] | None = None

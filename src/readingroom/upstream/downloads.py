@@ -5,12 +5,10 @@ size and SHA-256. What is on its way has another name, `.part`, and goes on from
 """
 
 import base64
-import contextlib
-import hashlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +17,8 @@ import httpx2
 
 from readingroom import __version__
 from readingroom.core.errors import DownloadFailed
+from readingroom.storage.database import transaction
+from readingroom.storage.files import digest_of
 
 T = TypeVar("T")
 Report = Callable[[int, int | None], None]
@@ -183,7 +183,7 @@ class Downloads:
     def _whole(self, remote: Remote, path: Path) -> sqlite3.Row | None:
         """What is known of a file that is here, complete and undamaged."""
         row = self._db.execute("SELECT * FROM files WHERE url = ?", (remote.url,)).fetchone()
-        if row is None or not path.is_file() or _sha256(path) != row["sha256"]:
+        if row is None or not path.is_file() or digest_of(path) != row["sha256"]:
             return None
         found: sqlite3.Row = row
         return found
@@ -205,13 +205,13 @@ class Downloads:
 
     def _keep(self, remote: Remote, response: httpx2.Response, part: Path, path: Path) -> Fetched:
         """The file under its own name, then its row: from here on it counts."""
-        sha256, size = _sha256(part), part.stat().st_size
+        sha256, size = digest_of(part), part.stat().st_size
         _check_digest(response, part, sha256)
         part.replace(path)
         _sync_folder(path.parent)
         headers = response.headers
         row = (remote.url, remote.name, headers.get("etag"), headers.get("last-modified"))
-        with _transaction(self._db):
+        with transaction(self._db):
             self._db.execute(
                 "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", (*row, size, sha256)
             )
@@ -291,11 +291,6 @@ def _hexadecimal(told: str) -> str | None:
         return None
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _sync_folder(folder: Path) -> None:
     """A new name survives a crash only once its folder is written."""
     descriptor = os.open(folder, os.O_RDONLY)
@@ -303,14 +298,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise

@@ -11,7 +11,8 @@ from readingroom.bases.documents.records import DocumentRecord
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.core.errors import BackupUnusable, DataNotEmpty
 from readingroom.protocol.copies import Copied
-from readingroom.storage.archive import copy_database, link_or_copy, move_files
+from readingroom.storage.archive import copy_database
+from readingroom.storage.files import link_or_copy, move_files
 
 _ABOUT = "about.json"
 _CHUNKS = "chunks.db"

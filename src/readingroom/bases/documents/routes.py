@@ -43,11 +43,10 @@ from readingroom.bases.documents.models import (
 from readingroom.bases.documents.models import Query as QueryText
 from readingroom.bases.documents.service import DocumentsService, listed
 from readingroom.core.progress import unheard
-from readingroom.protocol.rest import problems
+from readingroom.protocol.rest import API, REFUSALS
 from readingroom.web.parameters import OnlyKnown
 from readingroom.web.uploads import received, upload_form
 
-_ERRORS = problems({"4XX": "It was refused; the error says why", "5XX": "It failed on our side"})
 _UPLOAD = upload_form("A PDF, PNG, JPEG, TIFF or BMP file.")
 _PNG: dict[int | str, dict[str, Any]] = {
     200: {"content": {"image/png": {}}, "description": "The page."}
@@ -60,9 +59,9 @@ InPath = Annotated[DocumentId, Path()]
 def documents_router(service: DocumentsService, read_only: bool) -> APIRouter:
     """The routes under /api/v1; without those that write, where nothing may be written."""
     router = APIRouter(
-        prefix="/api/v1",
+        prefix=API,
         tags=["documents"],
-        responses=_ERRORS,
+        responses=REFUSALS,
         route_class=OnlyKnown,
     )
     if not read_only:

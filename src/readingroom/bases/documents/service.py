@@ -55,7 +55,7 @@ from readingroom.core.errors import ApplicationNotFound, FileNotFound, NoChunks,
 from readingroom.core.ids import DocumentRef, doc_id, document_ref, fold_dashes
 from readingroom.core.pages import runs
 from readingroom.core.progress import Report, unheard
-from readingroom.ingest.intake import Intake, in_thread, take_file
+from readingroom.ingest.intake import Intake, in_thread, take
 from readingroom.ingest.workbench import Workbench
 from readingroom.storage.handover import sweep_handover
 
@@ -277,7 +277,7 @@ class DocumentsService:
 
     def taking(self, file: Path, name: str) -> AbstractContextManager[Intake]:
         """A file that was handed to us, under the name it was given."""
-        return take_file(file, name, self._bench.roots.largest)
+        return take(file, name, self._bench.roots.largest)
 
     async def ingest_again(self, record: DocumentRecord) -> None:
         """Read a document anew from our copy of its file, when some of it is missing."""

@@ -11,8 +11,8 @@ from datetime import date, datetime, timedelta
 from typing import Protocol
 from urllib.parse import urlencode
 
+from readingroom.bases.federal.congress import began, congress_on
 from readingroom.bases.federal.ids import BILL_TYPES
-from readingroom.bases.federal.loaders.legislators import began, congress_on
 from readingroom.bases.federal.loaders.xml import parse, said
 from readingroom.upstream.downloads import NotThere, Remote
 

@@ -4,13 +4,13 @@ import logging
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 from urllib.parse import urlencode
 
 from pydantic_core import from_json
 
 from readingroom.bases.federal import cursors, links, narrowing, store
+from readingroom.bases.federal.congress import began
 from readingroom.bases.federal.models import Section, SectionError
 from readingroom.bases.federal.records import LinkKind
 from readingroom.bases.federal.sources import BY_NAME, Source
@@ -142,8 +142,7 @@ def held(name: str, *, by_congress: bool = False) -> Part:
 
 def _falls_into(stretch: Mapping[str, Any], congress: int) -> bool:
     """Whether a stretch of time has a day in common with a Congress."""
-    begins = date(1789 + 2 * (congress - 1), 1, 3).isoformat()
-    ends = date(1789 + 2 * congress, 1, 3).isoformat()
+    begins, ends = began(congress).isoformat(), began(congress + 1).isoformat()
     start, end = stretch.get("start") or "", stretch.get("end") or "9999"
     return bool(start < ends and end > begins)
 

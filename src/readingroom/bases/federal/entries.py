@@ -1,5 +1,7 @@
 """What a loader hands over: a record, what belongs to it, and what of it can be searched."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,3 +99,9 @@ def cited(
         "citation_string": citation,
         "citation": Citation(citation_string=citation, url=url),
     }
+
+
+def digest(told: Any) -> str:
+    """The hash of one item of a larger file, so that a change elsewhere in it is not its change."""
+    written = json.dumps(told, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(written.encode()).hexdigest()

@@ -121,7 +121,11 @@ class Fetch(Question):
 
 
 class Search(Question):
-    query: Said = Field(min_length=1, max_length=1000, description="What to look for, in words.")
+    query: Said = Field(
+        min_length=1,
+        max_length=1000,
+        description='What to look for, in words; by words, a "quoted phrase" as it stands.',
+    )
     source: Annotated[list[Word], Field(max_length=30)] | Word | None = Field(
         None, description="One source, or several; all that can be searched when left out."
     )

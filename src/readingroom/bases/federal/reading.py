@@ -20,6 +20,7 @@ from readingroom.bases.federal.entries import Entry, Origin
 from readingroom.bases.federal.loaders import Accompanied, Loader
 from readingroom.bases.federal.loaders.files import BAD_FILE, RawFile, written
 from readingroom.core import clock
+from readingroom.engine.machine import cores
 
 _AHEAD = 16
 """So many files are read before their turn, at most,"""
@@ -98,19 +99,12 @@ def in_turn(turns: Sequence[Turn], is_new: Callable[[Turn], bool]) -> Iterator[R
 def _reader(turns: Mapping[int, Turn]) -> "_Ahead | None":
     """Somebody to read these beside us, where that is worth it and there can be another process."""
     much = sum(one.size for one in turns.values()) >= _WORTH
-    if not much or _processors() < 2 or current_process().daemon:
+    if not much or cores() < 2 or current_process().daemon:
         return None
     try:
         return _Ahead(turns)
     except OSError:  # as many processes as there may be, or no memory that two could share
         return None
-
-
-def _processors() -> int:
-    """How many this process may use; a container, or `taskset`, may leave it one of many."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class _Ahead:

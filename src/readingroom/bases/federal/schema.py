@@ -6,10 +6,11 @@ generated from it, so no column can disagree with its record.
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from readingroom.bases.federal import naming
 from readingroom.bases.federal.sources import SOURCES, Column, Source
+from readingroom.engine.words import tokenizer
+from readingroom.storage.database import transaction
 
 CITATION = (
     "source_url",
@@ -35,27 +36,16 @@ def migrate(db: sqlite3.Connection) -> None:
     _know_names(db)
     (version,) = db.execute("PRAGMA user_version").fetchone()
     for number, statements in enumerate(MIGRATIONS[version:], start=version + 1):
-        with _alone(db):
+        with transaction(db):
             # Another process may have been here while this one waited for the lock.
             if db.execute("PRAGMA user_version").fetchone()[0] < number:
                 for statement in statements:
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {number}")
     if any(_gained(db)):
-        with _alone(db):
+        with transaction(db):
             for statement in list(_gained(db)):
                 db.execute(statement)
-
-
-@contextmanager
-def _alone(db: sqlite3.Connection) -> Iterator[None]:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
 
 
 def _gained(db: sqlite3.Connection) -> Iterator[str]:
@@ -403,6 +393,17 @@ CREATE TABLE changes (
     "CREATE INDEX changes_at ON changes (at, seq)",
 )
 
+# Cut into words as the engine cuts them.
+_WORDS = (
+    "DROP TABLE passages_fts",
+    f"""
+CREATE VIRTUAL TABLE passages_fts USING fts5 (
+    title, abstract, action, body,
+    content='passages', content_rowid='chunk', tokenize="{tokenizer()}"
+)""",
+    "INSERT INTO passages_fts (passages_fts) VALUES ('rebuild')",
+)
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         *(statement for source in SOURCES for statement in _source_table(source)),
@@ -420,4 +421,5 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ("DROP TABLE bill_topics",),
     # Names come into their index as passages do.
     ("DROP TRIGGER names_added",),
+    _WORDS,
 )

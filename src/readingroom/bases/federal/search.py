@@ -36,7 +36,7 @@ from readingroom.core.errors import (
 from readingroom.engine.embedding import Vector
 from readingroom.engine.fusion import fuse
 from readingroom.engine.lexical import deadline
-from readingroom.engine.words import words_of
+from readingroom.engine.words import sought, words_of
 
 WEIGHTS = "10.0, 4.0, 2.0, 1.0"  # title, abstract, action, body
 _TOLD = "'$.title', '$.source_url', '$.citation_string', '$.published_at'"
@@ -173,14 +173,9 @@ def run(
 # --- by words ---
 
 
-def match_of(query: str) -> str | None:
-    """The words of a question as an FTS5 expression; user text is never query syntax."""
-    return " OR ".join(f'"{word}"' for word in words_of(query)) or None
-
-
 def lexical(db: sqlite3.Connection, plan: Plan, passages: Passages) -> tuple[list[Place], int]:
     """Records by BM25 of their best passage, and how many there are."""
-    match = match_of(plan.query)
+    match = sought(plan.query).match
     if match is None:
         return [], 0
     found = _matching(db, match, plan)
@@ -340,11 +335,11 @@ def snippet(passage: sqlite3.Row, query: str) -> str:
 
 
 def _stems(query: str) -> list[str]:
-    return [word[:5] for word in words_of(query)]
+    return [*sought(query).phrases, *(word[:5] for word in words_of(query))]
 
 
 def _holding(text: str, stems: Sequence[str]) -> int:
-    """How many of the words a text has."""
+    """How many of the words and phrases a text has."""
     return sum(stem in text for stem in stems)
 
 

@@ -65,8 +65,6 @@ from readingroom.engine.embedding import Embedder
 
 T = TypeVar("T")
 
-FILE = "federal.db"
-
 
 class FederalService:
     """Records by id, lists, texts: the handlers that REST and the tools share."""

@@ -18,11 +18,18 @@ from readingroom.storage.connections import Connections
 
 T = TypeVar("T")
 
+FILE = "federal.db"
+
 _CACHE_KIB = 64 * 1024
 _LOG_PAGES = 16 * 1024
 
 # What was enrolled comes last in the life of a bill, though its text bears no date.
 NEWEST_TEXT = "part = 'enr' DESC, dated DESC, length(body) DESC, part"
+
+
+def file_in(data: Path) -> Path:
+    """The federal file of a data directory."""
+    return data / "federal" / FILE
 
 
 def connect(path: Path, *, writing: bool = False) -> sqlite3.Connection:
@@ -108,7 +115,7 @@ class FederalStore:
         """Told every statement: for tests that ask which tables a lookup touches."""
 
     async def ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        """Run reads on a thread of their own."""
+        """Run reads on a thread of their own, the quickest too: a disk may be slow at any time."""
         return await anyio.to_thread.run_sync(self.now, question)
 
     def now(self, question: Callable[[sqlite3.Connection], T]) -> T:

@@ -40,7 +40,7 @@ from readingroom.bases.federal.models import (
 )
 from readingroom.bases.federal.records import Bill, Committee, Legislator
 from readingroom.bases.federal.routes import router
-from readingroom.bases.federal.service import FILE, FederalService
+from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.sources import Resource, Shape, Source
 from readingroom.engine.embedding import Embedder
 from readingroom.protocol.dialects import FederalDialect
@@ -61,7 +61,7 @@ _INSTRUCTIONS = (
 
 def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None) -> KnowledgeBase:
     """Open the federal base on its folder; an empty one is made where there is none."""
-    path = folder / FILE
+    path = folder / store.FILE
     store.prepare(path)
     service = FederalService(path, embedder, budget)
     return KnowledgeBase(

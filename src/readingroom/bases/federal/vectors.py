@@ -14,6 +14,7 @@ from readingroom.bases.federal.sources import Shape, names_of, of_shape
 from readingroom.core.filters import And, Fields, Filter, In, Range
 from readingroom.engine.embedding import Embedder, Matrix, Vector
 from readingroom.engine.vectors import VectorIndex
+from readingroom.storage.database import transaction
 
 # One value each per record; what may have several (agency, topic) is looked up as records.
 SINGLE = ("source", "congress", "chamber", "party", "state", "type")
@@ -125,18 +126,17 @@ def _embedded_text(row: sqlite3.Row) -> str:
 
 
 def _keep(db: sqlite3.Connection, rows: list[sqlite3.Row], matrix: Matrix, model: str) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    db.execute("UPDATE generation SET value = value + 1")
-    # A chunk may have been replaced by a load while it was being embedded: then it has no place.
-    db.executemany(
-        """INSERT OR REPLACE INTO vectors (chunk, model, embedding)
-           SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM chunks WHERE chunk = ?)""",
-        (
-            (row["chunk"], model, vector.astype(np.float32).tobytes(), row["chunk"])
-            for row, vector in zip(rows, matrix, strict=True)
-        ),
-    )
-    db.execute("COMMIT")
+    with transaction(db):
+        db.execute("UPDATE generation SET value = value + 1")
+        # A chunk may have been replaced by a load while it was being embedded: it has no place.
+        db.executemany(
+            """INSERT OR REPLACE INTO vectors (chunk, model, embedding)
+               SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM chunks WHERE chunk = ?)""",
+            (
+                (row["chunk"], model, vector.astype(np.float32).tobytes(), row["chunk"])
+                for row, vector in zip(rows, matrix, strict=True)
+            ),
+        )
 
 
 def _new_rows(db: sqlite3.Connection, seen: int, model: str) -> Iterator[list[sqlite3.Row]]:

@@ -15,7 +15,7 @@ from readingroom.bases.policy.records import Policy, Revision
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import BackupUnusable, DataNotEmpty
 from readingroom.protocol.copies import Copied
-from readingroom.storage.archive import link_or_copy
+from readingroom.storage.files import link_or_copy
 
 _REGISTRY = "registry.json"
 _CHUNKS = "chunks.db"

@@ -26,7 +26,6 @@ class Jobs:
         self._registry = registry
         self._ingestion = ingestion
         self._queued: set[str] = set()
-        self._idle = anyio.Event()
         self._sending: MemoryObjectSendStream[Revision]
 
     @asynccontextmanager
@@ -46,16 +45,9 @@ class Jobs:
     def add(self, revision: Revision) -> str:
         """Queue a revision whose file is in place; returns the job's id."""
         if revision.revision_id not in self._queued:
-            if not self._queued:
-                self._idle = anyio.Event()
             self._queued.add(revision.revision_id)
             self._sending.send_nowait(revision)
         return f"ingest:{revision.revision_id}"
-
-    async def idle(self) -> None:
-        """Return when no job is left."""
-        while self._queued:
-            await self._idle.wait()
 
     async def _pick_up(self) -> None:
         await self._ingestion.recover(unheard)
@@ -85,8 +77,6 @@ class Jobs:
                 logger.error("ingesting %s failed", revision.revision_id, exc_info=error)
                 await self._abandoned(revision, error)
             self._queued.discard(revision.revision_id)
-            if not self._queued:
-                self._idle.set()
 
     async def _ingest(self, revision: Revision) -> None:
         file = self._ingestion.file_of(revision.source, revision.revision_id)

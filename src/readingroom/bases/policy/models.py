@@ -5,19 +5,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from readingroom.bases.policy.records import PolicyCategory, RevisionStatus, SourceSlug
+from readingroom.bases.policy.records import PolicyCategory, Reason, RevisionStatus, SourceSlug
 from readingroom.core.searching import Mode
 from readingroom.protocol.tool import Answer, DayText, Question, Said
 
-Why = Literal[
-    "date_before_first_revision",
-    "date_in_gap",
-    "no_active_revision",
-    "no_chunks",
-    "unknown_source",
-]
-
-
+Why = Literal[Reason, "no_chunks", "unknown_source"]
 RevisionId = Annotated[
     str, Field(min_length=1, max_length=120, description="Revision id, such as `rev_NPPF_2024_12`.")
 ]

@@ -8,20 +8,46 @@ from dataclasses import dataclass
 
 from readingroom.bases.policy.models import DiffPart
 from readingroom.bases.policy.store import StoredChunk
+from readingroom.core.ids import fold_dashes
 
-_DASHES = re.compile("[\u2010-\u2015\u2212]")
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"\S+\s*")
 _FOOTNOTE = r"(?:(?<=[^\W\d_]{3})\d{1,3})?"
+_NUMBER = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
+_CODE = re.compile(r"[a-z]{1,5} ?\d{1,3}[a-z]?", re.ASCII)
 _PARAGRAPH = re.compile(r"\b(?:paragraphs?|paras?\.?)\s+", re.IGNORECASE)
 _SHOWN = 12  # words of an unchanged run that are shown at either end
 
 
 def fold_ref(ref: str) -> str:
     """A section reference as it is compared: `paragraph 116` is `Para 116`, a dash is a dash."""
-    plain = _SPACE.sub(" ", _DASHES.sub("-", ref)).strip()
+    plain = _SPACE.sub(" ", fold_dashes(ref)).strip()
     return _PARAGRAPH.sub("para ", plain).casefold()
+
+
+def references(chunks: Iterable[StoredChunk]) -> dict[str, str]:
+    """Every section as it is compared, and as the document writes it, in reading order."""
+    found: dict[str, str] = {}
+    for chunk in chunks:
+        for ref in filter(None, (*chunk.section_path, chunk.section_ref)):
+            found.setdefault(fold_ref(ref), ref)
+    return found
+
+
+def meant(ref: str, chunks: Iterable[StoredChunk]) -> str | None:
+    """The section that is asked for, as the document writes it; None where it has no such one.
+
+    A number alone may be a paragraph's, a section's, a chapter's or a policy's, in this order;
+    `TR4` is a policy's.
+    """
+    known, plain = references(chunks), fold_ref(ref)
+    readings = [plain]
+    if _NUMBER.fullmatch(plain):
+        readings += [f"{kind} {plain}" for kind in ("para", "section", "chapter", "policy")]
+    elif _CODE.fullmatch(plain):
+        readings.append(f"policy {plain}")
+    return next((known[one] for one in readings if one in known), None)
 
 
 def within(chunks: Iterable[StoredChunk], ref: str) -> list[StoredChunk]:
@@ -129,7 +155,7 @@ def closest(quote: str, text: str) -> tuple[str, float]:
 
 def fold(text: str, strip: bool = True) -> str:
     """Text as quotations are compared."""
-    plain = _SPACE.sub(" ", _DASHES.sub("-", text).translate(_QUOTES)).casefold()
+    plain = _SPACE.sub(" ", fold_dashes(text).translate(_QUOTES)).casefold()
     return plain.strip() if strip else plain
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -45,6 +45,9 @@ class RevisionStatus(StrEnum):
     SUPERSEDED = "superseded"
     FAILED = "failed"
 
+
+Reason = Literal["date_before_first_revision", "date_in_gap", "no_active_revision"]
+"""Why no revision of a policy is in force on a day."""
 
 COUNTING = (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
 

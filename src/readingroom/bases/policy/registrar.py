@@ -32,8 +32,8 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import FileNotFound, FileTooLarge, UnsupportedFileType
 from readingroom.core.progress import Report
 from readingroom.ingest.intake import in_thread
+from readingroom.protocol.rest import API
 
-API = "/api/v1"
 _PDF = b"%PDF-"
 _HEAD = 1024  # readers accept the mark anywhere in the first kilobyte
 

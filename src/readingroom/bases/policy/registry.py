@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from valkey.exceptions import ValkeyError, WatchError
 
 from readingroom.bases.policy import timeline
-from readingroom.bases.policy.records import Policy, Revision
+from readingroom.bases.policy.records import Policy, Reason, Revision
 from readingroom.core.dates import days_since_epoch
 from readingroom.core.errors import PolicyExists, PolicyNotFound, RegistryUnavailable
 from readingroom.storage.keyvalue import KeyValues
@@ -144,7 +144,7 @@ class PolicyRegistry:
                 found[source].append(_read(Revision, values))
         return {source: tuple(revisions) for source, revisions in found.items()}
 
-    async def effective_revision(self, source: str, day: date) -> Revision | timeline.Reason:
+    async def effective_revision(self, source: str, day: date) -> Revision | Reason:
         """The revision in force on a day, or why there is none.
 
         Only revisions begun by then can be, so the sorted set is asked for those; a closing that

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from readingroom.bases.policy import timeline
-from readingroom.bases.policy.records import Revision
+from readingroom.bases.policy.records import Reason, Revision
 from readingroom.bases.policy.registry import PolicyRegistry
 
 
@@ -15,7 +15,7 @@ class Resolution:
 
     source: str
     revision: Revision | None
-    reason: timeline.Reason | None = None
+    reason: Reason | None = None
 
 
 class EffectiveDateResolver:
@@ -54,7 +54,7 @@ class EffectiveDateResolver:
         return resolution.revision is not None and resolution.revision.revision_id == revision_id
 
 
-def _resolution(source: str, found: Revision | timeline.Reason) -> Resolution:
+def _resolution(source: str, found: Revision | Reason) -> Resolution:
     if isinstance(found, Revision):
         return Resolution(source, found)
     return Resolution(source, None, found)

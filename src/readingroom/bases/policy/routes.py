@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from readingroom.bases.policy.ingestion import LARGEST
 from readingroom.bases.policy.records import PolicyCategory
-from readingroom.bases.policy.registrar import API, Registrar
+from readingroom.bases.policy.registrar import Registrar
 from readingroom.bases.policy.registration import (
     EffectivePolicies,
     NewPolicy,
@@ -32,11 +32,9 @@ from readingroom.core.errors import (
     InvalidRequest,
     UnsupportedFileType,
 )
-from readingroom.protocol.rest import problems
+from readingroom.protocol.rest import API, REFUSALS
 from readingroom.web.parameters import OnlyKnown
 from readingroom.web.uploads import received, upload_form
-
-_ERRORS = problems({"4XX": "It was refused; the error says why", "5XX": "It failed on our side"})
 
 _UPLOAD = upload_form(
     "The PDF.",
@@ -50,7 +48,7 @@ _UPLOAD = upload_form(
 
 def policy_router(service: PolicyService, read_only: bool) -> APIRouter:
     """The routes under /api/v1; without those that write, where nothing may be written."""
-    router = APIRouter(prefix=API, tags=["policy"], responses=_ERRORS, route_class=OnlyKnown)
+    router = APIRouter(prefix=API, tags=["policy"], responses=REFUSALS, route_class=OnlyKnown)
     registrar = Registrar(service)
     _add_reading(router, registrar)
     if not read_only:

@@ -17,6 +17,7 @@ from readingroom.bases.policy.models import (
     PolicyHitsBatch,
     SearchPolicy,
     SearchPolicyBatch,
+    Why,
 )
 from readingroom.bases.policy.records import Revision, citation
 from readingroom.bases.policy.registry import PolicyRegistry, Timeline
@@ -148,9 +149,7 @@ def brief(revision: Revision, revisions: Sequence[Revision]) -> NearestRevision:
     )
 
 
-def _eligible(
-    revisions: Sequence[Revision], day: date | None
-) -> list[Revision] | timeline.Reason | str:
+def _eligible(revisions: Sequence[Revision], day: date | None) -> list[Revision] | Why:
     """The revisions a search may look at, or why there are none."""
     if day is None:
         found = [one for one in revisions if one.counts]
@@ -166,11 +165,11 @@ def _eligible(
 
 
 def _exclusion(
-    source: str, reason: str, revisions: Sequence[Revision], day: date | None
+    source: str, reason: Why, revisions: Sequence[Revision], day: date | None
 ) -> Excluded:
     near = timeline.nearest(revisions, day) if day else None
     told = brief(near, revisions) if near else None
-    return Excluded.model_validate({"source": source, "reason": reason, "nearest": told})
+    return Excluded(source=source, reason=reason, nearest=told)
 
 
 def _offset(question: SearchPolicy) -> int:

@@ -127,10 +127,10 @@ class PolicyService:
         revisions = await self._revisions(question.source)
         revision = self._chosen(question, revisions)
         chunks = await self.store.chunks_of(question.source, revision.revision_id)
-        chosen = passages.within(chunks, question.section_ref)
-        if not chosen:
+        ref = passages.meant(question.section_ref, chunks)
+        if ref is None:
             raise _no_section(question.section_ref, revision, chunks)
-        ref = _as_written(question.section_ref, chosen[0])
+        chosen = passages.within(chunks, ref)
         pages = sorted({page for chunk in chosen for page in chunk.pages})
         return SectionText(
             source=question.source,
@@ -302,7 +302,10 @@ class PolicyService:
 
     async def _section_chunks(self, revision: Revision, ref: str | None) -> list[StoredChunk]:
         chunks = await self.store.chunks_of(revision.source, revision.revision_id)
-        return passages.within(chunks, ref) if ref else chunks
+        if ref is None:
+            return chunks
+        section = passages.meant(ref, chunks)
+        return passages.within(chunks, section) if section else []
 
     async def _places(
         self, quote: str, among: Sequence[Revision], revisions: Sequence[Revision]
@@ -370,14 +373,6 @@ def _no_section(ref: str, revision: Revision, chunks: Sequence[StoredChunk]) -> 
 
 def _nearest_refs(ref: str, chunks: Sequence[StoredChunk]) -> list[str]:
     """Sections that are written much like the one that was asked for."""
-    paths = (part for chunk in chunks for part in (*chunk.section_path, chunk.section_ref))
-    known = {passages.fold_ref(part): part for part in paths if part}
+    known = passages.references(chunks)
     near = difflib.get_close_matches(passages.fold_ref(ref), known, n=5, cutoff=0.5)
     return [known[one] for one in near]
-
-
-def _as_written(ref: str, chunk: StoredChunk) -> str:
-    """The reference as the document writes it."""
-    wanted = passages.fold_ref(ref)
-    named = (*chunk.section_path, chunk.section_ref)
-    return next(part for part in named if passages.fold_ref(part) == wanted)

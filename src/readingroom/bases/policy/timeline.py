@@ -6,9 +6,9 @@ writes them in one transaction.
 
 from collections.abc import Iterable, Sequence
 from datetime import date
-from typing import Any, Literal
+from typing import Any
 
-from readingroom.bases.policy.records import Revision, RevisionStatus
+from readingroom.bases.policy.records import Reason, Revision, RevisionStatus
 from readingroom.core.dates import day_before
 from readingroom.core.errors import (
     InvalidRequest,
@@ -18,7 +18,6 @@ from readingroom.core.errors import (
 )
 
 Revisions = Sequence[Revision]
-Reason = Literal["date_before_first_revision", "date_in_gap", "no_active_revision"]
 
 
 def in_force(revisions: Revisions, day: date) -> Revision | Reason:

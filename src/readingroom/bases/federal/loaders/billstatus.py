@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
+from readingroom.bases.federal.congress import GPO, SPOKEN, began, bill_page, ordinal, spoken
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, cited
 from readingroom.bases.federal.ids import (
     amendment_id,
@@ -23,7 +24,6 @@ from readingroom.bases.federal.ids import (
 )
 from readingroom.bases.federal.loaders import cbo, reports
 from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.legislators import began
 from readingroom.bases.federal.loaders.people import (
     chamber_of,
     committee_stub,
@@ -48,27 +48,6 @@ from readingroom.bases.federal.records import (
     TextVersion,
 )
 
-ORG = "U.S. Government Publishing Office"
-SPOKEN = {
-    "hr": "H.R.",
-    "s": "S.",
-    "hjres": "H.J.Res.",
-    "sjres": "S.J.Res.",
-    "hres": "H.Res.",
-    "sres": "S.Res.",
-    "hconres": "H.Con.Res.",
-    "sconres": "S.Con.Res.",
-}
-_PAGES = {
-    "hr": "house-bill",
-    "s": "senate-bill",
-    "hjres": "house-joint-resolution",
-    "sjres": "senate-joint-resolution",
-    "hres": "house-resolution",
-    "sres": "senate-resolution",
-    "hconres": "house-concurrent-resolution",
-    "sconres": "senate-concurrent-resolution",
-}
 _EVIDENCE = 300
 _OF_VOTE = ("date", "chamber", "rollNumber", "fullActionName")
 # What actions say in words where the fields for it are empty, as in the oldest files.
@@ -110,22 +89,6 @@ class BillStatus:
         yield from reading.reports()
 
 
-def page_of(congress: int, kind: str, number: int) -> str:
-    """The bill's page at Congress.gov."""
-    return f"https://www.congress.gov/bill/{ordinal(congress)}-congress/{_PAGES[kind]}/{number}"
-
-
-def ordinal(number: int) -> str:
-    ending = (
-        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    )
-    return f"{number}{ending}"
-
-
-def spoken(congress: int, kind: str, number: int) -> str:
-    return f"{SPOKEN[kind]} {number}, {ordinal(congress)} Congress"
-
-
 class _Reading:
     """One bill's file on its way to entries."""
 
@@ -137,7 +100,7 @@ class _Reading:
         self.kind = _need(told, "type", "billType").lower()
         self.number = int(_need(told, "number", "billNumber"))
         self.id = bill_id(self.congress, self.kind, self.number)
-        self.page = page_of(self.congress, self.kind, self.number)
+        self.page = bill_page(self.congress, self.kind, self.number)
         self.sponsors = [_person(item) for item in told.findall("sponsors/item")]
         self.cosponsors = [_cosponsor(item) for item in told.findall("cosponsors/item")]
         self.actions = [_action(item, self.congress) for item in told.findall("actions/item")]
@@ -190,7 +153,7 @@ class _Reading:
             cosponsor_count=sum(one.withdrawn_at is None for one in self.cosponsors),
             action_count=len(self.actions),
             amendment_count=len(told.findall("amendments/amendment")),
-            **cited(self._origin, url=self.page, org=ORG, cite=cite, published_at=introduced),
+            **cited(self._origin, url=self.page, org=GPO, cite=cite, published_at=introduced),
         )
         return Entry(
             record,
@@ -324,7 +287,7 @@ class _Reading:
             **cited(
                 self._origin,
                 url=f"https://www.congress.gov/amendment/{ordinal(congress)}-congress/{slug}/{number}",
-                org=ORG,
+                org=GPO,
                 cite=cite,
                 published_at=submitted or proposed,
                 raw_sha256=fingerprint(item),

@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
+from readingroom.bases.federal.congress import congress_on
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, cited
 from readingroom.bases.federal.ids import estimate_id, federal_id
 from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.legislators import congress_on
 from readingroom.bases.federal.loaders.xml import fingerprint, parse, said
 from readingroom.bases.federal.records import CboEstimate, LinkKind
 from readingroom.core.errors import UnrecognizedId

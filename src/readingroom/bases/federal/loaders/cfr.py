@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited, digest
 from readingroom.bases.federal.ids import cfr_id
 from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.references import References, referred
 from readingroom.bases.federal.loaders.register import ORG, in_title_case, slug
 from readingroom.bases.federal.loaders.uslm import is_uslm

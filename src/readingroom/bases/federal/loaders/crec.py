@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.congress import GPO, SPOKEN, congress_on, ordinal
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited, digest
 from readingroom.bases.federal.ids import (
     BILL_TYPES,
     amendment_id,
@@ -22,9 +23,7 @@ from readingroom.bases.federal.ids import (
     report_id,
     vote_id,
 )
-from readingroom.bases.federal.loaders.billstatus import ORG, SPOKEN, ordinal
 from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.legislators import congress_on, digest
 from readingroom.bases.federal.loaders.mentions import bills_named, laws_named
 from readingroom.bases.federal.loaders.people import chamber_of, readable, stub
 from readingroom.bases.federal.loaders.uslm import spelt_day
@@ -177,7 +176,7 @@ class _Page:
             **cited(
                 self._origin,
                 url=url,
-                org=ORG,
+                org=GPO,
                 cite=f"{cite}, {self.volume} Cong. Rec. {self.pages}",
                 published_at=self.published,
                 raw_sha256=digest(printed),
@@ -277,7 +276,7 @@ def _proceeding(
         | cited(
             origin,
             url=f"https://www.govinfo.gov/app/details/{issue}/{granule}",
-            org=ORG,
+            org=GPO,
             cite=cite,
             published_at=published,
             raw_sha256=raw_sha256,

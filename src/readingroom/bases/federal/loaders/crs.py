@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.congress import congress_on
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited, digest
 from readingroom.bases.federal.ids import BILL_TYPES, bill_id, federal_id, law_id
 from readingroom.bases.federal.loaders.billstatus import plain_text
 from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.legislators import congress_on, digest
 from readingroom.bases.federal.loaders.mentions import bills_named, laws_named
 from readingroom.bases.federal.loaders.topics import known, topic, topic_links
 from readingroom.bases.federal.loaders.xml import day

@@ -4,10 +4,9 @@ import json
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.entries import Entry, Origin, cited
+from readingroom.bases.federal.entries import Entry, Origin, cited, digest
 from readingroom.bases.federal.ids import docket_id
 from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.xml import day
 from readingroom.bases.federal.records import Docket
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.entries import Entry, Link, Origin, cited
+from readingroom.bases.federal.congress import SPOKEN, ordinal
+from readingroom.bases.federal.entries import Entry, Link, Origin, cited, digest
 from readingroom.bases.federal.ids import bill_id, committee_id, meeting_id, transcript_id
-from readingroom.bases.federal.loaders.billstatus import SPOKEN, ordinal
 from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.mentions import bills_named
 from readingroom.bases.federal.loaders.people import chamber_of, committee_stub
 from readingroom.bases.federal.loaders.xml import day, parse, said

@@ -1,16 +1,12 @@
 """Reads the YAML of congress-legislators: people with their terms, committees, who sits on them."""
 
-import hashlib
-import json
 from collections.abc import Iterator
-from datetime import date
 from typing import Any, ClassVar
 
-import yaml
-
-from readingroom.bases.federal.entries import Entry, Origin, cited
+from readingroom.bases.federal.congress import congress_on
+from readingroom.bases.federal.entries import Entry, Origin, cited, digest
 from readingroom.bases.federal.ids import committee_id, membership_id
-from readingroom.bases.federal.loaders.files import RawFile
+from readingroom.bases.federal.loaders.files import RawFile, load_yaml
 from readingroom.bases.federal.loaders.people import (
     BIOGUIDE,
     CONGRESS_LEGISLATORS,
@@ -93,29 +89,6 @@ class Rosters:
                 person = Person(bioguide_id=seat["bioguide"], name=seat["name"])
                 yield stub(person, origin)
                 yield _membership(committee_id(code), congress, seat, origin)
-
-
-def load_yaml(data: bytes) -> Any:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is ten times as fast
-    return yaml.load(data, Loader=loader)
-
-
-def digest(told: Any) -> str:
-    """The hash of one item of a larger file, so that a change elsewhere in it is not its change."""
-    written = json.dumps(told, sort_keys=True, ensure_ascii=False, default=str)
-    return hashlib.sha256(written.encode()).hexdigest()
-
-
-def congress_on(moment: str) -> int:
-    """The Congress that sits on a day: each begins on 3 January of an odd year."""
-    day = date.fromisoformat(moment[:10])
-    year = day.year - (1 if (day.month, day.day) < (1, 3) else 0)
-    return (year - 1789) // 2 + 1
-
-
-def began(congress: int) -> date:
-    """Its first day; the first of its two sessions lasts as long as that year."""
-    return date(1787 + 2 * congress, 1, 3)
 
 
 def _legislator(told: dict[str, Any], origin: Origin) -> Legislator:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.entries import Entry, Link, Origin, cited
+from readingroom.bases.federal.congress import congress_on
+from readingroom.bases.federal.entries import Entry, Link, Origin, cited, digest
 from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.legislators import congress_on, digest
 from readingroom.bases.federal.loaders.mentions import bills_named, laws_named
 from readingroom.bases.federal.loaders.topics import known, topic, topic_links
 from readingroom.bases.federal.records import Filing, LinkKind, LobbyingActivity

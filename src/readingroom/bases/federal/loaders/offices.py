@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.entries import Entry, Origin
-from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.legislators import digest, load_yaml
+from readingroom.bases.federal.entries import Entry, Origin, digest
+from readingroom.bases.federal.loaders.files import RawFile, load_yaml
 from readingroom.bases.federal.loaders.people import office
 
 _PLACE = ("address", "suite", "building", "city", "state", "zip", "phone", "fax", "hours")

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import anyio
 
 from readingroom.core.errors import KnowledgeError
+from readingroom.core.progress import unheard
 from readingroom.ingest.document import Document, Options
 from readingroom.ingest.sandbox import Limits, Sandbox
 
@@ -42,12 +43,8 @@ async def _read(sandbox: Sandbox, data: bytes) -> str:
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(data)
         try:
-            found = await sandbox.read(file, "statement.pdf", Options(enable_ocr=False), _silent)
+            found = await sandbox.read(file, "statement.pdf", Options(enable_ocr=False), unheard)
         except KnowledgeError as error:
             log.warning("a PDF could not be read: %s", error.message)
             return ""
     return found.text if isinstance(found, Document) else ""
-
-
-async def _silent(done: float, total: float | None, message: str | None) -> None:
-    """Nobody watches a single page of a statement."""

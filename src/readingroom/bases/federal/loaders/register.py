@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited, digest
 from readingroom.bases.federal.ids import cfr_id, docket_id, federal_id
 from readingroom.bases.federal.loaders import references
 from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.mentions import laws_named
 from readingroom.bases.federal.loaders.topics import known, topic, topic_links
 from readingroom.bases.federal.loaders.uslm import NAMESPACE

@@ -9,15 +9,14 @@ import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.congress import GPO
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited, digest
 from readingroom.bases.federal.ids import BILL_TYPES, bill_id, cited_report, committee_id, report_id
 from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.loaders.people import chamber_of
 from readingroom.bases.federal.loaders.xml import day
 from readingroom.bases.federal.records import CommitteeReport, LinkKind
 
-ORG = "U.S. Government Publishing Office"
 _SPOKEN = {"hrpt": "H. Rept.", "srpt": "S. Rept.", "erpt": "Ex. Rept."}
 _ID = re.compile(r"crpt:(\d+)([hse]rpt)(\d+)(?:-(.+))?", re.ASCII)
 _TITLE = re.compile(r"<title>\s*-?\s*(.*?)\s*</title>", re.S | re.I)
@@ -143,7 +142,7 @@ def _record(
         **cited(
             origin,
             url=f"https://www.govinfo.gov/app/details/{package}",
-            org=ORG,
+            org=GPO,
             cite=f"{label}, {about}" if about else label,
             published_at=issued,
             raw_sha256=raw_sha256,

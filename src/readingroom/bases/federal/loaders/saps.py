@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited, digest
 from readingroom.bases.federal.ids import bill_id, sap_id
-from readingroom.bases.federal.loaders.files import RawFile
-from readingroom.bases.federal.loaders.legislators import digest, load_yaml
+from readingroom.bases.federal.loaders.files import RawFile, load_yaml
 from readingroom.bases.federal.records import LinkKind, Sap
 
 # One official record has ten numbers run together as one; which they were is not for us to guess.

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Literal
 
-from readingroom.bases.federal.entries import Entry, Link, Origin, cited
+from readingroom.bases.federal.entries import Entry, Link, Origin, cited, digest
 from readingroom.bases.federal.ids import topic_id
-from readingroom.bases.federal.loaders.legislators import digest
 from readingroom.bases.federal.records import LinkKind, Topic
 
 Vocabulary = Literal["crs", "federal_register", "lda"]

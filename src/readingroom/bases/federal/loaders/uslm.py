@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
+from readingroom.bases.federal.congress import GPO, SPOKEN, bill_page, spoken
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
 from readingroom.bases.federal.ids import bill_id, federal_id, law_id
-from readingroom.bases.federal.loaders.billstatus import ORG, SPOKEN, page_of, spoken
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.people import chamber_of
 from readingroom.bases.federal.loaders.xml import parse, prose, said
@@ -75,7 +75,7 @@ def _bill(told: Element, meta: Element, origin: Origin) -> Entry:
     about = _about(told, meta) or id
     stage = said(meta, "docStage")
     dated = _dated(told)
-    page = page_of(congress, kind, number)
+    page = bill_page(congress, kind, number)
     cite = f"{spoken(congress, kind, number)}, {about}"
     record = Bill(
         id=id,
@@ -85,7 +85,7 @@ def _bill(told: Element, meta: Element, origin: Origin) -> Entry:
         number=number,
         origin_chamber=chamber_of(kind),
         status_loaded=False,
-        **cited(origin, url=page, org=ORG, cite=cite, published_at=dated),
+        **cited(origin, url=page, org=GPO, cite=cite, published_at=dated),
     )
     return Entry(
         record,
@@ -208,7 +208,7 @@ def _law(told: Element, meta: Element, origin: Origin) -> Entry:
         approved_at=approved,
         statutes_at_large=stat[0] if stat else None,
         characters=len(body),
-        **cited(origin, url=url, org=ORG, cite=cite, published_at=approved),
+        **cited(origin, url=url, org=GPO, cite=cite, published_at=approved),
     )
     facets = {"congress": [str(congress)], "type": ["private" if private else "public"]}
     text = Text("text", body, record.title, url, origin.sha256, "Enacted", approved)

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
+from readingroom.bases.federal.congress import SPOKEN, ordinal
 from readingroom.bases.federal.entries import Entry, Link, Origin, cited
 from readingroom.bases.federal.ids import amendment_id, bill_id, federal_id, vote_id
-from readingroom.bases.federal.loaders.billstatus import SPOKEN, ordinal
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.people import stub
 from readingroom.bases.federal.loaders.xml import parse, said

@@ -1,8 +1,14 @@
-"""Gives memory back after heavy work, where the C library would keep it."""
+"""The machine under us: the cores this process may use, and memory given back to it."""
 
 import ctypes
 import functools
+import os
 from collections.abc import Callable
+
+
+def cores() -> int:
+    """The cores this process may use, which in a container are fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def return_memory() -> None:

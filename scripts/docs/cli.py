@@ -1,0 +1,38 @@
+"""docs/cli.md: what `--help` prints, of every command."""
+
+from collections.abc import Iterator
+
+import click
+
+from readingroom.cli import main as readingroom
+from scripts.docs.markdown import block, code, page
+
+
+def cli_page() -> str:
+    intro = """\
+What `--help` prints. `make serve` installs the command as `.venv/bin/readingroom`. Exit codes: 0
+when it did what was asked (also when a server is stopped), 2 when an option or a setting is wrong,
+else 1."""
+    parts = [f"## {code(path)}\n\n{block('text', help_of(path))}" for path, _ in walk()]
+    return page("Command line", intro, *parts)
+
+
+def walk(
+    command: click.Command = readingroom, path: str = "readingroom"
+) -> Iterator[tuple[str, click.Command]]:
+    """Every command with the words that call it."""
+    yield path, command
+    if isinstance(command, click.Group):
+        for name, inner in sorted(command.commands.items()):
+            yield from walk(inner, f"{path} {name}")
+
+
+def help_of(path: str) -> str:
+    name, *words = path.split()
+    command: click.Command = readingroom
+    context = click.Context(command, info_name=name, terminal_width=98, **command.context_settings)
+    for word in words:
+        assert isinstance(command, click.Group)
+        command = command.commands[word]
+        context = click.Context(command, info_name=word, parent=context)
+    return command.get_help(context)

@@ -1,0 +1,108 @@
+"""docs/settings.md: every setting, what it may hold and which flag sets it."""
+
+import json
+import tomllib
+from collections.abc import Iterator
+
+import click
+from pydantic.fields import FieldInfo
+
+from readingroom.core.settings import Settings, variable
+from readingroom.protocol.tool import Schema
+from scripts.docs.cli import walk
+from scripts.docs.markdown import block, code, page, slug, table, wrapped
+from scripts.docs.tools import kind
+
+# What the default is, where its value would say nothing or would be this machine's.
+DEFAULTS_IN_WORDS = {
+    "data": (
+        "`readingroom` in the user's data directory: `~/.local/share` on Linux (or "
+        "`XDG_DATA_HOME`), `~/Library/Application Support` on macOS"
+    ),
+    "port": "8000 for all bases, the port of its contract for one base",
+    "kb_file": "the sample that comes with the package",
+    "kb_description": "a sentence about the sample, or a general one for a file of your own",
+}
+
+
+def settings_page() -> str:
+    intro = """\
+A flag beats the environment, which beats `readingroom.toml` in the data directory, which beats the
+default. An empty variable is one that is not set. Flags are options of the commands in
+[cli.md](cli.md). A key or a value that does not fit stops the command with exit code 2 and a line
+that names it."""
+    example = """\
+port = 8080
+allowed_hosts = ["room.example.org"]
+kb_file = "/srv/notes.txt"
+log_level = "warning\""""
+    lists = """\
+A list is written `a, b` in a variable and `["a", "b"]` in the file. A switch is `true` or `false`.
+`readingroom.toml` may look like this:"""
+    rows = [
+        (f"[{code(variable(field))}](#{slug(variable(field))})", toml_key(name))
+        for name, field in Settings.model_fields.items()
+    ]
+    overview = table(("variable", "key in `readingroom.toml`"), *rows)
+    sections = [setting(name, field) for name, field in Settings.model_fields.items()]
+    return page("Settings", intro, lists, block("toml", example), overview, *sections)
+
+
+def setting(name: str, field: FieldInfo) -> str:
+    schema = Settings.model_json_schema()["properties"][name]
+    facts = [
+        f"- Key in `readingroom.toml`: {toml_key(name)}",
+        f"- Value: {value(schema)}",
+        f"- Default: {default(name, field)}",
+        f"- Flag: {', '.join(flags(name)) or 'none'}",
+    ]
+    lines = "\n".join(wrapped(fact, "  ") for fact in facts)
+    return "\n\n".join([f"## {code(variable(field))}", str(field.description), lines])
+
+
+def toml_key(name: str) -> str:
+    return "none: the file lies inside this directory" if name == "data" else code(name)
+
+
+def value(schema: Schema) -> str:
+    """What a setting may hold, in words."""
+    arms = [arm for arm in schema.get("anyOf", [schema]) if arm.get("type") != "null"]
+    return " or ".join(f"{kind(arm)}{bounds(arm)}" for arm in arms)
+
+
+def bounds(schema: Schema) -> str:
+    told = {
+        "minimum": "at least {}",
+        "exclusiveMinimum": "more than {}",
+        "maximum": "at most {}",
+        "maxLength": "at most {} characters",
+        "pattern": "of the form `{}`",
+    }
+    return "".join(f", {text.format(schema[key])}" for key, text in told.items() if key in schema)
+
+
+def default(name: str, field: FieldInfo) -> str:
+    if name in DEFAULTS_IN_WORDS:
+        return DEFAULTS_IN_WORDS[name]
+    if field.default is None or field.default == ():
+        return "not set"
+    return code(json.dumps(field.default))
+
+
+def flags(name: str) -> Iterator[str]:
+    """Every command's option that sets this setting."""
+    for path, command in walk():
+        for option in command.params:
+            if isinstance(option, click.Option) and option.name == name:
+                yield f"{code(option.opts[0])} of [{code(path)}](cli.md#{slug(path)})"
+
+
+def variables() -> set[str]:
+    return {variable(field) for field in Settings.model_fields.values()}
+
+
+def settings_file(text: str) -> None:
+    """Read a block as `readingroom.toml` would be read."""
+    for key in tomllib.loads(text):
+        if key not in Settings.model_fields or key == "data":
+            raise ValueError(f"readingroom.toml has no key {key}")

@@ -1,0 +1,53 @@
+"""Congresses and their bills: when each sat, how they are spoken of, who prints them and where."""
+
+from datetime import date
+
+GPO = "U.S. Government Publishing Office"
+SPOKEN = {
+    "hr": "H.R.",
+    "s": "S.",
+    "hjres": "H.J.Res.",
+    "sjres": "S.J.Res.",
+    "hres": "H.Res.",
+    "sres": "S.Res.",
+    "hconres": "H.Con.Res.",
+    "sconres": "S.Con.Res.",
+}
+_PAGES = {
+    "hr": "house-bill",
+    "s": "senate-bill",
+    "hjres": "house-joint-resolution",
+    "sjres": "senate-joint-resolution",
+    "hres": "house-resolution",
+    "sres": "senate-resolution",
+    "hconres": "house-concurrent-resolution",
+    "sconres": "senate-concurrent-resolution",
+}
+
+
+def congress_on(moment: str) -> int:
+    """The Congress that sits on a day: each begins on 3 January of an odd year."""
+    day = date.fromisoformat(moment[:10])
+    year = day.year - (1 if (day.month, day.day) < (1, 3) else 0)
+    return (year - 1789) // 2 + 1
+
+
+def began(congress: int) -> date:
+    """Its first day; the first of its two sessions lasts as long as that year."""
+    return date(1787 + 2 * congress, 1, 3)
+
+
+def ordinal(number: int) -> str:
+    ending = (
+        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    )
+    return f"{number}{ending}"
+
+
+def spoken(congress: int, kind: str, number: int) -> str:
+    return f"{SPOKEN[kind]} {number}, {ordinal(congress)} Congress"
+
+
+def bill_page(congress: int, kind: str, number: int) -> str:
+    """The bill's page at Congress.gov."""
+    return f"https://www.congress.gov/bill/{ordinal(congress)}-congress/{_PAGES[kind]}/{number}"

@@ -1,0 +1,75 @@
+"""The faces under which bases are served: each alone, and all of them as one."""
+
+from dataclasses import dataclass, replace
+
+from readingroom.protocol.dialects import Dialect
+from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.protocol.tool import Tool
+
+ALL_NAME = "reading-room"
+
+
+@dataclass(frozen=True)
+class Face:
+    """A server as clients see it: a name, a place in the URL space, the tools of some bases."""
+
+    server_name: str
+    title: str
+    path: str
+    """What stands before `/mcp`: empty for the whole process, `/text` for one base of several."""
+    instructions: str
+    bases: tuple[KnowledgeBase, ...]
+    stateful: bool
+    sse: bool
+
+    @property
+    def tools(self) -> dict[str, tuple[Tool, Dialect]]:
+        """Every tool by name, sorted, with the dialect its errors are told in."""
+        told = [(tool, base.dialect) for base in self.bases for tool in base.tools]
+        named = {tool.name: (tool, dialect) for tool, dialect in sorted(told, key=_by_name)}
+        if len(named) < len(told):
+            raise ValueError(f"Two tools of the face {self.server_name} have the same name")
+        return named
+
+
+def face_of(base: KnowledgeBase, path: str = "") -> Face:
+    """One base, as its contract names it."""
+    return Face(
+        server_name=base.server_name,
+        title=base.title,
+        path=path,
+        instructions=base.instructions,
+        bases=(base,),
+        stateful=base.stateful,
+        sse=base.sse,
+    )
+
+
+def faces_of_all(
+    bases: tuple[KnowledgeBase, ...], desk: KnowledgeBase | None = None
+) -> tuple[Face, ...]:
+    """Every tool under one roof, and each base under its own name beside it.
+
+    Where the desk has a tool of a base's name, the desk's takes its place under the roof: it asks
+    that base and the others.
+    """
+    first = (desk,) if desk else ()
+    taken = {tool.name for base in first for tool in base.tools}
+    rest = tuple(
+        replace(base, tools=tuple(tool for tool in base.tools if tool.name not in taken))
+        for base in bases
+    )
+    whole = Face(
+        server_name=ALL_NAME,
+        title="Reading Room",
+        path="",
+        instructions="\n\n".join(f"{base.title}: {base.instructions}" for base in (*first, *bases)),
+        bases=(*first, *rest),
+        stateful=True,
+        sse=False,
+    )
+    return (whole, *(face_of(base, f"/{base.name}") for base in bases))
+
+
+def _by_name(told: tuple[Tool, Dialect]) -> str:
+    return told[0].name

@@ -1,0 +1,29 @@
+"""What a filter means, said once: every backend must agree with it."""
+
+from readingroom.core.filters import (
+    Condition,
+    Filter,
+    In,
+    Metadata,
+    Range,
+    Value,
+    conditions,
+    same_kind,
+)
+
+
+def passes(metadata: Metadata, where: Filter | None) -> bool:
+    """Whether a chunk with this metadata may answer."""
+    return all(_holds(metadata.get(part.field), part) for part in conditions(where))
+
+
+def _holds(value: Value | None, part: Condition) -> bool:
+    match part:
+        case _ if value is None:
+            return False
+        case In(values=values):
+            return same_kind(value) in {same_kind(one) for one in values}
+        case Range(low=low, high=high):
+            if isinstance(value, bool | str):
+                return False
+            return (low is None or low <= value) and (high is None or value <= high)
