@@ -102,7 +102,7 @@ def _searches(service: FederalService, size: Size, rounds: int) -> Table:
         ),
         (
             "the same, beside bare FTS5 and the engine's index",
-            *spread(nearer),
+            *spread(times["rest"]),
             str(Ratio(times["rest"], nearer)),
             "",
         ),
@@ -237,7 +237,7 @@ def _loading(bills: int, path: Path, size: Size) -> Table:
     resident = resident_mb()
     gigabytes = path.stat().st_size / 1e9
     rows = (
-        ("bill files a second, one transaction each", f"{bills / took:,.0f}", ""),
+        ("bill files a second", f"{bills / took:,.0f}", ""),
         ("rows a second (bills, cosponsors, votes, passages, facets)",
          f"{sum(rows_of) / took:,.0f}", ""),
         ("files a second when nothing has changed", f"{bills / again:,.0f}", ""),

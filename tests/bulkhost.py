@@ -23,6 +23,10 @@ class Host:
     """After how many bytes the connection is cut, once."""
     refuse: dict[str, int] = field(default_factory=dict)
     """The status a path is answered with, once."""
+    heedless: set[str] = field(default_factory=set)
+    """Paths of which a part is sent whatever `If-Range` says."""
+    digests: dict[str, str] = field(default_factory=dict)
+    """What the host says the hash of a path is."""
 
     def paths(self) -> list[str]:
         return [path for path, _ in self.asked]
@@ -52,9 +56,11 @@ def hosting() -> Iterator[Host]:
                 return
             wanted = self.headers.get("Range")
             first = 0
-            if wanted and self.headers.get("If-Range") == etag:
+            if wanted and (self.headers.get("If-Range") == etag or path in host.heedless):
                 first = int(wanted.removeprefix("bytes=").rstrip("-"))
             told = {"ETag": etag}
+            if path in host.digests:
+                told["Repr-Digest"] = host.digests[path]
             if first:
                 told["Content-Range"] = f"bytes {first}-{len(body) - 1}/{len(body)}"
             self._head(206 if first else 200, body[first:], told, host.break_off.pop(path, None))

@@ -575,6 +575,26 @@ async def test_while_nothing_is_embedded_the_model_is_not_asked_for(tmp_path: Pa
         assert found["degraded"]["reason"].startswith("nothing has been embedded")
 
 
+@requirement("federal:degraded")
+async def test_a_source_that_is_not_embedded_yet_is_searched_by_words(tmp_path: Path) -> None:
+    """Though others are: it is new here, and `federal embed` comes after a load."""
+    write_world(tmp_path / "files")
+    statuses = list((tmp_path / "files").glob("BILLSTATUS*"))
+    loaded(tmp_path, *statuses)
+    loaded(tmp_path, tmp_path / "files", embed=False)
+    async with asked(tmp_path) as ask:
+        for tool in ("search", "semantic_search"):
+            found = await ask.answer(tool, query="airport noise", source="fr,bills")
+            told = found["degraded"]
+            assert told["sources"] == ["federal_register", "presidential_documents"]
+            assert (told["requested_mode"], told["used_mode"]) == (found["mode"], "lexical")
+            assert "federal embed" in told["reason"]
+            assert "2025-00001" in [one["id"] for one in found["results"]]
+        named = await ask.answer("search", query="airport noise", source="fr,saps")
+        assert named["degraded"]["sources"][-1] == "saps"
+        assert (await ask.answer("search", query="noise", source="bills"))["degraded"] is None
+
+
 @requirement("federal:AC-14", "federal:registry-words")
 async def test_the_search_tools_name_their_sources_from_the_live_schema(world: Path) -> None:
     async with asked(world) as ask:

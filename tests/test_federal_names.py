@@ -247,6 +247,21 @@ async def test_a_name_that_nobody_bears_is_not_found_by_what_stands_beside_it(
         for query in ("Zaphod Beeblebrox", "Zaphod Beeblebrox chairman", "Gandalf the Grey office"):
             for entity_type in ("committee-memberships", "staff-directories"):
                 assert await best(ask, query, entity_type) == ""
+        seats = "committee-memberships"
+        for query in (
+            "Zaphod House Canals",
+            "Zaphod ranking member HCCL",
+            "Zaphod Beeblebrox towpaths",
+            "Quentin Senate Canals",  # José Q. Muñoz-Rivera has that initial, and nothing else
+        ):
+            assert await best(ask, query, seats) == "", query
+        for query in (
+            "José Quentin Munoz-Rivera Senate Canals",
+            "Munoz Senate Canals Committee, Zaphod",
+            "current chair of Senate Canals",
+        ):
+            assert await best(ask, query, seats) == "membership:119:SSCL:M000001", query
+        assert await best(ask, "Jose Quentin Munoz", "legislators") == "M000001"
 
 
 @pytest.mark.parametrize(

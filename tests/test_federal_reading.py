@@ -32,7 +32,7 @@ def files(tmp_path: Path) -> Path:
 def worthwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A second process from the first byte on, as a large load has it."""
     monkeypatch.setattr(reading, "_WORTH", 0)
-    monkeypatch.setattr(reading, "_processors", lambda: 2)
+    monkeypatch.setattr(reading, "cores", lambda: 2)
     yield
     assert not [one for one in descendants() if _reads(one)], "somebody still reads"
 
@@ -153,13 +153,28 @@ def test_a_file_that_is_long_in_coming_does_not_bring_all_others_into_memory(
     assert 4 <= max(held) <= 5
 
 
-def test_one_processor_of_many_is_one() -> None:
-    told = (
-        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"
-        "from readingroom.bases.federal import reading; print(reading._processors())"
+def test_a_reader_that_dies_as_it_starts_is_not_waited_for(tmp_path: Path) -> None:
+    """Started anew it looks for the program it belongs to; one from standard input lies nowhere."""
+    write_world(tmp_path / "files", bills=400)
+    program = f"""
+import sys, threading
+from pathlib import Path
+from readingroom.bases.federal import loading, reading
+
+def load():
+    reading._WORTH, reading.cores = 0, lambda: 2
+    folder = Path({str(tmp_path)!r})
+    summary = loading.load(folder / "federal.db", [folder / "files"], None)
+    print(summary.files == summary.loaded > 400)
+
+thread = threading.Thread(target=load)
+thread.start()
+thread.join()
+"""
+    done = subprocess.run(
+        [sys.executable], input=program, capture_output=True, text=True, timeout=60, check=True
     )
-    alone = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
-    assert alone.stdout.strip() == "1"
+    assert done.stdout.strip() == "True"
 
 
 @pytest.mark.usefixtures("worthwhile")

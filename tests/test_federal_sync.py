@@ -1,5 +1,6 @@
 """`federal sync` against official hosts on loopback: polite, resumed, whole or not at all."""
 
+import base64
 import hashlib
 import json
 import re
@@ -77,10 +78,12 @@ def test_what_broke_off_goes_on_where_it_was(host: Host, downloads: Downloads) -
     assert host.asked == [("/a.zip", None), ("/a.zip", "bytes=1000000-")]
 
 
+@pytest.mark.parametrize("heedless", [False, True])
 def test_a_file_that_changed_meanwhile_is_fetched_from_its_beginning(
-    host: Host, tmp_path: Path
+    host: Host, tmp_path: Path, heedless: bool
 ) -> None:
     host.files["/a.zip"] = CONTENT
+    host.heedless |= {"/a.zip"} if heedless else set()
 
     def changing(seconds: float) -> None:
         host.files["/a.zip"] = CONTENT[::-1]
@@ -128,6 +131,36 @@ def test_a_host_that_is_busy_is_waited_for_and_one_that_fails_is_told(
     host.refuse["/a.zip"] = 301
     with pytest.raises(DownloadFailed, match="301"):
         fetched(downloads, host)
+
+
+@pytest.mark.parametrize("status", [206, 304])
+def test_what_was_never_asked_for_is_no_file(host: Host, downloads: Downloads, status: int) -> None:
+    host.files["/a.zip"] = CONTENT
+    host.refuse["/a.zip"] = status
+    assert fetched(downloads, host).path.read_bytes() == CONTENT
+
+
+def test_a_hash_that_the_host_tells_must_be_that_of_the_file(
+    host: Host, downloads: Downloads
+) -> None:
+    host.files["/a.zip"] = CONTENT
+    host.digests["/a.zip"] = f"sha-256=:{base64.b64encode(bytes(32)).decode()}:"
+    with pytest.raises(DownloadFailed, match="came damaged"):
+        fetched(downloads, host)
+    told = base64.b64encode(hashlib.sha256(CONTENT).digest()).decode()
+    for right in (f"sha-256=:{told}:", "sha-256=no hash", "md5=:x:"):
+        host.digests["/a.zip"] = right
+        assert fetched(downloads, host).path.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("told", [b"<html>Back soon</html>", b"[]", b'{"files": [1]}', b"\xff"])
+def test_a_listing_that_is_none_is_told(host: Host, tmp_path: Path, told: bytes) -> None:
+    for kind in ("public", "private"):
+        for congress in (119, 120):
+            host.files[f"/bulkdata/json/PLAW/{congress}/{kind}"] = told
+    source = BY_NAME["public_laws"]
+    with pytest.raises(DownloadFailed, match="listing cannot be read"):
+        syncing.sync(file_in(tmp_path), source, None, hosts_of(host), 0)
 
 
 @pytest.mark.parametrize("name", ["../a.zip", "/etc/a.zip", "x/../../a.zip", ""])

@@ -159,10 +159,12 @@ class Downloads:
                 part.unlink(missing_ok=True)
                 raise _Again(f"{remote.url} is not what it was when its download began")
             self._check(response, 200, 206, 304)
-            if response.status_code == 304 and known:
+            if response.status_code == 304:
+                if known is None:
+                    raise _Again(f"{remote.url} has not changed, it says, since we never had it")
                 return Fetched(path, known["sha256"], known["size"], new=False)
             going_on = response.status_code == 206
-            if going_on and not _goes_on(response, begun.size if begun else 0):
+            if going_on and not (begun and _goes_on(response, begun)):
                 part.unlink(missing_ok=True)
                 raise _Again(f"{remote.url} sent another part than was asked for")
             self._remember_part(remote, response)
@@ -237,9 +239,13 @@ def _is_strong(etag: str | None) -> bool:
     return bool(etag) and not str(etag).startswith("W/")
 
 
-def _goes_on(response: httpx2.Response, size: int) -> bool:
-    told: str = response.headers.get("content-range", "")
-    return told.startswith(f"bytes {size}-")
+def _goes_on(response: httpx2.Response, begun: _Begun) -> bool:
+    """Whether this is the rest of what we have, of the same file by the host's own word."""
+    headers = response.headers
+    told: str = headers.get("content-range", "")
+    of_the_same = {headers.get("etag"), headers.get("last-modified")} - {None}
+    same = not of_the_same or begun.validator in of_the_same
+    return same and told.startswith(f"bytes {begun.size}-")
 
 
 def _write(response: httpx2.Response, part: Path, going_on: bool, report: Report) -> int:
@@ -272,11 +278,17 @@ def _check_digest(response: httpx2.Response, part: Path, sha256: str) -> None:
     for header in ("repr-digest", "digest"):
         for told in response.headers.get(header, "").split(","):
             name, _, value = told.strip().partition("=")
-            if name.lower() != "sha-256":
-                continue
-            if base64.b64decode(value.strip(":")).hex() != sha256:
+            if name.lower() == "sha-256" and _hexadecimal(value) not in (None, sha256):
                 part.unlink(missing_ok=True)
                 raise _Again(f"{response.url} came damaged: its SHA-256 is another")
+
+
+def _hexadecimal(told: str) -> str | None:
+    """A hash as headers write it, `:9f86…=:`; None when it is none."""
+    try:
+        return base64.b64decode(told.strip(":")).hex()
+    except ValueError:
+        return None
 
 
 def _sync_folder(folder: Path) -> None:

@@ -102,10 +102,26 @@ def judged(
     if not any(tie and tie.value > 0.5 for tie in (*ties, *besides)):
         return 0.0, []
     values, why = borne_out(near.asked, ties, besides, [record, *(one.record for one in kin)])
+    if kin and _names_another(near.asked, ties, values):
+        return 0.0, []
     shares = [near.likeness.asked_share, *(one.likeness.asked_share for one in kin)]
     named = _fully_named(near)
     score = scored(near.asked, values, sum(shares) / len(shares), 0.5 if named else 1.0)
     return score, [f"named {form!r}", *why]
+
+
+def _names_another(
+    asked: Asked, ties: Sequence[Tie | None], values: Sequence[float | None]
+) -> bool:
+    """Whether a name was said that is not the record's, and nothing of its own: who sits on the
+    committee beside `Gandalf` is no answer.
+    """
+    if any(tie and tie.value > 0.5 and weight(tie.word) == 1.0 for tie in ties):
+        return False
+    return any(
+        value == 0.0 and not word.meaning and not word.of_a_kind and weight(word.text) == 1.0
+        for word, value in zip(asked.words, values, strict=True)
+    )
 
 
 def _fully_named(near: Near) -> bool:

@@ -54,6 +54,8 @@ def compare(asked: Sequence[str], name: Sequence[str]) -> Likeness:
             value = _INITIALS if len(word) > 2 else _INITIAL
             ties[left] = Tie(word, " ".join(name[run.start : run.stop]), value, "stands for")
             used |= {right: max(value, used.get(right, 0.0)) for right in run}
+    if not any(len(tie.name_word) > 1 or len(tie.word) == 1 for tie in ties.values()):
+        ties, used = {}, {}  # that some name has the initial of a word says nothing by itself
     return Likeness(tuple(map(ties.get, range(len(asked)))), _share(name, used))
 
 

@@ -20,6 +20,7 @@ from readingroom.bases.federal.entries import Entry, Origin
 from readingroom.bases.federal.loaders import Accompanied, Loader
 from readingroom.bases.federal.loaders.files import BAD_FILE, RawFile, written
 from readingroom.core import clock
+from readingroom.engine.machine import cores
 
 _AHEAD = 16
 """So many files are read before their turn, at most,"""
@@ -98,19 +99,12 @@ def in_turn(turns: Sequence[Turn], is_new: Callable[[Turn], bool]) -> Iterator[R
 def _reader(turns: Mapping[int, Turn]) -> "_Ahead | None":
     """Somebody to read these beside us, where that is worth it and there can be another process."""
     much = sum(one.size for one in turns.values()) >= _WORTH
-    if not much or _processors() < 2 or current_process().daemon:
+    if not much or cores() < 2 or current_process().daemon:
         return None
     try:
         return _Ahead(turns)
     except OSError:  # as many processes as there may be, or no memory that two could share
         return None
-
-
-def _processors() -> int:
-    """How many this process may use; a container, or `taskset`, may leave it one of many."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class _Ahead:
@@ -120,13 +114,20 @@ class _Ahead:
         context = _context()
         self._turns = turns
         self._told: dict[int, Contents | str] = {}
-        self._queue = _Places(context, turns)
-        self._ours, theirs = context.Pipe(duplex=False)
+        self._queue = _Places(context)
+        self._ours, theirs = context.Pipe()
         self._process = context.Process(
-            target=_read_ahead, args=(self._ours, theirs, self._queue, turns), daemon=True
+            target=_read_ahead, args=(self._ours, theirs, self._queue), daemon=True
         )
         self._process.start()
         theirs.close()
+        self._queue.places = list(turns)
+        try:
+            # Not as an argument: one that died as it started would be waited for, were it long.
+            self._ours.send(turns)
+        except OSError:
+            self.close()
+            raise
 
     def tell(self, place: int, turn: Turn) -> Contents:
         while place in self._turns and place not in self._told:
@@ -159,8 +160,9 @@ class _Ahead:
 class _Places:
     """What is still to be read, by either side: each file goes to who asks first."""
 
-    def __init__(self, context: ForkContext | SpawnContext, turns: Mapping[int, Turn]) -> None:
-        self._places = list(turns)
+    def __init__(self, context: ForkContext | SpawnContext) -> None:
+        self.places: list[int] = []
+        """The same on both sides; only how many are taken is shared."""
         self._taken = context.RawValue("q", 0)
         self._lock = context.Lock()
 
@@ -172,7 +174,7 @@ class _Places:
             self._taken.value = taken + 1
         finally:
             self._lock.release()
-        return self._places[taken] if taken < len(self._places) else None
+        return self.places[taken] if taken < len(self.places) else None
 
 
 def _context() -> ForkContext | SpawnContext:
@@ -210,15 +212,15 @@ def complaint(error: BaseException) -> str:
 # --- in the process beside ---
 
 
-def _read_ahead(
-    ours: Connection, theirs: Connection, queue: _Places, turns: Mapping[int, Turn]
-) -> None:
+def _read_ahead(ours: Connection, theirs: Connection, queue: _Places) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asked is told, and ends this one
     gc.disable()
     ours.close()
     waiting: Queue[bytes] = Queue(_AHEAD)
-    threading.Thread(target=_hand_over, args=(waiting, theirs), daemon=True).start()
     with suppress(Exception):  # what is no file's fault is met again, and told, where we came from
+        turns: Mapping[int, Turn] = theirs.recv()
+        queue.places = list(turns)
+        threading.Thread(target=_hand_over, args=(waiting, theirs), daemon=True).start()
         while (place := queue.next()) is not None:
             told = _tell_all(turns[place])
             waiting.put(pickle.dumps((place, told), pickle.HIGHEST_PROTOCOL))

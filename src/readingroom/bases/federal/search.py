@@ -45,6 +45,7 @@ _OPENINGS = 5
 _TELLING = 80
 _SECONDS = 5.0
 _DEPTH = 100
+_UNEMBEDDED = "nothing has been embedded yet: run `readingroom federal embed`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,21 +133,41 @@ def _short_of_vectors(mode: Mode, short: Sequence[Source]) -> Degraded | None:
 def with_meaning(
     db: sqlite3.Connection, plan: Plan, index: FederalVectors
 ) -> tuple[Plan, Vector | None]:
-    """The question as a vector; where there can be none, the plan falls back to words."""
+    """The question as a vector; what has no vectors is searched by words, and it is said why."""
     if not plan.semantic:
         return plan, None
     try:
         index.refresh(db)
-        if len(index):
-            return plan, index.embedder.embed(plan.query)
-        reason = "nothing has been embedded yet: run `readingroom federal embed`"
+        made = _by_words(plan, _unembedded(db, plan, index), _UNEMBEDDED)
+        return made, index.embedder.embed(plan.query) if made.semantic else None
     except ModelUnavailable as error:
-        reason = error.message
-    sources = tuple(dict.fromkeys((*plan.lexical, *plan.semantic)))
+        return _by_words(plan, plan.semantic, error.message), None
+
+
+def _unembedded(db: sqlite3.Connection, plan: Plan, index: FederalVectors) -> tuple[Source, ...]:
+    """The sources that have records but no vectors, as after the load of a new one; all of them
+    where nothing has been embedded at all.
+    """
+    lacking = [source for source in plan.semantic if source.name not in index.sources]
+    return tuple(one for one in lacking if not len(index) or progress_of(db, one).records)
+
+
+def _by_words(plan: Plan, sources: Sequence[Source], reason: str) -> Plan:
+    """The same plan with these sources searched by words alone."""
+    if not sources:
+        return plan
     degraded = Degraded(
-        requested_mode=plan.mode, used_mode="lexical", sources=names_of(sources), reason=reason
+        requested_mode=plan.mode,
+        used_mode="lexical",
+        sources=[*names_of(sources), *(plan.degraded.sources if plan.degraded else ())],
+        reason=reason,
     )
-    return replace(plan, lexical=sources, semantic=(), degraded=degraded), None
+    return replace(
+        plan,
+        lexical=tuple(dict.fromkeys((*plan.lexical, *sources))),
+        semantic=tuple(source for source in plan.semantic if source not in sources),
+        degraded=degraded,
+    )
 
 
 def run(

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from readingroom.bases.federal import loading
 from readingroom.bases.federal.bulk import LAYOUTS, Hosts, Wanted
+from readingroom.bases.federal.loaders.files import BAD_FILE
 from readingroom.bases.federal.loading import Summary, Told
+from readingroom.bases.federal.reading import complaint
 from readingroom.bases.federal.sources import Source
 from readingroom.core import clock
 from readingroom.core.errors import DownloadFailed, StorageFailed, UnknownSource
@@ -75,6 +77,8 @@ def _fetched(
         remotes = listed()
     except NotThere as error:
         raise DownloadFailed(str(error)) from error
+    except BAD_FILE as error:
+        raise DownloadFailed(f"A listing cannot be read: {complaint(error)}") from error
     synced.files = len(remotes)
     for place, remote in enumerate(remotes, start=1):
         told(place, len(remotes), remote.name)

@@ -32,6 +32,8 @@ class FederalVectors:
         self._seen = 0
         self._generation = -1
         self._updating = threading.Lock()
+        self.sources: set[str] = set()
+        """Those of which anything has been embedded."""
 
     def __len__(self) -> int:
         return len(self._index)
@@ -65,6 +67,7 @@ class FederalVectors:
         joined = b"".join(row["embedding"] for row in rows)
         vectors = np.frombuffer(joined, np.float32).reshape(len(rows), -1)
         known = _metadata(db, {row["doc"] for row in rows})
+        self.sources |= {told["source"] for told in known.values()}
         ids = [str(row["chunk"]) for row in rows]
         self._index.upsert(ids, vectors, [known[row["doc"]] for row in rows])
 
