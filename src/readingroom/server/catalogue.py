@@ -168,9 +168,11 @@ def _free_bases(settings: Settings) -> tuple[dict[str, FolderLock | None], dict[
 ROOM = {DESK: Offer(ALL_PORT, open_room, folder_locked=True)}
 
 
-def open_bases(names: Iterable[str], settings: Settings) -> tuple[KnowledgeBase, ...]:
+def open_bases(
+    names: Iterable[str], settings: Settings, offers: Mapping[str, Offer] = OFFERS
+) -> tuple[KnowledgeBase, ...]:
     """Open these bases; read-only ones have no tool that writes."""
-    bases = tuple(OFFERS[name].open(settings) for name in names)
+    bases = tuple(offers[name].open(settings) for name in names)
     return tuple(map(_reading_only, bases)) if settings.read_only else bases
 
 
