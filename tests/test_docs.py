@@ -1,15 +1,18 @@
 """The documentation tells the truth, and the check that says so can fail."""
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 from pydantic import Field
 
+from readingroom.core import errors
 from readingroom.core.settings import Settings
 from scripts.docs import checks, settings
 from scripts.docs.__main__ import main
 from scripts.docs.console import Worked, worked
+from scripts.docs.errors import family
 from scripts.docs.pages import ROOT
 from tests.requirements import requirement
 
@@ -197,3 +200,15 @@ def test_an_ellipsis_in_an_answer_stands_for_what_was_left_out(
     shown: str, said: str, fits: bool
 ) -> None:
     assert Worked("PAGE.md:1", "", shown).is_told_by(said) is fits
+
+
+@requirement("room:docs")
+def test_the_tree_of_errors_names_each_with_its_code_and_status() -> None:
+    drawn = re.findall(r"[├└]── (\w+)\s+(\([^)]*\)|\w+)\s+(\d{3})?", errors.__doc__ or "")
+    told = {name: (code, int(status or 0)) for name, code, status in drawn}
+
+    assert told.keys() == {error.__name__ for error in family()}
+    for error in family():
+        code, status = told[error.__name__]
+        assert code in (error.code, "(its children's)", "(the owner's code)")
+        assert status in (error.http_status, 0)

@@ -448,6 +448,36 @@ def test_what_only_the_words_of_an_action_say_is_linked_too(
 
 
 @pytest.mark.data
+@pytest.mark.parametrize("bill", ["hr:114:1155", "hr:115:302"])
+def test_what_stands_in_a_field_is_told_before_what_words_say(official: Path, bill: str) -> None:
+    with closing(sqlite3.connect(official / "federal" / FILE)) as db:
+        told = db.execute(
+            "SELECT evidence FROM links WHERE from_id = ? AND kind = 'vote'", (bill,)
+        ).fetchall()
+    assert len(told) == 2
+    assert all(evidence.startswith("recordedVotes/") for (evidence,) in told)
+
+
+@pytest.mark.data
+def test_a_law_names_the_reports_on_what_it_was(official: Path) -> None:
+    with closing(sqlite3.connect(official / "federal" / FILE)) as db:
+        found = db.execute(
+            """SELECT l.from_id, l.to_id, l.evidence, r.record->>'bills'
+               FROM links l JOIN committee_reports r ON r.id = l.to_id
+               WHERE l.kind = 'committee_report' AND l.from_id LIKE 'pl:%' ORDER BY 1, 2"""
+        ).fetchall()
+    assert [(law, report, bills) for law, report, _, bills in found] == [
+        ("pl:113-121", "crpt:113hrpt246", '["hr:113:3080"]'),
+        ("pl:113-121", "crpt:113hrpt449", '["hr:113:3080"]'),
+        ("pl:113-287", "crpt:113hrpt44", '["hr:113:1068"]'),
+        ("pl:114-190", "crpt:114hrpt21", '["hr:114:636"]'),
+        ("pl:114-254", "crpt:114hrpt91", '["hr:114:2028"]'),
+        ("pl:114-254", "crpt:114srpt54", '["hr:114:2028"]'),
+    ]
+    assert found[0][2].startswith("legislativeHistory: 113\u2013246, Pt. 1 (")
+
+
+@pytest.mark.data
 def test_actions_name_roll_calls_as_their_fields_do(shared_data: Path) -> None:
     compared = 0
     for path in (shared_data / "federal").rglob("*BILLSTATUS-*.xml"):

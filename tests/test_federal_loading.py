@@ -17,7 +17,7 @@ import pytest
 from readingroom.bases.federal import store
 from readingroom.bases.federal.entries import Origin
 from readingroom.bases.federal.loaders.billstatus import BillStatus
-from readingroom.bases.federal.loaders.files import RawFile
+from readingroom.bases.federal.loaders.files import RawFile, load_yaml
 from readingroom.bases.federal.loaders.uslm import BillTexts
 from readingroom.bases.federal.loaders.xml import Refused, parse
 from readingroom.bases.federal.loading import failures
@@ -74,7 +74,7 @@ def everything(data: Path) -> dict[str, list[Any]]:
         ("SELECT count(*) FROM statute_compilations", 5),
         ("SELECT count(*) FROM cbo_cost_estimates WHERE loader <> 'partial'", 2),
         ("SELECT count(*) FROM cbo_cost_estimates WHERE loader = 'partial'", 51),
-        ("SELECT count(*) FROM committee_reports", 13),
+        ("SELECT count(*) FROM committee_reports", 19),
         ("SELECT count(*) FROM congressional_record", 191),
         ("SELECT count(*) FROM staff_directories WHERE record->>'type' = 'district_office'", 1_312),
         ("SELECT count(*) FROM hearings", 2),
@@ -223,6 +223,12 @@ def test_unknown_elements_are_passed_over(tmp_path: Path) -> None:
 def test_entities_are_refused(hostile: bytes) -> None:
     with pytest.raises(Refused):
         parse(hostile)
+
+
+def test_aliases_are_refused_and_a_lone_ampersand_is_none() -> None:
+    with pytest.raises(ValueError, match="aliases"):
+        load_yaml(b"- &a [x, x]\n- [*a, *a]\n")
+    assert load_yaml(b"- name: R &D\n- 'at &t'\n") == [{"name": "R &D"}, "at &t"]
 
 
 def test_an_external_dtd_is_not_fetched() -> None:

@@ -2,13 +2,17 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from readingroom.commands.options import bar, common, say
 from readingroom.core.errors import LoadFailed
 from readingroom.core.settings import load as load_settings
+
+if TYPE_CHECKING:  # the base's libraries are loaded when a command runs, not for `--help`
+    from readingroom.bases.federal.loading import Summary
+    from readingroom.bases.federal.sources import Source
 
 _SHOWN = 20
 """How many files are named, at most, that came to nothing."""
@@ -137,12 +141,11 @@ def sync(source: str, since: str | None, data: str | None, as_json: bool) -> Non
         synced = syncing.sync(
             _file(data), named(source), day, hosts, settings.sync_pause_seconds, told, loading_told
         )
-    assert synced.update is not None
     body = vars(synced) | {"update": _told_of(synced.update)}
     lines = [
         f"{synced.downloaded} files fetched ({synced.bytes:,} bytes), "
         f"{synced.unchanged} unchanged, {synced.missing} not there, {synced.failed} failed.",
-        *(f"  {one['file']}: {one['error']}" for one in synced.errors[:20]),
+        *(f"  {one['file']}: {one['error']}" for one in synced.errors[:_SHOWN]),
         *_lines_of(synced.update),
     ]
     say(as_json, body, "\n".join(lines))
@@ -193,19 +196,19 @@ def status(data: str | None, as_json: bool) -> None:
     say(as_json, {"sources": rows, "failed": failed}, "\n".join(lines))
 
 
-def _say_summary(summary: Any, only: Any, as_json: bool) -> None:
+def _say_summary(summary: "Summary", only: "Source | None", as_json: bool) -> None:
     say(as_json, _told_of(summary), "\n".join(_lines_of(summary, only)))
     if not summary.loaded and not summary.unchanged:
         sys.exit(1)
 
 
-def _told_of(summary: Any) -> dict[str, Any]:
+def _told_of(summary: "Summary") -> dict[str, Any]:
     tallies = {source: vars(tally) for source, tally in summary.changes.items()}
     hint = {"hint": _FORMATS} if _is_puzzling(summary) else {}
     return {**vars(summary), "by_loader": dict(summary.by_loader), "changes": tallies, **hint}
 
 
-def _lines_of(summary: Any, only: Any = None) -> list[str]:
+def _lines_of(summary: "Summary", only: "Source | None" = None) -> list[str]:
     why = f"it is no file of {only.name}" if only else "its format is not recognised"
     more = len(summary.unrecognised) - _SHOWN
     return [
@@ -223,12 +226,12 @@ def _lines_of(summary: Any, only: Any = None) -> list[str]:
     ]
 
 
-def _is_puzzling(summary: Any) -> bool:
+def _is_puzzling(summary: "Summary") -> bool:
     """Whether somebody may wonder why a file was not taken."""
     return bool(summary.unrecognised) or not summary.files
 
 
-def _sources_and_files(paths: tuple[str, ...]) -> tuple[Any, list[Path]]:
+def _sources_and_files(paths: tuple[str, ...]) -> "tuple[Source | None, list[Path]]":
     """A first word that names a source and no file is the source that is meant."""
     from readingroom.bases.federal.sources import named
 

@@ -26,6 +26,7 @@ Report = Callable[[int, int | None], None]
 
 TRIES = 4
 LARGEST_LISTING = 64 * 1024 * 1024
+_TIMEOUT = 30.0
 _LONGEST_WAIT = 60.0
 _TABLE = """CREATE TABLE IF NOT EXISTS files (
     url TEXT PRIMARY KEY, name TEXT NOT NULL, etag TEXT, modified TEXT,
@@ -72,7 +73,6 @@ class Downloads:
         folder: Path,
         *,
         pause: float = 0.5,
-        timeout: float = 30.0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._folder = folder
@@ -87,7 +87,7 @@ class Downloads:
         # As in upstream/client: redirects are told, not followed, and proxies come from settings.
         # Not compressed on the way, so that lengths and ranges mean the file's own bytes.
         self._http = httpx2.Client(
-            timeout=timeout,
+            timeout=_TIMEOUT,
             follow_redirects=False,
             trust_env=False,
             headers={"User-Agent": f"readingroom/{__version__}", "Accept-Encoding": "identity"},

@@ -23,6 +23,8 @@ class Tally:
     first: list[str] = field(default_factory=list)
 
 
+_FIRST = 10  # ids that a tally names
+
 Note = tuple[str, str, ChangeKind, str]
 """The source, the record's id, what happened to it, and when."""
 
@@ -48,7 +50,7 @@ def last(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT coalesce(max(seq), 0) FROM changes").fetchone()[0])
 
 
-def tallied(db: sqlite3.Connection, after: int, most: int = 10) -> dict[str, Tally]:
+def tallied(db: sqlite3.Connection, after: int) -> dict[str, Tally]:
     """What has changed after the change of this number, by source."""
     tallies: dict[str, Tally] = {}
     for row in db.execute(
@@ -59,7 +61,7 @@ def tallied(db: sqlite3.Connection, after: int, most: int = 10) -> dict[str, Tal
     ):
         tally = tallies.setdefault(row["source"], Tally())
         setattr(tally, row["kind"], getattr(tally, row["kind"]) + 1)
-        if len(tally.first) < most:
+        if len(tally.first) < _FIRST:
             tally.first.append(row["record_id"])
     return tallies
 

@@ -162,10 +162,8 @@ def _bill_type(kind: str) -> str:
     return re.sub(r"[.\s]", "", kind).lower()
 
 
-def _form(
-    source: str, shown: str, pattern: str, build: Callable[[re.Match[str]], str], flags: int = re.I
-) -> _Form:
-    return _Form(source, shown, re.compile(pattern, re.ASCII | flags), build)
+def _form(source: str, shown: str, pattern: str, build: Callable[[re.Match[str]], str]) -> _Form:
+    return _Form(source, shown, re.compile(pattern, re.ASCII | re.I), build)
 
 
 _TYPE = "(" + "|".join(BILL_TYPES) + ")"

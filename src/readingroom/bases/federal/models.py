@@ -27,9 +27,8 @@ from readingroom.bases.federal.spelling import (
     State,
     Word,
 )
+from readingroom.core.searching import Mode
 from readingroom.protocol.tool import Answer, Question, Said
-
-Mode = Literal["hybrid", "lexical", "semantic"]
 
 ChangeKind = Literal["new", "changed", "withdrawn"]
 

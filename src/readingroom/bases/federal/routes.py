@@ -35,7 +35,6 @@ from readingroom.bases.federal.models import (
     LinkPage,
     MembershipPage,
     MemberVotePage,
-    Mode,
     Offset,
     PublicLawDossier,
     RecordPage,
@@ -60,6 +59,7 @@ from readingroom.bases.federal.spelling import (
     Word,
 )
 from readingroom.core.errors import InvalidArguments, InvalidRequest
+from readingroom.core.searching import Mode
 from readingroom.protocol.rest import problems
 from readingroom.protocol.tool import Said
 from readingroom.web.parameters import OnlyKnown

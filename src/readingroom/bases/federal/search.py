@@ -12,7 +12,6 @@ from readingroom.bases.federal import vectors
 from readingroom.bases.federal.models import (
     Degraded,
     Hit,
-    Mode,
     Search,
     Searched,
 )
@@ -33,6 +32,7 @@ from readingroom.core.errors import (
     NotSearchableSemantically,
     SourceNotSearchable,
 )
+from readingroom.core.searching import Mode
 from readingroom.engine.embedding import Vector
 from readingroom.engine.fusion import fuse
 from readingroom.engine.lexical import deadline

@@ -31,7 +31,6 @@ from readingroom.bases.federal.models import (
     LinkPage,
     MembershipPage,
     MemberVotePage,
-    Mode,
     PublicLawDossier,
     RecordPage,
     Resolved,
@@ -61,6 +60,7 @@ from readingroom.bases.federal.sources import BY_NAME, Source, named
 from readingroom.bases.federal.store import FederalStore, Progress, StoredText
 from readingroom.bases.federal.vectors import FederalVectors
 from readingroom.core.errors import InvalidArguments, RecordNotFound
+from readingroom.core.searching import Mode
 from readingroom.engine.embedding import Embedder
 
 T = TypeVar("T")

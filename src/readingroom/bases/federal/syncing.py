@@ -32,7 +32,7 @@ class Synced:
     failed: int = 0
     bytes: int = 0
     errors: list[dict[str, str]] = field(default_factory=list)
-    update: Summary | None = None
+    update: Summary = field(default_factory=Summary)
 
 
 def sync(

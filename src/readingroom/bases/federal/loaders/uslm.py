@@ -1,14 +1,15 @@
 """Reads USLM XML: the text of bills and resolutions in each of their versions, and enacted laws."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.congress import GPO, SPOKEN, bill_page, spoken
 from readingroom.bases.federal.entries import Entry, Head, Link, Origin, Text, cited
-from readingroom.bases.federal.ids import bill_id, federal_id, law_id
+from readingroom.bases.federal.ids import bill_id, cited_report, federal_id, law_id
+from readingroom.bases.federal.loaders import reports
 from readingroom.bases.federal.loaders.files import RawFile
 from readingroom.bases.federal.loaders.people import chamber_of
 from readingroom.bases.federal.loaders.xml import parse, prose, said
@@ -21,6 +22,7 @@ _GOVINFO = "https://www.govinfo.gov/app/details"
 _CITED = re.compile(r"(\d+)\s?([A-Z]+)\s(\d+)\s?([A-Z]*\s?\d*)\s?:?\s*(.*)", re.S | re.I)
 _COMPACT = re.compile(r"(\d+)([a-z]+)(\d+)([a-z]+\d*)")
 _BILL_REF = re.compile(r"/us/bill/(\d+)/([a-z]+)/(\d+)")
+_REPORT_REF = re.compile(r"/us/([hs])rpt/\d+/\d+")
 _MAINS = ("main", "amendMain")
 _KIND_ALONE = re.compile(r"(?:(?:Joint|Concurrent|Simple) )?Resolution|(?:A )?Bill|An Act", re.I)
 _ENTITLED = re.compile(r"entitled “(?:An Act )?(.+?)[.,]?”")
@@ -45,8 +47,8 @@ class BillTexts:
 class Laws:
     """`115publ11-uslm.xml`: a public or private law as enacted."""
 
-    name: ClassVar[str] = "uslm-law/3"
-    sources: ClassVar[tuple[str, ...]] = ("public_laws",)
+    name: ClassVar[str] = "uslm-law/4"
+    sources: ClassVar[tuple[str, ...]] = ("public_laws", "committee_reports")
     whole: ClassVar[str | None] = None
 
     def recognises(self, file: RawFile) -> bool:
@@ -54,7 +56,11 @@ class Laws:
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
         told = parse(file.data)
-        yield _law(told, _meta(told), origin)
+        reported = list(_reported(told))
+        yield _law(told, _meta(told), reported, origin)
+        bill = _came_from(told)
+        for citation, _ in reported:
+            yield reports.named(citation, [bill[0]] if bill else [], origin)
 
 
 def is_uslm(file: RawFile, *roots: bytes) -> bool:
@@ -182,7 +188,9 @@ def spelt_day(text: str | None) -> str | None:
     return None
 
 
-def _law(told: Element, meta: Element, origin: Origin) -> Entry:
+def _law(
+    told: Element, meta: Element, reported: Sequence[tuple[str, str]], origin: Origin
+) -> Entry:
     private = (
         (said(meta, "publicPrivate") or said(meta, "type") or "").lower().startswith("private")
     )
@@ -213,7 +221,19 @@ def _law(told: Element, meta: Element, origin: Origin) -> Entry:
     facets = {"congress": [str(congress)], "type": ["private" if private else "public"]}
     text = Text("text", body, record.title, url, origin.sha256, "Enacted", approved)
     links = [Link(LinkKind.LAW, *bill)] if bill else []
+    for citation, words in reported:
+        links.append(Link(LinkKind.COMMITTEE_REPORT, cited_report(citation) or "", words))
     return Entry(record, head=Head(record.title), facets=facets, text=text, links=links)
+
+
+def _reported(told: Element) -> Iterator[tuple[str, str]]:
+    """The reports on what became a law, as they are cited, from the history printed after it."""
+    for ref in told.iterfind("legislativeHistory//ref"):
+        if match := _REPORT_REF.fullmatch(ref.get("href") or ""):
+            written = " ".join("".join((*ref.itertext(), ref.tail or "")).split())
+            citation = f"{match[1].upper()}. Rept. {fold_dashes(written)}"
+            if cited_report(citation):
+                yield citation, f"legislativeHistory: {written}"
 
 
 def _approved(told: Element) -> str | None:
