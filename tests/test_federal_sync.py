@@ -93,6 +93,16 @@ def test_a_file_that_changed_meanwhile_is_fetched_from_its_beginning(
         assert fetched(downloads, host).path.read_bytes() == CONTENT[::-1]
 
 
+def test_a_file_that_does_not_end_is_given_up(
+    host: Host, downloads: Downloads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readingroom.upstream.downloads.LARGEST", 1_000_000)
+    host.files["/a.zip"] = CONTENT
+    with pytest.raises(DownloadFailed, match="longer than any"):
+        fetched(downloads, host)
+    assert not list(tmp_path.rglob("a.zip*"))
+
+
 def test_nothing_half_written_counts(host: Host, tmp_path: Path) -> None:
     host.files["/a.zip"] = CONTENT
     folder = tmp_path / "files"
@@ -273,6 +283,16 @@ def _synced(host: Host, data: Path) -> Any:
     done = run("federal", "sync", "legislators", "--data", str(data), "--json", env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def test_a_host_that_has_none_of_the_files_is_no_success(host: Host, tmp_path: Path) -> None:
+    ended = run(
+        *("federal", "sync", "legislators", "--data", str(tmp_path)),
+        env={"READINGROOM_LEGISLATORS_URL": host.url, "READINGROOM_SYNC_PAUSE_SECONDS": "0"},
+    )
+    assert ended.returncode == 1
+    assert "2 not there" in ended.stdout
+    assert "docs/settings.md" in ended.stdout
 
 
 @pytest.mark.data

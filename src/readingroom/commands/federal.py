@@ -148,8 +148,13 @@ def sync(source: str, since: str | None, data: str | None, as_json: bool) -> Non
         *(f"  {one['file']}: {one['error']}" for one in synced.errors[:_SHOWN]),
         *_lines_of(synced.update),
     ]
+    nowhere = synced.files > 0 and synced.missing == synced.files
+    if nowhere:
+        lines.append(
+            "No file is where its host should have it: docs/settings.md has the addresses."
+        )
     say(as_json, body, "\n".join(lines))
-    if synced.failed:
+    if synced.failed or nowhere:
         sys.exit(1)
 
 

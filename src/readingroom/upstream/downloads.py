@@ -26,6 +26,8 @@ Report = Callable[[int, int | None], None]
 
 TRIES = 4
 LARGEST_LISTING = 64 * 1024 * 1024
+LARGEST = 4 * 1024**3
+"""No official file is nearly as long; one that never ends would fill the disk."""
 _TIMEOUT = 30.0
 _LONGEST_WAIT = 60.0
 _TABLE = """CREATE TABLE IF NOT EXISTS files (
@@ -257,6 +259,9 @@ def _write(response: httpx2.Response, part: Path, going_on: bool, report: Report
         for block in response.iter_bytes():
             file.write(block)
             size += len(block)
+            if size > LARGEST:
+                part.unlink()
+                raise DownloadFailed(f"{response.url} is longer than any official file")
             report(size, total)
         file.flush()
         os.fsync(file.fileno())

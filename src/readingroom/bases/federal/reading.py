@@ -205,8 +205,10 @@ def _identity(loader: Loader, file: RawFile) -> str:
 
 def complaint(error: BaseException) -> str:
     """What is told of a file that could not be read."""
-    said = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
-    return written(said[:500])
+    if isinstance(error, Unreadable):
+        return str(error)
+    missing = "it has no " if isinstance(error, KeyError) else ""
+    return written(f"{type(error).__name__}: {missing}{error}"[:500])
 
 
 # --- in the process beside ---
