@@ -448,6 +448,17 @@ def test_what_only_the_words_of_an_action_say_is_linked_too(
 
 
 @pytest.mark.data
+@pytest.mark.parametrize("bill", ["hr:114:1155", "hr:115:302"])
+def test_what_stands_in_a_field_is_told_before_what_words_say(official: Path, bill: str) -> None:
+    with closing(sqlite3.connect(official / "federal" / FILE)) as db:
+        told = db.execute(
+            "SELECT evidence FROM links WHERE from_id = ? AND kind = 'vote'", (bill,)
+        ).fetchall()
+    assert len(told) == 2
+    assert all(evidence.startswith("recordedVotes/") for (evidence,) in told)
+
+
+@pytest.mark.data
 def test_a_law_names_the_reports_on_what_it_was(official: Path) -> None:
     with closing(sqlite3.connect(official / "federal" / FILE)) as db:
         found = db.execute(

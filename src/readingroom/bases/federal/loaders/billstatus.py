@@ -234,11 +234,11 @@ class _Reading:
             for id in _law(law):
                 words = " ".join(filter(None, (said(law, "type"), said(law, "number"))))
                 yield Link(LinkKind.LAW, id, f"laws/item: {words}")
-        yield from _vote_links(self._told.iterfind("actions/item"), self.actions)
         for vote in self._told.iterfind("recordedVotes/recordedVote"):
             words = " ".join(filter(None, (said(vote, name) for name in _OF_VOTE)))
             for id in _vote(vote):
                 yield Link(LinkKind.VOTE, id, f"recordedVotes/recordedVote: {words}")
+        yield from _vote_links(self._told.iterfind("actions/item"), self.actions)
         for other in record.related_bills:
             how = ", ".join(other.relationships) or "related"
             yield Link(LinkKind.RELATED, other.id, f"relatedBills/item: {how}")
@@ -338,9 +338,13 @@ def _is_recorded(action: Element) -> bool:
 
 
 def _vote_links(items: Iterable[Element], actions: Iterable[BillAction]) -> Iterator[Link]:
-    """The roll calls that actions record; the action's words say what was voted on."""
-    for item, action in zip(items, actions, strict=True):
-        field = "recordedVotes" if _is_recorded(item) else "text"
+    """The roll calls that actions record; the action's words say what was voted on.
+
+    Several actions may tell of one: what stands in a field comes before what only words say.
+    """
+    told = zip(map(_is_recorded, items), actions, strict=True)
+    for recorded, action in sorted(told, key=lambda one: not one[0]):
+        field = "recordedVotes" if recorded else "text"
         for vote in action.votes:
             words = f"{action.date} {action.text}"[:_EVIDENCE]
             yield Link(LinkKind.VOTE, vote, f"actions/item/{field}: {words}")
