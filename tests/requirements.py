@@ -6,7 +6,7 @@ A test says what it proves with `@requirement("policy:FR-007:gap")`. What is not
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -23,10 +23,6 @@ class Requirement:
 def requirement(*ids: str) -> pytest.MarkDecorator:
     """Mark a test, a class or a module's `pytestmark` with the requirements it proves."""
     return pytest.mark.requirement(*ids)
-
-
-def _later(work: str, group: tuple[Requirement, ...]) -> tuple[Requirement, ...]:
-    return tuple(replace(one, deferred=work) for one in group)
 
 
 def _by_id(*groups: tuple[Requirement, ...]) -> dict[str, Requirement]:

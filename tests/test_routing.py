@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import numpy
 import pytest
 
-from readingroom.engine.embedding import Embedder, Matrix, Progress, Vector
+from readingroom.core.progress import Count
+from readingroom.engine.embedding import Embedder, Matrix, Vector
 from readingroom.protocol.tool import Answer, Call, Question, Tool, tool
 from tests.requirements import requirement
 from tests.routing import (
@@ -145,6 +146,6 @@ class Literal(Embedder):
         return [self.embed(text) for text in texts]
 
     def embed_batch(
-        self, texts: Sequence[str], batch_size: int = 32, progress: Progress | None = None
+        self, texts: Sequence[str], batch_size: int = 32, progress: Count | None = None
     ) -> Matrix:
         return numpy.stack(self.embed_each(texts))

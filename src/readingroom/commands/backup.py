@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from readingroom.bases.policy.commands import BackUpPolicies
 from readingroom.commands.options import common, run, say
 from readingroom.core import clock
 from readingroom.core.errors import BackupUnusable, FolderInUse
+from readingroom.core.progress import Count
 from readingroom.core.settings import SAMPLE_MARK, Settings, load
 from readingroom.protocol.copies import WriteCopy
 from readingroom.storage.handover import HANDOVER
@@ -168,7 +169,7 @@ def _counted(what: str, count: int) -> str:
     return f"schema {count}" if what == "schema" else f"{count} {what}"
 
 
-def steps(sentence: str) -> Callable[[int, int], None]:
+def steps(sentence: str) -> Count:
     """Progress on standard error, at every tenth."""
     told = -1
 

@@ -5,6 +5,9 @@ from collections.abc import Awaitable, Callable
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 """Hears how much is done, of how much if that is known, and what is being done."""
 
+Count = Callable[[int, int], None]
+"""Hears how many are done, and of how many, from work that waits for nobody."""
+
 WHOLE = 100.0
 
 

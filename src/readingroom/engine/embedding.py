@@ -5,7 +5,7 @@ import os
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readingroom.core.errors import ModelUnavailable
+from readingroom.core.progress import Count
 from readingroom.engine.machine import cores, return_memory
 from readingroom.engine.weights import Weights, find_weights
 from readingroom.storage.files import digest_of
@@ -28,8 +29,6 @@ Vector = NDArray[np.float32]
 """384 numbers of unit length."""
 Matrix = NDArray[np.float32]
 """One vector a row."""
-Progress = Callable[[int, int], None]
-"""Told how many texts are done, and how many there are."""
 
 LONGEST = 1024
 """Characters; more would not reach the model, which reads 256 tokens."""
@@ -95,7 +94,7 @@ class Embedder:
         return [known[text] for text in checked]
 
     def embed_batch(
-        self, texts: Sequence[str], batch_size: int = 32, progress: Progress | None = None
+        self, texts: Sequence[str], batch_size: int = 32, progress: Count | None = None
     ) -> Matrix:
         """The vectors of many texts, one row each, in their order."""
         if batch_size < 1:

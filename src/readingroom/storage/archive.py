@@ -11,7 +11,7 @@ import os
 import sqlite3
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -20,6 +20,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from readingroom.core.errors import BackupUnusable, StorageFailed
+from readingroom.core.progress import Count
 from readingroom.storage.chunks import ChunkCollection, Chunks
 from readingroom.storage.files import digest_of
 
@@ -37,8 +38,6 @@ CREATE TABLE chunks (
 ) STRICT;
 CREATE TABLE about (embedding TEXT) STRICT;
 """
-
-Progress = Callable[[int, int], None]
 
 
 class Entry(BaseModel):
@@ -69,7 +68,7 @@ def entries_of(folder: Path) -> dict[str, Entry]:
     return {path.relative_to(folder).as_posix(): _entry(path) for path in files}
 
 
-def pack(manifest: Manifest, folder: Path, file: Path, progress: Progress) -> None:
+def pack(manifest: Manifest, folder: Path, file: Path, progress: Count) -> None:
     """Write the folder's files behind their manifest; `file` appears when all of it is on disk.
 
     Until then it grows beside `folder`, which must be on the disk of `file`.
@@ -90,7 +89,7 @@ def pack(manifest: Manifest, folder: Path, file: Path, progress: Progress) -> No
         part.unlink(missing_ok=True)
 
 
-def unpack(file: Path, folder: Path, progress: Progress) -> Manifest:
+def unpack(file: Path, folder: Path, progress: Count) -> Manifest:
     """Everything in `file`, checked, into `folder`."""
     with _opened(file) as tar:
         manifest = _manifest(tar)
@@ -196,7 +195,7 @@ def _copy(content: IO[bytes], path: Path) -> Entry:
 # --- what goes into it ---
 
 
-def copy_database(source: Path, copy: Path, progress: Progress = lambda done, total: None) -> None:
+def copy_database(source: Path, copy: Path, progress: Count = lambda done, total: None) -> None:
     """A SQLite file as it is at this moment, whoever writes to it meanwhile."""
     copy.parent.mkdir(parents=True, exist_ok=True)
     try:

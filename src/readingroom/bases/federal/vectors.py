@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from readingroom.bases.federal.passages import generation
 from readingroom.bases.federal.sources import Shape, names_of, of_shape
 from readingroom.core.filters import And, Fields, Filter, In, Range
+from readingroom.core.progress import Count
 from readingroom.engine.embedding import Embedder, Matrix, Vector
 from readingroom.engine.vectors import VectorIndex
 from readingroom.storage.database import transaction
@@ -89,7 +90,7 @@ def where(
     return And(tuple(parts))
 
 
-def embed(db: sqlite3.Connection, embedder: Embedder, told: Callable[[int, int], None]) -> int:
+def embed(db: sqlite3.Connection, embedder: Embedder, told: Count) -> int:
     """Embed what has no vector yet, in batches that each stay once done; stopping loses nothing."""
     model = embedder.identity
     db.execute("DELETE FROM vectors WHERE model != ?", (model,))
