@@ -175,9 +175,14 @@ async def test_a_burst_of_500_on_two_servers_is_one_clients_burst(
                     burst.start_soon(call, one)
                     burst.start_soon(call, other)
             took = time.monotonic() - started
-    # In any stretch of time there are at most ten turns for each second begun.
-    assert 10 <= len(answered) <= 10 * (int(took) + 1)
-    assert len(set(answered)) == 2
+            # In any stretch of time there are at most ten turns for each second begun.
+            assert 10 <= len(answered) <= 10 * (int(took) + 1)
+            # One of them may have had all of these; a second later there are turns for both.
+            await anyio.sleep(1.1)
+            answered.clear()
+            await call(one)
+            await call(other)
+            assert answered == [one.url, other.url]
 
 
 @requirement("guidance:limit")
