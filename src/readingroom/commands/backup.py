@@ -122,7 +122,7 @@ def _collected(settings: Settings, folder: Path) -> "Manifest":
             bases[name] = _copied(name, settings, folder / name)
     return Manifest(
         version=__version__,
-        created_at=clock.now().isoformat(timespec="seconds"),
+        created_at=clock.stamp(),
         bases=bases,
         files=entries_of(folder),
     )

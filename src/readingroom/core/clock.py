@@ -12,6 +12,11 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def stamp() -> str:
+    """The current moment as records and logs keep it, to the second."""
+    return now().isoformat(timespec="seconds")
+
+
 def seconds() -> float:
     """The current moment as seconds since 1970: what processes and machines have in common."""
     return time.time()

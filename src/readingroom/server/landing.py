@@ -1,7 +1,6 @@
 """Pages for people: what a face is and how to connect to it, and the index of all faces."""
 
 import json
-from collections.abc import Iterable
 from html import escape
 
 from starlette.requests import Request
@@ -16,7 +15,7 @@ from readingroom.server.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
 from readingroom.server.faces import Face
 from readingroom.server.guards import MANIFEST, Guards
 from readingroom.server.manifest import registry_listing, registry_name
-from readingroom.server.page import HEADERS, asks_for_html, html_page
+from readingroom.server.page import HEADERS, asks_for_html, html_page, table
 
 
 def client_configuration(
@@ -40,7 +39,7 @@ class Pages:
         """`GET /mcp` by a browser."""
         address = address_of(request, self._settings.public_url)
         posture = self._guards.of_face(face).posture
-        tools = _rows(
+        tools = table(
             (f"<code>{name}</code>", escape(tool.title)) for name, (tool, _) in face.tools.items()
         )
         body = f"""
@@ -71,7 +70,7 @@ class Pages:
         address = address_of(request, self._settings.public_url)
         if not asks_for_html(request.scope):
             return JSONResponse(self.addresses(address), headers=HEADERS)
-        faces = _rows(
+        faces = table(
             (
                 f'<a href="{face.path}/mcp">{escape(face.title)}</a>',
                 f"<code>{escape(address + face.path)}/mcp</code>",
@@ -143,8 +142,3 @@ def _files(face: Face, address: str, posture: Posture) -> str:
         f"<pre>{escape(client_configuration(face, address, posture == 'key', client))}</pre>"
         for client in (CLAUDE_CODE, CURSOR, VSCODE)
     )
-
-
-def _rows(rows: Iterable[tuple[str, str]]) -> str:
-    cells = "".join(f"<tr><td>{left}</td><td>{right}</td></tr>" for left, right in rows)
-    return f"<table>{cells}</table>"

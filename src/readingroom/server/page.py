@@ -1,6 +1,6 @@
 """How a page for people looks: one style, no script, nothing loaded from elsewhere."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 
 from starlette.datastructures import Headers
@@ -46,6 +46,12 @@ def html_page(
     """A whole page; `body` is markup, whatever stands in it is escaped already."""
     page = _PAGE.format(title=escape(title), body=body, version=__version__)
     return HTMLResponse(page, status, {**HEADERS, **headers})
+
+
+def table(rows: Iterable[tuple[str, str]]) -> str:
+    """Two columns of markup: what something is called, and what there is to say of it."""
+    cells = "".join(f"<tr><td>{left}</td><td>{right}</td></tr>" for left, right in rows)
+    return f"<table>{cells}</table>"
 
 
 def asks_for_html(scope: Scope) -> bool:

@@ -13,7 +13,7 @@ from readingroom.core.errors import InvalidArguments
 from readingroom.core.progress import unheard
 from readingroom.protocol.sample import MARK
 from readingroom.server.calls import call_in
-from readingroom.server.page import html_page
+from readingroom.server.page import html_page, table
 
 # Of whatever base: the fields of a record that are told, in this order.
 _NAMES = {
@@ -52,11 +52,8 @@ def _body(found: Any, mark: str) -> str:
     if found.next_offset is not None:
         address = f"/read?id={quote(found.id, safe='')}&amp;offset={found.next_offset}"
         more = f'<p><a href="{address}">Read on</a></p>'
-    rows = "".join(
-        f"<tr><td>{escape(name)}</td><td>{said}</td></tr>" for name, said in _facts(found, mark)
-    )
     return f"""
-<table>{rows}</table>
+{table(_facts(found, mark))}
 <p style="white-space: pre-wrap">{escape(found.text)}</p>
 {more}
 """

@@ -98,7 +98,7 @@ class KeyRing:
                 f"{name!r} cannot name a key: use 1 to 64 letters, digits, '.', '-' or '_', "
                 f"starting with a letter or digit, and not {_RESERVED!r}"
             )
-        row = (name, digest, clock.now().isoformat(timespec="seconds"), subject, int(read_only))
+        row = (name, digest, clock.stamp(), subject, int(read_only))
         with self._writing() as db:
             try:
                 db.execute("INSERT INTO api_keys VALUES (?, ?, ?, ?, ?)", row)

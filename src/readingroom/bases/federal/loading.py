@@ -105,7 +105,7 @@ class _Load:
 
     def run(self, opened: Sequence[Opened]) -> Summary:
         """People first, then what they did: the loaders' order, each file when its turn comes."""
-        began, seen = _moment(), changes.last(self._db)
+        began, seen = clock.stamp(), changes.last(self._db)
         turns = self._turns(opened)
         try:
             with _uncollected():
@@ -157,22 +157,17 @@ class _Load:
         return turn.loader is not None and (turn.sha256, turn.loader.name) not in self._seen
 
     def _file(self, reading: Reading) -> None:
-        turn, written = reading.turn, Written()
-        loader = turn.loader
+        turn, loader = reading.turn, reading.turn.loader
         if not self._is_new(turn) or not turn.may_go_ahead:
             self._writer.commit()  # nobody else waits while this is read for long, or for nothing
         try:
-            outcome = self._take(reading, written)
-            if outcome == "ignored":
-                self.summary.unrecognised.append(turn.name)
-            self.summary.records += written.records
-            self.summary.changed += written.changed
+            outcome = self._take(reading)
         except BAD_FILE as error:
             said = complaint(error)
             self._tell_failure(turn.name, said)
             with self._writer.step():
                 self._writer.log(
-                    _moment(), turn.name, turn.sha256, _name(loader), "failed", Written(), said
+                    clock.stamp(), turn.name, turn.sha256, _name(loader), "failed", Written(), said
                 )
             return
         setattr(self.summary, outcome, getattr(self.summary, outcome) + 1)
@@ -183,9 +178,11 @@ class _Load:
         self.summary.failed += 1
         self.summary.errors.append({"file": file, "error": said})
 
-    def _take(self, reading: Reading, written: Written) -> str:
+    def _take(self, reading: Reading) -> str:
+        """Write what a file says, and tell which count of the summary it belongs to."""
         contents, loader = reading.contents(), reading.turn.loader
         if loader is None:
+            self.summary.unrecognised.append(reading.turn.name)
             return "ignored"
         seen = (contents.identity, loader.name) in self._seen
         # A file that holds all may say again what it said before the last one.
@@ -209,7 +206,8 @@ class _Load:
                 contents.at, reading.turn.name, contents.identity, loader.name, "loaded", done
             )
         self._seen.add((contents.identity, loader.name))
-        written.records, written.changed = done.records, done.changed
+        self.summary.records += done.records
+        self.summary.changed += done.changed
         return "loaded"
 
     def _withdraw_missing(self, loader: Loader, whole: str, done: Written, at: str) -> None:
@@ -266,10 +264,6 @@ def _begun(entries: Iterable[Entry]) -> Iterator[Entry]:
     rest = iter(entries)
     first = list(islice(rest, 1))
     return chain(first, rest)
-
-
-def _moment() -> str:
-    return clock.now().isoformat(timespec="seconds")
 
 
 def _name(loader: Loader | None) -> str | None:

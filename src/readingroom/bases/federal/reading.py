@@ -29,7 +29,7 @@ _SMALL = 4 * 1024 * 1024
 _WORTH = 8 * 1024 * 1024
 """With less to read, another process would only just have started."""
 
-_PACKED = (b"PK\x03\x04", b"\x1f\x8b")
+_COMPRESSED = (b"PK\x03\x04", b"\x1f\x8b")
 """How zips and gzips begin: one inside another may show the first lines of what it holds."""
 
 _KILLED = 5.0
@@ -60,7 +60,7 @@ def turn_of(loaders: Sequence[Loader], name: str, read: Callable[[], RawFile]) -
     """The turn of a file; one that cannot be read will say so when it comes."""
     with suppress(*BAD_FILE):
         file = read()
-        mine = () if file.head.startswith(_PACKED) else loaders
+        mine = () if file.head.startswith(_COMPRESSED) else loaders
         loader = next((one for one in mine if one.recognises(file)), None)
         return Turn(name, read, loader, file.sha256, len(file.data))
     return Turn(name, read)
@@ -184,7 +184,7 @@ def _context() -> ForkContext | SpawnContext:
 
 
 def _tell(turn: Turn) -> Contents:
-    at = clock.now().isoformat(timespec="seconds")
+    at = clock.stamp()
     file = turn.read()
     if turn.loader is None:
         return Contents(at, file.sha256, ())
