@@ -23,7 +23,7 @@ Passage = tuple[int, str, str, str, str]
 """Where it starts; title, abstract, action, body."""
 
 _WAITING = 4_000
-"""How many rows wait in memory to be written together, at most."""
+"""So many passages and facets wait in memory to be written together; of the rest there are few."""
 
 _TOGETHER = 2_000
 """Rows that are committed at once, at least: the index of words is merged each time."""
