@@ -36,47 +36,47 @@ def _arguments() -> argparse.Namespace:
 
 # Each part imports what it measures when it is asked for: the server's does not wait for numpy.
 def _server(quick: bool) -> Iterator[Table]:
-    from benchmarks import calls, startup
+    from benchmarks.server import calls, startup
 
     yield startup.measure(rounds=2 if quick else 9)
     yield calls.measure(rounds=2, calls=40) if quick else calls.measure(rounds=15, calls=400)
 
 
 def _guidance(quick: bool) -> Iterator[Table]:
-    from benchmarks import guidance_cost, guidance_faults, guidance_slo
+    from benchmarks.guidance import cost, faults, slo
 
-    yield guidance_cost.measure(rounds=2 if quick else 9, calls=40 if quick else 200)
-    yield guidance_slo.measure(bursts=2 if quick else 20, live=8 if quick else 100)
-    yield guidance_faults.measure()
+    yield cost.measure(rounds=2 if quick else 9, calls=40 if quick else 200)
+    yield slo.measure(bursts=2 if quick else 20, live=8 if quick else 100)
+    yield faults.measure()
 
 
 def _ingest(quick: bool) -> Iterator[Table]:
-    from benchmarks import ingest_isolation, ingest_quality, ingest_splitter, ingest_text
+    from benchmarks.ingest import isolation, quality, splitter, text
 
-    yield ingest_text.measure(rounds=1, real=False) if quick else ingest_text.measure(rounds=3)
-    yield ingest_isolation.measure(rounds=2 if quick else 15)
-    yield ingest_splitter.measure(rounds=1 if quick else 5)
-    yield ingest_quality.measure_ocr()
-    yield ingest_quality.measure_sections()
+    yield text.measure(rounds=1, real=False) if quick else text.measure(rounds=3)
+    yield isolation.measure(rounds=2 if quick else 15)
+    yield splitter.measure(rounds=1 if quick else 5)
+    yield quality.measure_ocr()
+    yield quality.measure_sections()
 
 
 def _engine(quick: bool) -> Iterator[Table]:
-    from benchmarks import engine
+    from benchmarks.engine import tables as engine
 
     yield from engine.tables(quick)
 
 
 def _federal(quick: bool) -> Iterator[Table]:
-    from benchmarks import federal, federal_official
+    from benchmarks.federal import official, scale
 
-    yield from federal_official.measure(rounds=1 if quick else 5)
-    yield federal.searches(quick)
-    yield federal.lookups(quick)
-    yield federal.loads(quick)
+    yield from official.measure(rounds=1 if quick else 5)
+    yield scale.searches(quick)
+    yield scale.lookups(quick)
+    yield scale.loads(quick)
 
 
 def _federal_answers(quick: bool) -> Iterator[Table]:
-    from benchmarks import federal_answers
+    from benchmarks.federal import answers as federal_answers
 
     yield federal_answers.names(quick)
     yield federal_answers.numbers(quick)
@@ -84,12 +84,13 @@ def _federal_answers(quick: bool) -> Iterator[Table]:
 
 
 def _policy(quick: bool) -> Iterator[Table]:
-    from benchmarks import policy_crash, policy_ingest, policy_memory, policy_search
+    from benchmarks.policy import crash, memory, search
+    from benchmarks.policy import ingest as policy_ingest
 
-    yield policy_crash.measure(quick)
-    yield policy_search.measure(chunks=1_000, rounds=3 if quick else 61)
-    yield policy_search.measure(chunks=2_000 if quick else 50_000, rounds=3 if quick else 21)
-    yield policy_memory.measure(paragraphs=40 if quick else 400, searches=9 if quick else 60)
+    yield crash.measure(quick)
+    yield search.measure(chunks=1_000, rounds=3 if quick else 61)
+    yield search.measure(chunks=2_000 if quick else 50_000, rounds=3 if quick else 21)
+    yield memory.measure(paragraphs=40 if quick else 400, searches=9 if quick else 60)
     yield (
         policy_ingest.measure(pages=5, more=10, rounds=1)
         if quick
@@ -98,30 +99,29 @@ def _policy(quick: bool) -> Iterator[Table]:
 
 
 def _newcomer(quick: bool) -> Iterator[Table]:
-    from benchmarks import newcomer
+    from benchmarks.newcomer import newcomer
 
     yield newcomer.measure(quick)
 
 
 def _documents(quick: bool) -> Iterator[Table]:
-    from benchmarks import documents_ingest, documents_memory, documents_search
+    from benchmarks.documents import ingest as documents_ingest
+    from benchmarks.documents import memory, search
 
-    yield documents_search.measure(
-        applications=200 if quick else 2_000, rounds=30 if quick else 300
-    )
+    yield search.measure(applications=200 if quick else 2_000, rounds=30 if quick else 300)
     yield documents_ingest.measure(files=4 if quick else 50, pages=5 if quick else 20)
     if not quick:
-        yield documents_memory.measure()
+        yield memory.measure()
 
 
 def _routing(quick: bool) -> Iterator[Table]:
-    from benchmarks import routing
+    from benchmarks.routing import routing
 
     yield from routing.tables()
 
 
 def _load(quick: bool) -> Iterator[Table]:
-    from benchmarks import load
+    from benchmarks.load import load
 
     yield load.measure(minutes=0.5, clients=8) if quick else load.measure(minutes=10)
 

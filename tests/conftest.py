@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.govuk import Upstream, emulating
-from tests.kit import Served, serving
+from tests.support.govuk import Upstream, emulating
+from tests.support.kit import Served, serving
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
@@ -75,7 +75,7 @@ def locked_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="session")
 def official(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Path:
     """A data directory with every official federal file loaded, and stand-in vectors."""
-    from tests.federal import loaded
+    from tests.support.federal.base import loaded
 
     data = tmp_path_factory.mktemp("official")
     summary = loaded(data, shared_data / "federal")

@@ -6,8 +6,8 @@ import pytest
 
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.settings import Settings, load
-from tests.kit import run
 from tests.requirements import requirement
+from tests.support.kit import run
 
 
 @pytest.fixture

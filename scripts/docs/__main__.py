@@ -5,7 +5,7 @@
 
 Of the pages written by hand it checks what a machine can: links, anchors, commands and their
 options, settings and files that are named, and that examples parse. A command that is shown with
-its output is a worked example: it is asked of the sample, and `tests/test_demo.py` runs it.
+its output is a worked example: it is asked of the sample, and `tests/demo/test_sample.py` runs it.
 """
 
 import argparse

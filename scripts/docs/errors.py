@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from readingroom.core.errors import InvalidArguments, KnowledgeError, TextUnreadable
-from readingroom.protocol.dialects import (
+from readingroom.protocol.errors import (
     Dialect,
     FederalDialect,
     GuidanceDialect,

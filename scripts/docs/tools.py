@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from readingroom.core.settings import Settings
-from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.protocol.base import KnowledgeBase
 from readingroom.protocol.tool import Schema, Tool
 from readingroom.server.catalogue import OFFERS, STDIO, desk_of
 from readingroom.server.faces import Face, faces_of_all

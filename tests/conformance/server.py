@@ -16,12 +16,12 @@ from mcp.server import Server
 from mcp.shared.exceptions import MCPError
 from pydantic import Field
 
-from readingroom.protocol.dialects import StatusDialect
-from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.protocol.base import KnowledgeBase
+from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.tool import Call, Question, Schema, Tool, tool
-from readingroom.server.logging import configure
+from readingroom.server.observe.logging import configure
 from readingroom.server.run import bind, run
-from tests.kit import app_of
+from tests.support.kit import app_of
 
 PNG = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJg"

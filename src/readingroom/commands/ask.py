@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import click
 
-from readingroom.commands.options import asked, common, say
+from readingroom.commands.console import asked, common, say
 from readingroom.commands.sample import sample_upstream
 from readingroom.core.progress import unheard
 from readingroom.core.settings import Settings, load
@@ -43,8 +43,8 @@ def ask(question: str, data: str | None, as_json: bool, **values: Any) -> None:
 
 def _answer(settings: Settings, **values: Any) -> dict[str, Any]:
     from readingroom.commands.dispatch import dispatch
-    from readingroom.desk.commands import Ask
-    from readingroom.desk.models import Search
+    from readingroom.federation.commands import Ask
+    from readingroom.federation.models import Search
     from readingroom.server.catalogue import ROOM
 
     search = asked(Search, **values | {"source": list(values["source"]) or None})

@@ -19,12 +19,12 @@ import click
 from readingroom import __version__
 from readingroom.bases.documents.commands import BackUpDocuments
 from readingroom.bases.policy.commands import BackUpPolicies
-from readingroom.commands.options import common, run, say
+from readingroom.commands.console import common, run, say
 from readingroom.core import clock
 from readingroom.core.errors import BackupUnusable, FolderInUse
 from readingroom.core.progress import Count
 from readingroom.core.settings import SAMPLE_MARK, Settings, load
-from readingroom.protocol.copies import WriteCopy
+from readingroom.protocol.backup import WriteCopy
 from readingroom.storage.handover import HANDOVER
 from readingroom.storage.keys import KEYS
 from readingroom.storage.lock import FolderLock, Owner, owner_of

@@ -86,7 +86,7 @@ def disk(settings: Settings) -> Iterator[Remark]:
 
 
 def model(settings: Settings) -> Iterator[Remark]:
-    from readingroom.engine.weights import find_weights
+    from readingroom.engine.embedding.weights import find_weights
 
     try:
         find_weights(settings.models, settings.embedding_model_dir)
@@ -172,7 +172,7 @@ def redis(settings: Settings) -> Iterator[Remark]:
 
 def federal(settings: Settings) -> Iterator[Remark]:
     """The federal file is sound, of a version we know, and everything in it was embedded."""
-    from readingroom.bases.federal.schema import MIGRATIONS
+    from readingroom.bases.federal.schema.tables import MIGRATIONS
     from readingroom.bases.federal.store import file_in
 
     path = file_in(settings.data)
@@ -199,7 +199,7 @@ def _sound(db: sqlite3.Connection, path: Path) -> Iterator[Remark]:
 
 
 def _embedded(db: sqlite3.Connection) -> Iterator[Remark]:
-    from readingroom.bases.federal.vectors import waiting
+    from readingroom.bases.federal.search.vectors import waiting
 
     if count := waiting(db):
         yield Remark(

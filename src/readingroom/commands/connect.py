@@ -13,13 +13,13 @@ from typing import Any
 
 import click
 
-from readingroom.commands.options import common, say
+from readingroom.commands.console import common, say
 from readingroom.core.errors import ClientFileUnreadable, InvalidSetting
 from readingroom.core.settings import Settings, load
-from readingroom.desk import NAME as DESK
+from readingroom.federation import NAME as DESK
 from readingroom.server.catalogue import ALL_PORT, OFFERS, STDIO
-from readingroom.server.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
 from readingroom.server.faces import ALL_NAME
+from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
 from readingroom.storage.lock import owner_of
 
 _KEY_VARIABLE = "READING_ROOM_KEY"

@@ -11,12 +11,12 @@ from readingroom.bases.policy.commands import POLICY_COMMANDS
 from readingroom.core.errors import FolderInUse, KnowledgeError, OwnerRefused, OwnerUnreachable
 from readingroom.core.progress import Report
 from readingroom.core.settings import Settings
-from readingroom.desk.commands import DESK_COMMANDS
+from readingroom.federation.commands import DESK_COMMANDS
+from readingroom.protocol.base import KnowledgeBase
 from readingroom.protocol.command import Command
-from readingroom.protocol.knowledge import KnowledgeBase
 from readingroom.protocol.sample import marked_document
-from readingroom.server.admin import PREFIX
 from readingroom.server.catalogue import OFFERS, Offer
+from readingroom.server.http.admin import PREFIX
 from readingroom.storage.lock import FolderLock, Owner, owner_of
 
 # The commands an owner runs for others, by name: those of bases whose folder has one owner.

@@ -7,10 +7,10 @@ import click
 from readingroom.bases.documents.commands import CheckDocuments
 from readingroom.bases.policy.commands import CheckPolicies
 from readingroom.commands.checks import CHECKS, Remark
-from readingroom.commands.options import common, run, say
+from readingroom.commands.console import common, run, say
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.settings import Settings, load
-from readingroom.protocol.checkup import Complaint
+from readingroom.protocol.doctor import Complaint
 
 # The bases whose stores can disagree, and the command that compares them.
 _COMPARED: dict[str, type[CheckPolicies] | type[CheckDocuments]] = {

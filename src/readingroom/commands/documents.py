@@ -28,9 +28,9 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
     SetApplication,
 )
-from readingroom.commands.options import asked, bar, common, run, say
+from readingroom.commands.console import asked, bar, common, run, say
 from readingroom.core.errors import FileNotFound
-from readingroom.core.searching import Mode
+from readingroom.core.modes import Mode
 from readingroom.core.settings import Settings, load
 from readingroom.storage.handover import hand_over
 

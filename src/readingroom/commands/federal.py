@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readingroom.commands.options import bar, common, say
+from readingroom.commands.console import bar, common, say
 from readingroom.core.errors import LoadFailed
 from readingroom.core.settings import load as load_settings
 
 if TYPE_CHECKING:  # the base's libraries are loaded when a command runs, not for `--help`
-    from readingroom.bases.federal.loading import Summary
-    from readingroom.bases.federal.sources import Source
+    from readingroom.bases.federal.load.loading import Summary
+    from readingroom.bases.federal.schema.sources import Source
 
 _SHOWN = 20
 """How many files are named, at most, that came to nothing."""
@@ -50,7 +50,7 @@ def load_files(paths: tuple[str, ...], data: str | None, as_json: bool) -> None:
       docs.house.gov XML: meetings and witnesses; lda.senate.gov JSON: filings
       Regulations.gov JSON: dockets; SAP YAML with its PDFs
     """
-    from readingroom.bases.federal import loading
+    from readingroom.bases.federal.load import loading
 
     only, files = _sources_and_files(paths)
     with bar("Loading", as_json) as told:
@@ -72,7 +72,7 @@ def update(paths: tuple[str, ...], even_most: bool, data: str | None, as_json: b
     What a file should hold and no longer does is withdrawn: a seat on a roster, a document of an
     issue, a file of a zip. Its id then answers 410, with its successor where one is known.
     """
-    from readingroom.bases.federal import loading
+    from readingroom.bases.federal.load import loading
 
     only, files = _sources_and_files(paths)
     with bar("Updating", as_json) as told:
@@ -87,9 +87,9 @@ def update(paths: tuple[str, ...], even_most: bool, data: str | None, as_json: b
 @common
 def changes(since: str, source: str | None, limit: int, data: str | None, as_json: bool) -> None:
     """List what came, changed or was withdrawn since a day, each record once, oldest first."""
-    from readingroom.bases.federal import changes as changed
     from readingroom.bases.federal import store
-    from readingroom.bases.federal.sources import named
+    from readingroom.bases.federal.query import changes as changed
+    from readingroom.bases.federal.schema.sources import named
     from readingroom.core.dates import parse_day
 
     day = parse_day(since).isoformat()
@@ -123,9 +123,9 @@ def sync(source: str, since: str | None, data: str | None, as_json: bool) -> Non
     Files are kept in the data directory and asked for again only when they have changed; a download
     that broke off goes on where it was.
     """
-    from readingroom.bases.federal import syncing
-    from readingroom.bases.federal.bulk import Hosts
-    from readingroom.bases.federal.sources import named
+    from readingroom.bases.federal.load import sync as syncing
+    from readingroom.bases.federal.load.bulk import Hosts
+    from readingroom.bases.federal.schema.sources import named
     from readingroom.core.dates import parse_day
 
     settings = load_settings({"data": data})
@@ -164,7 +164,8 @@ def embed(data: str | None, as_json: bool) -> None:
     """Embed what has no vector yet, for search by meaning. Stop and go on at any time."""
     from contextlib import closing
 
-    from readingroom.bases.federal import store, vectors
+    from readingroom.bases.federal import store
+    from readingroom.bases.federal.search import vectors
     from readingroom.server.catalogue import embedder_of
 
     settings = load_settings({"data": data})
@@ -183,7 +184,8 @@ def embed(data: str | None, as_json: bool) -> None:
 @common
 def status(data: str | None, as_json: bool) -> None:
     """Show the rows, chunks and vectors of each source, and the date it is loaded up to."""
-    from readingroom.bases.federal import loading, store
+    from readingroom.bases.federal import store
+    from readingroom.bases.federal.load import loading
 
     path = _file(data)
     store.prepare(path)
@@ -238,7 +240,7 @@ def _is_puzzling(summary: "Summary") -> bool:
 
 def _sources_and_files(paths: tuple[str, ...]) -> "tuple[Source | None, list[Path]]":
     """A first word that names a source and no file is the source that is meant."""
-    from readingroom.bases.federal.sources import named
+    from readingroom.bases.federal.schema.sources import named
 
     only, rest = None, list(paths)
     if not Path(rest[0]).exists() and len(rest) > 1:

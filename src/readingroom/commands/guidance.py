@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from readingroom.commands.options import common, say
+from readingroom.commands.console import common, say
 from readingroom.commands.sample import sample_upstream
 from readingroom.core import ids
 from readingroom.core.progress import unheard

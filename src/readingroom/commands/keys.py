@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from readingroom.commands.options import common, say
+from readingroom.commands.console import common, say
 from readingroom.core.settings import load
 from readingroom.storage.keys import Key, KeyRing
 

@@ -2,10 +2,10 @@
 
 import click
 
-from readingroom.commands.options import common, say
+from readingroom.commands.console import common, say
 from readingroom.core.errors import ModelUnavailable
 from readingroom.core.settings import Settings, load
-from readingroom.engine.weights import Weights, download_weights, find_weights
+from readingroom.engine.embedding.weights import Weights, download_weights, find_weights
 
 
 @click.group()

@@ -8,6 +8,12 @@ from typing import Any, get_args
 import click
 from pydantic import Field, ValidationError
 
+from readingroom.bases.policy.admin_models import (
+    ImportedPolicy,
+    ImportedRevision,
+    NewPolicy,
+    NewRevision,
+)
 from readingroom.bases.policy.commands import (
     AddPolicy,
     EffectiveOn,
@@ -19,17 +25,11 @@ from readingroom.bases.policy.commands import (
     ShowPolicy,
 )
 from readingroom.bases.policy.models import GetPolicySection, SearchPolicy
-from readingroom.bases.policy.records import PolicyCategory
-from readingroom.bases.policy.registration import (
-    ImportedPolicy,
-    ImportedRevision,
-    NewPolicy,
-    NewRevision,
-)
-from readingroom.commands.options import asked, common, run, say
+from readingroom.bases.policy.registry.records import PolicyCategory
+from readingroom.commands.console import asked, common, run, say
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import FileNotFound, InvalidArguments
-from readingroom.core.searching import Mode
+from readingroom.core.modes import Mode
 from readingroom.core.settings import Settings, load
 from readingroom.protocol.tool import Body
 from readingroom.storage.handover import hand_over

@@ -14,11 +14,11 @@ from readingroom import __version__
 from readingroom.bases.documents.commands import RestoreDocuments
 from readingroom.bases.policy.commands import RestorePolicies
 from readingroom.commands.backup import FEDERAL, steps, summary
-from readingroom.commands.options import common, run, say
+from readingroom.commands.console import common, run, say
 from readingroom.core import clock
 from readingroom.core.errors import BackupUnusable, DataNotEmpty, FolderInUse
 from readingroom.core.settings import CONFIGURATION, MODELS, Settings, load
-from readingroom.protocol.copies import ReadCopy
+from readingroom.protocol.backup import ReadCopy
 from readingroom.storage.handover import HANDOVER
 from readingroom.storage.lock import FolderLock
 
@@ -110,7 +110,7 @@ def _in_use(database: Path) -> bool:
 
 
 def _unpacked(file: Path, staging: Path) -> "Manifest":
-    from readingroom.bases.federal.schema import MIGRATIONS
+    from readingroom.bases.federal.schema.tables import MIGRATIONS
     from readingroom.storage.archive import read_manifest, unpack
 
     told = read_manifest(file)

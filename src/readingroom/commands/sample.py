@@ -110,7 +110,7 @@ def _load_all(settings: Settings, bases: list[str], told: Told) -> None:
 
 def has_model(settings: Settings, told: Told) -> bool:
     """Whether documents can be embedded; what `pip install` did not bring is fetched first."""
-    from readingroom.engine.weights import download_weights, find_weights
+    from readingroom.engine.embedding.weights import download_weights, find_weights
 
     try:
         find_weights(settings.models, settings.embedding_model_dir)
@@ -199,7 +199,7 @@ def _records(settings: Settings, made: str) -> Iterator[Step]:
 
 
 def _load_records(settings: Settings, folder: Path) -> None:
-    from readingroom.bases.federal.loading import load
+    from readingroom.bases.federal.load.loading import load
     from readingroom.bases.federal.store import file_in
     from readingroom.demo.corpus import write_records
 
@@ -207,7 +207,8 @@ def _load_records(settings: Settings, folder: Path) -> None:
 
 
 def _embed_records(settings: Settings) -> None:
-    from readingroom.bases.federal import store, vectors
+    from readingroom.bases.federal import store
+    from readingroom.bases.federal.search import vectors
     from readingroom.server.catalogue import embedder_of
 
     with closing(store.connect(store.file_in(settings.data), writing=True)) as db:

@@ -13,17 +13,17 @@ from urllib.parse import urlsplit
 import click
 
 from readingroom import __version__
-from readingroom.commands.options import common, log_level
+from readingroom.commands.console import common, log_level
 from readingroom.commands.sample import load_in_background, renew, sample_upstream
 from readingroom.core.errors import InvalidSetting, UnsafeBind
 from readingroom.core.settings import Settings, load, revealed
-from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.protocol.base import KnowledgeBase
 from readingroom.server.catalogue import ALL_PORT, OFFERS, ROOM, desk_of, open_bases
 from readingroom.server.faces import Face, face_of, faces_of_all
 
 if TYPE_CHECKING:
-    from readingroom.server.auth import Posture
-    from readingroom.server.guards import Guards
+    from readingroom.server.auth.keys import Posture
+    from readingroom.server.auth.policies import Guards
     from readingroom.server.run import Certificate
 
 logger = logging.getLogger(__name__)
@@ -53,8 +53,8 @@ def serve(base: str | None, reset: bool, as_json: bool, **flags: Any) -> None:
     `readingroom keys add`, before you serve others. JOSH_AUTH opens the federal base to everybody
     or asks for OAuth tokens there.
     """
-    from readingroom.server.logging import configure
-    from readingroom.server.telemetry import start_tracing
+    from readingroom.server.observe.logging import configure
+    from readingroom.server.observe.telemetry import start_tracing
 
     settings = load(flags)
     configure(settings.log_level)
@@ -73,8 +73,8 @@ def serve(base: str | None, reset: bool, as_json: bool, **flags: Any) -> None:
 def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
     from readingroom.commands.dispatch import COMMANDS
     from readingroom.server.app import Ownership, build_app
-    from readingroom.server.auth import Gate
-    from readingroom.server.guards import Guards
+    from readingroom.server.auth.keys import Gate
+    from readingroom.server.auth.policies import Guards
     from readingroom.server.run import bind, local_address, run
     from readingroom.storage.keys import KeyRing
 
@@ -144,7 +144,7 @@ def _check_bind(settings: Settings, guarded: bool) -> None:
 
 def _exposed(settings: Settings) -> str | None:
     """The address by which other machines reach us, directly or through a proxy; None if none."""
-    from readingroom.server.addresses import is_loopback
+    from readingroom.server.http.addresses import is_loopback
 
     if not is_loopback(settings.host):
         return settings.host
@@ -171,7 +171,7 @@ def _take_folders(
 def _announcement(
     faces: tuple[Face, ...], listening: str, settings: Settings, guards: "Guards", as_json: bool
 ) -> str:
-    from readingroom.server.landing import Pages, client_configuration
+    from readingroom.server.pages.landing import Pages, client_configuration
 
     address = settings.public_url or listening
     if as_json:

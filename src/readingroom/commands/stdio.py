@@ -6,7 +6,7 @@ from functools import partial
 
 import click
 
-from readingroom.commands.options import common, log_level
+from readingroom.commands.console import common, log_level
 from readingroom.commands.sample import sample_upstream
 from readingroom.core.settings import load
 from readingroom.server.catalogue import STDIO
@@ -30,7 +30,7 @@ def stdio(base: str, as_json: bool, **flags: str | bool | None) -> None:
     import anyio
 
     from readingroom.server.catalogue import open_bases
-    from readingroom.server.logging import configure
+    from readingroom.server.observe.logging import configure
     from readingroom.server.stdio import serve_stdio
 
     settings = load(flags)

@@ -73,9 +73,8 @@ KnowledgeError                 code                  http
 ├── OwnerRefused               (the owner's code)    500   the owner told an error, repeated here
 └── Internal                   internal              500   our fault; the log has the reason
 
-Services raise these; they are told by `server/mcp.py` (tools), `server/library.py` (resources),
-`server/problems.py` (HTTP), `server/admin.py` and `commands/options.py` (commands), and nowhere
-else.
+Services raise them. `server/mcp` renders them for tools and resources, `server/http/errors.py` for
+HTTP, `server/http/admin.py` and `commands/console.py` for commands, and nobody else does.
 """
 
 from collections.abc import Container, Mapping

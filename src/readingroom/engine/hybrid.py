@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from readingroom.core.filters import Filter
-from readingroom.engine.embedding import Vector
+from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.fusion import fuse
 from readingroom.engine.vectors import VectorIndex
 

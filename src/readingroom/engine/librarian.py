@@ -9,8 +9,8 @@ import anyio.to_thread
 
 from readingroom.core.errors import ModelUnavailable
 from readingroom.core.filters import Fields, Filter, Metadata
-from readingroom.core.searching import Mode
-from readingroom.engine.embedding import Embedder
+from readingroom.core.modes import Mode
+from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.fusion import K
 from readingroom.engine.lexical import LexicalIndex
 from readingroom.engine.shelf import TEXT, Shelf

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from readingroom.core.errors import EmbeddingMismatch, ModelUnavailable
 from readingroom.core.filters import Fields, Filter, Metadata
-from readingroom.engine.embedding import Embedder, Vector
+from readingroom.engine.embedding.embedder import Embedder, Vector
+from readingroom.engine.embedding.machine import return_memory
 from readingroom.engine.hybrid import DEPTH, search_both
 from readingroom.engine.lexical import Document, LexicalHit, LexicalIndex
-from readingroom.engine.machine import return_memory
 from readingroom.engine.recent import RecentChunks
 from readingroom.engine.vectors import Hit, VectorIndex
 from readingroom.storage.chunks import ChunkCollection, Chunks

@@ -8,9 +8,9 @@ import anyio.to_thread
 
 from readingroom.core.progress import Report
 from readingroom.ingest.document import Document, Options, Refusal, Skipped
-from readingroom.ingest.formats import HEAD, check_name, sniff
 from readingroom.ingest.intake import Intake
-from readingroom.ingest.sandbox import Limits, Sandbox, refused
+from readingroom.ingest.read.formats.detect import HEAD, check_name, sniff
+from readingroom.ingest.read.sandbox import Limits, Sandbox, refused
 
 POOR = 70.0
 """A page whose words OCR is less sure of than this, in per cent, is worth a warning."""

@@ -18,22 +18,22 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom.core.settings import Settings
-from readingroom.desk import NAME as DESK
+from readingroom.federation import NAME as DESK
+from readingroom.protocol.base import KnowledgeBase
 from readingroom.protocol.command import Command
-from readingroom.protocol.knowledge import KnowledgeBase
-from readingroom.server import admin
-from readingroom.server.door import Door, Names, names_of
+from readingroom.server.auth.policies import Guards
 from readingroom.server.faces import Face
-from readingroom.server.guards import Guards
-from readingroom.server.landing import Pages
-from readingroom.server.limits import RateLimiter
-from readingroom.server.logging import log_call
-from readingroom.server.manifest import manifest_routes
-from readingroom.server.mcp import Recorder, mcp_server
-from readingroom.server.metrics import CONTENT_TYPE, Metrics
-from readingroom.server.problems import Problems, http_problem
-from readingroom.server.reading import reading_page
-from readingroom.server.transports import SessionRules, Sse, StreamableHttp
+from readingroom.server.http import admin
+from readingroom.server.http.errors import Problems, http_problem
+from readingroom.server.http.limits import RateLimiter
+from readingroom.server.http.security import Door, Names, names_of
+from readingroom.server.mcp.handlers import Recorder, mcp_server
+from readingroom.server.mcp.transports import SessionRules, Sse, StreamableHttp
+from readingroom.server.observe.logging import log_call
+from readingroom.server.observe.metrics import CONTENT_TYPE, Metrics
+from readingroom.server.pages.landing import Pages
+from readingroom.server.pages.manifest import manifest_routes
+from readingroom.server.pages.record import reading_page
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ def _pages_allowed(names: Names) -> dict[str, Any]:
 
 def _rest(bases: Sequence[KnowledgeBase], is_sample: bool) -> ASGIApp:
     """What no other route takes; FastAPI is imported only for bases that have REST."""
-    from readingroom.server.rest import Readers, rest_app
-    from readingroom.server.samples import SampleBodies
+    from readingroom.server.http.rest import Readers, rest_app
+    from readingroom.server.http.samples import SampleBodies
 
     app = Readers(rest_app([router for base in bases for router in base.routers]))
     return SampleBodies(app) if is_sample else app

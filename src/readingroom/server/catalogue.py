@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from readingroom.core.errors import FolderInUse
 from readingroom.core.settings import Settings, revealed
-from readingroom.desk import NAME as DESK
-from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.federation import NAME as DESK
+from readingroom.protocol.base import KnowledgeBase
 from readingroom.storage.lock import FolderLock
 
 if TYPE_CHECKING:
-    from readingroom.engine.embedding import Embedder
+    from readingroom.engine.embedding.embedder import Embedder
 
 ALL_PORT = 8000
 
@@ -92,7 +92,7 @@ def _guidance(settings: Settings) -> KnowledgeBase:
 
 def embedder_of(settings: Settings) -> "Embedder":
     """One model for all bases of a process; nothing is loaded before the first text."""
-    from readingroom.engine.embedding import Embedder
+    from readingroom.engine.embedding.embedder import Embedder
 
     key = (
         settings.models,
@@ -115,7 +115,7 @@ def desk_of(
     absent: Mapping[str, str] = {},
 ) -> KnowledgeBase:
     """The desk over bases; `address` is where this process answers, if it does."""
-    from readingroom.desk.tools import open_desk
+    from readingroom.federation.tools import open_desk
 
     return open_desk(bases, embedder_of(settings), address, absent)
 

@@ -6,11 +6,11 @@ import anyio
 import mcp_types as wire
 from mcp.server.stdio import stdio_server
 
-from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.protocol.base import KnowledgeBase
 from readingroom.server.faces import face_of
-from readingroom.server.logging import log_call
-from readingroom.server.mcp import mcp_server
-from readingroom.server.streams import Heard, Said
+from readingroom.server.mcp.handlers import mcp_server
+from readingroom.server.mcp.streams import Heard, Said
+from readingroom.server.observe.logging import log_call
 
 _PATIENCE_SECONDS = 5  # for calls still running when the client closes our input
 

@@ -4,12 +4,12 @@ from functools import lru_cache
 from typing import Literal
 
 from readingroom.core.settings import Settings
-from readingroom.engine.embedding import Embedder
+from readingroom.engine.embedding.embedder import Embedder
+from readingroom.ingest.context import Workbench
 from readingroom.ingest.document import Options
 from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
-from readingroom.ingest.sandbox import Limits, Sandbox
-from readingroom.ingest.workbench import Workbench
+from readingroom.ingest.read.sandbox import Limits, Sandbox
 
 FileBase = Literal["documents", "policy"]
 

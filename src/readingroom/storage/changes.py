@@ -11,8 +11,8 @@ import anyio
 import anyio.to_thread
 
 from readingroom.core.errors import KnowledgeError
-from readingroom.storage.gate import Gate
 from readingroom.storage.intents import Intent, IntentLog
+from readingroom.storage.rwlock import Gate
 
 logger = logging.getLogger(__name__)
 

@@ -30,8 +30,8 @@ from readingroom.bases.documents.models import (
     SetApplication,
 )
 from readingroom.core.progress import Report
+from readingroom.protocol.backup import Copied, ReadCopy, WriteCopy
 from readingroom.protocol.command import Command
-from readingroom.protocol.copies import Copied, ReadCopy, WriteCopy
 from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class CheckDocuments(_DocumentsCommand):
     repair: bool = False
 
     async def run(self, service: "DocumentsService", report: Report) -> Diagnosis:
-        from readingroom.bases.documents.checkup import Checkup
+        from readingroom.bases.documents.doctor import Checkup
 
         return await Checkup(service, self.repair).diagnose()
 
@@ -159,7 +159,7 @@ class BackUpDocuments(_DocumentsCommand, WriteCopy):
     name: ClassVar[str] = "documents.backup"
 
     async def run(self, service: "DocumentsService", report: Report) -> Copied:
-        from readingroom.bases.documents.copies import write_copy
+        from readingroom.bases.documents.backup import write_copy
 
         return await write_copy(service, service.folder / HANDOVER / self.folder)
 
@@ -170,7 +170,7 @@ class RestoreDocuments(_DocumentsCommand, ReadCopy):
     name: ClassVar[str] = "documents.restore"
 
     async def run(self, service: "DocumentsService", report: Report) -> Copied:
-        from readingroom.bases.documents.copies import read_copy
+        from readingroom.bases.documents.backup import read_copy
 
         copy = service.folder / HANDOVER / self.folder
         return await read_copy(service, copy, Path(self.home), self.replace)

@@ -20,11 +20,11 @@ from readingroom.bases.documents.records import DocumentRecord, Unread
 from readingroom.bases.documents.store import DocumentStore, chunks_from
 from readingroom.core.errors import DocumentNotFound, KnowledgeError
 from readingroom.core.progress import Report, part
-from readingroom.ingest.classify import classify
+from readingroom.ingest.context import Workbench
 from readingroom.ingest.document import Document, Skipped
-from readingroom.ingest.embedded import Vectors, embedded
+from readingroom.ingest.embed import Vectors, embedded
 from readingroom.ingest.intake import Intake
-from readingroom.ingest.workbench import Workbench
+from readingroom.ingest.structure.classify import classify
 from readingroom.storage.changes import Changes
 from readingroom.storage.intents import Intent
 

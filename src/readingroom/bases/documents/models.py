@@ -6,9 +6,9 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
-from readingroom.core.searching import Mode
+from readingroom.core.modes import Mode
 from readingroom.ingest.document import Method
-from readingroom.protocol.checkup import Complaint
+from readingroom.protocol.doctor import Complaint
 from readingroom.protocol.tool import Answer, Body, DayText, Question, Said
 
 DocumentType = Literal[

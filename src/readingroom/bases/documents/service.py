@@ -55,8 +55,8 @@ from readingroom.core.errors import ApplicationNotFound, FileNotFound, NoChunks,
 from readingroom.core.ids import DocumentRef, doc_id, document_ref, fold_dashes
 from readingroom.core.pages import runs
 from readingroom.core.progress import Report, unheard
+from readingroom.ingest.context import Workbench
 from readingroom.ingest.intake import Intake, in_thread, take
-from readingroom.ingest.workbench import Workbench
 from readingroom.storage.handover import sweep_handover
 
 

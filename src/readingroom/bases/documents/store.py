@@ -15,12 +15,12 @@ import numpy as np
 
 from readingroom.bases.documents.records import DocumentRecord, StoredChunk
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
-from readingroom.core.searching import Mode
-from readingroom.engine.embedding import Embedder
+from readingroom.core.modes import Mode
+from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.librarian import Librarian, Ranking
 from readingroom.engine.vectors import DIMENSIONS
 from readingroom.ingest.document import Document
-from readingroom.ingest.embedded import Vectors
+from readingroom.ingest.embed import Vectors
 from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import (
     ChunkCollection,

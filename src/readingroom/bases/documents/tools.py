@@ -25,9 +25,9 @@ from readingroom.bases.documents.models import (
 )
 from readingroom.bases.documents.routes import documents_router
 from readingroom.bases.documents.service import DocumentsService
-from readingroom.ingest.workbench import Workbench
-from readingroom.protocol.dialects import StatusDialect
-from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.ingest.context import Workbench
+from readingroom.protocol.base import KnowledgeBase
+from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.tool import Call, Hints, Tool, tool
 
 

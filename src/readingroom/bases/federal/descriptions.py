@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from readingroom.bases.federal.sources import Resource, Shape, Source, names_of
+from readingroom.bases.federal.schema.sources import Resource, Shape, Source, names_of
 
 _REGISTRIES = (
     "Registries (people, offices, committees, topics) are out of scope here: they hold names, not "

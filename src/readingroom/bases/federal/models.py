@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from readingroom.bases.federal.records import (
+from readingroom.bases.federal.schema.records import (
     Bill,
     BillAction,
     Citation,
@@ -19,7 +19,7 @@ from readingroom.bases.federal.records import (
     MemberVote,
     Witness,
 )
-from readingroom.bases.federal.spelling import (
+from readingroom.bases.federal.schema.values import (
     AnyType,
     HouseOrSenate,
     Party,
@@ -27,7 +27,7 @@ from readingroom.bases.federal.spelling import (
     State,
     Word,
 )
-from readingroom.core.searching import Mode
+from readingroom.core.modes import Mode
 from readingroom.protocol.tool import Answer, Question, Said
 
 ChangeKind = Literal["new", "changed", "withdrawn"]

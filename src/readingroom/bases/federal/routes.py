@@ -13,8 +13,8 @@ from pydantic import (
     model_validator,
 )
 
-from readingroom.bases.federal import narrowing
-from readingroom.bases.federal.aggregates import Aggregation
+from readingroom.bases.federal import filters as narrowing
+from readingroom.bases.federal.filters import Narrowed
 from readingroom.bases.federal.models import (
     MOST_LIKELY,
     ActionPage,
@@ -46,11 +46,10 @@ from readingroom.bases.federal.models import (
     Total,
     WitnessPage,
 )
-from readingroom.bases.federal.narrowing import Narrowed
-from readingroom.bases.federal.records import LinkKind
-from readingroom.bases.federal.service import FederalService
-from readingroom.bases.federal.sources import MEMBER_VOTES, SOURCES, Resource, Shape, Source
-from readingroom.bases.federal.spelling import (
+from readingroom.bases.federal.query.aggregates import Aggregation
+from readingroom.bases.federal.schema.records import LinkKind
+from readingroom.bases.federal.schema.sources import MEMBER_VOTES, SOURCES, Resource, Shape, Source
+from readingroom.bases.federal.schema.values import (
     AnyType,
     HouseOrSenate,
     Party,
@@ -58,8 +57,9 @@ from readingroom.bases.federal.spelling import (
     State,
     Word,
 )
+from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import InvalidArguments, InvalidRequest
-from readingroom.core.searching import Mode
+from readingroom.core.modes import Mode
 from readingroom.protocol.rest import problems
 from readingroom.protocol.tool import Said
 from readingroom.web.parameters import OnlyKnown

@@ -9,10 +9,8 @@ from typing import Any, TypeVar
 
 from pydantic_core import from_json
 
-from readingroom.bases.federal import changes, cursors, dossiers, links, narrowing, resolving, store
-from readingroom.bases.federal import search as searching
-from readingroom.bases.federal.aggregates import Aggregation, Aggregator, Budget
-from readingroom.bases.federal.ids import federal_id
+from readingroom.bases.federal import filters, store
+from readingroom.bases.federal.filters import Narrowed
 from readingroom.bases.federal.models import (
     LONGEST_TEXT,
     MOST_LIKELY,
@@ -40,9 +38,11 @@ from readingroom.bases.federal.models import (
     Total,
     WitnessPage,
 )
-from readingroom.bases.federal.narrowing import Narrowed
-from readingroom.bases.federal.passages import Passages
-from readingroom.bases.federal.records import (
+from readingroom.bases.federal.names import resolver
+from readingroom.bases.federal.query import changes, cursors, dossiers, links
+from readingroom.bases.federal.query.aggregates import Aggregation, Aggregator, Budget
+from readingroom.bases.federal.schema.ids import federal_id
+from readingroom.bases.federal.schema.records import (
     Bill,
     BillAction,
     Citation,
@@ -55,13 +55,15 @@ from readingroom.bases.federal.records import (
     MemberVote,
     Witness,
 )
-from readingroom.bases.federal.schema import PARENTS
-from readingroom.bases.federal.sources import BY_NAME, Source, named
+from readingroom.bases.federal.schema.sources import BY_NAME, Source, named
+from readingroom.bases.federal.schema.tables import PARENTS
+from readingroom.bases.federal.search import search as searching
+from readingroom.bases.federal.search.passages import Passages
+from readingroom.bases.federal.search.vectors import FederalVectors
 from readingroom.bases.federal.store import FederalStore, Progress, StoredText
-from readingroom.bases.federal.vectors import FederalVectors
 from readingroom.core.errors import InvalidArguments, RecordNotFound
-from readingroom.core.searching import Mode
-from readingroom.engine.embedding import Embedder
+from readingroom.core.modes import Mode
+from readingroom.engine.embedding.embedder import Embedder
 
 T = TypeVar("T")
 
@@ -93,7 +95,7 @@ class FederalService:
         after = cursors.decode(cursor, (str, type(None)), str)
 
         def read(db: sqlite3.Connection) -> RecordPage:
-            stored = narrowing.as_stored(db, source.resource, narrowed)
+            stored = filters.as_stored(db, source.resource, narrowed)
             page = store.records(db, source, stored, limit, after)
             up_to = store.progress_of(db, source).loaded_up_to
             return RecordPage(
@@ -150,7 +152,7 @@ class FederalService:
         id = self._of(source, bill)
         await self.store.ask(lambda db: store.record(db, source, id))
         theirs = BY_NAME["amendments"]
-        narrowed = narrowing.narrowed(theirs.resource, {"bill_id": id})
+        narrowed = filters.narrowed(theirs.resource, {"bill_id": id})
         return await self.records(theirs, narrowed, limit, cursor)
 
     async def members(
@@ -314,8 +316,8 @@ class FederalService:
 
         def look(db: sqlite3.Connection) -> Resolved:
             with store.snapshot(db):
-                stored = narrowing.as_stored(db, source.resource, narrowed)
-                found = resolving.resolve(db, source, query, stored)
+                stored = filters.as_stored(db, source.resource, narrowed)
+                found = resolver.resolve(db, source, query, stored)
                 up_to = store.progress_of(db, source).loaded_up_to
             end = start + limit
             page = store.Page(found[start:end], (end,) if end < len(found) else None)

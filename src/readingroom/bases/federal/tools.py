@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from readingroom.bases.federal import descriptions, narrowing, sources, store
-from readingroom.bases.federal.aggregates import Aggregation, Budget
+from readingroom.bases.federal import descriptions, store
+from readingroom.bases.federal import filters as narrowing
 from readingroom.bases.federal.models import (
     BillDossier,
     BillText,
@@ -38,13 +38,15 @@ from readingroom.bases.federal.models import (
     TimeSeries,
     Total,
 )
-from readingroom.bases.federal.records import Bill, Committee, Legislator
+from readingroom.bases.federal.query.aggregates import Aggregation, Budget
 from readingroom.bases.federal.routes import router
+from readingroom.bases.federal.schema import sources
+from readingroom.bases.federal.schema.records import Bill, Committee, Legislator
+from readingroom.bases.federal.schema.sources import Resource, Shape, Source
 from readingroom.bases.federal.service import FederalService
-from readingroom.bases.federal.sources import Resource, Shape, Source
-from readingroom.engine.embedding import Embedder
-from readingroom.protocol.dialects import FederalDialect
-from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.engine.embedding.embedder import Embedder
+from readingroom.protocol.base import KnowledgeBase
+from readingroom.protocol.errors import FederalDialect
 from readingroom.protocol.tool import Call, Tool, tool
 
 _INSTRUCTIONS = (

@@ -41,9 +41,9 @@ from readingroom.core.errors import (
     UpstreamParameterError,
     UpstreamRateLimited,
 )
-from readingroom.upstream.cache import Cached
-from readingroom.upstream.client import Errand, Params
-from readingroom.upstream.limiter import Limiter
+from readingroom.net.cache import Cached
+from readingroom.net.limiter import Limiter
+from readingroom.net.upstream import Errand, Params
 
 PATIENCE_SECONDS = 1.0
 """How long a call over its client's rate waits before it is refused."""

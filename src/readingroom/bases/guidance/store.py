@@ -13,9 +13,9 @@ from pydantic_core import from_json
 from readingroom.bases.guidance.markdown import to_markdown
 from readingroom.bases.guidance.page import WEBSITE, Page, is_plain_path
 from readingroom.core.errors import InvalidPath, NotFoundOrRedirected, UpstreamUnavailable
-from readingroom.upstream.cache import Cache, Cached, Entry, Held, Reply
-from readingroom.upstream.client import Errand, Params, Request, UpstreamClient
-from readingroom.upstream.meter import Meter
+from readingroom.net.cache import Cache, Cached, Entry, Held, Reply
+from readingroom.net.metrics import Meter
+from readingroom.net.upstream import Errand, Params, Request, UpstreamClient
 
 _CONTENT = "/api/content"
 _SEARCH = "/api/search.json"

@@ -24,13 +24,13 @@ from readingroom.bases.guidance.models import (
 )
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.store import GovukStore, Lifetimes
-from readingroom.protocol.dialects import GuidanceDialect
-from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.net.cache import Cache, MemoryShelf, Shelf
+from readingroom.net.limiter import Limiter, SlidingWindow
+from readingroom.net.metrics import Meter
+from readingroom.net.upstream import Errand, UpstreamClient
+from readingroom.protocol.base import KnowledgeBase
+from readingroom.protocol.errors import GuidanceDialect
 from readingroom.protocol.tool import Call, Hints, Tool, tool
-from readingroom.upstream.cache import Cache, MemoryShelf, Shelf
-from readingroom.upstream.client import Errand, UpstreamClient
-from readingroom.upstream.limiter import Limiter, SlidingWindow
-from readingroom.upstream.meter import Meter
 
 SCHEMA_VERSION = "1.0.0"
 """Of the tools' schemas, by SemVer: docs/governance.md says what a change asks for."""
@@ -52,7 +52,7 @@ def open_guidance(
     limiter: Limiter = SlidingWindow(per_second)
     shelf: Shelf = MemoryShelf()
     if redis_url:
-        from readingroom.upstream.shared import SharedRedis, SharedShelf, SharedWindow
+        from readingroom.net.shared import SharedRedis, SharedShelf, SharedWindow
 
         redis = SharedRedis(redis_url)
         limiter, shelf = SharedWindow(redis, per_second), SharedShelf(redis)

@@ -6,15 +6,7 @@ A file is handed over as a copy: bytes, not a path of the caller's.
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from readingroom.bases.policy.models import (
-    GetPolicySection,
-    Ingested,
-    PolicyHits,
-    SearchPolicy,
-    SectionText,
-)
-from readingroom.bases.policy.records import SourceSlug
-from readingroom.bases.policy.registration import (
+from readingroom.bases.policy.admin_models import (
     Diagnosis,
     EffectivePolicies,
     Imported,
@@ -24,14 +16,22 @@ from readingroom.bases.policy.registration import (
     PolicyDetail,
     PolicyIndex,
 )
+from readingroom.bases.policy.models import (
+    GetPolicySection,
+    Ingested,
+    PolicyHits,
+    SearchPolicy,
+    SectionText,
+)
+from readingroom.bases.policy.registry.records import SourceSlug
 from readingroom.core.dates import parse_day
 from readingroom.core.progress import Report
+from readingroom.protocol.backup import Copied, ReadCopy, WriteCopy
 from readingroom.protocol.command import Command
-from readingroom.protocol.copies import Copied, ReadCopy, WriteCopy
 from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
 
 if TYPE_CHECKING:
-    from readingroom.bases.policy.registrar import Registrar
+    from readingroom.bases.policy.admin.service import Registrar
     from readingroom.bases.policy.service import PolicyService
 
 
@@ -118,7 +118,7 @@ class ImportPolicies(_PolicyCommand):
     policies: list[ImportedPolicy]
 
     async def run(self, service: "PolicyService", report: Report) -> Imported:
-        from readingroom.bases.policy.bulk import BulkImport
+        from readingroom.bases.policy.admin.bulk import BulkImport
 
         return await BulkImport(service, report).add(self.policies)
 
@@ -130,7 +130,7 @@ class CheckPolicies(_PolicyCommand):
     repair: bool = False
 
     async def run(self, service: "PolicyService", report: Report) -> Diagnosis:
-        from readingroom.bases.policy.checkup import Checkup
+        from readingroom.bases.policy.doctor import Checkup
 
         return await Checkup(service, self.repair).diagnose()
 
@@ -141,7 +141,7 @@ class BackUpPolicies(_PolicyCommand, WriteCopy):
     name: ClassVar[str] = "policy.backup"
 
     async def run(self, service: "PolicyService", report: Report) -> Copied:
-        from readingroom.bases.policy.copies import write_copy
+        from readingroom.bases.policy.backup import write_copy
 
         return await write_copy(service, service.folder / HANDOVER / self.folder)
 
@@ -152,7 +152,7 @@ class RestorePolicies(_PolicyCommand, ReadCopy):
     name: ClassVar[str] = "policy.restore"
 
     async def run(self, service: "PolicyService", report: Report) -> Copied:
-        from readingroom.bases.policy.copies import read_copy
+        from readingroom.bases.policy.backup import read_copy
 
         copy = service.folder / HANDOVER / self.folder
         return await read_copy(service, copy, Path(self.home), self.replace)
@@ -174,6 +174,6 @@ POLICY_COMMANDS: tuple[type[Command], ...] = (
 
 # Imported when a command runs: every start of the program reads this module.
 def _registrar(service: "PolicyService") -> "Registrar":
-    from readingroom.bases.policy.registrar import Registrar
+    from readingroom.bases.policy.admin.service import Registrar
 
     return Registrar(service)

@@ -5,8 +5,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from readingroom.bases.policy.records import PolicyCategory, Reason, RevisionStatus, SourceSlug
-from readingroom.core.searching import Mode
+from readingroom.bases.policy.registry.records import (
+    PolicyCategory,
+    Reason,
+    RevisionStatus,
+    SourceSlug,
+)
+from readingroom.core.modes import Mode
 from readingroom.protocol.tool import Answer, DayText, Question, Said
 
 Why = Literal[Reason, "no_chunks", "unknown_source"]

@@ -7,10 +7,8 @@ import anyio
 from fastapi import APIRouter, Query, Request
 from pydantic import ValidationError
 
-from readingroom.bases.policy.ingestion import LARGEST
-from readingroom.bases.policy.records import PolicyCategory
-from readingroom.bases.policy.registrar import Registrar
-from readingroom.bases.policy.registration import (
+from readingroom.bases.policy.admin.service import Registrar
+from readingroom.bases.policy.admin_models import (
     EffectivePolicies,
     NewPolicy,
     NewRevision,
@@ -24,6 +22,8 @@ from readingroom.bases.policy.registration import (
     RevisionPatch,
     RevisionProgress,
 )
+from readingroom.bases.policy.ingest.ingestion import LARGEST
+from readingroom.bases.policy.registry.records import PolicyCategory
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import (

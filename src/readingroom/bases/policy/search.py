@@ -8,7 +8,6 @@ from datetime import date
 
 import anyio.to_thread
 
-from readingroom.bases.policy import timeline
 from readingroom.bases.policy.models import (
     Excluded,
     NearestRevision,
@@ -19,13 +18,14 @@ from readingroom.bases.policy.models import (
     SearchPolicyBatch,
     Why,
 )
-from readingroom.bases.policy.records import Revision, citation
-from readingroom.bases.policy.registry import PolicyRegistry, Timeline
+from readingroom.bases.policy.registry import timeline
+from readingroom.bases.policy.registry.records import Revision, citation
+from readingroom.bases.policy.registry.store import PolicyRegistry, Timeline
 from readingroom.bases.policy.store import PolicyStore, StoredChunk
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidCursor, ModelUnavailable, RecordNotFound
 from readingroom.core.ids import policy_passage_id
-from readingroom.ingest.workbench import Workbench
+from readingroom.ingest.context import Workbench
 
 _DEEPEST = 2_000  # results that paging may reach
 

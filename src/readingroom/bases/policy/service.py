@@ -11,9 +11,9 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from readingroom.bases.policy import passages, timeline
-from readingroom.bases.policy.ingestion import Ingestion
-from readingroom.bases.policy.jobs import Jobs
+from readingroom.bases.policy.compare import passages
+from readingroom.bases.policy.ingest.ingestion import Ingestion
+from readingroom.bases.policy.ingest.jobs import Jobs
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
     GetPolicySection,
@@ -42,17 +42,18 @@ from readingroom.bases.policy.models import (
     SnapshotEntry,
     VerifyPolicyQuote,
 )
-from readingroom.bases.policy.records import Revision, citation
-from readingroom.bases.policy.registry import PolicyRegistry
-from readingroom.bases.policy.resolver import EffectiveDateResolver
+from readingroom.bases.policy.registry import timeline
+from readingroom.bases.policy.registry.records import Revision, citation
+from readingroom.bases.policy.registry.resolver import EffectiveDateResolver
+from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.bases.policy.search import PolicySearch, brief
 from readingroom.bases.policy.store import PolicyStore, StoredChunk
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import RegistryUnavailable, RevisionNotFound, SectionNotFound
 from readingroom.core.ids import policy_section_id
 from readingroom.core.progress import Report
+from readingroom.ingest.context import Workbench
 from readingroom.ingest.intake import in_thread
-from readingroom.ingest.workbench import Workbench
 from readingroom.storage.handover import sweep_handover
 from readingroom.storage.keyvalue import KeyValues, check_durable, check_room, open_key_values
 

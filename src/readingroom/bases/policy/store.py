@@ -10,14 +10,14 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from readingroom.bases.policy.records import Policy, Revision
+from readingroom.bases.policy.registry.records import Policy, Revision
 from readingroom.core.dates import number
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
-from readingroom.core.searching import Mode
-from readingroom.engine.embedding import Embedder
+from readingroom.core.modes import Mode
+from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.librarian import Librarian, Ranking
 from readingroom.ingest.document import Document
-from readingroom.ingest.embedded import Vectors
+from readingroom.ingest.embed import Vectors
 from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import Chunks, ChunkStore, numbers_of, written
 

@@ -28,9 +28,9 @@ from readingroom.bases.policy.models import (
 )
 from readingroom.bases.policy.routes import policy_router
 from readingroom.bases.policy.service import PolicyService
-from readingroom.ingest.workbench import Workbench
-from readingroom.protocol.dialects import StatusDialect
-from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.ingest.context import Workbench
+from readingroom.protocol.base import KnowledgeBase
+from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.tool import Call, Hints, Tool, tool
 
 _audit = logging.getLogger("readingroom.policy.audit")

@@ -11,8 +11,8 @@ from readingroom.bases.text.models import (
 )
 from readingroom.bases.text.service import TextService
 from readingroom.bases.text.store import SAMPLE, TextFile
-from readingroom.protocol.dialects import TextDialect
-from readingroom.protocol.knowledge import KnowledgeBase
+from readingroom.protocol.base import KnowledgeBase
+from readingroom.protocol.errors import TextDialect
 from readingroom.protocol.tool import Call, Tool, tool
 
 _SAMPLE_DESCRIPTION = (

@@ -1,0 +1,134 @@
+"""A folder of documents ingested over MCP, beside extraction and embedding alone."""
+
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+
+from benchmarks.table import Table
+from readingroom.core.progress import unheard
+from readingroom.engine.embedding.embedder import Embedder
+from readingroom.ingest.document import Document
+from readingroom.ingest.intake import take
+from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.read.sandbox import Sandbox
+from tests.support.documents.base import REF, room_with_model
+from tests.support.kit import Served, body, http, serving
+from tests.support.model import MODELS
+from tests.support.papers import Paper
+
+_TARGET = 1.3
+_SUBJECTS = (
+    "cycle parking",
+    "trip rates",
+    "flood water",
+    "bat roosts",
+    "noise levels",
+    "old trees",
+)
+_NOTE = (
+    "{files} text PDFs of {pages} pages each ({chunks:,} chunks), generated. Extraction alone: "
+    "every file through the sandbox, as many at once as there are cores. Embedding alone: all "
+    "chunks in one call, on all cores, in a process that does nothing else. Ingested: "
+    "`ingest_folder` by the SDK's client over Streamable HTTP, hashing, storing and indexing "
+    "included. Cores: processor seconds of the server and its children to wall seconds."
+)
+
+
+def measure(files: int, pages: int) -> Table:
+    """Extract, embed, then do both and all the rest."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        inbox = room_with_model(data)
+        paths = _written(inbox, files, pages)
+        documents, extraction = anyio.run(_extraction_alone, paths)
+        embedding = _embedding_alone(documents)
+        with serving("documents", data=data) as room:
+            took, cores = anyio.run(_ingested, room, inbox)
+    alone = extraction + embedding
+    ratio = took / alone
+    return Table(
+        "An application's documents from folder to searchable",
+        ("what", "median", "ratio", "target"),
+        (
+            ("extraction alone", f"{extraction:.1f} s", "", ""),
+            ("embedding alone", f"{embedding:.1f} s", "", ""),
+            ("their sum", f"{alone:.1f} s", "1.00", ""),
+            (
+                "`ingest_folder`",
+                f"{took:.1f} s",
+                f"{ratio:.2f}",
+                f"{'met' if ratio <= _TARGET else '**missed**'} (at most {_TARGET:g})",
+            ),
+            ("cores it kept busy", f"{cores:.2f}", "", ""),
+        ),
+        _NOTE.format(files=files, pages=pages, chunks=sum(len(one.chunks) for one in documents)),
+    )
+
+
+def _written(inbox: Path, files: int, pages: int) -> list[Path]:
+    """Reports, none like another: each page has a text of its own."""
+    paths = [inbox / f"Report {number}.pdf" for number in range(files)]
+    for number, path in enumerate(paths):
+        made = Paper(header=f"Report {number}", footer="Page #")
+        for page in range(pages):
+            if page:
+                made.turn()
+            for part in range(6):
+                subject = _SUBJECTS[(number + page + part) % len(_SUBJECTS)]
+                made.write(
+                    f"Section {page}.{part} of report {number} looks at {subject}. "
+                    f"Measured on {part + 1} days at {page + 3} places, {subject} stayed within "
+                    f"what the authority expects, and {number * page + part} visits confirmed it. "
+                    "Where it did not, the applicant proposes works that are secured by condition "
+                    "and are complete before the first home is occupied."
+                )
+        path.write_bytes(made.done())
+    return paths
+
+
+async def _extraction_alone(paths: Sequence[Path]) -> tuple[list[Document], float]:
+    pipeline = Pipeline(Sandbox())
+    found: dict[Path, Document] = {}
+
+    async def read(path: Path) -> None:
+        with take(path, path.name, 2**28) as intake:
+            document = await pipeline.read(intake, unheard)
+        assert isinstance(document, Document)
+        found[path] = document
+
+    started = time.perf_counter()
+    async with anyio.create_task_group() as tasks:
+        for path in paths:
+            tasks.start_soon(read, path)
+    return [found[path] for path in paths], time.perf_counter() - started
+
+
+def _embedding_alone(documents: Sequence[Document]) -> float:
+    embedder = Embedder(MODELS)
+    embedder.embed("load the model")
+    texts = [one.text_of(chunk) for one in documents for chunk in one.chunks]
+    started = time.perf_counter()
+    embedder.embed_batch(texts)
+    return time.perf_counter() - started
+
+
+async def _ingested(room: Served, inbox: Path) -> tuple[float, float]:
+    async with http(f"{room.url}/mcp", seconds=3600) as client:
+        await client.call_tool("search_application_docs", {"query": "load the model"})
+        before, started = _cpu(room), time.perf_counter()
+        answer = await client.call_tool(
+            "ingest_folder", {"path": str(inbox), "application_ref": REF}
+        )
+        took = time.perf_counter() - started
+        told = body(answer)
+        assert told["ingested"] == told["file_count"], told
+        return took, (_cpu(room) - before) / took
+
+
+def _cpu(room: Served) -> float:
+    """Seconds of the server and of its children that have ended."""
+    stat = Path(f"/proc/{room.process.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return sum(map(int, stat[11:15])) / 100

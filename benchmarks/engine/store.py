@@ -1,0 +1,247 @@
+"""The chunk store at 50,000 chunks: filtered search beside Chroma's own, refilling, memory."""
+
+import contextlib
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from benchmarks.engine.corpus import KEPT, MODELS, chunks, many, natural, vectors
+from benchmarks.table import Ratio, Table
+from readingroom.core.filters import And, Fields, Filter, In, Range
+from readingroom.engine.embedding.embedder import Embedder
+from readingroom.engine.lexical import LexicalIndex
+from readingroom.engine.shelf import TEXT, Shelf
+from readingroom.storage.chunks import Chunks, ChunkStore
+from tests.support.processes import resident_mb
+
+LARGE = 50_000
+SMALL = 3_000
+FIELDS = Fields(equality=("source", "revision_id"), ranges=("effective_from", "effective_to"))
+# Of a hundred policies so many, on one day: what passes is about 1, 10 and 50 % of the chunks.
+FILTERS = {"1 %": 2, "10 %": 20, "50 %": 100}
+DAY = 20_200_601
+
+_PAGE = 5_000
+
+
+def filtered(rounds: int) -> Table:
+    """Search under a filter, in the index and in Chroma, on the same vectors."""
+    store, collection = _peer(LARGE)
+    with contextlib.closing(store), _shelf(LARGE) as shelf:
+        index = shelf.vectors()
+        held = shelf.chunks.get(vectors=True)
+        questions = held.vectors[:: LARGE // rounds][:rounds]
+        rows = [
+            row
+            for name, sources in FILTERS.items()
+            for row in _compare(name, _where(sources), questions, index, collection, held)
+        ]
+    return Table(
+        f"Filtered search at {LARGE:,} chunks, k = 10",
+        ("passes", "search", "median CPU ms", "median ms", "recall@10", "CPU ratio", "target"),
+        tuple(rows),
+        f"Policies and a day, as `search_policy` filters; {rounds} questions, asked of both in "
+        "turn. Recall: against brute force over the stored vectors. Ratio: CPU of ours to "
+        "Chroma's for the same question, median (lowest to highest). Chroma has its default "
+        "settings and its own default graph.",
+    )
+
+
+def refill(rounds: int) -> Table:
+    """Filling the index from the store, beside the bare export of the same rows from Chroma."""
+    ours, bare = [], []
+    with _shelf(LARGE) as shelf:
+        for _ in range(rounds + 1):
+            bare.append(_seconds(lambda: _export(shelf)))
+            ours.append(_seconds(lambda: Shelf.vectors(_fresh(shelf))))
+    ratio = Ratio(ours[1:], bare[1:])
+    return Table(
+        f"Filling the index from the store, {LARGE:,} chunks",
+        ("work", "median s", "ratio", "target"),
+        (
+            ("bare export of ids, metadata and vectors", f"{median(bare[1:]):.2f}", "1.0", ""),
+            ("index filled", f"{median(ours[1:]):.2f}", str(ratio), ratio.against(2)),
+        ),
+        f"Wall time, {rounds} rounds in turn after one that is not counted. Both read pages of "
+        f"{_PAGE:,}.",
+    )
+
+
+def memory() -> Table:
+    """Resident memory of a process that has embedded and holds the store and both indexes."""
+    rows = []
+    for count, target in ((SMALL, 400), (LARGE, 550)):
+        with _shelf(count):
+            pass
+        code = f"from benchmarks import engine_store; engine_store.report({count})"
+        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
+        said = json.loads(done.stdout.splitlines()[-1])
+        verdict = f"{'met' if said['settled'] <= target else '**missed**'} (at most {target} MB)"
+        rows.append((f"{count:,} chunks", *(f"{said[key]:.0f}" for key in _STAGES), verdict))
+    return Table(
+        "Memory of a whole process, MB resident",
+        ("store", *_STAGES, "target"),
+        tuple(rows),
+        "One process: imports of the server and of Chroma, the store opened, the vector index "
+        "filled, 64 chunks embedded in float32, ten searches by words and meaning. Stages add up.",
+    )
+
+
+_STAGES = ("imported", "opened", "filled", "embedded", "settled")
+
+
+def report(count: int) -> None:
+    """Print the memory of this process stage by stage; run in a process of its own."""
+    import chromadb  # noqa: F401
+    import mcp.server  # noqa: F401
+
+    said = {"imported": resident_mb()}
+    with _shelf(count) as shelf:
+        said["opened"] = resident_mb()
+        shelf.vectors()
+        said["filled"] = resident_mb()
+        texts = shelf.chunks.get(limit=64).texts
+        shelf._embedder.embed_batch(texts)
+        said["embedded"] = resident_mb()
+        for question in texts[:10]:
+            shelf.search(question[:80], 10, _where(20))
+        said["settled"] = resident_mb()
+    print(json.dumps(said))
+
+
+def _compare(
+    name: str, where: Filter, questions: Any, index: Any, collection: Any, held: Chunks
+) -> Iterator[tuple[str, ...]]:
+    passing = set(index.matching(where))
+    mask = np.array([id in passing for id in held.ids])
+    theirs = _in_chroma(where)
+    spent: dict[str, list[tuple[float, float]]] = {"ours": [], "Chroma": []}
+    found: dict[str, int] = {"ours": 0, "Chroma": 0}
+    for question in questions:
+        distances = np.where(mask, ((held.vectors - question) ** 2).sum(axis=1), np.inf)
+        nearest = {held.ids[row] for row in np.argsort(distances, kind="stable")[:10]}
+        answers = {
+            "Chroma": lambda q=question: collection.query(
+                query_embeddings=[q], n_results=10, where=theirs, include=["distances"]
+            )["ids"][0],
+            "ours": lambda q=question: [hit.id for hit in index.search(q, 10, where)],
+        }
+        for side, ask in answers.items():
+            cpu, wall = time.process_time(), time.perf_counter()
+            ids = ask()
+            spent[side].append((time.process_time() - cpu, time.perf_counter() - wall))
+            found[side] += len(nearest & {*ids})
+    ratio = Ratio([one[0] for one in spent["ours"]], [one[0] for one in spent["Chroma"]])
+    for side in ("Chroma", "ours"):
+        yield (
+            f"{name} ({mask.mean():.1%})",
+            side,
+            f"{median(one[0] for one in spent[side]) * 1000:.2f}",
+            f"{median(one[1] for one in spent[side]) * 1000:.2f}",
+            f"{found[side] / (10 * len(questions)):.3f}",
+            str(ratio) if side == "ours" else "",
+            ratio.against(0.05) if side == "ours" else "",
+        )
+
+
+def _where(sources: int) -> Filter:
+    named = tuple(f"S{number:02}" for number in range(sources))
+    dates = (Range("effective_from", high=DAY), Range("effective_to", low=DAY))
+    return And((In("source", named), *dates))
+
+
+def _in_chroma(where: Filter) -> Any:
+    from readingroom.core.filters import conditions
+    from readingroom.storage.chunks import _where as translated
+
+    return translated(list(conditions(where)))
+
+
+def _metadata(number: int) -> dict[str, Any]:
+    """A hundred policies of two revisions each; the first ended when the second came."""
+    second = number // 100 % 2
+    return {
+        "source": f"S{number % 100:02}",
+        "revision_id": f"rev_S{number % 100:02}_{2018 + 2 * second}_01",
+        "effective_from": 20_200_101 if second else 20_180_101,
+        "effective_to": 99_991_231 if second else 20_191_231,
+        "section_ref": f"Para {number % 243}",
+        "page_number": number % 90,
+        "chunk_index": number // 200,
+    }
+
+
+def _batches(count: int) -> Iterator[Chunks]:
+    rows = many(vectors(chunks(6_000)), count)
+    texts = natural(count)
+    for start in range(0, count, _PAGE):
+        numbers = range(start, min(start + _PAGE, count))
+        yield Chunks(
+            [f"chunk-{number:06}" for number in numbers],
+            [next(texts) for _ in numbers],
+            [_metadata(number) for number in numbers],
+            rows[numbers.start : numbers.stop],
+        )
+
+
+@contextlib.contextmanager
+def _shelf(count: int) -> Iterator[Shelf]:
+    """Our store of so many chunks, built once."""
+    folder = KEPT / f"shelf-{count}"
+    if not (folder / "built").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+    store = ChunkStore(folder / "chroma")
+    words = LexicalIndex(folder / "words.sqlite", {TEXT: 1.0}, FIELDS)
+    with contextlib.closing(store), contextlib.closing(words):
+        shelf = Shelf(store.collection("policy_docs"), FIELDS, Embedder(MODELS), words)
+        if not (folder / "built").exists():
+            for batch in _batches(count):
+                shelf.put(batch)
+            shelf.words()
+            (folder / "built").touch()
+        yield shelf
+
+
+def _peer(count: int) -> tuple[Any, Any]:
+    """Chroma as anyone would set it up, with the same rows, built once."""
+    import chromadb
+    from chromadb.config import Settings
+
+    folder = KEPT / f"chroma-{count}"
+    if not (folder / "built").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+    client = chromadb.PersistentClient(folder, Settings(anonymized_telemetry=False))
+    collection = client.get_or_create_collection("policy_docs", embedding_function=None)
+    if not (folder / "built").exists():
+        for batch in _batches(count):
+            collection.upsert(
+                ids=batch.ids,
+                embeddings=batch.vectors,
+                documents=batch.texts,
+                metadatas=batch.metadatas,  # type: ignore[arg-type]
+            )
+        (folder / "built").touch()
+    return client, collection
+
+
+def _export(shelf: Shelf) -> None:
+    collection = shelf.chunks._collection
+    for offset in range(0, collection.count(), _PAGE):
+        collection.get(include=["embeddings", "metadatas"], limit=_PAGE, offset=offset)
+
+
+def _fresh(shelf: Shelf) -> Shelf:
+    return Shelf(shelf.chunks, shelf.fields, shelf._embedder, shelf._words)
+
+
+def _seconds(work: Any) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began

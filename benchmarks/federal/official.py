@@ -1,0 +1,169 @@
+"""Loading every official file at hand: beside parsing their XML alone, and its memory."""
+
+import gc
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from xml.etree import ElementTree
+
+from benchmarks.table import Ratio, Table
+from readingroom.bases.federal.formats import LOADERS
+from readingroom.bases.federal.formats.parts.files import RawFile, load_yaml
+from readingroom.bases.federal.formats.parts.xml import parse
+from readingroom.bases.federal.load import loading
+from readingroom.bases.federal.store import FILE
+
+OFFICIAL = Path(__file__).parents[3] / "shared" / "data" / "federal"
+_TIMES = 3.0
+_MEGABYTES = 600
+_PARSERS: dict[str, Callable[[bytes], object]] = {".yaml": load_yaml, ".json": json.loads}
+
+
+def measure(rounds: int) -> Iterator[Table]:
+    """Nothing where the official files are not there."""
+    if OFFICIAL.is_dir():
+        told = [{part: _alone(part) for part in PARTS} for _ in range(rounds)]
+        yield _table(*(Rounds([one[part] for one in told]) for part in PARTS))
+
+
+class Rounds:
+    """What one part told in each round."""
+
+    def __init__(self, told: list[dict[str, float]]) -> None:
+        self.told = told
+
+    def __getitem__(self, name: str) -> list[float]:
+        return [one[name] for one in self.told]
+
+
+def _table(floor: Rounds, xml: Rounds, unread: Rounds, everything: Rounds) -> Table:
+    bare, peak = floor["bare"], max(everything["peak"])
+    rows = (
+        _row("`ElementTree.fromstring` of every XML file in it (the floor)", bare, bare),
+        _row("the same, the garbage collector off, as a load has it", floor["calm"], bare),
+        _row("our own parser, without entities and external DTDs", floor["safe"], bare),
+        _row("the same files loaded: records, texts, links, full-text index",
+             xml["wall"], bare, _TIMES),
+        _row("the processor time of that, of both processes", xml["cpu"], floor["cpu"]),
+        _row("every XML, YAML and JSON file but the statements parsed, no more",
+             floor["formats"], bare),
+        _row("all of it but the statements loaded, HTML too", unread["wall"], bare),
+        _row("that beside parsing these formats", unread["wall"], floor["formats"]),
+        ("`federal load data/federal`, with the words of the statements' PDFs",
+         f"{median(everything['wall']):.2f} s", "", ""),
+        ("peak memory of that load, with a confined process on each core", f"{peak:,.0f} MB", "",
+         f"{'met' if peak <= _MEGABYTES else '**missed**'} (at most {_MEGABYTES} MB)"),
+    )  # fmt: skip
+    note = (
+        f"By the clock where nothing else is said, each in a fresh process, {len(bare)} rounds "
+        f"taking turns: {floor['files'][0]:.0f} XML files, {floor['megabytes'][0]:.0f} MB, into an "
+        f"empty database; all of it is {everything['records'][0]:,.0f} records. A file that lies "
+        "there twice is parsed twice by the floor and recognised by its hash in the load. A load "
+        f"uses a second core ({os.cpu_count()} here): a process of its own reads ahead, and what "
+        "several files say is indexed and committed on a thread beside."
+    )
+    return Table("Federal: every official file", ("what", "median", "ratio", "target"), rows, note)
+
+
+def _row(
+    what: str, seconds: Sequence[float], beside: Sequence[float], target: float | None = None
+) -> tuple[str, ...]:
+    ratio = Ratio(seconds, beside)
+    told = "1.000" if seconds is beside else str(ratio)
+    return what, f"{median(seconds):.2f} s", told, ratio.against(target) if target else ""
+
+
+def _alone(part: str) -> dict[str, float]:
+    """One measurement in a process of its own: memory is what that one took."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.federal.official", part],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+# --- in that process ---
+
+
+def _floor() -> dict[str, float]:
+    files = [path.read_bytes() for path in _xml()]
+    cpu, wall = _timed(lambda: _each(ElementTree.fromstring, files))
+    _, safe = _timed(lambda: _each(parse, files))
+    told = [path for path in _taken(*_PARSERS) if "saps" not in path.parts]
+    read = [(_PARSERS[path.suffix], path.read_bytes()) for path in told]
+    gc.disable()
+    _, calm = _timed(lambda: _each(ElementTree.fromstring, files))
+    _, rest = _timed(lambda: [reader(data) is None for reader, data in read])
+    size = sum(map(len, files)) / 1e6
+    return {"bare": wall, "cpu": cpu, "calm": calm, "safe": safe, "formats": calm + rest,
+            "files": len(files), "megabytes": size}  # fmt: skip
+
+
+def _each(parser: Callable[[bytes], object], files: Sequence[bytes]) -> None:
+    for data in files:
+        parser(data)
+
+
+def _load(paths: Sequence[Path]) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as scratch:
+        loaded: list[loading.Summary] = []
+        path = Path(scratch) / FILE
+        cpu, wall = _timed(lambda: loaded.append(loading.load(path, paths, None)))
+    own, child = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    # The system tells the largest of the processes beside; one may read a PDF on each core.
+    most = own.ru_maxrss + child.ru_maxrss * (os.cpu_count() or 1)
+    return {
+        "cpu": cpu + child.ru_utime + child.ru_stime,
+        "wall": wall,
+        "records": loaded[0].records,
+        "peak": most / 1024,
+    }
+
+
+def _timed(work: Callable[[], object]) -> tuple[float, float]:
+    """Processor and wall seconds."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    work()
+    return time.process_time() - cpu, time.perf_counter() - wall
+
+
+def _taken(*suffixes: str) -> list[Path]:
+    """The files of these kinds that some loader takes."""
+    taken = []
+    for path in sorted(OFFICIAL.rglob("*")):
+        if path.suffix.lower() in suffixes:
+            file = RawFile(path.name, path.read_bytes(), lambda name: None)
+            if any(loader.recognises(file) for loader in LOADERS):
+                taken.append(path)
+    return taken
+
+
+def _xml() -> list[Path]:
+    return _taken(".xml")
+
+
+def _but_statements() -> list[Path]:
+    return [path for path in OFFICIAL.iterdir() if path.name != "saps"]
+
+
+PARTS: dict[str, Callable[[], dict[str, float]]] = {
+    "floor": _floor,
+    "xml": lambda: _load(_xml()),
+    "unread": lambda: _load(_but_statements()),
+    "all": lambda: _load([OFFICIAL]),
+}
+
+if __name__ == "__main__":
+    print(json.dumps(PARTS[sys.argv[1]]()))

@@ -1,0 +1,197 @@
+"""A large federal file, made from a seed: bills, passages with vectors, votes, as a load leaves it.
+
+Words are drawn by Zipf's law from a made-up vocabulary, so that some are everywhere and most are
+rare; vectors lie around centres, as those of real texts do.
+"""
+
+import json
+import random
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readingroom.bases.federal import store
+from readingroom.bases.federal.formats.billstatus import BillStatus
+from readingroom.bases.federal.formats.parts.files import RawFile
+from readingroom.bases.federal.load.writer import Writer
+from readingroom.bases.federal.schema.entries import Entry, Head, Origin
+from tests.support.federal.world import World
+
+MODEL = "synthetic/1"
+_CHUNKS_PER_BILL = 5
+_BATCH = 5_000
+_SYLLABLES = ("ba", "do", "fi", "gu", "ka", "lo", "mi", "nu", "pa", "re", "so", "ti", "va", "ze")
+
+
+@dataclass(frozen=True)
+class Size:
+    bills: int
+    votes: int
+
+    @property
+    def chunks(self) -> int:
+        return self.bills * _CHUNKS_PER_BILL
+
+
+class Vocabulary:
+    """Twenty thousand words; the n-th is about n times rarer than the first."""
+
+    def __init__(self, seed: int, words: int = 20_000) -> None:
+        chance = random.Random(1)  # whatever is drawn, it is drawn from the same words
+        self.words = [
+            "".join(chance.choices(_SYLLABLES, k=2 + n % 3)) + str(n) for n in range(words)
+        ]
+        self._numbers = np.random.default_rng(seed)
+        weights = 1 / (np.arange(words) + 10)
+        self._cumulated = np.cumsum(weights / weights.sum())
+
+    def passage(self, words: int = 110) -> str:
+        drawn = np.searchsorted(self._cumulated, self._numbers.random(words))
+        return " ".join(self.words[min(n, len(self.words) - 1)] for n in drawn)
+
+    def question(self, words: int = 4) -> str:
+        """Content words as a question has them: neither the commonest nor the rarest."""
+        return " ".join(self.words[int(n)] for n in self._numbers.integers(100, 5_000, words))
+
+
+class Stand:
+    """Stands in for the model: a vector of the same kind as the stored ones, at no cost."""
+
+    identity = MODEL
+
+    def __init__(self, seed: int = 3) -> None:
+        self._numbers = np.random.default_rng(seed)
+        self.centres = _centres()
+
+    def embed(self, text: str) -> NDArray[np.float32]:
+        return _around(self.centres[[len(text) % len(self.centres)]], self._numbers)[0]
+
+
+def build(path: Path, size: Size, seed: int = 1) -> None:
+    """Make the file at `path`; a file that is there already is kept."""
+
+    def fill(db: sqlite3.Connection) -> None:
+        _people_and_votes(db, size.votes, seed)
+        _bills(db, size.bills, seed)
+
+    make(path, fill)
+
+
+def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
+    """A federal file that is there whole or not at all; one that is there already is kept."""
+    if path.exists():
+        return
+    making = path.with_suffix(".making")
+    for suffix in ("", "-wal", "-shm"):
+        making.with_name(making.name + suffix).unlink(missing_ok=True)
+    store.prepare(making)
+    with closing(store.connect(making, writing=True)) as db:
+        db.execute("PRAGMA synchronous = OFF")
+        fill(db)
+        Writer(db).count()
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    making.rename(path)
+
+
+def _people_and_votes(db: sqlite3.Connection, votes: int, seed: int) -> None:
+    world = World(seed, people=500)
+    members = world.members
+    db.execute("BEGIN")
+    db.executemany(
+        "INSERT INTO legislators (id, record, loader) VALUES (?, ?, 'bench')",
+        ((one.bioguide, json.dumps({"id": one.bioguide, "title": one.last})) for one in members),
+    )
+    chance = random.Random(seed)
+    for number in range(1, votes // len(members) + 1):
+        id = f"house:118:1:{number}"
+        record = {"id": id, "title": id, "congress": 118, "question": "On Passage", "bills": []}
+        db.execute(
+            "INSERT INTO roll_call_votes (id, record, loader) VALUES (?, ?, 'bench')",
+            (id, json.dumps(record)),
+        )
+        db.executemany(
+            "INSERT INTO member_votes VALUES (?, ?, ?, NULL, 118, ?, ?, 'D', 'MA', ?)",
+            (
+                (id, place, one.bioguide, f"2023#{number:05}", one.last,
+                 chance.choice(("Yea", "Nay")))
+                for place, one in enumerate(members, start=1)
+            ),
+        )  # fmt: skip
+    db.execute("COMMIT")
+
+
+def _bills(db: sqlite3.Connection, count: int, seed: int) -> None:
+    words, numbers = Vocabulary(seed), np.random.default_rng(seed)
+    centres = _centres()
+    entries = _entries(seed)
+    template = next(entries).record.model_dump_json(exclude={"loaded_up_to"})
+    ids = iter(range(1, count + 1))
+    while batch := list(islice(ids, _BATCH)):
+        rows = [_bill_row(template, number, words) for number in batch]
+        db.execute("BEGIN")
+        db.executemany("INSERT INTO bills (id, record, loader) VALUES (?, ?, 'bench')", rows)
+        db.executemany(
+            "INSERT INTO documents VALUES (?, ?, 'bills', ?)",
+            ((n, row[0], "2025-06-01") for n, row in zip(batch, rows, strict=True)),
+        )
+        db.executemany(
+            "INSERT INTO facets VALUES ('congress', ?, ?)", ((str(_congress(n)), n) for n in batch)
+        )
+        chunks = [(n, part) for n in batch for part in range(_CHUNKS_PER_BILL)]
+        first = (batch[0] - 1) * _CHUNKS_PER_BILL + 1
+        db.executemany(
+            "INSERT INTO chunks VALUES (?, ?, 'text', ?)",
+            ((first + place, *chunk) for place, chunk in enumerate(chunks)),
+        )
+        db.executemany(
+            "INSERT INTO passages VALUES (?, 0, '', '', '', ?)",
+            ((first + place, words.passage()) for place in range(len(chunks))),
+        )
+        db.execute(
+            """INSERT INTO passages_fts (rowid, title, abstract, action, body)
+               SELECT chunk, title, abstract, action, body FROM passages WHERE chunk >= ?""",
+            (first,),
+        )
+        vectors = _around(centres[numbers.integers(0, len(centres), len(chunks))], numbers)
+        db.executemany(
+            "INSERT INTO vectors (chunk, model, embedding) VALUES (?, ?, ?)",
+            ((first + place, MODEL, row.tobytes()) for place, row in enumerate(vectors)),
+        )
+        db.execute("COMMIT")
+
+
+def _entries(seed: int) -> Iterator[Entry]:
+    """Real entries of the real loader, one bill each."""
+    for name, text in World(seed).bills(10):
+        file = RawFile(name, text.encode(), lambda other: None)
+        for entry in BillStatus().read(file, Origin("2026-01-01T00:00:00+00:00", "0" * 64)):
+            if isinstance(entry.head, Head):
+                yield entry
+
+
+def _bill_row(template: str, number: int, words: Vocabulary) -> tuple[str, str]:
+    told = json.loads(template)
+    id = f"hr:{_congress(number)}:{number}"
+    told |= {"id": id, "congress": _congress(number), "type": "hr", "number": number}
+    told["title"] = told["citation_string"] = words.passage(8)
+    return id, json.dumps(told)
+
+
+def _congress(number: int) -> int:
+    return 110 + number % 10
+
+
+def _centres() -> NDArray[np.float32]:
+    return np.random.default_rng(7).standard_normal((400, 384), dtype=np.float32)
+
+
+def _around(centres: NDArray[np.float32], numbers: np.random.Generator) -> NDArray[np.float32]:
+    rows = centres + 0.6 * numbers.standard_normal(centres.shape, dtype=np.float32)
+    found: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return found

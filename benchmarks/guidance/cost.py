@@ -1,0 +1,133 @@
+"""What a cached page costs beside a call that reads nothing: processor time of one process."""
+
+import contextlib
+import gc
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from statistics import median
+
+import anyio
+from starlette.applications import Starlette
+
+from benchmarks.server.exchange import Exchange
+from benchmarks.server.wires import LEGACY, MODERN, Message, call_tool
+from benchmarks.table import Ratio, Table
+from readingroom.bases.guidance.store import Lifetimes
+from readingroom.bases.guidance.tools import open_guidance
+from readingroom.core.settings import Settings
+from readingroom.demo.govuk import Emulator, on_loopback, sample_items
+from readingroom.server.app import build_app
+from readingroom.server.auth.keys import Gate
+from readingroom.server.auth.policies import Guards
+from readingroom.server.faces import face_of
+from readingroom.server.observe.logging import configure
+from readingroom.storage.keys import KeyRing
+
+TARGET = 1.5
+
+_PAGE = "/guidance/prepare-a-charity-annual-return"
+_KEY = "a key such as MCP_API_KEY holds"
+_PLENTY = 10**6  # calls a second: every one is counted, none is refused
+_DAY = 86_400  # nothing but the cache answers while it is measured
+_FLOOR = "`get_error_taxonomy` (the floor)"
+_CALLS = {
+    _FLOOR: call_tool("get_error_taxonomy", {}),
+    "`get_content_by_path`, cached": call_tool("get_content_by_path", {"path": _PAGE}),
+    "the same, `text_only`": call_tool("get_content_by_path", {"path": _PAGE, "text_only": True}),
+}
+
+_NOTE = (
+    "Processor time of this process (user and system) per call, the ASGI app called directly, with "
+    "a key, both limits counting, metrics, and log lines written to a file. The answer of the page "
+    "has 7 KB, that of its text 3.5 KB, that of the floor 2.5 KB. Median of {rounds} rounds of "
+    "{calls} calls in which all take turns. Ratio: to the floor of the same round, median (lowest "
+    "to highest)."
+)
+
+
+def measure(rounds: int, calls: int) -> Table:
+    """So many rounds of so many calls on both wires."""
+    return Table(
+        "Guidance: a cached page beside a call that reads nothing",
+        ("wire", "call", "median µs", "ratio", "target"),
+        tuple(anyio.run(_measure, rounds, calls)),
+        _NOTE.format(rounds=rounds, calls=calls),
+    )
+
+
+async def _measure(rounds: int, calls: int) -> list[tuple[str, ...]]:
+    async with _app() as app:
+        return [
+            row
+            for revision in (LEGACY, MODERN)
+            for row in await _rows(app, revision, rounds, calls)
+        ]
+
+
+@contextlib.asynccontextmanager
+async def _app() -> AsyncIterator[Starlette]:
+    """The base alone, with everything on, in front of the emulator."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _logging_to(Path(folder, "log")),
+        on_loopback(Emulator(sample_items(), max_age=_DAY)) as url,
+    ):
+        base = open_guidance(url, per_second=_PLENTY, fresh=Lifetimes(_DAY, _DAY))
+        faces, settings = (face_of(base),), Settings(rate_limit=_PLENTY * 60)
+        guards = Guards(faces, settings, Gate(_KEY, KeyRing(Path(folder))))
+        app = build_app(faces, settings, guards)
+        async with app.router.lifespan_context(app):
+            yield app
+
+
+async def _rows(app: Starlette, revision: str, rounds: int, calls: int) -> list[tuple[str, ...]]:
+    exchanges = {name: _exchange(app, message, revision) for name, message in _CALLS.items()}
+    took: dict[str, list[float]] = {name: [] for name in _CALLS}
+    gc.collect()
+    gc.freeze()  # a collection of all modules costs as much as a hundred calls
+    for number in range(-1, rounds):
+        for name, exchange in exchanges.items():
+            seconds = await _run(exchange, calls)
+            if number >= 0:  # the first round fills the cache
+                took[name].append(seconds / calls * 1e6)
+    gc.unfreeze()
+    return [_row(revision, name, took) for name in _CALLS]
+
+
+def _exchange(app: Starlette, message: Message, revision: str) -> Exchange:
+    headers = {
+        "accept": "application/json, text/event-stream",
+        "content-type": "application/json",
+        "authorization": f"Bearer {_KEY}",
+        **message.headers(revision),
+    }
+    return Exchange(app, "/mcp", headers, message.on(revision))
+
+
+async def _run(exchange: Exchange, calls: int) -> float:
+    """The processor's seconds that so many calls took, every answer checked afterwards."""
+    began = time.process_time()
+    replies = [await exchange.send() for _ in range(calls)]
+    took = time.process_time() - began
+    for reply in replies:
+        told = reply.json["result"]
+        assert not told.get("isError"), reply.body
+        assert told["structuredContent"].get("cache", {"stale": False})["stale"] is False
+    return took
+
+
+def _row(revision: str, name: str, took: dict[str, list[float]]) -> tuple[str, ...]:
+    ratio = Ratio(took[name], took[_FLOOR])
+    verdict = "" if name == _FLOOR else ratio.against(TARGET)
+    return (revision, name, f"{median(took[name]):.0f}", str(ratio), verdict)
+
+
+@contextlib.contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    """The log as a server configures it, into a file instead of standard error."""
+    with path.open("w", encoding="utf-8") as file, contextlib.redirect_stderr(file):
+        configure("info")
+        yield
+    configure("warning")

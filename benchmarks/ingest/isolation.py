@@ -1,0 +1,103 @@
+"""What it costs to read a document in a process of its own."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+import anyio
+
+from benchmarks.table import Table
+from readingroom.core.progress import unheard
+from readingroom.ingest.document import Options
+from readingroom.ingest.read import reader
+from readingroom.ingest.read.sandbox import Sandbox
+from tests.support.papers import paper, taken
+
+TARGET_MS = 200
+
+_PAPER = paper("One page, and a sentence on it that is long enough to count as text.")
+_NOTE = (
+    "For a PDF of one page, median of {rounds} rounds in which all take turns, after one that is "
+    "not counted. Processor time is that of this process and of those it started. The isolation is "
+    "what the sandbox takes beyond reading in this process, round by round; its target is held "
+    "against processor time, for wall time grows with whatever else the machine does."
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one round of something took, in milliseconds."""
+
+    wall: float
+    processor: float
+
+    def beyond(self, other: "Cost") -> "Cost":
+        return Cost(self.wall - other.wall, self.processor - other.processor)
+
+
+def measure(rounds: int) -> Table:
+    """Read the page in this process and in one of its own, in turns."""
+    ways: dict[str, Callable[[], None]] = {
+        "`python -c pass` (the floor)": lambda: _start("pass"),
+        "`import pypdfium2` in a new process": lambda: _start("import pypdfium2"),
+        "read in this process": _here,
+        "read in the sandbox": _apart,
+    }
+    took: dict[str, list[Cost]] = {name: [] for name in ways}
+    for number in range(rounds + 1):
+        for name, way in ways.items():
+            cost = _cost(way)
+            if number:  # the first round fills the file cache
+                took[name].append(cost)
+    *_, here, apart = took.values()
+    isolation = [more.beyond(less) for more, less in zip(apart, here, strict=True)]
+    met = median(cost.processor for cost in isolation) <= TARGET_MS
+    verdict = f"{'met' if met else '**missed**'} (at most {TARGET_MS} ms)"
+    rows = [_row(name, costs) for name, costs in took.items()]
+    return Table(
+        "Isolation of one document",
+        ("way", "processor ms", "wall ms", "target"),
+        (*rows, _row("isolation", isolation, verdict)),
+        _NOTE.format(rounds=rounds),
+    )
+
+
+def _cost(way: Callable[[], None]) -> Cost:
+    before, began = sum(os.times()[:4]), time.perf_counter()
+    way()
+    wall = time.perf_counter() - began
+    return Cost(wall * 1000, (sum(os.times()[:4]) - before) * 1000)
+
+
+def _start(code: str) -> None:
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def _here() -> None:
+    reader.read(_PAPER, "paper.pdf", Options(), lambda *_: None)
+
+
+def _apart() -> None:
+    anyio.run(_read_apart)
+
+
+async def _read_apart() -> None:
+    with taken(_PAPER, "paper.pdf", len(_PAPER)) as intake:
+        await Sandbox().read(intake.file, intake.name, Options(), unheard)
+
+
+def _row(name: str, costs: list[Cost], verdict: str = "") -> tuple[str, ...]:
+    return (
+        name,
+        _told([cost.processor for cost in costs]),
+        _told([cost.wall for cost in costs]),
+        verdict,
+    )
+
+
+def _told(times: list[float]) -> str:
+    return f"{median(times):.0f} ({min(times):.0f} to {max(times):.0f})"

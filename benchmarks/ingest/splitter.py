@@ -1,0 +1,49 @@
+"""Cutting text into chunks, beside the splitter that the contracts name."""
+
+import time
+from statistics import median
+
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+from benchmarks.table import Ratio, Table
+from readingroom.engine.chunking import OVERLAP, SEPARATORS, SIZE, split
+from tests.ingest.test_ocr import TEXT
+
+TARGET = 1.0
+_NOTE = (
+    "Processor time for {megabytes:.1f} MB of paragraphs, ours with exact offsets. Median of "
+    "{rounds} rounds in which both take turns; the chunks are checked to be equal. Ratio: to "
+    "LangChain's in the same round, median (lowest to highest)."
+)
+
+
+def measure(rounds: int) -> Table:
+    """Cut the same text with both, in turns."""
+    text = "\n\n".join(f"{number}. {TEXT}" for number in range(1500))
+    peer = RecursiveCharacterTextSplitter(
+        chunk_size=SIZE,
+        chunk_overlap=OVERLAP,
+        separators=[*SEPARATORS, ""],
+        keep_separator="end",
+    )
+    ours: list[float] = []
+    theirs: list[float] = []
+    for _ in range(rounds):
+        began = time.process_time()
+        spans = split(text)
+        middle = time.process_time()
+        chunks = peer.split_text(text)
+        theirs.append(time.process_time() - middle)
+        ours.append(middle - began)
+        assert [span.of(text) for span in spans] == chunks
+    ratio = Ratio(ours, theirs)
+    megabytes = len(text) / 1e6
+    return Table(
+        "Cutting text into chunks",
+        ("splitter", "MB a second", "ratio", "target"),
+        (
+            ("LangChain", f"{megabytes / median(theirs):.1f}", str(Ratio(theirs, theirs)), ""),
+            ("Reading Room", f"{megabytes / median(ours):.1f}", str(ratio), ratio.against(TARGET)),
+        ),
+        _NOTE.format(megabytes=megabytes, rounds=rounds),
+    )

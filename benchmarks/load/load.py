@@ -1,0 +1,318 @@
+"""Thirty-two clients at once, each with its own key: reading, ingesting, uploading, refreshing."""
+
+import json
+import random
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import linear_regression, quantiles, stdev
+from typing import Any
+
+import anyio
+import httpx2
+from mcp import Client
+
+from benchmarks.table import Table
+from readingroom.core.settings import SAMPLE_MARK
+from readingroom.storage.keys import KeyRing
+from tests.support.kit import Served, body, http, serving
+from tests.support.model import with_model
+from tests.support.policy.base import pdf
+from tests.support.processes import resident_mb
+
+CLIENTS = 32
+_PAUSE = 1.5  # seconds between two calls of one client, on average
+_READING = 0.3  # how much longer, beside the minutes before, they stay and only read
+_APPLICATION = "25/01178/REM"
+_WORDS = (
+    *("cycle parking", "visibility at junctions", "affordable homes", "flood risk", "heritage"),
+    *("annual return", "trustee duties", "rail safety", "highway grants", "noise near schools"),
+)
+_NOTE = (
+    "`readingroom serve --demo` with {clients} clients over Streamable HTTP for {minutes:g} "
+    "minutes, each with a key of its own, every fourth for reading alone, {pause} s apart on "
+    "average: an hour of as many people who ask every nine seconds. Milliseconds as the client "
+    "sees them, clients and server on the same two cores. Lost: documents and revisions that were "
+    "acknowledged and are not there at the end. Memory: resident set of the server once a second, "
+    "over the last four fifths; first while the stores grow, then, for {reading:g} minutes more, "
+    "while everybody reads. Noise is what the quarters of that time have for slopes."
+)
+
+
+@dataclass
+class Ledger:
+    """What happened."""
+
+    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    errors: list[str] = field(default_factory=list)
+    documents: set[str] = field(default_factory=set)
+    revisions: set[tuple[str, str]] = field(default_factory=set)
+    resident: list[tuple[float, float]] = field(default_factory=list)
+    """Seconds since the beginning, and megabytes."""
+
+    async def timed(self, name: str, work: Callable[[], Awaitable[Any]]) -> Any:
+        started = time.perf_counter()
+        try:
+            return await work()
+        except Exception as error:
+            self.errors.append(f"{name}: {type(error).__name__}: {error}"[:300])
+            return None
+        finally:
+            self.seconds[name].append(time.perf_counter() - started)
+
+
+class Visitor:
+    """One client: asks what its kind asks, until time is up."""
+
+    def __init__(
+        self,
+        number: int,
+        client: Client,
+        web: httpx2.AsyncClient,
+        ledger: Ledger,
+        inbox: Path | None,
+    ) -> None:
+        """Without an inbox it only reads."""
+        self.number = number
+        self.inbox = inbox
+        self.client = client
+        self.web = web
+        self.ledger = ledger
+        self.choose = random.Random(number)
+        self.turn = 0
+
+    async def stay(self, until: float) -> None:
+        does = _KINDS[self.number % len(_KINDS)]
+        while time.monotonic() < until:
+            self.turn += 1
+            await does(self)
+            await anyio.sleep(self.choose.expovariate(1 / _PAUSE))
+
+    async def call(self, name: str, **arguments: Any) -> Any:
+        async def work() -> Any:
+            result = await self.client.call_tool(name, arguments)
+            if result.is_error:
+                raise RuntimeError(result.content[0].text)
+            return body(result)
+
+        return await self.ledger.timed(name, work)
+
+    @property
+    def words(self) -> str:
+        return f"{self.choose.choice(_WORDS)} {self.choose.choice(_WORDS)}"
+
+    async def asks_the_desk(self) -> None:
+        found = await self.call("search", query=self.words, limit=5)
+        if found and found["results"]:
+            await self.call("fetch", id=self.choose.choice(found["results"])["id"])
+
+    async def asks_policy(self) -> None:
+        day = f"20{self.choose.randrange(21, 26)}-06-01"
+        await self.call("search_policy", query=self.words, effective_date=day)
+        await self.call("get_policy_section", source="NPPF", section_ref="Para 116")
+        await self.call("policy_snapshot", date=day)
+
+    async def asks_documents(self) -> None:
+        await self.call("search_application_docs", query=self.words, application_ref=_APPLICATION)
+        found = await self.call("list_ingested_documents", application_ref=_APPLICATION)
+        if found and found["documents"]:
+            one = self.choose.choice(found["documents"])["document_id"]
+            await self.call("get_document_text", document_id=one, max_chars=5000)
+
+    async def asks_federal(self) -> None:
+        await self.call("lexical_search", query=self.words)
+        await self.call("resolve_entity", query="Smith", entity_type="legislators")
+        await self.call("get_bill", bill_id="hr:119:99001")
+
+    async def asks_guidance(self) -> None:
+        path = "/guidance/prepare-a-charity-annual-return"
+        await self.call("search_guidance", query=self.words)
+        await self.call("get_content_by_path", path=path, text_only=True)
+        if self.turn % 10 == 0:
+            await self.call("force_refresh", path=path)
+
+    async def ingests(self) -> None:
+        await self.asks_documents()
+        if self.inbox and self.turn % 5 == 1:
+            paper = self._paper(self.inbox)
+            asked = {"file_path": paper, "application_ref": f"26/{self.number:05}/LOAD"}
+            told = await self.call("ingest_document", **asked)
+            if told:
+                self.ledger.documents.add(told["document_id"])
+
+    async def uploads(self) -> None:
+        await self.asks_policy()
+        if self.inbox is None or self.turn % 10 != 1:
+            return
+        source = f"LOAD_{self.number}"
+        if self.turn == 1:
+            new = {"source": source, "title": "Load", "category": "supplementary"}
+            await self.ledger.timed("POST policy", lambda: self._post("/api/v1/policies", json=new))
+        year, month = divmod(self.turn // 10, 12)
+        form = {
+            "version_label": f"{self.turn}",
+            "effective_from": f"{1990 + year}-{month + 1:02}-01",
+        }
+        files = {"file": ("load.pdf", self._pages(), "application/pdf")}
+        path = f"/api/v1/policies/{source}/revisions"
+        told = await self.ledger.timed(
+            "POST revision", lambda: self._post(path, data=form, files=files)
+        )
+        if told:
+            self.ledger.revisions.add((source, told["revision_id"]))
+
+    async def _post(self, path: str, **sent: Any) -> Any:
+        answer = await self.web.post(path, **sent)
+        answer.raise_for_status()
+        return answer.json()
+
+    def _pages(self) -> bytes:
+        said = f"Visitor {self.number} on turn {self.turn} writes of {self.words}. " * 5
+        return pdf([("Load", [said, said])])
+
+    def _paper(self, inbox: Path) -> str:
+        path = inbox / f"paper-{self.number}-{self.turn}.pdf"
+        path.write_bytes(self._pages())
+        return str(path)
+
+
+# Every fourth client has a key for reading alone: places 0 and 4.
+_KINDS = (
+    Visitor.asks_the_desk,
+    Visitor.ingests,
+    Visitor.asks_policy,
+    Visitor.uploads,
+    Visitor.asks_documents,
+    Visitor.asks_federal,
+    Visitor.asks_guidance,
+    Visitor.asks_the_desk,
+)
+
+
+def measure(minutes: float, clients: int = CLIENTS) -> Table:
+    """Let them all in, and see what comes of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = with_model(Path(folder) / "data")
+        with serving("--demo", data=data) as served:
+            _wait_for_sample(served)
+            ring = KeyRing(data)
+            keys = [ring.add(f"c{n:02}", read_only=n % 4 == 0) for n in range(clients)]
+            inbox = data / "documents" / "inbox"
+            inbox.mkdir(parents=True, exist_ok=True)
+            ledger, reading = Ledger(), Ledger()
+            anyio.run(_visit, served, keys, minutes * 60, ledger, inbox)
+            lost = anyio.run(_lost, served, keys[1], ledger)
+            anyio.run(_visit, served, keys, minutes * 60 * _READING, reading, None)
+    return Table(
+        f"{clients} clients at once, {minutes:g} minutes",
+        ("tool", "calls", "median ms", "p95 ms"),
+        (*_rows(ledger), *_sums(ledger, reading, lost)),
+        _NOTE.format(clients=clients, minutes=minutes, pause=_PAUSE, reading=minutes * _READING),
+    )
+
+
+def _wait_for_sample(served: Served) -> None:
+    give_up = time.monotonic() + 600
+    while json.loads((served.data / SAMPLE_MARK).read_text("utf-8"))["state"] != "loaded":
+        if time.monotonic() > give_up:
+            raise RuntimeError("the sample did not load in ten minutes")
+        time.sleep(1)
+
+
+async def _visit(
+    served: Served, keys: list[str], seconds: float, ledger: Ledger, inbox: Path | None
+) -> None:
+    until = time.monotonic() + seconds
+    async with anyio.create_task_group() as room:
+        for number, key in enumerate(keys):
+            room.start_soon(_visitor, served, number, key, until, ledger, inbox)
+        room.start_soon(_watch, served.process.pid, until, ledger)
+
+
+async def _visitor(
+    served: Served, number: int, key: str, until: float, ledger: Ledger, inbox: Path | None
+) -> None:
+    headers = {"Authorization": f"Bearer {key}"}
+    async with (
+        httpx2.AsyncClient(
+            base_url=served.url, headers=headers, timeout=60, trust_env=False
+        ) as web,
+        http(served.url + "/mcp", key=key) as client,
+    ):
+        await Visitor(number, client, web, ledger, inbox).stay(until)
+
+
+async def _watch(pid: int, until: float, ledger: Ledger) -> None:
+    started = time.monotonic()
+    while time.monotonic() < until:
+        ledger.resident.append((time.monotonic() - started, resident_mb(pid)))
+        await anyio.sleep(1)
+
+
+async def _lost(served: Served, key: str, ledger: Ledger) -> list[str]:
+    """What was acknowledged and is not there."""
+    headers = {"Authorization": f"Bearer {key}"}
+    missing: list[str] = []
+    async with http(served.url + "/mcp", key=key) as client:
+        for id in sorted(ledger.documents):
+            told = await client.call_tool("get_document_text", {"document_id": id})
+            missing += [id] if told.is_error else []
+    async with httpx2.AsyncClient(base_url=served.url, headers=headers, trust_env=False) as web:
+        for source, revision in sorted(ledger.revisions):
+            if not await _becomes_active(web, f"/api/v1/policies/{source}/revisions/{revision}"):
+                missing.append(revision)
+    return missing
+
+
+async def _becomes_active(web: httpx2.AsyncClient, path: str) -> bool:
+    for _ in range(120):
+        status = (await web.get(path)).json().get("status")
+        if status != "processing":
+            return status in ("active", "superseded")
+        await anyio.sleep(1)
+    return False
+
+
+def _rows(ledger: Ledger) -> list[tuple[str, ...]]:
+    return [
+        (name, f"{len(took):,}", *(f"{1000 * one:,.0f}" for one in _middle_and_high(took)))
+        for name, took in sorted(ledger.seconds.items())
+    ]
+
+
+def _middle_and_high(took: list[float]) -> tuple[float, float]:
+    if len(took) < 2:
+        return took[0], took[0]
+    cuts = quantiles(took, n=20, method="inclusive")
+    return cuts[9], cuts[18]
+
+
+def _sums(ledger: Ledger, reading: Ledger, lost: list[str]) -> list[tuple[str, ...]]:
+    calls = sum(map(len, ledger.seconds.values()))
+    errors = ledger.errors + reading.errors
+    first = ", such as " + errors[0] if errors else ""
+    kept = len(ledger.documents) + len(ledger.revisions)
+    return [
+        ("**all**", f"{calls:,}", "", ""),
+        ("errors", f"{len(errors)}{first}", "", "target 0"),
+        ("lost", f"{len(lost)} of {kept} acknowledged", "", "target 0"),
+        (f"memory, MB, while {kept} are added", *_memory(ledger)),
+        ("memory, MB, while nothing is added", *_memory(reading)),
+    ]
+
+
+def _memory(ledger: Ledger) -> tuple[str, str, str]:
+    """How it went from first to last, and how steeply beside its own noise."""
+    settled = ledger.resident[len(ledger.resident) // 5 :]
+    size = max(2, len(settled) // 4)
+    quarters = [_slope(settled[at : at + size]) for at in range(0, 4 * size, size)]
+    went = f"{settled[0][1]:.0f} to {settled[-1][1]:.0f}"
+    return went, "", f"{_slope(settled):+.2f} a minute, noise {stdev(quarters):.2f}"
+
+
+def _slope(resident: list[tuple[float, float]]) -> float:
+    """Megabytes a minute."""
+    return linear_regression([at / 60 for at, _ in resident], [mb for _, mb in resident]).slope

@@ -1,0 +1,53 @@
+"""`kill -9` at every named step of every change of the policy base, and what a restart finds."""
+
+import tempfile
+from pathlib import Path
+
+import anyio
+
+from benchmarks.table import Table
+from tests.support.policy.victim import CHANGES, STEPS, Aftermath, aftermath, kill_at, must_last
+
+_NOTE = (
+    "A process makes the change on a base with one or two revisions and kills itself at the step; "
+    "then the base is started again and counted. Answers: searches for a day in 2025 that found "
+    "no revision of the policy, or more than one. Lost: changes of which the caller could have "
+    "been told that they are made, and that were not there. {kills} kills; "
+    "`tests/bases/policy/test_crash.py` makes them at every test run."
+)
+
+
+def measure(quick: bool) -> Table:
+    """Kill at each step; a smoke run at one of each change."""
+    rows = [_row(change, steps[:1] if quick else steps) for change, steps in STEPS.items()]
+    kills = sum(int(row[1]) for row in rows)
+    return Table(
+        "Killed in the middle of a change of the policy base",
+        (
+            *("change", "named steps", "orphan chunks", "wrong counts"),
+            *("complaints of `doctor`", "files left over", "wrong answers", "lost"),
+        ),
+        tuple(rows),
+        _NOTE.format(kills=kills),
+    )
+
+
+def _row(change: str, steps: tuple[str, ...]) -> tuple[str, ...]:
+    found = {step: _killed(change, step) for step in steps}
+    each = found.values()
+    return (
+        CHANGES[change].says,
+        str(len(steps)),
+        str(sum(one.orphans for one in each)),
+        str(sum(one.wrong_counts for one in each)),
+        str(sum(len(one.complaints) for one in each)),
+        str(sum(len(one.leftovers) for one in each)),
+        str(sum(one.in_force not in CHANGES[change].outcomes for one in each)),
+        str(sum(must_last(change, step) and not one.is_kept for step, one in found.items())),
+    )
+
+
+def _killed(change: str, step: str) -> Aftermath:
+    with tempfile.TemporaryDirectory() as folder:
+        kill_at(Path(folder) / "policy", change, step)
+        return anyio.run(aftermath, Path(folder) / "policy", change)

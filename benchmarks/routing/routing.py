@@ -1,0 +1,60 @@
+"""How often a retriever picks the right tool from the descriptions alone, and where it does not."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.table import Table
+from tests.support.routing import (
+    AMONG_THREE,
+    FIRST,
+    HELD_OUT,
+    REASONS,
+    TUNING,
+    Routed,
+    questions,
+    routed,
+    share,
+)
+
+
+def tables() -> Iterator[Table]:
+    """The shares, then every miss of the held-out questions with its reason."""
+    with tempfile.TemporaryDirectory() as folder:
+        held_out = routed(Path(folder), questions(HELD_OUT))
+        tuning = routed(Path(folder), questions(TUNING))
+    yield Table(
+        "Routing: the right tool from the listing alone",
+        ("questions", "how many", "first", "among three"),
+        (*_rows("held out", held_out), *_rows("tuning", tuning)),
+        f"Over {len(tuning[0].order)} tools. {_verdict(held_out)} See docs/routing.md.",
+    )
+    if held_out:
+        yield Table(
+            "Routing: the misses of the held-out questions",
+            ("question", "tool", "place", "picked instead", "because"),
+            tuple(_miss(one) for one in held_out if one.place > 1),
+            "; ".join(f"*{word}*: {reason}" for word, reason in REASONS.items()) + ".",
+        )
+
+
+def _verdict(held_out: Sequence[Routed]) -> str:
+    wanted = f"Wanted of held-out questions: first {FIRST:.2f}, among three {AMONG_THREE:.2f}"
+    if not held_out:
+        return f"{wanted}; there are none now."
+    met = (share(held_out, 1) >= FIRST, share(held_out, 3) >= AMONG_THREE)
+    first, three = ("met" if one else "**missed**" for one in met)
+    return f"{wanted}: the first {first}, the second {three}."
+
+
+def _rows(name: str, all_of_it: Sequence[Routed]) -> Iterator[tuple[str, ...]]:
+    """The shares of a set of questions, then of each base's."""
+    bases = sorted({one.base for one in all_of_it})
+    groups = {f"{name}, {base}": [one for one in all_of_it if one.base == base] for base in bases}
+    for told, group in {name: all_of_it, **groups}.items() if all_of_it else ():
+        yield told, str(len(group)), f"{share(group, 1):.3f}", f"{share(group, 3):.3f}"
+
+
+def _miss(one: Routed) -> tuple[str, ...]:
+    asked = one.asked
+    return asked.question, f"`{asked.tool}`", str(one.place), f"`{one.order[0]}`", one.reason

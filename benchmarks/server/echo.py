@@ -1,0 +1,69 @@
+"""The trivial tool three times: a plain Starlette route, the bare SDK server, a base of ours."""
+
+from dataclasses import replace
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from benchmarks.server.peer import NAME, TITLE, peer_server
+from readingroom import __version__
+from readingroom.core.settings import Settings
+from readingroom.protocol.base import KnowledgeBase
+from readingroom.protocol.errors import StatusDialect
+from readingroom.protocol.tool import Answer, Call, Question, tool
+from readingroom.server.app import build_app
+from readingroom.server.auth.keys import Gate
+from readingroom.server.auth.policies import Guards
+from readingroom.server.faces import face_of
+
+_PLENTY = 10**9  # requests a minute: the limiter counts every one and refuses none
+
+
+def plain_app() -> Starlette:
+    """The floor: the argument read from the same body, the same object as JSON."""
+    return Starlette(routes=[Route("/mcp", _plain, methods=["POST"])])
+
+
+def peer_app(stateful: bool, lean: bool) -> Starlette:
+    """The peer: the app that the SDK itself makes of a low-level server."""
+    return peer_server(__version__, lean).streamable_http_app(
+        stateless_http=not stateful, json_response=not stateful
+    )
+
+
+def our_app(stateful: bool, gate: Gate) -> Starlette:
+    """Ours, with everything on: validation, gate, rate limit, metrics, the log as configured."""
+    faces = (face_of(replace(_BASE, stateful=stateful)),)
+    settings = Settings(rate_limit=_PLENTY)
+    return build_app(faces, settings, Guards(faces, settings, gate))
+
+
+async def _plain(request: Request) -> Response:
+    asked = await request.json()
+    return JSONResponse({"text": asked["params"]["arguments"]["text"]})
+
+
+class Echo(Question):
+    text: str
+
+
+class Echoed(Answer):
+    text: str
+
+
+async def echo(question: Echo, call: Call) -> Echoed:
+    """Say the text again."""
+    return Echoed(text=question.text)
+
+
+_BASE = KnowledgeBase(
+    name="echo",
+    server_name=NAME,
+    title=TITLE,
+    instructions="",
+    dialect=StatusDialect(),
+    tools=(tool(echo, title="Echo"),),
+    service=None,
+)

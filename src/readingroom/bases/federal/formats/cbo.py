@@ -1,0 +1,115 @@
+"""Reads cost estimates of the Congressional Budget Office: its own feed, and what bills name.
+
+A bill's status names its estimates by title and address; CBO's feed describes them. Where both are
+loaded the feed is right.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import ClassVar
+from xml.etree.ElementTree import Element
+
+from readingroom.bases.federal.formats.parts.files import RawFile
+from readingroom.bases.federal.formats.parts.xml import fingerprint, parse, said
+from readingroom.bases.federal.schema.congress import congress_on
+from readingroom.bases.federal.schema.entries import Entry, Head, Link, Origin, cited
+from readingroom.bases.federal.schema.ids import estimate_id, federal_id
+from readingroom.bases.federal.schema.records import CboEstimate, LinkKind
+from readingroom.core.errors import UnrecognizedId
+
+ORG = "Congressional Budget Office"
+_NAMED = re.compile(r"\b(?:H|S)\.\s?(?:(?:R|J|Con)\.?\s?)?(?:Res\.\s?)?\d+", re.ASCII)
+
+
+class Estimates:
+    """`119congress-cost-estimates.xml`: the estimates of a Congress, as CBO lists them."""
+
+    name: ClassVar[str] = "cbo/1"
+    sources: ClassVar[tuple[str, ...]] = ("cbo_cost_estimates",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return b"<response>" in file.head and b"cbo.gov/" in file.head
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        for item in parse(file.data).findall("item"):
+            yield _listed(item, origin)
+
+
+def estimate(
+    url: str,
+    title: str,
+    published: str | None,
+    bills: list[str],
+    origin: Origin,
+    *,
+    description: str | None = None,
+    raw_sha256: str | None = None,
+    partial: bool = False,
+) -> Entry:
+    """An estimate as anybody tells it; the address holds its number."""
+    id = estimate_id(url)
+    if id is None:
+        raise ValueError(f"{url!r} is no publication of CBO")
+    congress = congress_on(published) if published else None
+    record = CboEstimate(
+        id=id,
+        title=title,
+        congress=congress,
+        description=description,
+        bills=bills,
+        **cited(
+            origin,
+            url=url,
+            org=ORG,
+            cite=f"CBO, {title}, Publication {id.partition(':')[2]}",
+            published_at=published,
+            raw_sha256=raw_sha256,
+        ),
+    )
+    facets = {"congress": [str(congress)] if congress else [], "bill": bills}
+    return Entry(
+        record,
+        partial=partial,
+        head=Head(title, description or ""),
+        facets=facets,
+        # What a bill's file says of an estimate is a link of the bill.
+        links=()
+        if partial
+        else [Link(LinkKind.COST_ESTIMATE, bill, f"Title: {title}") for bill in bills],
+    )
+
+
+def _listed(item: Element, origin: Origin) -> Entry:
+    published = _day(said(item, "Date"))
+    title = said(item, "Title") or "Cost estimate"
+    named = f"{said(item, 'Bill_Number') or ''} {title}"
+    return estimate(
+        said(item, "Link") or "",
+        title,
+        published,
+        _bills(named, congress_on(published)) if published else [],
+        origin,
+        description=said(item, "Description"),
+        raw_sha256=fingerprint(item),
+    )
+
+
+def _bills(text: str, congress: int) -> list[str]:
+    """The bills a text names; CBO leaves out the Congress, which the date tells."""
+    found: dict[str, None] = {}
+    for match in _NAMED.finditer(text):
+        try:
+            found[federal_id(match[0], congress).id] = None
+        except UnrecognizedId:
+            continue
+    return list(found)
+
+
+def _day(written: str | None) -> str | None:
+    """`Fri, 11 Sep 2026 17:00:00 -0400` as a date; what cannot be read is no date."""
+    try:
+        return datetime.strptime(written or "", "%a, %d %b %Y %H:%M:%S %z").date().isoformat()
+    except ValueError:
+        return None

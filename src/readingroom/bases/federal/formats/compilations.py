@@ -1,0 +1,117 @@
+"""Reads statute compilations in USLM XML: a law as the laws after it have changed it."""
+
+import re
+from collections.abc import Iterator
+from typing import ClassVar
+from xml.etree.ElementTree import Element
+
+from readingroom.bases.federal.formats.parts import references
+from readingroom.bases.federal.formats.parts.files import RawFile
+from readingroom.bases.federal.formats.parts.xml import day, parse, said
+from readingroom.bases.federal.formats.register import in_title_case
+from readingroom.bases.federal.formats.uslm import body_of, is_uslm
+from readingroom.bases.federal.schema.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.schema.ids import compilation_id, law_id
+from readingroom.bases.federal.schema.records import Compilation, LinkKind
+from readingroom.core.ids import fold_dashes
+
+ORG = "Office of the Legislative Counsel, U.S. House of Representatives"
+_LAW = re.compile(r"(?:Public Law|P\.\s?L\.)?\s*(\d{1,3})-(\d{1,4})")
+_OWN = re.compile(r"/us/sComp/(\d+)/(\d+)(?:/.*)?")
+
+
+class Compilations:
+    """`COMPS-1565.xml`: one act as amended."""
+
+    name: ClassVar[str] = "comps/1"
+    sources: ClassVar[tuple[str, ...]] = ("statute_compilations",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return is_uslm(file, b"<statuteCompilation ")
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        told = parse(file.data)
+        meta = told.find("meta")
+        if meta is None:
+            raise ValueError("no <meta> in this file")
+        yield _entry(told, meta, origin)
+
+
+def _entry(told: Element, meta: Element, origin: Origin) -> Entry:
+    number = said(meta, "property[@role='fileId']")
+    if not number:
+        raise ValueError("the file does not say which compilation it is")
+    edition = told.find("preface/editionNote")
+    through = _through(edition, meta)
+    amended, approved = _amended(edition), day(said(meta, "approvedDate"))
+    title = said(meta, "title") or f"Compilation {number}"
+    title = in_title_case(title) if title.isupper() else title
+    law = _law(told, meta)
+    body = body_of(told)
+    published = amended or approved
+    label = f"Public Law {law.partition(':')[2]}" if law else f"COMPS-{number}"
+    since = f", as amended through {_spoken(through)}" if through and through != law else ""
+    cite = f"{title}, {label}{since}"
+    url = f"https://www.govinfo.gov/app/details/COMPS-{number}"
+    short = [one for name in meta.findall("containsShortTitle") if (one := said(name))]
+    record = Compilation(
+        id=compilation_id(number),
+        title=title,
+        congress=int(said(meta, "congress") or 0) or None,
+        law_id=law,
+        approved_at=approved,
+        amended_through=through,
+        amended_at=amended,
+        statutes_at_large=_statutes(meta),
+        short_titles=short,
+        usc_references=list(references.referred((told,)).code),
+        sections=sum(1 for _ in told.iter("section")),
+        characters=len(body),
+        **cited(origin, url=url, org=ORG, cite=cite, published_at=published),
+    )
+    congress = [str(record.congress)] if record.congress else []
+    return Entry(
+        record,
+        head=Head("\n".join(dict.fromkeys((title, *short))), cite),
+        facets={"congress": congress, "type": ["compilation"]},
+        text=Text("text", body, title, url, origin.sha256, "As amended", published),
+        links=[Link(LinkKind.COMPILATION, law, f"the law it is the text of: {cite}")]
+        if law
+        else (),
+        revision=published,
+    )
+
+
+def _law(told: Element, meta: Element) -> str | None:
+    """The law it is the text of: as cited, else as its sections are numbered."""
+    for cited_as in meta.iterfind("citableAs"):
+        if match := _LAW.match(fold_dashes(said(cited_as) or "")):
+            return law_id(f"{match[1]}-{match[2]}")
+    for section in told.iter("section"):
+        if match := _OWN.fullmatch(section.get("identifier") or ""):
+            return law_id(f"{match[1]}-{match[2]}")
+    return None
+
+
+def _through(edition: Element | None, meta: Element) -> str | None:
+    """The last law in it. The printed note is right where the metadata was not kept up."""
+    for place in (edition, meta):
+        match = _LAW.search(fold_dashes(said(place, "currentThroughPublicLaw") or ""))
+        if match:
+            return law_id(f"{match[1]}-{match[2]}")
+    return None
+
+
+def _amended(edition: Element | None) -> str | None:
+    date = edition.find("date") if edition is not None else None
+    return day(date.get("date")) if date is not None else None
+
+
+def _statutes(meta: Element) -> str | None:
+    found = (said(one) or "" for one in meta.iterfind("citableAs"))
+    return next((one for one in found if "Stat." in one), None)
+
+
+def _spoken(law: str) -> str:
+    return f"P.L. {law.partition(':')[2]}"

@@ -1,0 +1,426 @@
+"""Reads the Congressional Record: a page of HTML per item, and the issue's MODS about them all.
+
+Either may come first, or alone: a page brings the text, and a record where there is none yet; the
+MODS brings who spoke and what was named.
+"""
+
+import html
+import re
+from collections.abc import Iterator
+from typing import ClassVar
+from xml.etree.ElementTree import Element
+
+from readingroom.bases.federal.formats.parts.files import RawFile
+from readingroom.bases.federal.formats.parts.mentions import bills_named, laws_named
+from readingroom.bases.federal.formats.parts.people import chamber_of, readable, stub
+from readingroom.bases.federal.formats.parts.xml import day, fingerprint, parse, said
+from readingroom.bases.federal.formats.uslm import spelt_day
+from readingroom.bases.federal.schema.congress import GPO, SPOKEN, congress_on, ordinal
+from readingroom.bases.federal.schema.entries import Entry, Head, Link, Origin, Text, cited, digest
+from readingroom.bases.federal.schema.ids import (
+    BILL_TYPES,
+    amendment_id,
+    bill_id,
+    committee_id,
+    federal_id,
+    law_id,
+    proceeding_id,
+    report_id,
+    vote_id,
+)
+from readingroom.bases.federal.schema.records import Amendment, LinkKind, Person, Proceeding
+from readingroom.core.errors import UnrecognizedId
+from readingroom.core.ids import fold_dashes
+
+_HEADER = re.compile(
+    r"\[Congressional Record Volume (\d+), Number (\d+) \(([^)]*)\)\]\s*"
+    r"\[([^\]]*)\]\s*\[Pages? ?([^\]]*)\]\s*From the Congressional Record Online[^\n]*\n"
+)
+_PRE = re.compile(r"<pre>(.*?)(?:</pre>|$)", re.S | re.I)
+_EVIDENCE = 300
+_NEW_PAGE = re.compile(r"\[\[Page ([A-Z]?\d+)\]\]", re.ASCII)
+_TAG = re.compile(r"</?[A-Za-z][^>\n]*>")
+_TYPES = {"D": "digest", "E": "extensions", "H": "house", "S": "senate"}
+_PARTS = {"daily digest": "D", "extensions of remarks": "E", "house": "H", "senate": "S"}
+_AMENDMENT = re.compile(r"^  SA (\d+)\. (.*?)(?=^  SA \d+\. |^ {6,}_{4,}\s*\Z|\Z)", re.S | re.M)
+_ITS_BILL = re.compile(r"\b(?:bill|resolution) ([HS]\.[^,;]{0,20}?\d+)")
+# Mr. McCONNELL (for Mr. Byrd): who speaks for another is not the sponsor.
+_ITS_SPONSOR = re.compile(
+    r"^(?:M(?:r|rs|s|iss)\. [^(]{1,60}\(for )?M(?:r|rs|s|iss)\. ((?:[A-Z][\w'.-]*\s?)+)"
+)
+
+Naming = Iterator[tuple[str, Element]]
+"""Ids, each with the element of the MODS that names it."""
+Named = dict[str, dict[str, Element]]
+"""The same by the record's field, each id once."""
+
+
+class Pages:
+    """`CREC-2005-07-20-pt1-PgE1551-2.htm`: the text of one item."""
+
+    name: ClassVar[str] = "crec-page/2"
+    sources: ClassVar[tuple[str, ...]] = ("congressional_record", "amendments")
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return b"[Congressional Record Volume" in file.head and file.name.startswith("CREC-")
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        page = _Page(file, origin)
+        yield page.entry()
+        yield from page.amendments()
+
+
+class Issues:
+    """`mods.xml`: what every item of a day's issue is, who spoke in it, what it names."""
+
+    name: ClassVar[str] = "crec-mods/2"
+    sources: ClassVar[tuple[str, ...]] = ("congressional_record",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return b"http://www.loc.gov/mods" in file.head and b">CREC<" in file.head
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        issue = parse(file.data)
+        about = _Issue(issue)
+        people: dict[str, Person] = {}
+        for told in issue.findall("relatedItem[@type='constituent']"):
+            entry = about.item(told, origin)
+            assert isinstance(entry.record, Proceeding)
+            people.update({one.bioguide_id or "": one for one in entry.record.speakers})
+            yield entry
+        yield from (stub(one, origin) for id, one in sorted(people.items()) if id)
+
+
+class _Page:
+    """A page of HTML on its way to entries."""
+
+    def __init__(self, file: RawFile, origin: Origin) -> None:
+        # The printing office marked some lines with a NUL, which no reader can use.
+        markup = file.data.decode("utf-8", "replace").replace("\0", "")
+        inside = _PRE.search(markup)
+        raw = html.unescape(_TAG.sub("", inside[1] if inside else markup))
+        header = _HEADER.search(raw)
+        if header is None:
+            raise ValueError("no header of the Congressional Record on this page")
+        self._origin = origin
+        self._granule = file.name.rpartition(".")[0]
+        self._raw = raw[header.end() :]
+        self.volume, self.issue = int(header[1]), int(header[2])
+        self.published = spelt_day(header[3])
+        self.letter = _PARTS.get(header[4].strip().lower(), "")
+        self.pages = fold_dashes(header[5]).strip() or None
+        self.text = _tidied(self._raw)
+        self.title = _first_words(self.text) or self._granule
+        self.congress = congress_on(self.published) if self.published else _congress(self.volume)
+
+    def entry(self) -> Entry:
+        record = _proceeding(
+            self._granule,
+            self._origin,
+            title=self.title,
+            congress=self.congress,
+            type=_TYPES.get(self.letter, "other"),
+            chamber=chamber_of(self.letter if self.letter in ("H", "S") else None),
+            volume=self.volume,
+            issue=self.issue,
+            pages=self.pages,
+            published=self.published,
+        )
+        text = Text(
+            "text", self.text, self.title, record.url, self._origin.sha256, dated=self.published
+        )
+        return Entry(
+            record,
+            partial=True,
+            head=Head(self.title),
+            facets=_facets(record),
+            text=text,
+            links=list(self._links()),
+        )
+
+    def _links(self) -> Iterator[Link]:
+        """The bills and laws that its words name, each with the printed page they stand on."""
+        first = (self.pages or "").partition("-")[0]
+        parts = [first, *_NEW_PAGE.split(self.text)]
+        for page, words in zip(parts[::2], parts[1::2], strict=True):
+            place = f"page {page}" if page else "text"
+            yield from bills_named(words, self.congress, LinkKind.MENTION, place)
+            yield from laws_named(words, LinkKind.MENTION, place)
+
+    def amendments(self) -> Iterator[Entry]:
+        """The amendments printed in full: the one place where those of the Senate stand."""
+        if not self.title.upper().startswith("TEXT OF AMENDMENTS"):
+            return
+        for match in _AMENDMENT.finditer(self._raw):
+            yield self._amendment(int(match[1]), match[2])
+
+    def _amendment(self, number: int, printed: str) -> Entry:
+        body = _tidied(printed).rstrip("_\n ")
+        opening = " ".join(body[:1000].split())
+        sponsor = _ITS_SPONSOR.match(opening)
+        bill = _bill_named(opening, self.congress)
+        cite = f"S.Amdt. {number}{_amending(bill)}, {ordinal(self.congress)} Congress"
+        url = f"https://www.congress.gov/amendment/{ordinal(self.congress)}-congress/senate-amendment/{number}"
+        record = Amendment(
+            id=amendment_id(self.congress, "samdt", number),
+            title=cite,
+            congress=self.congress,
+            type="samdt",
+            number=number,
+            chamber="senate",
+            bill_id=bill,
+            submitted_at=self.published,
+            sponsors=[Person(name=readable(sponsor[1].strip()))] if sponsor else [],
+            **cited(
+                self._origin,
+                url=url,
+                org=GPO,
+                cite=f"{cite}, {self.volume} Cong. Rec. {self.pages}",
+                published_at=self.published,
+                raw_sha256=digest(printed),
+            ),
+        )
+        facets = {
+            "congress": [str(self.congress)],
+            "type": ["samdt"],
+            "chamber": ["senate"],
+            "bill": [bill] if bill else [],
+        }
+        text = Text("text", body, cite, url, record.raw_sha256, "Submitted", self.published)
+        said_so = f"printed as an amendment to it: {opening[:_EVIDENCE]}"
+        links = [Link(LinkKind.AMENDMENT, bill, said_so)] if bill else []
+        return Entry(record, partial=True, head=Head(cite), facets=facets, text=text, links=links)
+
+
+class _Issue:
+    """What the MODS says of the issue as a whole."""
+
+    def __init__(self, mods: Element) -> None:
+        extension = next(one for one in mods.findall("extension") if one.find("volume") is not None)
+        self._published = day(said(mods, "originInfo/dateIssued"))
+        self._volume = int(said(extension, "volume") or "")
+        self._number = int(said(extension, "issue") or "")
+        self._congress = int(said(extension, "congress") or "")
+        self._session = int(said(extension, "session") or "1")
+
+    def item(self, told: Element, origin: Origin) -> Entry:
+        extension = told.find("extension")
+        if extension is None:
+            raise ValueError("an item of the issue says nothing of itself")
+        granule = said(extension, "accessId") or ""
+        spoken = day(said(extension, "granuleDate"))
+        letter = said(extension, "pagePrefix") or ""
+        start, end = (said(told, f"part/extent/{edge}") for edge in ("start", "end"))
+        title = said(told, "titleInfo/title") or granule
+        named = self._named(extension)
+        record = _proceeding(
+            granule,
+            origin,
+            title=title,
+            congress=self._congress,
+            session=self._session,
+            type=_TYPES.get(letter[:1], "other"),
+            chamber=chamber_of(said(extension, "chamber")),
+            category=(said(extension, "subGranuleClass") or "").lower() or None,
+            volume=self._volume,
+            issue=self._number,
+            pages="-".join(dict.fromkeys(filter(None, (start, end)))) or None,
+            published=self._published,
+            spoken_at=spoken if spoken != self._published else None,
+            raw_sha256=fingerprint(told),
+            speakers=[_speaker(one) for one in extension.findall("congMember")],
+            cfr_references=list(dict.fromkeys(_cfr(extension))),
+            usc_references=list(dict.fromkeys(_usc(extension))),
+            **{field: list(ids) for field, ids in named.items()},
+        )
+        names = ", ".join(one.name for one in record.speakers)
+        return Entry(
+            record,
+            head=Head(title, action=names),
+            facets=_facets(record),
+            links=[*_speeches(extension, record), *_mentions(named)],
+        )
+
+    def _named(self, extension: Element) -> Named:
+        return {
+            "bills": _once(_bills(extension)),
+            "amendments": _once(_amendments(extension)),
+            "votes": _once(self._votes(extension)),
+            "laws": _once(_laws(extension)),
+            "reports": _once(_reports(extension)),
+            "committees": _once(_committees(extension)),
+        }
+
+    def _votes(self, extension: Element) -> Naming:
+        for vote, congress, number in _numbered(extension, "congVote"):
+            if chamber := vote.get("chamber"):
+                yield vote_id(chamber, congress, self._session, number), vote
+
+
+def _proceeding(
+    granule: str,
+    origin: Origin,
+    *,
+    published: str | None,
+    raw_sha256: str | None = None,
+    **told: object,
+) -> Proceeding:
+    issue = granule.partition("-pt")[0]
+    first = str(told["pages"] or "").partition("-")[0]
+    cite = f"{told['volume']} Cong. Rec. {first or 'no. ' + str(told['issue'])}, {told['title']}"
+    return Proceeding.model_validate(
+        told
+        | {"id": proceeding_id(granule)}
+        | cited(
+            origin,
+            url=f"https://www.govinfo.gov/app/details/{issue}/{granule}",
+            org=GPO,
+            cite=cite,
+            published_at=published,
+            raw_sha256=raw_sha256,
+        )
+    )
+
+
+def _facets(record: Proceeding) -> dict[str, list[str]]:
+    return {
+        "congress": [str(record.congress)],
+        "type": [record.type],
+        "chamber": [record.chamber] if record.chamber else [],
+        "member": [one.bioguide_id for one in record.speakers if one.bioguide_id],
+        "bill": record.bills,
+    }
+
+
+def _congress(volume: int) -> int:
+    """The Congress of a volume: one a year, the 151st in 2005."""
+    return congress_on(f"{volume + 1854}-06-01")
+
+
+def _tidied(printed: str) -> str:
+    """A printed page without its indents; what was indented further begins a paragraph."""
+    lines: list[str] = []
+    before = 0
+    for line in printed.splitlines():
+        words = line.strip()
+        indent = len(line) - len(line.lstrip())
+        if words and lines and lines[-1] and indent > before:
+            lines.append("")
+        if words or (lines and lines[-1]):
+            lines.append(words)
+        before = indent if words else 0
+    return "\n".join(lines).strip()
+
+
+def _first_words(text: str) -> str:
+    """The heading: the lines before the first empty one, or a first line in brackets."""
+    if bracketed := re.match(r"\[([^\]\n]+)\]\n", text):
+        return bracketed[1]
+    heading = text.partition("\n\n")[0]
+    return " ".join(heading.split())[:300].strip("_ ")
+
+
+def _amending(bill: str | None) -> str:
+    if bill is None:
+        return ""
+    kind, _, number = bill.split(":")
+    return f" to {SPOKEN[kind]} {number}"
+
+
+def _bill_named(opening: str, congress: int) -> str | None:
+    match = _ITS_BILL.search(opening)
+    try:
+        return federal_id(match[1], congress).id if match else None
+    except UnrecognizedId:
+        return None
+
+
+# --- what an item names ---
+
+
+def _speeches(extension: Element, record: Proceeding) -> Iterator[Link]:
+    for told, speaker in zip(extension.findall("congMember"), record.speakers, strict=True):
+        if speaker.bioguide_id:
+            called = said(told, "name[@type='parsed']") or speaker.name
+            role = (told.get("role") or "named").lower()
+            yield Link(LinkKind.SPEECH, speaker.bioguide_id, f"congMember ({role}): {called}")
+
+
+def _mentions(named: Named) -> Iterator[Link]:
+    for ids in named.values():
+        for id, element in ids.items():
+            yield Link(LinkKind.MENTION, id, f"MODS of the item: {_written(element)}")
+
+
+def _written(element: Element) -> str:
+    """An element as it stands in the file: its attributes, and what it says first, if anything."""
+    told = " ".join((element.tag, *(f'{name}="{value}"' for name, value in element.items())))
+    return f"<{told}> {said(element[0]) or '' if len(element) else ''}".strip()
+
+
+def _once(naming: Naming) -> dict[str, Element]:
+    """What is named, each with the first element that names it."""
+    found: dict[str, Element] = {}
+    for id, element in naming:
+        found.setdefault(id, element)
+    return found
+
+
+def _speaker(told: Element) -> Person:
+    names = {one.get("type"): said(one) for one in told.findall("name")}
+    return Person(
+        bioguide_id=told.get("bioGuideId"),
+        name=names.get("authority-fnf") or names.get("parsed") or "",
+        party=told.get("party"),
+        state=told.get("state"),
+    )
+
+
+def _numbered(extension: Element, tag: str) -> Iterator[tuple[Element, str, str]]:
+    """What is named by congress and number; a few lack one, and name nothing."""
+    for one in extension.findall(tag):
+        congress, number = one.get("congress", ""), one.get("number", "")
+        if congress.isdecimal() and number.isdecimal():
+            yield one, congress, number
+
+
+def _bills(extension: Element) -> Naming:
+    for one, congress, number in _numbered(extension, "bill"):
+        if (kind := one.get("type", "").lower()) in BILL_TYPES:
+            yield bill_id(congress, kind, number), one
+
+
+def _amendments(extension: Element) -> Naming:
+    for one, congress, number in _numbered(extension, "amendment"):
+        kind = "samdt" if one.get("chamber") == "SENATE" else "hamdt"
+        yield amendment_id(congress, kind, number), one
+
+
+def _laws(extension: Element) -> Naming:
+    for one, congress, number in _numbered(extension, "law"):
+        yield law_id(f"{congress}-{number}", private=one.get("isPrivate") == "true"), one
+
+
+def _reports(extension: Element) -> Naming:
+    for one, congress, number in _numbered(extension, "congReport"):
+        yield report_id(congress, f"{one.get('type', 'H')[0]}rpt", number), one
+
+
+def _committees(extension: Element) -> Naming:
+    for one in extension.findall("congCommittee"):
+        if code := one.get("authorityId"):
+            yield committee_id(code), one
+
+
+def _cfr(extension: Element) -> Iterator[str]:
+    for title in extension.findall("cfr"):
+        for one in title.findall("part"):
+            yield f"{title.get('title')} CFR Part {one.get('number')}"
+
+
+def _usc(extension: Element) -> Iterator[str]:
+    for title in extension.findall("USCode"):
+        for one in title.findall("section"):
+            yield f"{title.get('title')} U.S.C. {one.get('number')}{one.get('detail') or ''}"

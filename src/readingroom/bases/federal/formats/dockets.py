@@ -1,0 +1,62 @@
+"""Reads dockets: the JSON:API of Regulations.gov, version 4."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from readingroom.bases.federal.formats.parts.files import RawFile
+from readingroom.bases.federal.formats.parts.xml import day
+from readingroom.bases.federal.schema.entries import Entry, Origin, cited, digest
+from readingroom.bases.federal.schema.ids import docket_id
+from readingroom.bases.federal.schema.records import Docket
+
+_NO_RIN = "Not Assigned"
+
+
+class Dockets:
+    """A docket, or a page of them, as /v4/dockets gives it."""
+
+    name: ClassVar[str] = "dockets/1"
+    sources: ClassVar[tuple[str, ...]] = ("regulations_dot_gov_dockets",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        head = file.head
+        return head.lstrip()[:1] == b"{" and b'"dockets"' in head and b'"attributes"' in head
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        told = json.loads(file.data)["data"]
+        for one in told if isinstance(told, list) else [told]:
+            if one["type"] == "dockets":
+                yield _docket(one["id"], one["attributes"], origin)
+
+
+def _docket(number: str, told: dict[str, Any], origin: Origin) -> Entry:
+    # An agency may leave a docket without a title.
+    title = told.get("title") or number
+    modified = told.get("modifyDate") or told.get("lastModifiedDate")
+    rin = told.get("rin")
+    record = Docket(
+        id=docket_id(number),
+        title=title,
+        agency=told.get("agencyId"),
+        type=told.get("docketType"),
+        abstract=told.get("dkAbstract"),
+        rin=rin if rin != _NO_RIN else None,
+        keywords=told.get("keywords") or [],
+        program=told.get("program"),
+        organization=told.get("organization"),
+        modified_at=modified,
+        **cited(
+            origin,
+            url=f"https://www.regulations.gov/docket/{number}",
+            org="Regulations.gov",
+            cite=f"Docket {number}, {title}",
+            published_at=day(modified),
+            raw_sha256=digest(told),
+        ),
+    )
+    # A page of results has no abstract: it makes a docket known, and changes none that is.
+    listed = "modifyDate" not in told
+    names = (title, number, told.get("shortTitle") or "")
+    return Entry(record, partial=listed, names=names, revision=modified)

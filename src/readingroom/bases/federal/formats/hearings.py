@@ -1,0 +1,314 @@
+"""Reads hearings and meetings: the XML of the House's repository, the JSON of api.congress.gov."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+from xml.etree.ElementTree import Element
+
+from readingroom.bases.federal.formats.parts.files import RawFile
+from readingroom.bases.federal.formats.parts.mentions import bills_named
+from readingroom.bases.federal.formats.parts.people import chamber_of, committee_stub
+from readingroom.bases.federal.formats.parts.xml import day, parse, said
+from readingroom.bases.federal.schema.congress import SPOKEN, ordinal
+from readingroom.bases.federal.schema.entries import Entry, Link, Origin, cited, digest
+from readingroom.bases.federal.schema.ids import bill_id, committee_id, meeting_id, transcript_id
+from readingroom.bases.federal.schema.records import Chamber, Hearing, LinkKind, Witness
+
+_HOUSE_TYPES = {"HMTG": "meeting", "HHRG": "hearing", "HMKP": "markup"}
+_NAME = ("honorific", "firstname", "middlename", "lastname")
+_HOUSE = "Clerk of the House, Committee Repository"
+_CONGRESS_GOV = "Congress.gov"
+_EVENTS = "https://www.congress.gov/event"
+
+Named = tuple[str, str]
+"""A committee: its id and name."""
+
+
+class HouseMeetings:
+    """`HMTG-113-RU00-20140519.xml` of docs.house.gov."""
+
+    name: ClassVar[str] = "house-meeting/2"
+    sources: ClassVar[tuple[str, ...]] = ("hearings",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return b"<committee-meeting" in file.head
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        yield from _house_meeting(parse(file.data), origin)
+
+
+class HouseWitnesses:
+    """The list of witnesses of a House meeting; a file of its own that names the meeting."""
+
+    name: ClassVar[str] = "house-witnesses/1"
+    sources: ClassVar[tuple[str, ...]] = ("hearings",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return b"<witness-list" in file.head
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        yield _house_witnesses(parse(file.data), origin)
+
+
+class CongressMeetings:
+    """A meeting, as /v3/committee-meeting/118/house/115538 gives it."""
+
+    name: ClassVar[str] = "congress-meeting/2"
+    sources: ClassVar[tuple[str, ...]] = ("hearings",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return _holds(file, b"committeeMeeting")
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        yield from _congress_meeting(json.loads(file.data)["committeeMeeting"], origin)
+
+
+class CongressHearings:
+    """A printed hearing, as /v3/hearing/116/senate/37721 gives it."""
+
+    name: ClassVar[str] = "congress-hearing/2"
+    sources: ClassVar[tuple[str, ...]] = ("hearings",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return _holds(file, b"hearing")
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        yield from _congress_hearing(json.loads(file.data)["hearing"], origin)
+
+
+def _holds(file: RawFile, name: bytes) -> bool:
+    """Whether it is JSON with an object of this name; a description of the API only says it."""
+    start = file.head.lstrip()[:1] == b"{"
+    return start and re.search(rb'"%s"\s*:\s*\{' % name, file.head) is not None
+
+
+# --- docs.house.gov ---
+
+
+def _house_meeting(told: Element, origin: Origin) -> Iterator[Entry]:
+    event, congress = _event(told), int(told.get("congress-num") or "")
+    details = told.find("meeting-details")
+    title = said(details, "meeting-title") or f"Meeting {event}"
+    committees = [
+        (committee_id(f"HS{code}"), said(one) or code)
+        for one in told.iterfind("meeting-details/committees/committee-name")
+        if (code := one.get("id"))
+    ]
+    documents = (said(one) for one in told.iterfind("meeting-documents/meeting-document/legis-num"))
+    links = [
+        *(
+            link
+            for written in documents
+            for link in bills_named(written or "", congress, LinkKind.HEARING, "legis-num")
+        ),
+        *bills_named(title, congress, LinkKind.HEARING, "meeting-title"),
+    ]
+    yield from _entries(
+        origin,
+        committees,
+        links,
+        revision=told.get("update-date"),
+        org=_HOUSE,
+        url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event}",
+        cite=title,
+        raw_sha256=origin.sha256,
+        id=meeting_id("house", event),
+        title=title,
+        type=_HOUSE_TYPES.get(told.get("meeting-type") or "", "meeting"),
+        congress=congress,
+        chamber="house",
+        held_at=day(said(details, "meeting-date/calendar-date")),
+        time=said(details, "meeting-date/start-time"),
+        status=said(told, "current-status"),
+        location=_place(details, "meeting-location/capitol-complex/"),
+    )
+
+
+def _event(told: Element) -> str:
+    """`HMTG102252` and `102252` are one event."""
+    match = re.fullmatch(r"[A-Z]*(\d+)", told.get("meeting-id") or "")
+    if match is None:
+        raise ValueError("the file does not say which meeting it is of")
+    return match[1]
+
+
+def _place(details: Element | None, path: str) -> str | None:
+    parts = (said(details, path + name) for name in ("room", "building"))
+    return " ".join(filter(None, parts)) or None
+
+
+def _house_witnesses(told: Element, origin: Origin) -> Entry:
+    event = _event(told)
+    witnesses = [
+        Witness(
+            name=" ".join(filter(None, (said(one, part) for part in _NAME))),
+            position=said(one, "position"),
+            organization=said(one, "organization"),
+        )
+        for one in told.iterfind("panel/witness")
+    ]
+    title = f"House committee meeting {event}"
+    record = Hearing(
+        id=meeting_id("house", event),
+        title=title,
+        type="meeting",
+        congress=_congress_of(told),
+        chamber="house",
+        **cited(
+            origin,
+            url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event}",
+            org=_HOUSE,
+            cite=title,
+            published_at=None,
+        ),
+    )
+    return Entry(record, partial=True, names=(title,), children=_children(witnesses))
+
+
+def _congress_of(told: Element) -> int:
+    """The list itself does not say; the names of its papers do: `HHRG-113-GO25-…`."""
+    for file in told.iter("file"):
+        if match := re.search(r"/[A-Z]+-(\d{2,3})-", file.get("doc-url") or ""):
+            return int(match[1])
+    raise ValueError("the list of witnesses does not say in which Congress they spoke")
+
+
+# --- api.congress.gov ---
+
+
+def _congress_meeting(told: dict[str, Any], origin: Origin) -> Iterator[Entry]:
+    event, congress = str(told["eventId"]), int(told["congress"])
+    chamber = chamber_of(_chamber(told))
+    title = told.get("title") or f"Meeting {event}"
+    related = (told.get("relatedItems") or {}).get("bills") or ()
+    links = [
+        *_bill_links(related),
+        *bills_named(title, congress, LinkKind.HEARING, "title"),
+    ]
+    place = told.get("location") or {}
+    kind = str(told.get("type") or "").lower()
+    yield from _entries(
+        origin,
+        _committees(told),
+        links,
+        witnesses=[
+            Witness(**{key: one.get(key) for key in ("name", "position", "organization")})
+            for one in told.get("witnesses") or ()
+        ],
+        revision=told.get("updateDate"),
+        org=_CONGRESS_GOV,
+        url=f"{_EVENTS}/{ordinal(congress)}-congress/{chamber or 'joint'}-event/{event}",
+        cite=title,
+        raw_sha256=digest(told),
+        id=meeting_id(chamber, event),
+        title=title,
+        type=kind if kind in ("hearing", "markup") else "meeting",
+        congress=congress,
+        chamber=chamber,
+        held_at=day(told.get("date")),
+        time=(told.get("date") or "")[11:16] or None,
+        status=told.get("meetingStatus"),
+        location=" ".join(filter(None, (place.get("room"), place.get("building")))) or None,
+    )
+
+
+def _congress_hearing(told: dict[str, Any], origin: Origin) -> Iterator[Entry]:
+    congress, jacket = int(told["congress"]), str(told["jacketNumber"])
+    chamber = chamber_of(_chamber(told))
+    title = told.get("title") or f"Hearing {jacket}"
+    id = transcript_id(congress, chamber, jacket)
+    links = list(bills_named(title, congress, LinkKind.HEARING, "title"))
+    meeting = told.get("associatedMeeting") or {}
+    if event := meeting.get("eventId") or meeting.get("eventID"):
+        said_so = f"associatedMeeting: {event}"
+        links.append(Link(LinkKind.RELATED, meeting_id(chamber, str(event)), said_so))
+    package = id.removeprefix("hearing:")
+    days = sorted(filter(None, (day(one.get("date")) for one in told.get("dates") or ())))
+    number = told.get("citation")
+    yield from _entries(
+        origin,
+        _committees(told),
+        links,
+        revision=told.get("updateDate"),
+        org=_CONGRESS_GOV,
+        url=f"https://www.congress.gov/{congress}/chrg/{package}/{package}.htm",
+        cite=", ".join(filter(None, (title, number))),
+        raw_sha256=digest(told),
+        id=id,
+        title=title,
+        type="transcript",
+        congress=congress,
+        chamber=chamber,
+        held_at=days[0] if days else None,
+        number=number,
+    )
+
+
+def _chamber(told: dict[str, Any]) -> str | None:
+    """`NoChamber` is what both chambers hold together."""
+    named: str | None = told.get("chamber")
+    return "joint" if named == "NoChamber" else named
+
+
+def _committees(told: dict[str, Any]) -> list[Named]:
+    return [
+        (committee_id(one["systemCode"]), one.get("name") or one["systemCode"])
+        for one in told.get("committees") or ()
+        if one.get("systemCode")
+    ]
+
+
+def _bill_links(related: Sequence[dict[str, Any]]) -> Iterator[Link]:
+    for one in related:
+        kind = str(one.get("type") or "").lower()
+        if kind in SPOKEN:
+            id = bill_id(one["congress"], kind, one["number"])
+            yield Link(LinkKind.HEARING, id, f"relatedItems/bills: {one['type']} {one['number']}")
+
+
+# --- both ---
+
+
+def _entries(
+    origin: Origin,
+    committees: Sequence[Named],
+    links: Sequence[Link],
+    *,
+    org: str,
+    url: str,
+    cite: str,
+    raw_sha256: str,
+    revision: str | None,
+    witnesses: Sequence[Witness] | None = None,
+    **told: Any,
+) -> Iterator[Entry]:
+    chamber: Chamber | None = told["chamber"]
+    for id, name in committees:
+        yield committee_stub(id, name, chamber, origin)
+    bills = dict.fromkeys(link.id for link in links if link.kind is LinkKind.HEARING)
+    record = Hearing(
+        **told,
+        committees=[id for id, _ in committees],
+        bills=list(bills),
+        **cited(
+            origin, url=url, org=org, cite=cite, published_at=told["held_at"], raw_sha256=raw_sha256
+        ),
+    )
+    held_by = [Link(LinkKind.COMMITTEE, id, f"committees: {name}") for id, name in committees]
+    yield Entry(
+        record,
+        names=(record.title, record.number or "", record.id.removeprefix("hearing:")),
+        links=[*links, *held_by],
+        children={} if witnesses is None else _children(witnesses),
+        revision=revision,
+    )
+
+
+def _children(witnesses: Sequence[Witness]) -> dict[str, list[tuple[Any, ...]]]:
+    rows = [(place, one.model_dump_json()) for place, one in enumerate(witnesses, start=1)]
+    return {"hearing_witnesses": rows}

@@ -1,0 +1,1 @@
+"""What several federal file formats share: files and zips, XML, people, topics, references."""

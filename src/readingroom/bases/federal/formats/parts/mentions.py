@@ -1,0 +1,52 @@
+"""What a text names: bills and laws, each with the words around the name.
+
+Made to be right rather than complete: what might be a street, a section or a form is passed over.
+"""
+
+import re
+from collections.abc import Iterator
+
+from readingroom.bases.federal.schema.entries import Link
+from readingroom.bases.federal.schema.ids import bill_id, law_id
+from readingroom.bases.federal.schema.records import LinkKind
+from readingroom.core.ids import DASHES, fold_dashes
+
+# Each pattern begins with the letter it looks for and looks back from there: many times as fast.
+# `S 5` without its stop is more often a form or a section than a bill, `U.S. 5` a court report,
+# `12 S. 5th` an address, `S. 1.2` and `S. 1-2` a section.
+_BILL = re.compile(
+    r"([HS](?<![\w.§].)(?<!U\. .)(?<!\d .)"
+    r"(?:(?<=H)\.?\s?R\.?|\.?\s?(?:J\.?\s?|C[Oo][Nn]\.?\s?)?R[Ee][Ss]\.?|(?<=S)\.))"
+    r"\s?(?:No\.\s?)?([1-9]\d{0,4})(?!\w|-\d|\.\d|,\d{3})",
+    re.ASCII,
+)
+# H.R. 1 (117th Congress), H.R. 1 of the 117th Congress, H.R. 1, 117th Cong.
+_CONGRESS = re.compile(r"[\s,(\[]*(?:of the\s+|in the\s+)?(\d{2,3})(?:st|nd|rd|th)\b", re.ASCII)
+_LAW = re.compile(
+    rf"P(?<![\w.].)(?:\.?\s?L\.?|ub\.?\s?L\.?|ublic Law)\s?(?:No\.\s?)?"
+    rf"(\d{{1,3}})[{DASHES}]([1-9]\d{{0,3}})(?![{DASHES}\w])",
+    re.ASCII,
+)
+_AROUND = 80
+
+
+def bills_named(text: str, congress: int, kind: LinkKind, field: str) -> Iterator[Link]:
+    """The bills a text names; of this Congress, unless the text says of which."""
+    for match in _BILL.finditer(text):
+        said = _CONGRESS.match(text, match.end())
+        of = int(said[1]) if said else congress
+        why = "" if said else f" (Congress {congress} by its date)"
+        id = bill_id(of, match[1], match[2])
+        yield Link(kind, id, f"{field}: {_words(text, match)}{why}")
+
+
+def laws_named(text: str, kind: LinkKind, field: str) -> Iterator[Link]:
+    for match in _LAW.finditer(text):
+        words = fold_dashes(_words(text, match))
+        yield Link(kind, law_id(f"{match[1]}-{match[2]}"), f"{field}: {words}")
+
+
+def _words(text: str, match: re.Match[str]) -> str:
+    """The name where it stands, with a little of what is said around it."""
+    begin, end = max(0, match.start() - _AROUND), match.end() + _AROUND
+    return " ".join(text[begin:end].split())

@@ -1,0 +1,68 @@
+"""What a USLM document refers to: laws, the Code, regulations, the Register, as its links say."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from xml.etree.ElementTree import Element
+
+from readingroom.bases.federal.schema.ids import cfr_id, law_id
+from readingroom.core.ids import fold_dashes
+
+_LAW = re.compile(r"/us/pl/(\d+)/(\d+)(?:/.*)?")
+_USC = re.compile(r"/us/usc/t(\w+)/s([^/]+)(?:/.*)?")
+_CFR = re.compile(r"/us/cfr/t(\d+)/s([^/]+)(?:/.*)?")
+_FR = re.compile(r"/us/fr/(\d+)/(\d+)")
+_WHOLE_SECTION = re.compile(r"/us/cfr/t\d+/s[^/]+")
+_CUT = re.compile(r"-\d+[a-z]?(?![\w]|\.\d)")  # not -479.39, the end of a range
+_AFTER = 60
+
+Words = dict[str, str]
+"""Ids or citations, each with the words that first name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """What elements refer to, in the order they first do."""
+
+    laws: Words = field(default_factory=dict)
+    """By id."""
+    code: Words = field(default_factory=dict)
+    """Sections of the United States Code: `22 U.S.C. 2778`."""
+    regulations: Words = field(default_factory=dict)
+    """Sections of the Code of Federal Regulations, by id."""
+    register: Words = field(default_factory=dict)
+    """Pages of the Federal Register: `78 FR 23676`."""
+
+
+def referred(told: Iterable[Element]) -> References:
+    """Everything that links in these elements refer to."""
+    found = References()
+    for element in told:
+        for ref in element.iter("ref"):
+            _note(found, ref)
+    return found
+
+
+_KINDS: dict[str, tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]] = {
+    "pl": ("laws", _LAW, lambda m: law_id(f"{m[1]}-{m[2]}")),
+    "usc": ("code", _USC, lambda m: f"{m[1]} U.S.C. {m[2]}"),
+    "cfr": ("regulations", _CFR, lambda m: cfr_id(m[1], m[2])),
+    "fr": ("register", _FR, lambda m: f"{m[1]} FR {m[2]}"),
+}
+
+
+def _note(found: References, ref: Element) -> None:
+    href = fold_dashes(ref.get("href") or "")
+    kind = _KINDS.get(href[4:].partition("/")[0])
+    if kind is None:
+        return
+    name, pattern, build = kind
+    after = fold_dashes(ref.tail or "")
+    # The official markup ends the number of a section at its dash: 17 CFR 240.19b|-4.
+    if name == "regulations" and _WHOLE_SECTION.fullmatch(href) and (cut := _CUT.match(after)):
+        href += cut[0]
+    if match := pattern.fullmatch(href):
+        words: Words = getattr(found, name)
+        id = build(match)
+        if id not in words:
+            words[id] = " ".join(("".join(ref.itertext()) + after[:_AFTER]).split())

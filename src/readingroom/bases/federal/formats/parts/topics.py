@@ -1,0 +1,106 @@
+"""The subjects that records are filed under, made where a record names them."""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Literal
+
+from readingroom.bases.federal.schema.entries import Entry, Link, Origin, cited, digest
+from readingroom.bases.federal.schema.ids import topic_id
+from readingroom.bases.federal.schema.records import LinkKind, Topic
+
+Vocabulary = Literal["crs", "federal_register", "lda"]
+
+_SUBJECTS = "https://www.congress.gov/help/legislative-glossary/legislative-subject-terms"
+_WHOSE: dict[Vocabulary, tuple[str, str, str]] = {
+    "crs": ("Legislative subject", "Congressional Research Service", _SUBJECTS),
+    "federal_register": (
+        "Federal Register subject",
+        "Office of the Federal Register",
+        "https://www.federalregister.gov/topics",
+    ),
+    "lda": (
+        "Lobbying issue",
+        "Secretary of the Senate",
+        "https://lda.senate.gov/api/v1/constants/filing/lobbyingactivityissues/",
+    ),
+}
+
+# Each bill has one of these. A subject may bear the same name, so which name came first in a file
+# does not say whether it is an area.
+POLICY_AREAS = frozenset(
+    (
+        "Agriculture and Food",
+        "Animals",
+        "Armed Forces and National Security",
+        "Arts, Culture, Religion",
+        "Civil Rights and Liberties, Minority Issues",
+        "Commerce",
+        "Congress",
+        "Crime and Law Enforcement",
+        "Economics and Public Finance",
+        "Education",
+        "Emergency Management",
+        "Energy",
+        "Environmental Protection",
+        "Families",
+        "Finance and Financial Sector",
+        "Foreign Trade and International Finance",
+        "Government Operations and Politics",
+        "Health",
+        "Housing and Community Development",
+        "Immigration",
+        "International Affairs",
+        "Labor and Employment",
+        "Law",
+        "Native Americans",
+        "Private Legislation",
+        "Public Lands and Natural Resources",
+        "Science, Technology, Communications",
+        "Social Sciences and History",
+        "Social Welfare",
+        "Sports and Recreation",
+        "Taxation",
+        "Transportation and Public Works",
+        "Water Resources Development",
+    )
+)
+
+
+def topic(
+    name: str, origin: Origin, vocabulary: Vocabulary = "crs", parent: str | None = None
+) -> Entry:
+    """A subject as a record names it. A file that knows the wider subject knows the most."""
+    label, org, url = _WHOSE[vocabulary]
+    record = Topic(
+        id=topic_id(name),
+        title=name,
+        name=name,
+        policy_area=vocabulary == "crs" and name in POLICY_AREAS,
+        parent_id=topic_id(parent) if parent else None,
+        vocabulary=vocabulary,
+        **cited(
+            origin,
+            url=url,
+            org=org,
+            cite=f"{label}: {name}",
+            published_at=None,
+            raw_sha256=_digest(name, vocabulary, parent),
+        ),
+    )
+    links = [Link(LinkKind.TOPIC, topic_id(parent), f"parentSubject: {parent}")] if parent else []
+    return Entry(record, partial=parent is None, names=(name,), links=links)
+
+
+@lru_cache(maxsize=4096)
+def _digest(name: str, vocabulary: str, parent: str | None) -> str:
+    return digest([name, vocabulary, parent])
+
+
+def known(names: Iterable[str | None]) -> list[str]:
+    """Those of these names that can be told apart by an id, each once."""
+    return list(dict.fromkeys(name for name in names if name and topic_id(name) != "topic:"))
+
+
+def topic_links(names: Iterable[str], field: str) -> Iterator[Link]:
+    for name in names:
+        yield Link(LinkKind.TOPIC, topic_id(name), f"{field}: {name}")

@@ -1,0 +1,172 @@
+"""Reads committee reports: what api.congress.gov says of them in JSON, and their text in HTML.
+
+Bills cite reports too; a report that only a bill speaks of has a record, and no more than that.
+"""
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from readingroom.bases.federal.formats.parts.files import RawFile
+from readingroom.bases.federal.formats.parts.people import chamber_of
+from readingroom.bases.federal.formats.parts.xml import day
+from readingroom.bases.federal.schema.congress import GPO
+from readingroom.bases.federal.schema.entries import Entry, Head, Link, Origin, Text, cited, digest
+from readingroom.bases.federal.schema.ids import (
+    BILL_TYPES,
+    bill_id,
+    cited_report,
+    committee_id,
+    report_id,
+)
+from readingroom.bases.federal.schema.records import CommitteeReport, LinkKind
+
+_SPOKEN = {"hrpt": "H. Rept.", "srpt": "S. Rept.", "erpt": "Ex. Rept."}
+_ID = re.compile(r"crpt:(\d+)([hse]rpt)(\d+)(?:-(.+))?", re.ASCII)
+_TITLE = re.compile(r"<title>\s*-?\s*(.*?)\s*</title>", re.S | re.I)
+_PRINTED = re.compile(
+    r"\[(House|Senate|Executive|Senate Executive) Report (\d+)-(\d+)(?:,? (Part \d+))?\]"
+)
+_TAG = re.compile(r"</?[A-Za-z][^>\n]*>")
+
+
+class Reports:
+    """`/committee-report/117/hrpt/351`: a report, in its parts."""
+
+    name: ClassVar[str] = "report/2"
+    sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return file.head.lstrip()[:1] == b"{" and b'"committeeReports"' in file.head
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        for told in json.loads(file.data)["committeeReports"]:
+            yield _described(told, origin)
+
+
+class ReportTexts:
+    """`CRPT-117hrpt351.htm`: what a report says."""
+
+    name: ClassVar[str] = "report-text/1"
+    sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return _PRINTED.search(file.head.decode("utf-8", "replace")) is not None
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        markup = file.data.decode("utf-8", "replace")
+        printed, title = _PRINTED.search(markup), _TITLE.search(markup)
+        if printed is None:
+            raise ValueError("the page does not say which report it is")
+        kind = "Ex" if "Executive" in printed[1] else printed[1][0]
+        cite = f"{kind}. Rept. {printed[2]}-{printed[3]}" + (f",{printed[4]}" if printed[4] else "")
+        body = html.unescape(_TAG.sub("", markup[printed.start() :])).strip()
+        yield named(cite, [], origin, html.unescape(title[1]) if title else None, body)
+
+
+def named(
+    citation: str, bills: list[str], origin: Origin, title: str | None = None, body: str = ""
+) -> Entry:
+    """A report of which only its citation is known, and perhaps its text."""
+    id = cited_report(citation)
+    match = _ID.fullmatch(id or "")
+    if id is None or match is None:
+        raise ValueError(f"{citation!r} is no committee report")
+    record = _record(
+        match[1], match[2], match[3], match[4], title, None, origin, origin.sha256, bills=bills
+    )
+    text = Text("text", body, record.title, record.url, origin.sha256) if body else None
+    return Entry(record, partial=True, head=Head(record.title), facets=_facets(record), text=text)
+
+
+def _described(told: dict[str, Any], origin: Origin) -> Entry:
+    part = int(told.get("part") or 1)
+    named = told.get("associatedBill") or told.get("associatedBills") or ()
+    bills = {
+        bill_id(one["congress"], one["type"], one["number"]): one
+        for one in named
+        if one["type"].lower() in BILL_TYPES
+    }
+    record = _record(
+        told["congress"],
+        told["type"].lower(),
+        told["number"],
+        f"pt{part}" if part > 1 else None,
+        told.get("title"),
+        day(told.get("issueDate")),
+        origin,
+        digest(told),
+        session=told.get("sessionNumber"),
+        conference=str(told.get("isConferenceReport")).lower() == "true",
+        updated_at=told.get("updateDate"),
+        committees=[committee_id(one["systemCode"]) for one in told.get("committees") or ()],
+        bills=list(bills),
+    )
+    return Entry(
+        record,
+        head=Head(record.title, action=record.citation_string),
+        facets=_facets(record),
+        links=[
+            Link(
+                LinkKind.COMMITTEE_REPORT,
+                bill,
+                f"associatedBill: {one['type']} {one['number']}, congress {one['congress']}",
+            )
+            for bill, one in bills.items()
+        ],
+        revision=record.updated_at,
+    )
+
+
+def _record(
+    congress: int | str,
+    kind: str,
+    number: int | str,
+    part: str | None,
+    title: str | None,
+    issued: str | None,
+    origin: Origin,
+    raw_sha256: str,
+    **told: Any,
+) -> CommitteeReport:
+    label = f"{_SPOKEN[kind]} {congress}-{number}" + (f", {_spelt(part)}" if part else "")
+    package = f"CRPT-{congress}{kind}{number}" + (f"-{part}" if part else "")
+    about = " ".join((title or "").split())
+    return CommitteeReport(
+        id=report_id(congress, kind, number, part),
+        title=f"{label}, {about}" if about else label,
+        congress=int(congress),
+        type=kind,
+        number=int(number),
+        part=part,
+        chamber=chamber_of("senate" if kind == "erpt" else kind),
+        issued_at=issued,
+        **cited(
+            origin,
+            url=f"https://www.govinfo.gov/app/details/{package}",
+            org=GPO,
+            cite=f"{label}, {about}" if about else label,
+            published_at=issued,
+            raw_sha256=raw_sha256,
+        ),
+        **told,
+    )
+
+
+def _spelt(part: str) -> str:
+    """`pt2` as `Part 2`, `bk1` as `Book 1`."""
+    words = {"pt": "Part", "bk": "Book"}
+    return f"{words[part[:2]]} {part[2:]}" if part[:2] in words else part.capitalize()
+
+
+def _facets(record: CommitteeReport) -> dict[str, list[str]]:
+    return {
+        "congress": [str(record.congress)],
+        "type": [record.type],
+        "chamber": [record.chamber] if record.chamber else [],
+        "bill": record.bills,
+    }

@@ -1,0 +1,100 @@
+"""Reads Statements of Administration Policy: YAML records, and their PDFs where they lie beside."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import Any, ClassVar
+
+from readingroom.bases.federal.formats.parts.files import RawFile, load_yaml
+from readingroom.bases.federal.schema.entries import Entry, Head, Link, Origin, Text, cited, digest
+from readingroom.bases.federal.schema.ids import bill_id, sap_id
+from readingroom.bases.federal.schema.records import LinkKind, Sap
+
+# One official record has ten numbers run together as one; which they were is not for us to guess.
+_BILL = re.compile(r"([a-z]+)(\d{1,5})", re.ASCII)
+_FILE = re.compile(rb"^\s+file: (\S.*?)\s*$", re.M)
+_AT_ONCE = 64
+_PRESIDENT = re.compile(r"\d+-(\w+)\.yaml")
+
+
+class Saps:
+    """`47-Trump.yaml`: every statement of one administration."""
+
+    name: ClassVar[str] = "saps/3"
+    sources: ClassVar[tuple[str, ...]] = ("saps",)
+    whole: ClassVar[str | None] = "president, congress"
+
+    def __init__(self, pdf_texts: Callable[[Sequence[bytes]], list[str]]) -> None:
+        self._pdf_texts = pdf_texts
+
+    def recognises(self, file: RawFile) -> bool:
+        return file.head.startswith(b"- bills:") and b"document_title:" in file.head
+
+    def companions(self, file: RawFile) -> Iterator[str]:
+        """The PDFs that the file names; in YAML, so plain a name needs no parser to be found."""
+        for name in _FILE.findall(file.data):
+            yield name.decode().strip("'\"")
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        named = _PRESIDENT.fullmatch(PurePosixPath(file.name).name)
+        president = named[1] if named else None
+        repeats: Counter[str] = Counter()
+        statements = load_yaml(file.data)
+        for first in range(0, len(statements), _AT_ONCE):
+            some = statements[first : first + _AT_ONCE]
+            for told, body in zip(some, self._texts(file, some), strict=True):
+                plain = sap_id(told["congress"], told["date_issued"], told["bills"])
+                repeats[plain] += 1
+                id = sap_id(told["congress"], told["date_issued"], told["bills"], repeats[plain])
+                yield _entry(id, told, president, body, origin)
+
+    def _texts(self, file: RawFile, statements: list[dict[str, Any]]) -> list[str]:
+        """The words of the PDFs that the archive has here; older statements have none."""
+        beside = [file.beside(told["file"]) if told.get("file") else None for told in statements]
+        read = iter(self._pdf_texts([data for data in beside if data]))
+        return [next(read) if data else "" for data in beside]
+
+
+def _entry(
+    id: str, told: dict[str, Any], president: str | None, body: str, origin: Origin
+) -> Entry:
+    congress, issued = int(told["congress"]), str(told["date_issued"])
+    title = " ".join(told["document_title"].split())
+    url = told.get("url") or told.get("fetched_from_url") or told["source"]
+    bills = [
+        bill_id(congress, match[1], match[2])
+        for bill in told["bills"]
+        if (match := _BILL.fullmatch(bill))
+    ]
+    raw = digest([told, body])
+    record = Sap(
+        id=id,
+        title=title,
+        congress=congress,
+        issued_at=issued,
+        bills=bills,
+        president=president,
+        rescinded=bool(told.get("rescinded")),
+        characters=len(body),
+        **cited(
+            origin,
+            url=url,
+            org="Office of Management and Budget",
+            cite=f"Statement of Administration Policy: {title}",
+            published_at=issued,
+            raw_sha256=raw,
+        ),
+    )
+    said_so = f"bills: {', '.join(told['bills'])}; document_title: {title}"
+    return Entry(
+        record,
+        links=[Link(LinkKind.STATEMENT, bill, said_so) for bill in bills],
+        head=Head(title, action="rescinded" if record.rescinded else ""),
+        facets={
+            "congress": [str(congress)],
+            "president": [president] if president else [],
+            "bill": bills,
+        },
+        text=Text("text", body, title, url, raw, dated=issued) if body else None,
+    )

@@ -1,0 +1,254 @@
+"""Reads USLM XML: the text of bills and resolutions in each of their versions, and enacted laws."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import ClassVar
+from xml.etree.ElementTree import Element
+
+from readingroom.bases.federal.formats import reports
+from readingroom.bases.federal.formats.parts.files import RawFile
+from readingroom.bases.federal.formats.parts.people import chamber_of
+from readingroom.bases.federal.formats.parts.xml import parse, prose, said
+from readingroom.bases.federal.schema.congress import GPO, SPOKEN, bill_page, spoken
+from readingroom.bases.federal.schema.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.schema.ids import bill_id, cited_report, federal_id, law_id
+from readingroom.bases.federal.schema.records import Bill, Law, LinkKind
+from readingroom.core.ids import fold_dashes
+
+NAMESPACE = b"http://schemas.gpo.gov/xml/uslm"
+_GOVINFO = "https://www.govinfo.gov/app/details"
+# 116sjres65rfh, and in titles: 116 SJRES 65 RFH: Providing for the reappointment …
+_CITED = re.compile(r"(\d+)\s?([A-Z]+)\s(\d+)\s?([A-Z]*\s?\d*)\s?:?\s*(.*)", re.S | re.I)
+_COMPACT = re.compile(r"(\d+)([a-z]+)(\d+)([a-z]+\d*)")
+_BILL_REF = re.compile(r"/us/bill/(\d+)/([a-z]+)/(\d+)")
+_REPORT_REF = re.compile(r"/us/([hs])rpt/\d+/\d+")
+_MAINS = ("main", "amendMain")
+_KIND_ALONE = re.compile(r"(?:(?:Joint|Concurrent|Simple) )?Resolution|(?:A )?Bill|An Act", re.I)
+_ENTITLED = re.compile(r"entitled “(?:An Act )?(.+?)[.,]?”")
+_SPELT = re.compile(r"[A-Z][a-z]+\.? \d{1,2}, \d{4}")
+
+
+class BillTexts:
+    """`BILLS-116hr1rh.xml`: one version of the text of a bill or resolution."""
+
+    name: ClassVar[str] = "uslm-bill/1"
+    sources: ClassVar[tuple[str, ...]] = ("bills",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return is_uslm(file, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        told = parse(file.data)
+        yield _bill(told, _meta(told), origin)
+
+
+class Laws:
+    """`115publ11-uslm.xml`: a public or private law as enacted."""
+
+    name: ClassVar[str] = "uslm-law/4"
+    sources: ClassVar[tuple[str, ...]] = ("public_laws", "committee_reports")
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return is_uslm(file, b"<pLaw ")
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        told = parse(file.data)
+        reported = list(_reported(told))
+        yield _law(told, _meta(told), reported, origin)
+        bill = _came_from(told)
+        for citation, _ in reported:
+            yield reports.named(citation, [bill[0]] if bill else [], origin)
+
+
+def is_uslm(file: RawFile, *roots: bytes) -> bool:
+    """Whether a file is in this language, and of one of these kinds."""
+    return NAMESPACE in file.head and any(root in file.head for root in roots)
+
+
+def _meta(told: Element) -> Element:
+    for name in ("meta", "amendMeta"):
+        if (meta := told.find(name)) is not None:
+            return meta
+    raise ValueError("no <meta> in this file")
+
+
+def _bill(told: Element, meta: Element, origin: Origin) -> Entry:
+    congress, kind, number, version = _identity(meta)
+    id = bill_id(congress, kind, number)
+    about = _about(told, meta) or id
+    stage = said(meta, "docStage")
+    dated = _dated(told)
+    page = bill_page(congress, kind, number)
+    cite = f"{spoken(congress, kind, number)}, {about}"
+    record = Bill(
+        id=id,
+        title=about,
+        congress=congress,
+        type=kind,
+        number=number,
+        origin_chamber=chamber_of(kind),
+        status_loaded=False,
+        **cited(origin, url=page, org=GPO, cite=cite, published_at=dated),
+    )
+    return Entry(
+        record,
+        partial=True,
+        head=Head(cite),
+        facets={"congress": [str(congress)], "type": [kind], "chamber": [chamber_of(kind) or ""]},
+        text=Text(
+            part=version,
+            body=body_of(told),
+            title=f"{SPOKEN[kind]} {number} ({stage or version.upper()}): {about}",
+            url=f"{_GOVINFO}/BILLS-{congress}{kind}{number}{version}",
+            raw_sha256=origin.sha256,
+            stage=stage,
+            dated=dated,
+        ),
+    )
+
+
+def _identity(meta: Element) -> tuple[int, str, int, str]:
+    """Congress, type, number and version, from the compact citation or from the title."""
+    for cited_as in meta.iterfind("citableAs"):
+        if match := _COMPACT.fullmatch((said(cited_as) or "").lower()):
+            return int(match[1]), _kind(match[2]), int(match[3]), match[4]
+    if match := _CITED.match((said(meta, "title") or "").removeprefix("AMENDMENTS to ")):
+        version = match[4].replace(" ", "").lower()
+        return int(match[1]), _kind(match[2]), int(match[3]), version or "pre"
+    raise ValueError("the file does not say which bill it is")
+
+
+def _kind(written: str) -> str:
+    if (kind := written.lower()) in SPOKEN:
+        return kind
+    raise ValueError(f"{written!r} is no type of bill")
+
+
+def _about(told: Element, meta: Element) -> str | None:
+    """What a bill is about: its title, or what stands for one where a file has none.
+
+    Amendments name the act they amend, simple resolutions begin with what they resolve.
+    """
+    if title := said(told, ".//officialTitle") or _title(meta):
+        return title
+    main = next((found for name in _MAINS if (found := told.find(name)) is not None), told)
+    opening = next(filter(None, map(said, main.iterfind(".//content"))), "")
+    if entitled := _ENTITLED.search(opening):
+        return entitled[1][:1].upper() + entitled[1][1:]
+    heading = said(main, ".//section/heading")
+    return (heading and _readable(heading)) or _first_sentence(opening)
+
+
+def _title(meta: Element) -> str | None:
+    match = _CITED.match(said(meta, "title") or "")
+    title = match[5] if match else ""
+    return None if not title or _KIND_ALONE.fullmatch(title) else title
+
+
+def _readable(heading: str) -> str:
+    plain = heading.rstrip(".")
+    return plain.capitalize() if plain.isupper() else plain
+
+
+def _first_sentence(text: str) -> str | None:
+    first = text.removeprefix("That ").partition(". ")[0].rstrip(".")
+    return (first[:1].upper() + first[1:])[:200] or None
+
+
+def body_of(told: Element) -> str:
+    """What the document says, from its title to its last section, without its metadata."""
+    for name in _MAINS:
+        if (main := told.find(name)) is not None:
+            return prose(main)
+    raise ValueError("no <main> in this file")
+
+
+def _dated(told: Element) -> str | None:
+    """The newest date its actions bear; some only spell it out."""
+    found = [date for element in told.iterfind(".//action/date") if (date := _day(element))]
+    return max(found, default=None)
+
+
+def _day(element: Element) -> str | None:
+    return element.get("date") or spelt_day(said(element))
+
+
+def spelt_day(text: str | None) -> str | None:
+    """The first `October 11, 2013` or `Mar. 27, 2017` in a text, as a date."""
+    match = _SPELT.search(text or "")
+    for pattern in ("%B %d, %Y", "%b. %d, %Y", "%b %d, %Y") if match else ():
+        try:
+            assert match is not None
+            return datetime.strptime(match[0], pattern).date().isoformat()  # noqa: DTZ007 a day
+        except ValueError:
+            continue
+    return None
+
+
+def _law(
+    told: Element, meta: Element, reported: Sequence[tuple[str, str]], origin: Origin
+) -> Entry:
+    private = (
+        (said(meta, "publicPrivate") or said(meta, "type") or "").lower().startswith("private")
+    )
+    congress = int(said(meta, "congress") or "")
+    number = int(said(meta, "docNumber") or "")
+    id = law_id(f"{congress}-{number}", private)
+    label = f"{'Private' if private else 'Public'} Law {congress}-{number}"
+    about = fold_dashes(said(meta, "title") or label).partition(": ")[2] or label
+    approved = _approved(told)
+    bill = _came_from(told)
+    body = body_of(told)
+    stat = [one for cite in meta.iterfind("citableAs") if "Stat." in (one := said(cite) or "")]
+    package = f"PLAW-{congress}{'pvtl' if private else 'publ'}{number}"
+    url = f"{_GOVINFO}/{package}"
+    cite = ", ".join((label, *stat[:1]))
+    record = Law(
+        id=id,
+        title=f"{label}: {about}" if about != label else label,
+        congress=congress,
+        number=number,
+        private=private,
+        bill_id=bill[0] if bill else None,
+        approved_at=approved,
+        statutes_at_large=stat[0] if stat else None,
+        characters=len(body),
+        **cited(origin, url=url, org=GPO, cite=cite, published_at=approved),
+    )
+    facets = {"congress": [str(congress)], "type": ["private" if private else "public"]}
+    text = Text("text", body, record.title, url, origin.sha256, "Enacted", approved)
+    links = [Link(LinkKind.LAW, *bill)] if bill else []
+    for citation, words in reported:
+        links.append(Link(LinkKind.COMMITTEE_REPORT, cited_report(citation) or "", words))
+    return Entry(record, head=Head(record.title), facets=facets, text=text, links=links)
+
+
+def _reported(told: Element) -> Iterator[tuple[str, str]]:
+    """The reports on what became a law, as they are cited, from the history printed after it."""
+    for ref in told.iterfind("legislativeHistory//ref"):
+        if match := _REPORT_REF.fullmatch(ref.get("href") or ""):
+            written = " ".join("".join((*ref.itertext(), ref.tail or "")).split())
+            citation = f"{match[1].upper()}. Rept. {fold_dashes(written)}"
+            if cited_report(citation):
+                yield citation, f"legislativeHistory: {written}"
+
+
+def _approved(told: Element) -> str | None:
+    for path in ("main/longTitle//sidenote/p", "main/action/actionDescription", "main//sidenote/p"):
+        for element in told.iterfind(path):
+            if found := spelt_day(said(element)):
+                return found
+    return None
+
+
+def _came_from(told: Element) -> tuple[str, str] | None:
+    """The bill a law was, and the words that say so beside its title or in its history."""
+    for path in ("main/longTitle//ref", "legislativeHistory//ref", "main//sidenote//ref"):
+        for ref in told.iterfind(path):
+            if match := _BILL_REF.match(ref.get("href") or ""):
+                id = federal_id(f"bill:{match[1]}-{match[2]}-{match[3]}").id
+                return id, f"{path.partition('//')[0]}: {said(ref) or ref.get('href')}"
+    return None

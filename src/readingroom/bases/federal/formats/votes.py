@@ -1,0 +1,243 @@
+"""Reads roll call votes: the XML of the House Clerk and that of the Senate's LIS."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+from xml.etree.ElementTree import Element
+
+from readingroom.bases.federal.formats.parts.files import RawFile
+from readingroom.bases.federal.formats.parts.people import stub
+from readingroom.bases.federal.formats.parts.xml import parse, said
+from readingroom.bases.federal.schema.congress import SPOKEN, ordinal
+from readingroom.bases.federal.schema.entries import Entry, Link, Origin, cited
+from readingroom.bases.federal.schema.ids import amendment_id, bill_id, federal_id, vote_id
+from readingroom.bases.federal.schema.records import Chamber, LinkKind, Person, RollCall, VoteTotals
+from readingroom.core.errors import UnrecognizedId
+
+Row = tuple[Person, str, str | None]
+"""Who voted, how, and the LIS id where that is all the file has."""
+
+_AMENDMENT = re.compile(r"S\.?\s?Amdt\.?\s?(?:No\.?\s?)?(\d+)", re.I | re.ASCII)
+_BIOGUIDE = re.compile(r"[A-Z]\d{6}", re.ASCII)
+
+
+class HouseVotes:
+    """`roll037.xml` of clerk.house.gov."""
+
+    name: ClassVar[str] = "house-vote/3"
+    sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return b"<rollcall-vote" in file.head
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        told = parse(file.data)
+        meta = told.find("vote-metadata")
+        if meta is None:
+            raise ValueError("no <vote-metadata> in this file")
+        yield from _house(meta, told, origin)
+
+
+class SenateVotes:
+    """`vote_108_2_00213.xml` of senate.gov."""
+
+    name: ClassVar[str] = "senate-vote/3"
+    sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
+    whole: ClassVar[str | None] = None
+
+    def recognises(self, file: RawFile) -> bool:
+        return b"<roll_call_vote" in file.head
+
+    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+        yield from _senate(parse(file.data), origin)
+
+
+def _house(meta: Element, told: Element, origin: Origin) -> Iterator[Entry]:
+    congress, number = int(said(meta, "congress") or ""), int(said(meta, "rollcall-num") or "")
+    session = int((said(meta, "session") or "")[:1])
+    voted = _moment(said(meta, "action-date"), "%d-%b-%Y")
+    year = (voted or str(1787 + 2 * congress + session))[:4]
+    rows = list(_house_rows(told))
+    written = said(meta, "legis-num")
+    bills = list(_bill(written, congress))
+    yield from _stubs(rows, origin)
+    yield _entry(
+        "house",
+        (congress, session, number),
+        rows,
+        origin,
+        url=f"https://clerk.house.gov/Votes/{year}{number}",
+        voted_at=voted,
+        question=said(meta, "vote-question") or "",
+        type=said(meta, "vote-type"),
+        result=said(meta, "vote-result"),
+        description=said(meta, "vote-desc"),
+        bills=bills,
+        links=[Link(LinkKind.VOTE, bill, f"legis-num: {written}") for bill in bills],
+        amendment=said(meta, "amendment-author"),
+        totals=_totals(meta.find("vote-totals/totals-by-vote"), "-total"),
+    )
+
+
+def _house_rows(told: Element) -> Iterator[Row]:
+    for vote in told.iterfind("vote-data/recorded-vote"):
+        member = vote.find("legislator")
+        if member is None:
+            continue
+        offered = member.get("name-id") or ""
+        known = _BIOGUIDE.fullmatch(offered) is not None  # before 2003 there is none
+        person = Person(
+            bioguide_id=offered if known else None,
+            name=said(member) or member.get("sort-field") or offered,
+            party=member.get("party"),
+            state=member.get("state"),
+        )
+        yield person, said(vote, "vote") or "", None
+
+
+def _senate(told: Element, origin: Origin) -> Iterator[Entry]:
+    congress, session = int(said(told, "congress") or ""), int(said(told, "session") or "")
+    number = int(said(told, "vote_number") or "")
+    rows = list(_senate_rows(told))
+    documents = dict(_documents(told, congress))
+    links = [Link(LinkKind.VOTE, id, f"document: {name}") for id, name in documents.items()]
+    links += _senate_amendment(told, congress)
+    place = f"vote{congress}{session}/vote_{congress}_{session}_{number:05}.htm"
+    yield _entry(
+        "senate",
+        (congress, session, number),
+        rows,
+        origin,
+        url=f"https://www.senate.gov/legislative/LIS/roll_call_votes/{place}",
+        voted_at=_senate_day(said(told, "vote_date")),
+        question=said(told, "vote_question_text") or said(told, "question") or "",
+        type=said(told, "question"),
+        result=said(told, "vote_result"),
+        majority_required=said(told, "majority_requirement"),
+        description=said(told, "vote_document_text") or said(told, "vote_title"),
+        bills=list(documents),
+        links=links,
+        amendment=said(told, "amendment/amendment_number"),
+        totals=VoteTotals(
+            yea=_number(told, "count/yeas"),
+            nay=_number(told, "count/nays"),
+            present=_number(told, "count/present"),
+            not_voting=_number(told, "count/absent"),
+        ),
+    )
+
+
+def _senate_rows(told: Element) -> Iterator[Row]:
+    """Members go by their LIS ids here; who they are is found out when the load ends."""
+    for member in told.iterfind("members/member"):
+        lis = said(member, "lis_member_id")
+        first, last = said(member, "first_name"), said(member, "last_name")
+        person = Person(
+            bioguide_id=None,
+            name=" ".join(filter(None, (first, last))) or said(member, "member_full") or "",
+            party=said(member, "party"),
+            state=said(member, "state"),
+        )
+        yield person, said(member, "vote_cast") or "", lis
+
+
+def _senate_day(text: str | None) -> str | None:
+    """`November 17, 2004,  05:48 PM`."""
+    parts = (text or "").split(",")
+    return _moment(",".join(parts[:2]).strip(), "%B %d, %Y")
+
+
+def _senate_amendment(told: Element, congress: int) -> Iterator[Link]:
+    """`S.Amdt. 4999`; the numbers begin anew with each Congress."""
+    written = said(told, "amendment/amendment_number")
+    if match := _AMENDMENT.fullmatch(written or ""):
+        id = amendment_id(congress, "samdt", match[1])
+        yield Link(LinkKind.VOTE, id, f"amendment_number: {written}")
+
+
+def _documents(told: Element, congress: int) -> Iterator[tuple[str, str]]:
+    """The bills voted on, and how the file writes them; one vote may be on forty-eight papers."""
+    for document in told.iterfind("document"):
+        kind = re.sub(r"[.\s]", "", said(document, "document_type") or "").lower()
+        number = said(document, "document_number")
+        if kind in SPOKEN and number and number.isdecimal():
+            id = bill_id(said(document, "document_congress") or congress, kind, number)
+            yield id, said(document, "document_name") or f"{kind} {number}"
+
+
+def _bill(written: str | None, congress: int) -> Iterator[str]:
+    """`H R 21`, `H J RES 5`; a quorum call or an election has none."""
+    try:
+        if written:
+            yield federal_id(re.sub(r"\s+(?=\D)", "", written), congress).id
+    except UnrecognizedId:
+        return
+
+
+def _entry(
+    chamber: Chamber,
+    counted: tuple[int, int, int],
+    rows: list[Row],
+    origin: Origin,
+    *,
+    url: str,
+    links: Sequence[Link],
+    **told: Any,
+) -> Entry:
+    congress, session, number = counted
+    id = vote_id(chamber, *counted)
+    label = f"{chamber.title()} roll call vote {number}, {ordinal(congress)} Congress"
+    label += f", {ordinal(session)} session"
+    about = ", ".join(told["bills"])
+    title = f"{label}: {told['question']}" + (f" ({about})" if about else "")
+    org = "Clerk of the House" if chamber == "house" else "Secretary of the Senate"
+    record = RollCall(
+        id=id,
+        title=title,
+        chamber=chamber,
+        congress=congress,
+        session=session,
+        number=number,
+        recorded=len(rows),
+        **told,
+        **cited(origin, url=url, org=org, cite=label, published_at=told["voted_at"]),
+    )
+    sorted_at = f"{told['voted_at'] or ''}#{number:05}"
+    members = [
+        (place, person.bioguide_id, lis, congress, sorted_at, person.name, person.party,
+         person.state, position)
+        for place, (person, position, lis) in enumerate(rows, start=1)
+    ]  # fmt: skip
+    names = (title, record.description or "", record.amendment or "")
+    return Entry(record, names=names, children={"member_votes": members}, links=links)
+
+
+def _stubs(rows: list[Row], origin: Origin) -> Iterator[Entry]:
+    for person, *_ in rows:
+        if person.bioguide_id:
+            yield stub(person, origin)
+
+
+def _totals(totals: Element | None, ending: str) -> VoteTotals:
+    if totals is None:
+        return VoteTotals()
+    return VoteTotals(
+        yea=_number(totals, f"yea{ending}"),
+        nay=_number(totals, f"nay{ending}"),
+        present=_number(totals, f"present{ending}"),
+        not_voting=_number(totals, f"not-voting{ending}"),
+    )
+
+
+def _number(element: Element, path: str) -> int:
+    text = said(element, path)
+    return int(text) if text and text.isdecimal() else 0
+
+
+def _moment(text: str | None, pattern: str) -> str | None:
+    try:
+        return datetime.strptime(text or "", pattern).date().isoformat()  # noqa: DTZ007 a day
+    except ValueError:
+        return None

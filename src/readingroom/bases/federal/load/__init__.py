@@ -1,0 +1,1 @@
+"""Loading official files into the federal database: read, parsed, written, synchronised."""

@@ -1,0 +1,1 @@
+"""Resolving a name as people write it to the records it may mean."""

@@ -1,0 +1,1 @@
+"""Lists, counts, sums, series and dossiers over federal records."""

@@ -1,0 +1,1 @@
+"""What federal records are: their ids, fields, sources, filters and tables."""

@@ -1,0 +1,1 @@
+"""Searching federal texts by words, by meaning, or by both."""

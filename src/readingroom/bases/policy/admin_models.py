@@ -1,0 +1,231 @@
+"""What REST and the commands register and change of policies, and what they are told."""
+
+from datetime import date, datetime
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from readingroom.bases.policy.models import ListedPolicy, ListedRevision
+from readingroom.bases.policy.registry.records import PolicyCategory, RevisionStatus, SourceSlug
+from readingroom.core.dates import parse_day
+from readingroom.core.errors import InvalidDate
+from readingroom.protocol.doctor import Complaint
+from readingroom.protocol.tool import Answer, Body, Said
+from readingroom.storage.handover import HandedOver
+
+
+def _day(value: object) -> object:
+    """A number is no day, though Pydantic would take it for seconds."""
+    if isinstance(value, date):
+        return value
+    try:
+        return parse_day(str(value))
+    except InvalidDate as error:
+        raise ValueError(error.message) from error
+
+
+Day = Annotated[date, BeforeValidator(_day)]
+
+
+class NewPolicy(Body):
+    """A policy to register."""
+
+    source: SourceSlug
+    title: Annotated[Said, Field(max_length=300)]
+    description: str | None = Field(default=None, max_length=4000)
+    category: PolicyCategory
+
+
+class PolicyPatch(Body):
+    """What to change of a policy; what is left out stays."""
+
+    title: Annotated[Said, Field(max_length=300)] | None = None
+    description: str | None = Field(default=None, max_length=4000)
+    category: PolicyCategory | None = None
+
+
+class NewRevision(Body):
+    """A revision to register, beside its file."""
+
+    version_label: Annotated[Said, Field(max_length=120)]
+    effective_from: Day
+    effective_to: Day | None = None
+    notes: str | None = Field(default=None, max_length=4000)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.effective_to is not None and self.effective_to < self.effective_from:
+            raise ValueError("effective_to lies before effective_from")
+        return self
+
+
+class RevisionPatch(Body):
+    """What to change of a revision; neighbours do not follow."""
+
+    version_label: Annotated[Said, Field(max_length=120)] | None = None
+    effective_from: Day | None = None
+    effective_to: Day | None = Field(
+        default=None, description="null: in force until further notice"
+    )
+    notes: str | None = Field(default=None, max_length=4000)
+
+
+class ImportedRevision(BaseModel):
+    """A revision of a bulk import, its file handed over."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    revision: NewRevision
+    file: HandedOver
+
+
+class ImportedPolicy(BaseModel):
+    """A policy of a bulk import."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    policy: NewPolicy
+    revisions: list[ImportedRevision]
+
+
+class Imported(Answer):
+    """What a bulk import did; what was there already it left alone."""
+
+    policies_added: list[str]
+    revisions_added: list[str]
+    already_there: list[str]
+    failed: list[str] = Field(description="What could not be added, and why.")
+
+
+class RevisionSummary(ListedRevision):
+    """A revision as it stands in lists."""
+
+    ingested_at: datetime | None
+
+
+class RevisionDetail(RevisionSummary):
+    """All that is known of a revision."""
+
+    source: str
+    file_path: str | None
+    file_size_bytes: int | None
+    page_count: int | None
+    notes: str | None
+    created_at: datetime
+    error: str | None
+
+
+class PolicySummary(ListedPolicy):
+    """A policy as it stands in lists."""
+
+    current_revision: RevisionSummary | None
+    revision_count: int
+
+
+class PolicyDetail(Answer):
+    """A policy with its revisions, newest first."""
+
+    source: str
+    title: str
+    description: str | None
+    category: PolicyCategory
+    revisions: list[RevisionDetail]
+    current_revision: RevisionSummary | None
+    revision_count: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class PolicyIndex(Answer):
+    """Policies, as a list."""
+
+    policies: list[PolicySummary]
+    total: int
+
+
+class EffectivePolicy(ListedPolicy):
+    """A policy and its revision in force."""
+
+    effective_revision: RevisionSummary
+
+
+class EffectivePolicies(Answer):
+    """What was in force on a day, and what was not."""
+
+    effective_date: date
+    policies: list[EffectivePolicy]
+    policies_not_yet_effective: list[str]
+    policies_with_no_revision_for_date: list[str]
+
+
+class SideEffects(Answer):
+    """What a new revision does to the one before it, once it is active."""
+
+    superseded_revision: str | None
+    superseded_effective_to: date | None
+
+
+class Links(Answer):
+    """Where to look next."""
+
+    self: str
+    status: str
+    policy: str
+
+
+class RevisionAccepted(Answer):
+    """A revision that is being ingested."""
+
+    source: str
+    revision_id: str
+    version_label: str
+    effective_from: date
+    effective_to: date | None
+    status: RevisionStatus
+    ingestion_job_id: str
+    links: Links
+    side_effects: SideEffects
+
+
+class ReindexAccepted(Answer):
+    """A revision that is being ingested anew; until that is done its old chunks answer."""
+
+    source: str
+    revision_id: str
+    status: RevisionStatus
+    ingestion_job_id: str
+    links: Links
+
+
+class Progress(Answer):
+    """How far an ingestion has come."""
+
+    phase: str
+    percent_complete: int
+    chunks_processed: int
+
+
+class RevisionProgress(Answer):
+    """A revision's status, and how far it has come."""
+
+    revision_id: str
+    status: RevisionStatus
+    progress: Progress
+
+
+class RevisionDeleted(Answer):
+    """A revision that is gone."""
+
+    source: str
+    revision_id: str
+    status: Literal["deleted"] = "deleted"
+    chunks_removed: int
+
+
+class Diagnosis(Answer):
+    """What a check of the whole base found."""
+
+    policies: int
+    revisions: int
+    chunks: int
+    complaints: list[Complaint]

@@ -1,0 +1,1 @@
+"""Policy texts put together, compared word by word and checked against a quotation."""

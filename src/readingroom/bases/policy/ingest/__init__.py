@@ -1,0 +1,1 @@
+"""Bringing revisions of a policy in: one, many from a list, or in the background."""

@@ -1,0 +1,95 @@
+"""Ingestions that nobody waits for: queued, one at a time, picked up again after a restart."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from readingroom.bases.policy.ingest.ingestion import Ingestion
+from readingroom.bases.policy.registry.records import Revision, RevisionStatus
+from readingroom.bases.policy.registry.store import PolicyRegistry
+from readingroom.core.errors import KnowledgeError, RegistryUnavailable
+from readingroom.core.progress import unheard
+from readingroom.ingest.intake import in_thread
+
+logger = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 5.0
+
+
+class Jobs:
+    """The queue of one process. What it holds is also in the registry, as `processing`."""
+
+    def __init__(self, registry: PolicyRegistry, ingestion: Ingestion) -> None:
+        self._registry = registry
+        self._ingestion = ingestion
+        self._queued: set[str] = set()
+        self._sending: MemoryObjectSendStream[Revision]
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Finish what an earlier process began, then take jobs until it is left."""
+        self._sending, receiving = anyio.create_memory_object_stream[Revision](float("inf"))
+        async with anyio.create_task_group() as tasks, self._sending, receiving:
+            try:
+                await self._pick_up()
+            except RegistryUnavailable as error:
+                logger.error("%s; trying again", error.message)
+                tasks.start_soon(self._pick_up_later)
+            tasks.start_soon(self._work, receiving)
+            yield
+            tasks.cancel_scope.cancel()
+
+    def add(self, revision: Revision) -> str:
+        """Queue a revision whose file is in place; returns the job's id."""
+        if revision.revision_id not in self._queued:
+            self._queued.add(revision.revision_id)
+            self._sending.send_nowait(revision)
+        return f"ingest:{revision.revision_id}"
+
+    async def _pick_up(self) -> None:
+        await self._ingestion.recover(unheard)
+        policies = await self._registry.list_policies()
+        timelines = await self._registry.timelines(policy.source for policy in policies)
+        for revisions in timelines.values():
+            for one in revisions:
+                if one.status == RevisionStatus.PROCESSING:
+                    self.add(one)
+
+    async def _pick_up_later(self) -> None:
+        while True:
+            await anyio.sleep(_RETRY_SECONDS)
+            try:
+                return await self._pick_up()
+            except KnowledgeError as error:
+                logger.error("%s; trying again", error.message)
+
+    async def _work(self, receiving: MemoryObjectReceiveStream[Revision]) -> None:
+        async for revision in receiving:
+            try:
+                await self._ingest(revision)
+            except KnowledgeError as error:
+                logger.error("%s could not be ingested: %s", revision.revision_id, error.message)
+                await self._abandoned(revision, error)
+            except Exception as error:
+                logger.error("ingesting %s failed", revision.revision_id, exc_info=error)
+                await self._abandoned(revision, error)
+            self._queued.discard(revision.revision_id)
+
+    async def _ingest(self, revision: Revision) -> None:
+        file = self._ingestion.file_of(revision.source, revision.revision_id)
+        async with in_thread(self._ingestion.own_files().open(str(file))) as intake:
+            await self._ingestion.ingest(revision, intake, unheard)
+
+    async def _abandoned(self, revision: Revision, error: Exception) -> None:
+        """No revision stays in `processing` for good, whatever went wrong."""
+        try:
+            found = await self._registry.revisions(revision.source)
+            waiting = [one for one in found if one.revision_id == revision.revision_id]
+            if waiting and waiting[0].status == RevisionStatus.PROCESSING:
+                why = error.message if isinstance(error, KnowledgeError) else "internal error"
+                await self._ingestion.abandon(waiting[0], why)
+        except KnowledgeError as again:
+            logger.error("%s could not be marked: %s", revision.revision_id, again.message)

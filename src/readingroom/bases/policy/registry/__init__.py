@@ -1,0 +1,1 @@
+"""Policies and their revisions with their dates: records, rules of time, store and resolver."""

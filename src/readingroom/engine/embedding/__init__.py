@@ -1,0 +1,1 @@
+"""The embedding model: its weights, its ONNX graph, and text to vectors."""

@@ -1,0 +1,241 @@
+"""Turns text into vectors with a sentence encoder on onnxruntime: loaded lazily, kept small."""
+
+import logging
+import os
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from readingroom.core.errors import ModelUnavailable
+from readingroom.core.progress import Count
+from readingroom.engine.embedding.machine import cores, return_memory
+from readingroom.engine.embedding.weights import Weights, find_weights
+from readingroom.storage.files import digest_of
+
+if TYPE_CHECKING:
+    import onnxruntime
+    from tokenizers import Tokenizer
+
+    from readingroom.engine.embedding.graph import Precision
+
+Vector = NDArray[np.float32]
+"""384 numbers of unit length."""
+Matrix = NDArray[np.float32]
+"""One vector a row."""
+
+LONGEST = 1024
+"""Characters; more would not reach the model, which reads 256 tokens."""
+_TOKENS = 256
+# 32 is the size of a call, not of a tensor: small ones are faster, in a third of the memory.
+_TENSOR = 8
+_REMEMBERED = 4096  # vectors, in six megabytes: questions, and passages that answer many
+
+log = logging.getLogger(__name__)
+
+
+class Embedder:
+    """One model, loaded at the first text and shared by all threads.
+
+    `models` is where graphs are kept; `directory` names weights of the operator's own. Vectors of
+    different `identity` must never meet in one index.
+    """
+
+    def __init__(
+        self,
+        models: Path,
+        directory: Path | None = None,
+        precision: "Precision" = "float32",
+        threads: int | None = None,
+    ) -> None:
+        self._models = models
+        self._directory = directory
+        self._precision: Precision = precision
+        self._threads = threads
+        self._model: _Model | None = None
+        self._loading = threading.Lock()
+        # One ingest at a time; searches pass it by and share the processor with it.
+        self._bulk = threading.Lock()
+        self._remembered: OrderedDict[str, Vector] = OrderedDict()
+        self._remembering = threading.Lock()
+
+    @property
+    def identity(self) -> str:
+        """What the vectors depend on: model, weights and precision."""
+        return self._loaded().identity
+
+    def embed(self, text: str) -> Vector:
+        """The vector of a text, kept for the next time it is asked; not to be written to."""
+        (vector,) = self.embed_each([text])
+        return vector
+
+    def embed_each(self, texts: Sequence[str]) -> list[Vector]:
+        """The same for a few texts, in one run of the model; it does not wait for an ingest."""
+        checked = _checked(texts)
+        with self._remembering:
+            known = {text: self._remembered[text] for text in checked if text in self._remembered}
+        missing = [text for text in dict.fromkeys(checked) if text not in known]
+        if missing:
+            vectors = self._loaded().run(missing)
+            vectors.setflags(write=False)
+            known |= zip(missing, vectors, strict=True)
+        with self._remembering:
+            for text in checked:
+                self._remembered[text] = known[text]
+                self._remembered.move_to_end(text)
+            while len(self._remembered) > _REMEMBERED:
+                self._remembered.popitem(last=False)
+        return [known[text] for text in checked]
+
+    def embed_batch(
+        self, texts: Sequence[str], batch_size: int = 32, progress: Count | None = None
+    ) -> Matrix:
+        """The vectors of many texts, one row each, in their order."""
+        if batch_size < 1:
+            raise ValueError(f"a batch has at least one text, not {batch_size}")
+        checked = _checked(texts)
+        model = self._loaded()
+        vectors = np.empty((len(checked), model.dimensions), np.float32)
+        # Texts of one length side by side waste no work on padding.
+        order = sorted(range(len(checked)), key=lambda number: len(checked[number]))
+        with self._bulk:
+            for first in range(0, len(order), batch_size):
+                rows = order[first : first + batch_size]
+                vectors[rows] = model.run([checked[row] for row in rows])
+                if progress is not None:
+                    progress(min(first + batch_size, len(order)), len(order))
+            return_memory()
+        return vectors
+
+    def _loaded(self) -> "_Model":
+        if self._model is None:
+            with self._loading:
+                if self._model is None:
+                    self._model = self._load()
+        return self._model
+
+    def _load(self) -> "_Model":
+        try:
+            return _load(
+                find_weights(self._models, self._directory),
+                self._models,
+                self._precision,
+                self._threads or cores(),
+            )
+        except OSError as error:
+            raise ModelUnavailable(
+                f"The embedding model cannot be read, or built in {self._models}: {error}"
+            ) from error
+
+
+def _checked(texts: Sequence[str]) -> list[str]:
+    if not all(text.strip() for text in texts):
+        raise ValueError("a blank text has no meaning to embed")
+    cut = sum(len(text) > LONGEST for text in texts)
+    if cut:
+        log.warning(
+            "%d of %d texts are embedded by their first %d characters", cut, len(texts), LONGEST
+        )
+    return [text[:LONGEST] for text in texts]
+
+
+@dataclass(frozen=True)
+class _Model:
+    identity: str
+    session: "onnxruntime.InferenceSession"
+    tokenizer: "Tokenizer"
+
+    @property
+    def dimensions(self) -> int:
+        return int(self.session.get_outputs()[0].shape[1])
+
+    def run(self, texts: list[str]) -> Matrix:
+        encoded = self.tokenizer.encode_batch(texts)
+        tokens = [encoding.ids for encoding in encoded]
+        order = sorted(range(len(tokens)), key=lambda number: len(tokens[number]))
+        vectors = np.empty((len(tokens), self.dimensions), np.float32)
+        for first in range(0, len(order), _TENSOR):
+            rows = order[first : first + _TENSOR]
+            vectors[rows] = self._infer([tokens[row] for row in rows])
+        return vectors
+
+    def _infer(self, tokens: list[list[int]]) -> Any:
+        shape = (len(tokens), max(map(len, tokens)))
+        ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        for row, found in enumerate(tokens):
+            ids[row, : len(found)] = found
+            mask[row, : len(found)] = 1
+        (vectors,) = self.session.run(None, {"input_ids": ids, "attention_mask": mask})
+        return vectors
+
+
+def _load(weights: Weights, models: Path, precision: "Precision", threads: int) -> _Model:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(weights.folder / "tokenizer.json"))
+    # The published file cuts at 128 tokens and pads to 128, which gives long texts other vectors.
+    tokenizer.enable_truncation(_TOKENS)
+    tokenizer.no_padding()
+    return _Model(
+        f"{weights.name}@{weights.digest[:12]}/{precision}",
+        _session(_graph(weights, models, precision), threads),
+        tokenizer,
+    )
+
+
+def _session(graph: Path, threads: int) -> "onnxruntime.InferenceSession":
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    # The arena keeps the largest batch it ever saw; waiting threads would spin on a shared core.
+    options.enable_cpu_mem_arena = False
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def _graph(weights: Weights, models: Path, precision: "Precision") -> Path:
+    """The graph's file, built at the first need and again when it is not what was written.
+
+    Its name ends in its own digest, so one rename makes both appear and a damaged file shows.
+    """
+    from readingroom.engine.embedding.graph import VERSION
+
+    stem = f"{weights.digest[:16]}-{precision}-{VERSION}"
+    for path in models.glob(f"{stem}-*.onnx"):
+        if path.stem == f"{stem}-{digest_of(path)[:16]}":
+            return path
+        log.warning("the model's graph %s is damaged and is built anew", path.name)
+        path.unlink(missing_ok=True)
+    return _build(weights, models, precision, stem)
+
+
+def _build(weights: Weights, models: Path, precision: "Precision", stem: str) -> Path:
+    from readingroom.engine.embedding.graph import build_graph
+
+    try:
+        graph = build_graph(weights.folder, precision)
+    except (ValueError, KeyError) as error:
+        raise ModelUnavailable(f"{weights.folder} holds no model we can run: {error}") from error
+    models.mkdir(parents=True, exist_ok=True)
+    descriptor, partial = tempfile.mkstemp(dir=models, prefix=f".{stem}-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(graph)
+            file.flush()
+            os.fsync(descriptor)
+        # No secret, and an image is built by one user and run by another.
+        Path(partial).chmod(0o644)
+        final = models / f"{stem}-{digest_of(Path(partial))[:16]}.onnx"
+        Path(partial).replace(final)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
+    return final

@@ -1,0 +1,27 @@
+"""The desk's command: a question asked from the shell, here or in the server that has the bases."""
+
+from typing import TYPE_CHECKING, ClassVar
+
+from readingroom.core import ids
+from readingroom.core.progress import Report
+from readingroom.federation import NAME
+from readingroom.federation.models import DeskAnswer, Search
+from readingroom.protocol.command import Command
+from readingroom.protocol.tool import Call
+
+if TYPE_CHECKING:  # a server of one base has no desk, and does not import every base for it
+    from readingroom.federation.service import DeskService
+
+
+class Ask(Command):
+    """A search over every base."""
+
+    name: ClassVar[str] = "desk.ask"
+    base: ClassVar[str] = NAME
+    search: Search
+
+    async def run(self, service: "DeskService", report: Report) -> DeskAnswer:
+        return await service.search(self.search, Call(ids.request_id(), "operator", report))
+
+
+DESK_COMMANDS = (Ask,)

@@ -1,0 +1,129 @@
+"""What the desk is asked and what it answers: the federal base's contract, for every base."""
+
+import datetime as dt
+from typing import Annotated
+
+from pydantic import Field
+
+from readingroom.bases.federal.models import Day, Fetched, Hit
+from readingroom.bases.federal.schema.values import Word
+from readingroom.protocol.tool import Answer, Question, Said
+
+Reference = Annotated[
+    str,
+    Field(min_length=1, max_length=100, description="A planning application: `25/01178/REM`."),
+]
+PolicyDay = Annotated[
+    Day | None,
+    Field(description="Policies as they were in force on this day; today when left out."),
+]
+
+
+# --- questions ---
+
+
+class Search(Question):
+    """A search over everything in the room, or over what `source` names."""
+
+    query: Said = Field(min_length=1, max_length=1000, description="What to look for, in words.")
+    source: Annotated[list[Word], Field(max_length=30)] | Word | None = Field(
+        default=None,
+        description="Bases (policy, documents, guidance, text, federal) or sources of the federal "
+        "base (bills, federal_register, …); everything when left out.",
+    )
+    date: PolicyDay = None
+    application_ref: Reference | None = Field(
+        default=None, description="Only this planning application, among application documents."
+    )
+    since: Day | None = Field(
+        default=None, description="Federal records and guidance published on this day or later."
+    )
+    until: Day | None = Field(
+        default=None, description="Federal records and guidance published on this day or earlier."
+    )
+    limit: int = Field(default=10, ge=1, le=50)
+    offset: int = Field(default=0, ge=0, le=100, description="`next_offset` of the last answer.")
+
+
+class Fetch(Question):
+    """An id of any base."""
+
+    id: Annotated[str, Field(min_length=1, max_length=300)] = Field(
+        description="Any id that a search gave: `policy:…`, `doc:…`, `guidance:/…`, `text:kb`, or "
+        "a federal id such as `hr:119:1`."
+    )
+    offset: int = Field(
+        default=0, ge=0, le=2**31, description="Where to go on: `next_offset` of the last answer."
+    )
+
+
+class AssessAgainstPolicy(Question):
+    """An application, and what about it."""
+
+    application_ref: Reference
+    topic: Said = Field(
+        min_length=1, max_length=1000, description="What to compare on: `cycle parking`."
+    )
+    date: Day | None = Field(
+        default=None,
+        description="Policy as in force on this day; by default the day it was validated.",
+    )
+    limit: int = Field(default=5, ge=1, le=20, description="Passages of each side.")
+
+
+# --- answers ---
+
+
+class InForce(Answer):
+    """When a policy passage applied."""
+
+    effective_from: dt.date
+    effective_to: dt.date | None = Field(description="Last day in force; null while it still is.")
+    in_force_today: bool
+
+
+class DeskHit(Hit):
+    """A passage of any base: the federal base's fields, and whose it is."""
+
+    base: str
+    in_force: InForce | None = Field(default=None, description="Of policy passages alone.")
+    attribution: str | None = Field(
+        default=None, description="What must be repeated with these words."
+    )
+
+
+class Note(Answer):
+    """A base that could not answer, and why; the others' results stand."""
+
+    base: str
+    code: str
+    message: str
+
+
+class DeskAnswer(Answer):
+    """What was found, best first, with what was asked and what stayed silent."""
+
+    results: list[DeskHit]
+    total: int = Field(description="How many were found, as far as each base was read.")
+    took_ms: float
+    searched: list[str] = Field(description="The bases that answered.")
+    notes: list[Note] = Field(description="The bases that did not answer, and why.")
+    next_offset: int | None = None
+
+
+class DeskRecord(Fetched):
+    """A record of any base, with as much of its text as one answer holds."""
+
+    base: str
+
+
+class Assessment(Answer):
+    """What an application says on a topic, beside the policy of its day. No judgement is made."""
+
+    application_ref: str
+    topic: str
+    date: str = Field(description="The day whose policy is shown.")
+    date_from: str = Field(description="Where that day comes from: `asked`, or `validation_date`.")
+    application: list[DeskHit] = Field(description="Passages of the application's documents.")
+    policy: list[DeskHit] = Field(description="Passages of policies in force on the day.")
+    notes: list[Note]

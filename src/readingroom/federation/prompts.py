@@ -1,0 +1,91 @@
+"""Prompts for the common jobs: each starts a model on a piece of work with the right tools."""
+
+from collections.abc import Mapping
+
+from readingroom.protocol.resources import Blank, Prompt
+
+
+def _review(given: Mapping[str, str]) -> str:
+    topic = given.get("topic") or "each topic the policies raise (transport, design, heritage, …)"
+    return (
+        f"Review planning application {given['application_ref']} against the policy that applied "
+        f"to it, on {topic}.\n\n"
+        "1. application_overview tells what documents there are, what was skipped, and the day the "
+        "application was validated.\n"
+        "2. For each topic call assess_against_policy: it puts the application's own words beside "
+        "the policy in force on that day.\n"
+        "3. Read whole sections with get_policy_section and documents with get_document_text "
+        "before you conclude, and check every quotation with verify_policy_quote.\n\n"
+        "Say for each policy requirement what the application says, with both citations; say "
+        "plainly where it says nothing. Do not use policy that was not in force on the day."
+    )
+
+
+def _changed(given: Mapping[str, str]) -> str:
+    return (
+        f"What changed in {given['source']} between {given['from_date']} and {given['to_date']}?\n"
+        "\nCall compare_policy_revisions with these days. Group the changes by what they mean for "
+        "an applicant; quote the words that came and went, each with its section and page. Say "
+        "which revision was in force on each day, and from when the change applies."
+    )
+
+
+def _brief(given: Mapping[str, str]) -> str:
+    return (
+        f"Write a one-page brief on {given['bill_id']}.\n\n"
+        "Begin with get_bill_dossier. Tell what the bill does (from its summary and text, not from "
+        "its title), who sponsors it, where it stands, its cost estimate, the administration's "
+        "position, the votes and the amendments that mattered. Follow a `more_url` or fetch an id "
+        "when a section is cut short. Cite every statement, and say up to which date the records "
+        "here are loaded."
+    )
+
+
+def _duty(given: Mapping[str, str]) -> str:
+    return (
+        f"A charity asks: {given['question']}\n\n"
+        "Find the Charity Commission's guidance with search_guidance and read the pages with "
+        "get_content_by_path before you answer. Separate what the law requires (must) from what "
+        "the Commission recommends (should), as the guidance does. Quote the words you rely on "
+        "with the page's title, address and date, say if a page was withdrawn, and repeat its "
+        "attribution and disclaimer: this is guidance, not legal advice."
+    )
+
+
+PROMPTS = (
+    Prompt(
+        "review_application",
+        "Review an application against policy",
+        "Go through a planning application beside the policy in force when it was validated.",
+        (
+            Blank("application_ref", "The application, such as 25/01178/REM."),
+            Blank("topic", "One topic, such as cycle parking; all when left out.", required=False),
+        ),
+        _review,
+    ),
+    Prompt(
+        "what_changed_in_policy",
+        "What changed in a policy",
+        "Compare a policy as it was in force on two days, section by section.",
+        (
+            Blank("source", "The policy, such as NPPF."),
+            Blank("from_date", "The earlier day, YYYY-MM-DD."),
+            Blank("to_date", "The later day, YYYY-MM-DD."),
+        ),
+        _changed,
+    ),
+    Prompt(
+        "brief_on_bill",
+        "Brief on a bill",
+        "Write a cited one-page brief on a bill of Congress.",
+        (Blank("bill_id", "The bill, such as hr:119:1."),),
+        _brief,
+    ),
+    Prompt(
+        "check_charity_duty",
+        "Check a charity's duty",
+        "Answer what a charity must and should do, from the Charity Commission's own guidance.",
+        (Blank("question", "What the charity wants to know."),),
+        _duty,
+    ),
+)

@@ -1,0 +1,112 @@
+"""The desk's tools, and the desk itself as the server sees it: a base made of the others."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from readingroom.engine.embedding.embedder import Embedder
+from readingroom.federation import NAME
+from readingroom.federation.fan_out import Switchboard
+from readingroom.federation.models import (
+    AssessAgainstPolicy,
+    Assessment,
+    DeskAnswer,
+    DeskRecord,
+    Fetch,
+    Search,
+)
+from readingroom.federation.prompts import PROMPTS
+from readingroom.federation.readers import (
+    DocumentsReader,
+    FederalReader,
+    GuidanceReader,
+    Links,
+    PolicyReader,
+    Reader,
+    TextReader,
+)
+from readingroom.federation.resources import RoomLibrary
+from readingroom.federation.service import DeskService
+from readingroom.protocol.base import KnowledgeBase
+from readingroom.protocol.errors import FederalDialect
+from readingroom.protocol.tool import Call, Tool, tool
+
+
+def open_desk(
+    bases: Sequence[KnowledgeBase],
+    embedder: Embedder,
+    address: str,
+    absent: Mapping[str, str] = {},
+) -> KnowledgeBase:
+    """The desk over open bases; `address` is where a person can read what they hold.
+
+    `absent` says of bases that are not among them why not.
+    """
+    readers = tuple(_readers(bases, Links(address)))
+    service = DeskService(readers, embedder, Switchboard(), absent)
+    return KnowledgeBase(
+        name=NAME,
+        server_name="reading-room",
+        title="Reading Room",
+        instructions=(
+            "search looks through every knowledge base here at once; fetch(id) reads any result "
+            "whole. Cite `citation.citation_string` with its `url`. For planning policy give the "
+            "day the question is about as `date`."
+        ),
+        dialect=FederalDialect(),
+        tools=tuple(_tools(service, {base.name for base in bases})),
+        service=service,
+        prompts=PROMPTS,
+        library=RoomLibrary(service, {base.name: base.service for base in bases}),
+        running=service.running,
+    )
+
+
+def _readers(bases: Iterable[KnowledgeBase], links: Links) -> Iterator[Reader]:
+    for base in bases:
+        match base.name:
+            case "policy":
+                yield PolicyReader(base.service, links)
+            case "documents":
+                yield DocumentsReader(base.service, links)
+            case "federal":
+                yield FederalReader(base.service)
+            case "guidance":
+                yield GuidanceReader(base.service)
+            case "text":
+                yield TextReader(base.service, links)
+
+
+def _tools(service: DeskService, bases: set[str]) -> Iterator[Tool]:
+    async def search(question: Search, call: Call) -> DeskAnswer:
+        """Search everything held here at once, across all collections, libraries and databases
+        (planning policy, application documents, charity guidance, U.S. federal records, plain
+        text), when you have a topic and no id. Is there anything on this subject, whatever kind of
+        source it is in, wherever it may be? What are the government, Congress and its agencies
+        doing, or what have they done, said or published about it: bills, rules, hearings and
+        reports, recently or since a year? Gives passages found by words and meaning, each with a
+        citation and an id. To open one use `fetch`.
+        """
+        return await service.search(question, call)
+
+    async def fetch(question: Fetch, call: Call) -> DeskRecord:
+        """Open any document or record of any knowledge base when you have its id, whatever its
+        kind: what a search result gave, or an id that another record names (a law `pl:110-140`, a
+        CRS report `R41234`, `IF11810`, a Federal Register document `2024-00321`, a vote
+        `house:117:1:9`, a speech `crec:CREC-2011-03-02-pt1-PgS1234`, `policy:…`,
+        `doc:19_00017_FUL_3c9a01`, `guidance:/…`). Returns the whole record, to show, read or cite.
+        Long texts come in pieces: go on with `offset` = `next_offset`. It does not search.
+        """
+        return await service.fetch(question, call)
+
+    async def assess_against_policy(question: AssessAgainstPolicy, call: Call) -> Assessment:
+        """Check a planning application (`19/00017/FUL`, `19/00019/REM`) against policy on a topic.
+        Does the proposal comply with the policy it must meet, is it acceptable, does it satisfy the
+        standards, how does it measure up or square with them? Sets what the applicant's documents
+        say next to what the policies in force on the validation date or another day require, both
+        sides together, each passage cited. It retrieves only and judges nothing.
+        """
+        return await service.assess(question, call)
+
+    yield tool(search, title="Search everything")
+    yield tool(fetch, title="Fetch anything by id")
+    if {"documents", "policy"} <= bases:
+        yield tool(assess_against_policy, title="Put an application beside its policy")

@@ -1,0 +1,1 @@
+"""Reading files: the sandboxed process, its formats, and OCR."""

@@ -1,0 +1,1 @@
+"""File formats: which are accepted, and how each is read."""

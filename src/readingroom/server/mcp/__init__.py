@@ -1,0 +1,1 @@
+"""MCP: tools, prompts and resources over Streamable HTTP, SSE and stdio."""

@@ -1,0 +1,49 @@
+"""Counts, errors and latency per tool, as Prometheus reads them."""
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector
+
+from readingroom.server.observe.logging import CallRecord
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+class Metrics:
+    """The numbers of one process, in a registry of their own."""
+
+    def __init__(self, more: Iterable[Collector] = ()) -> None:
+        self._registry = CollectorRegistry()
+        for collector in more:
+            self._registry.register(collector)
+        self._calls = Counter(
+            "readingroom_tool_calls",
+            "Tool calls by result.",
+            ["tool", "status"],
+            registry=self._registry,
+        )
+        self._errors = Counter(
+            "readingroom_tool_errors",
+            "Failed tool calls by error code.",
+            ["tool", "code"],
+            registry=self._registry,
+        )
+        self._seconds = Histogram(
+            "readingroom_tool_seconds",
+            "Time a tool call took.",
+            ["tool"],
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+
+    def count(self, record: CallRecord) -> None:
+        self._calls.labels(record.tool_name, record.result_status).inc()
+        self._seconds.labels(record.tool_name).observe(record.duration_ms / 1000)
+        if record.error_code:
+            self._errors.labels(record.tool_name, record.error_code).inc()
+
+    def page(self) -> bytes:
+        return generate_latest(self._registry)

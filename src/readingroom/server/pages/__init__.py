@@ -1,0 +1,1 @@
+"""Pages for people, and the documents by which clients find this server."""

@@ -1,0 +1,68 @@
+"""Killed at any step of any change, the documents base comes back whole."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readingroom.bases.documents.doctor import Checkup
+from tests.requirements import requirement
+from tests.support.documents.base import PLAIN, Desk, desk
+from tests.support.documents.victim import CHANGES, NEW, kill_at
+from tests.support.policy.base import plain
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+CASES = [(name, step) for name, change in CHANGES.items() for step in change.steps]
+
+
+@requirement("documents:crash", "documents:doctor")
+@pytest.mark.parametrize(("change", "step"), CASES)
+async def test_a_kill_at_any_step_leaves_entries_and_chunks_in_pairs(
+    tmp_path: Path, change: str, step: str
+) -> None:
+    kill_at(tmp_path / "documents", change, step)
+    async with desk(tmp_path / "documents", **PLAIN) as library:
+        records = await library.service.store.documents()
+        census = await library.service.store.census()
+        # What was broken before may still be, until it is ingested again.
+        if change == "ingest" or change == "remove":
+            assert census == Counter({one.document_id: one.chunk_count for one in records})
+            assert (await complaints(library)) == []
+        assert census.keys() == {one.document_id for one in records}
+        assert len(records) in CHANGES[change].outcomes
+        again: Any = await library.ingest("new.pdf", NEW)
+        assert again.status in ("success", "already_ingested")
+        assert (await complaints(library)) == []
+        assert len(await library.service.store.documents()) == 2
+        found = await library.search("cycle parking", mode="hybrid")
+        assert found.results[0].text == "Cycle parking is covered."
+
+
+async def complaints(library: Desk, repair: bool = False) -> list[Any]:
+    return (await Checkup(library.service, repair).diagnose()).complaints
+
+
+@requirement("documents:doctor")
+async def test_a_checkup_finds_and_mends_what_others_broke(tmp_path: Path) -> None:
+    async with desk(tmp_path / "documents", **PLAIN) as library:
+        made: list[Any] = [
+            await library.ingest(f"{name}.pdf", plain(name, "and more"))
+            for name in ("orphan", "fewer", "lost")
+        ]
+        orphan, fewer, lost = (one.document_id for one in made)
+        store = library.service.store
+        await store.forget(orphan)
+        await store.delete([(await store.chunks_of(fewer))[0].chunk_id])
+        (tmp_path / "documents" / "files" / lost / "lost.pdf").unlink()
+        found = await complaints(library)
+        mended = await complaints(library, repair=True)
+        left = await complaints(library)
+    assert {one.subject for one in found} == {orphan, fewer, lost}
+    assert {one.subject: one.repaired for one in mended} == {
+        orphan: True,
+        fewer: True,
+        lost: False,
+    }
+    assert [one.subject for one in left] == [lost]

@@ -1,0 +1,296 @@
+"""Reading files ahead of their turn: what is loaded is the same, whoever reads it."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from multiprocessing.context import ForkContext, SpawnContext
+from pathlib import Path
+
+import pytest
+
+from readingroom.bases.federal import store
+from readingroom.bases.federal.load import loading, read_ahead
+from readingroom.bases.federal.store import file_in
+from tests.support.federal.base import loaded, told_in, write_world
+from tests.support.kit import clean_environment, command
+from tests.support.processes import descendants, is_alive, wait_until
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    write_world(tmp_path / "files", bills=40)
+    return tmp_path / "files"
+
+
+@pytest.fixture
+def worthwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A second process from the first byte on, as a large load has it."""
+    monkeypatch.setattr(read_ahead, "_WORTH", 0)
+    monkeypatch.setattr(read_ahead, "cores", lambda: 2)
+    before = descendants()
+    yield
+    wait_until(lambda: not any(map(_reads, descendants() - before)))
+
+
+def _reads(process: int) -> bool:
+    """Whether it lives, and is not the one that Python starts beside the first and keeps."""
+    try:
+        line = Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return is_alive(process) and b"resource_tracker" not in line
+
+
+@pytest.mark.usefixtures("worthwhile")
+@pytest.mark.parametrize("context", [ForkContext, SpawnContext])
+def test_what_is_read_ahead_is_what_would_be_read_in_turn(
+    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch, context: type
+) -> None:
+    monkeypatch.setattr(read_ahead, "_context", context)
+    ahead = loaded(tmp_path / "ahead", files, embed=False)
+    monkeypatch.setattr(read_ahead, "_WORTH", 1 << 40)
+    in_turn = loaded(tmp_path / "turn", files, embed=False)
+    assert vars(ahead) == vars(in_turn)
+    assert told_in(tmp_path / "ahead") == told_in(tmp_path / "turn")
+
+
+@pytest.mark.usefixtures("worthwhile")
+def test_a_reader_that_is_killed_leaves_its_files_to_us(
+    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, tell_all, read = os.getpid(), read_ahead._tell_all, []
+
+    def die_at_the_third(turn: read_ahead.Turn) -> read_ahead.Contents | str:
+        read.append(turn)
+        if os.getpid() != ours and len(read) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return tell_all(turn)
+
+    monkeypatch.setattr(read_ahead, "_context", ForkContext)
+    monkeypatch.setattr(read_ahead, "_tell_all", die_at_the_third)
+    killed = loaded(tmp_path / "killed", files, embed=False)
+    monkeypatch.setattr(read_ahead, "_WORTH", 1 << 40)
+    assert vars(killed) == vars(loaded(tmp_path / "turn", files, embed=False))
+    assert told_in(tmp_path / "killed") == told_in(tmp_path / "turn")
+
+
+@pytest.mark.usefixtures("worthwhile")
+def test_without_room_for_another_process_everything_is_read_here(
+    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(process: object) -> None:
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    monkeypatch.setattr(read_ahead, "_context", SpawnContext)
+    monkeypatch.setattr(SpawnContext.Process, "start", refuse)
+    summary = loaded(tmp_path / "data", files, embed=False)
+    assert (summary.failed, summary.loaded) == (0, summary.files)
+
+
+@pytest.mark.usefixtures("worthwhile")
+def test_a_reader_killed_while_it_asks_what_is_next_holds_nobody_up(
+    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = os.getpid()
+
+    def next_or_die(self: read_ahead._Places) -> int | None:
+        if os.getpid() != ours:
+            self._lock.acquire()
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.2)
+        return _next(self)
+
+    _next = read_ahead._Places.next
+    monkeypatch.setattr(read_ahead, "_context", ForkContext)
+    monkeypatch.setattr(read_ahead, "_KILLED", 0.2)
+    monkeypatch.setattr(read_ahead._Places, "next", next_or_die)
+    assert loaded(tmp_path / "data", files, embed=False).failed == 0
+
+
+@pytest.mark.usefixtures("worthwhile")
+def test_files_that_cannot_be_read_are_told_in_the_same_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "BILLSTATUS-119hr1.xml").write_text("<billStatus><bill>", "utf-8")
+    (files / "BILLSTATUS-119hr2.xml").write_text("<billStatus></billStatus>", "utf-8")
+    (files / "rule.json").write_text('{"document_number": "no id", "title": "x"}', "utf-8")
+    (files / "odd.json").write_text('{"document_number": [1], "title": {"x": 2}}', "utf-8")
+    ahead = loaded(tmp_path / "ahead", files, embed=False)
+    monkeypatch.setattr(read_ahead, "_WORTH", 1 << 40)
+    in_turn = loaded(tmp_path / "turn", files, embed=False)
+    assert ahead.failed == in_turn.failed >= 3
+    assert ahead.errors == in_turn.errors
+
+
+@pytest.mark.usefixtures("worthwhile")
+def test_a_file_that_is_long_in_coming_does_not_bring_all_others_into_memory(
+    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, tell_all, held = os.getpid(), read_ahead._tell_all, []
+    further = read_ahead._Ahead._come_further
+
+    def slowly(turn: read_ahead.Turn) -> read_ahead.Contents | str:
+        if os.getpid() != ours:
+            time.sleep(0.5)
+        return tell_all(turn)
+
+    def watched(self: read_ahead._Ahead) -> None:
+        further(self)
+        held.append(len(self._told))
+
+    monkeypatch.setattr(read_ahead, "_AHEAD", 4)
+    monkeypatch.setattr(read_ahead, "_context", ForkContext)
+    monkeypatch.setattr(read_ahead, "_tell_all", slowly)
+    monkeypatch.setattr(read_ahead._Ahead, "_come_further", watched)
+    assert loaded(tmp_path / "data", files, embed=False).failed == 0
+    assert 4 <= max(held) <= 5
+
+
+def test_a_reader_that_dies_as_it_starts_is_not_waited_for(tmp_path: Path) -> None:
+    """Started anew it looks for the program it belongs to; one from standard input lies nowhere."""
+    write_world(tmp_path / "files", bills=400)
+    program = f"""
+import sys, threading
+from pathlib import Path
+from readingroom.bases.federal import loading, reading
+
+def load():
+    reading._WORTH, reading.cores = 0, lambda: 2
+    folder = Path({str(tmp_path)!r})
+    summary = loading.load(folder / "federal.db", [folder / "files"], None)
+    print(summary.files == summary.loaded > 400)
+
+thread = threading.Thread(target=load)
+thread.start()
+thread.join()
+"""
+    done = subprocess.run(
+        [sys.executable], input=program, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "True"
+
+
+@pytest.mark.usefixtures("worthwhile")
+def test_what_is_no_fault_of_a_file_ends_the_load_and_is_told_once(
+    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def broken(turn: read_ahead.Turn) -> read_ahead.Contents | str:
+        raise AssertionError("a mistake of ours")
+
+    monkeypatch.setattr(read_ahead, "_context", ForkContext)
+    monkeypatch.setattr(read_ahead, "_tell_all", broken)
+    with pytest.raises(AssertionError, match="ours"):
+        loaded(tmp_path / "data", files, embed=False)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_zip_whose_content_is_damaged_is_skipped(tmp_path: Path, files: Path) -> None:
+    whole = tmp_path / "bills.zip"
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(files.glob("BILLSTATUS*"))[:5]:
+            archive.write(path, path.name)
+    damaged = bytearray(whole.read_bytes())
+    damaged[200:400] = bytes(200)
+    (tmp_path / "damaged.zip").write_bytes(damaged)
+    cut = tmp_path / "cut.zip"
+    cut.write_bytes(whole.read_bytes()[:-300])
+    summary = loaded(tmp_path / "data", tmp_path / "damaged.zip", cut, embed=False)
+    assert (summary.failed, summary.loaded) == (2, 4)
+
+
+def test_only_a_process_without_threads_is_copied() -> None:
+    chosen: list[object] = []
+    thread = threading.Thread(target=lambda: chosen.append(read_ahead._context()))
+    thread.start()
+    thread.join()
+    assert isinstance(chosen[0], SpawnContext)
+    told = "from readingroom.bases.federal import reading; print(type(reading._context()).__name__)"
+    alone = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert alone.stdout.strip() == "ForkContext"
+
+
+def test_a_file_that_fails_at_its_end_takes_nothing_of_the_others_with_it(tmp_path: Path) -> None:
+    """They are committed together; the index of words must know of the rest alone."""
+    world = write_world(tmp_path / "files", bills=0)
+    for place, (name, text) in enumerate(world.bills(9)):
+        bad = text.replace("</bill>", "<amendments><amendment/></amendments></bill>")
+        (tmp_path / "files" / name).write_text(bad if place % 3 == 1 else text, "utf-8")
+    summary = loaded(tmp_path, tmp_path / "files", embed=False)
+    assert summary.failed == 3
+    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
+        assert db.execute("SELECT count(*) FROM bills WHERE loader <> 'partial'").fetchone()[0] == 6
+        db.execute("INSERT INTO passages_fts (passages_fts, rank) VALUES ('integrity-check', 1)")
+        (passages,) = db.execute("SELECT count(*) FROM passages").fetchone()
+        (indexed,) = db.execute("SELECT count(*) FROM passages_fts_docsize").fetchone()
+        assert passages == indexed
+
+
+def test_others_can_write_while_files_are_passed_over(tmp_path: Path) -> None:
+    """What was loaded before them is committed first: a load holds the file only as it writes."""
+    world = write_world(tmp_path / "files", bills=12)
+    loaded(tmp_path, tmp_path / "files", embed=False)
+    ((name, text),) = world.bills(1)
+    newer = tmp_path / "newer" / name
+    newer.parent.mkdir()
+    newer.write_text(text.replace("T05:", "T06:"), "utf-8")
+    path = file_in(tmp_path)
+    written: list[str] = []
+
+    def told(done: int, of: int, name: str) -> None:
+        if done > 3:
+            with closing(sqlite3.connect(path, timeout=2, isolation_level=None)) as db:
+                db.execute("BEGIN IMMEDIATE")
+                db.execute("ROLLBACK")
+            written.append(name)
+
+    bills = sorted((tmp_path / "files").glob("BILLSTATUS*"))
+    loading.load(path, [newer, *bills], None, told)
+    assert len(written) == len(bills) - 2
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_load_keeps_whole_files_and_leaves_no_reader(
+    tmp_path: Path, sent: signal.Signals
+) -> None:
+    write_world(tmp_path / "files", bills=150)
+    for path in (tmp_path / "files").glob("*.xml"):
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"<!--{'x' * 100_000}-->")
+    process = subprocess.Popen(
+        command("federal", "load", str(tmp_path / "files"), "--data", str(tmp_path / "data")),
+        env=clean_environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    wait_until(lambda: _bills(tmp_path / "data") > 20 or process.poll() is not None, 60)
+    readers = descendants(process.pid)
+    os.killpg(process.pid, sent) if sent == signal.SIGINT else process.kill()
+    _, said = process.communicate(timeout=30)
+    assert readers, "it was over before it could be interrupted"
+    assert b"Traceback" not in said
+    wait_until(lambda: not any(map(is_alive, readers)))
+    kept = _bills(tmp_path / "data")
+    assert 20 < kept < 150
+    again = loaded(tmp_path / "data", tmp_path / "files", embed=False)
+    assert again.failed == 0
+    assert _bills(tmp_path / "data") == 150
+
+
+def _bills(data: Path) -> int:
+    try:
+        path = file_in(data)
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+            counted = "SELECT count(*) FROM bills WHERE loader <> 'partial'"
+            return int(db.execute(counted).fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0

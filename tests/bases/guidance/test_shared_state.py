@@ -1,0 +1,253 @@
+"""Several processes on one Valkey: one cache, one limit; and none of it needed to go on."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from signal import SIGCONT, SIGSTOP
+
+import anyio
+import httpx2
+import pytest
+from valkey import Valkey
+
+from readingroom.net.breaker import CircuitBreaker
+from readingroom.net.cache import Entry, Reply
+from readingroom.net.shared import SharedRedis, SharedShelf, SharedWindow
+from tests.requirements import requirement
+from tests.support.govuk import RETURN, Upstream, asking
+from tests.support.kit import POST, Served, body, clean_environment, http, rpc, serving
+from tests.support.valkey import valkey
+
+pytestmark = pytest.mark.anyio
+
+ENTRY = Entry(Reply(200, b'{"a": "\xc3\xa9\\n"}', 'W/"1"', None, 5.0), 1000.5, 60.0)
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with valkey(tmp_path_factory.mktemp("v")) as (address, _):
+        yield address
+
+
+@pytest.fixture(autouse=True)
+def empty(url: str) -> None:
+    with Valkey.from_url(url) as client:
+        client.flushall()
+
+
+@requirement("guidance:cache")
+async def test_an_entry_comes_back_as_it_was_and_not_after_its_time(url: str) -> None:
+    shared = SharedRedis(url)
+    shelf = SharedShelf(shared)
+    await shelf.put("key", ENTRY, 0.3)
+    assert await shelf.get("key") == ENTRY
+    assert await shelf.get("other") is None
+    await anyio.sleep(0.4)
+    assert await shelf.get("key") is None
+    await shared.close()
+
+
+async def test_what_somebody_else_wrote_is_no_entry(url: str) -> None:
+    shared = SharedRedis(url)
+    shelf = SharedShelf(shared)
+    await shelf.put("key", ENTRY, 60)
+    with Valkey.from_url(url) as client:
+        (name,) = client.keys()
+        for junk in (b"", b"junk", b"[]\n{}", b'[1, 2, "x", null, null, null]\n', b"\xff"):
+            client.set(name, junk)
+            assert await shelf.get("key") is None
+        client.delete(name)
+        client.lpush(name, "a list")
+        assert await shelf.get("key") is None
+    await shared.close()
+
+
+@requirement("guidance:no-pii")
+async def test_no_word_of_a_caller_is_stored(url: str, upstream: Upstream) -> None:
+    async with asking(upstream.url, redis_url=url) as client:
+        await client.call_tool("search_guidance", {"query": "my neighbour Ann Smith"})
+        await client.call_tool("get_content_by_path", {"path": RETURN})
+    with Valkey.from_url(url) as store:
+        names = list(store.scan_iter())
+        entries = [store.get(name) for name in names if store.type(name) == b"string"]
+        assert all(store.pttl(name) > 0 for name in names)
+    stored = b"".join([*names, *entries])
+    assert b"entry:" in stored
+    assert b"Smith" not in stored
+    assert b"127.0.0.1" not in stored
+
+
+@requirement("guidance:cache")
+async def test_two_processes_share_one_cache(url: str, upstream: Upstream, tmp_path: Path) -> None:
+    env = {"REDIS_URL": url, "GOVUK_BASE_URL": upstream.url}
+    with (
+        serving("guidance", data=tmp_path / "a", env=env) as one,
+        serving("guidance", data=tmp_path / "b", env=env) as other,
+    ):
+        hits = []
+        for served in (one, other):
+            async with http(served.url + "/mcp") as client:
+                page = body(await client.call_tool("get_content_by_path", {"path": RETURN}))
+                hits.append(page["cache"]["hit"])
+        async with http(one.url + "/mcp") as client:
+            upstream.emulator.items[RETURN]["title"] = "New"
+            await client.call_tool("force_refresh", {"path": RETURN})
+        async with http(other.url + "/mcp") as client:
+            page = body(await client.call_tool("get_content_by_path", {"path": RETURN}))
+    assert hits == [False, True]
+    assert page["title"] == "New"
+    assert len(upstream.emulator.seen) == 2
+
+
+BURST = """
+import json, sys, time, anyio
+from readingroom.net.shared import SharedRedis, SharedWindow
+
+async def main():
+    shared = SharedRedis(sys.argv[1])
+    window = SharedWindow(shared, 10)
+    taken = []
+    async def one():
+        if await window.take("ann", 1.0) is None:
+            taken.append(time.monotonic())
+    await anyio.sleep(float(sys.argv[2]) - time.monotonic())
+    async with anyio.create_task_group() as burst:
+        for wave in range(5):
+            for _ in range(50):
+                burst.start_soon(one)
+            await anyio.sleep(0.4)
+    await shared.close()
+    print(json.dumps(taken))
+
+anyio.run(main)
+"""
+
+
+@requirement("guidance:limit")
+def test_a_burst_of_500_from_two_processes_gets_ten_turns_a_second_together(url: str) -> None:
+    start = str(time.monotonic() + 3)
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", BURST, url, start],
+            stdout=subprocess.PIPE,
+            env=clean_environment(),
+        )
+        for _ in range(2)
+    ]
+    each = [json.loads(process.communicate(timeout=60)[0]) for process in processes]
+    taken = sorted(each[0] + each[1])
+    assert 20 <= len(taken) <= 50
+    # The turns are exact on Valkey's clock (below); here two processes woke up for them.
+    assert all(later - earlier > 0.9 for earlier, later in zip(taken, taken[10:], strict=False))
+
+
+@requirement("guidance:limit")
+async def test_a_burst_of_500_on_two_servers_is_one_clients_burst(
+    url: str, upstream: Upstream, tmp_path: Path
+) -> None:
+    env = {
+        "REDIS_URL": url,
+        "GOVUK_BASE_URL": upstream.url,
+        "MCP_API_KEY": "sesame",
+        "READINGROOM_RATE_LIMIT": "0",
+    }
+    answered: list[str] = []
+    message = rpc("tools/call", {"name": "get_error_taxonomy", "arguments": {}})
+    headers = {**POST, "Authorization": "Bearer sesame"}
+    with (
+        serving("guidance", data=tmp_path / "a", env=env) as one,
+        serving("guidance", data=tmp_path / "b", env=env) as other,
+    ):
+        async with httpx2.AsyncClient(trust_env=False, timeout=60) as web:
+
+            async def call(server: Served) -> None:
+                reply = await web.post(server.url + "/mcp", json=message, headers=headers)
+                if not reply.json()["result"]["isError"]:
+                    answered.append(server.url)
+
+            started = time.monotonic()
+            async with anyio.create_task_group() as burst:
+                for _ in range(250):
+                    burst.start_soon(call, one)
+                    burst.start_soon(call, other)
+            took = time.monotonic() - started
+            # In any stretch of time there are at most ten turns for each second begun.
+            assert 10 <= len(answered) <= 10 * (int(took) + 1)
+            # One of them may have had all of these; a second later there are turns for both.
+            await anyio.sleep(1.1)
+            answered.clear()
+            await call(one)
+            await call(other)
+            assert answered == [one.url, other.url]
+
+
+@requirement("guidance:limit")
+async def test_the_turns_that_valkey_gives_are_exactly_a_window_apart(url: str) -> None:
+    shared = SharedRedis(url)
+    window = SharedWindow(shared, 3, window=0.2)
+    given: list[int] = []
+    with Valkey.from_url(url) as client:
+        async with anyio.create_task_group() as burst:
+            for _ in range(30):
+                burst.start_soon(window.take, "ann", 0.5)
+        (name,) = client.keys()
+        given = [int(at) for at in client.lrange(name, 0, -1)]
+    assert len(given) == 3
+    assert given == sorted(given)
+    for _ in range(20):
+        await window.take("ann", 5)
+        with Valkey.from_url(url) as client:
+            turns = [int(at) for at in client.lrange(name, 0, -1)]
+        given += turns[-1:]
+    assert all(b - a >= 200_000 for a, b in zip(given, given[3:], strict=False))
+    assert all(b >= a for a, b in pairwise(given))
+    await shared.close()
+
+
+@requirement("guidance:breaker")
+async def test_without_valkey_pages_are_fetched_live_and_calls_are_still_counted(
+    tmp_path: Path, upstream: Upstream
+) -> None:
+    with valkey(tmp_path) as (address, process):
+        async with asking(upstream.url, redis_url=address, per_second=5) as client:
+            first = await client.call_tool("get_content_by_path", {"path": RETURN})
+            process.kill()
+            process.wait()
+            await anyio.sleep(1)
+            second = await client.call_tool("get_content_by_path", {"path": RETURN})
+            outcomes = []
+
+            async def one() -> None:
+                result = await client.call_tool("get_error_taxonomy")
+                outcomes.append(result.is_error)
+
+            async with anyio.create_task_group() as burst:
+                for _ in range(30):
+                    burst.start_soon(one)
+    assert not first.is_error
+    assert body(second)["cache"]["hit"] is False
+    assert outcomes.count(False) <= 10
+
+
+@requirement("guidance:breaker")
+async def test_a_valkey_that_hangs_costs_its_timeout_twice_and_then_nothing(
+    tmp_path: Path,
+) -> None:
+    with valkey(tmp_path) as (address, process):
+        shared = SharedRedis(address, CircuitBreaker(threshold=2, pause_seconds=60))
+        shelf = SharedShelf(shared)
+        await shelf.put("key", ENTRY, 60)
+        process.send_signal(SIGSTOP)
+        for _ in range(2):
+            assert await shelf.get("key") is None
+        started = time.monotonic()
+        for _ in range(50):
+            assert await shelf.get("key") is None
+        took = time.monotonic() - started
+        process.send_signal(SIGCONT)
+        await shared.close()
+    assert took < 0.3

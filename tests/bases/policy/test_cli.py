@@ -1,0 +1,134 @@
+"""The policy base from the command line: the seed policies in bulk, and the same with a server."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readingroom.bases.policy.models import SearchPolicy
+from tests.requirements import requirement
+from tests.support.kit import run, serving
+from tests.support.model import with_model
+from tests.support.policy.base import SEEDS, brief, seed_pdf, shelf
+from tests.support.processes import resident_mb
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The six seed policies with their seven revisions, imported."""
+    data = with_model(tmp_path_factory.mktemp("data") / "room")
+    listed = []
+    for source, title, category, revisions in SEEDS:
+        entries = []
+        for label, start in revisions:
+            name = f"{source}-{start}.pdf"
+            (data.parent / name).write_bytes(seed_pdf(source, label, paragraphs=40))
+            entries.append({"file": name, "version_label": label, "effective_from": start})
+        listed.append(
+            {"source": source, "title": title, "category": category, "revisions": entries}
+        )
+    (data.parent / "seeds.json").write_text(json.dumps({"policies": listed}))
+    answer = told(data, "policy", "import", str(data.parent / "seeds.json"))
+    assert (len(answer["policies_added"]), len(answer["revisions_added"])) == (6, 7)
+    yield data
+
+
+def told(data: Path, *args: str) -> Any:
+    ended = run(*args, "--data", str(data), "--json", timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+@requirement("policy:seed", "policy:NFR-001")
+@pytest.mark.anyio
+async def test_every_seed_policy_answers_on_its_days(data: Path) -> None:
+    async with shelf(data / "policy") as library:
+        listed = await library.service.policies()
+        assert {one.source for one in listed.policies} == {seed[0] for seed in SEEDS}
+        for source, _, _, revisions in SEEDS:
+            for label, start in revisions:
+                asked = SearchPolicy(query=label, effective_date=start, sources=[source])
+                hits = await library.service.search(asked)
+                assert {hit.version_label for hit in hits.results} == {label}
+
+
+@requirement("policy:rest")
+def test_the_shell_reads_what_is_there(data: Path) -> None:
+    section = told(data, "policy", "section", "NPPF", "Para 2")
+    assert section["version_label"] == "December 2024"
+    effective = told(data, "policy", "effective", "2021-01-01")
+    assert effective["policies_not_yet_effective"] == ["NPPF", "OCC_LTCP"]
+
+
+@requirement("policy:seed")
+def test_an_import_run_again_does_nothing_again(data: Path) -> None:
+    again = told(data, "policy", "import", str(data.parent / "seeds.json"))
+    assert (again["policies_added"], again["revisions_added"]) == ([], [])
+    assert len(again["already_there"]) == 13
+    assert list((data / "policy" / "handover").iterdir()) == []
+
+
+@requirement("policy:seed")
+def test_one_bad_file_of_an_import_is_told_and_heals_when_it_is_mended(tmp_path: Path) -> None:
+    data = with_model(tmp_path / "room")
+    bad, good = tmp_path / "a.pdf", tmp_path / "b.pdf"
+    bad.write_bytes(b"%PDF-1.4 broken")
+    gone = {"file": "gone.pdf", "version_label": "Third", "effective_from": "2022-01-01"}
+    good.write_bytes(brief("Good"))
+    revisions = [
+        {"file": "a.pdf", "version_label": "First", "effective_from": "2020-01-01"},
+        {"file": "b.pdf", "version_label": "Second", "effective_from": "2021-01-01"},
+    ]
+    policy = {"source": "BULK", "title": "Bulk", "category": "local_plan", "revisions": revisions}
+    listed = tmp_path / "list.json"
+    listed.write_text(json.dumps({"policies": [{**policy, "revisions": [gone, *revisions]}]}))
+    first = run("policy", "import", str(listed), "--data", str(data), "--json", timeout=300)
+    answer = json.loads(first.stdout)
+    assert (first.returncode, answer["revisions_added"]) == (1, ["BULK Second"])
+    assert [one.partition(":")[0] for one in answer["failed"]] == ["BULK First", "BULK Third"]
+    listed.write_text(json.dumps({"policies": [policy]}))
+    bad.write_bytes(brief("Mended"))
+    again = told(data, "policy", "import", str(listed))
+    assert (again["revisions_added"], again["failed"]) == (["BULK First"], [])
+    assert again["already_there"] == ["BULK", "BULK Second"]
+    shown = told(data, "policy", "show", "BULK")
+    assert [one["status"] for one in shown["revisions"]] == ["active", "superseded"]
+
+
+@requirement("policy:NFR-002", "policy:doctor")
+def test_commands_reach_the_server_that_owns_the_folder_and_it_stays_small(data: Path) -> None:
+    with serving("policy", data=data) as served:
+        pdf = data.parent / "new.pdf"
+        pdf.write_bytes(brief("August 2026"))
+        added = told(
+            data,
+            *("policy", "revise", "NPPF", str(pdf), "--label", "August 2026"),
+            *("--from", "2026-08-01"),
+        )
+        shown = told(data, "policy", "show", "NPPF")
+        doctor = run("doctor", "--data", str(data), "--json", timeout=60)
+        resident = resident_mb(served.process.pid)
+    assert added["revision_id"] == "rev_NPPF_2026_08"
+    assert [one["status"] for one in shown["revisions"]] == ["active", "superseded", "superseded"]
+    assert "rev_" not in doctor.stdout
+    assert resident < 500
+
+
+@requirement("policy:rest")
+def test_mistakes_are_told_in_a_sentence(data: Path, tmp_path: Path) -> None:
+    for args, message in [
+        (("policy", "show", "NOBODY"), "no policy 'NOBODY'"),
+        (("policy", "show", "nobody"), "UPPER_SNAKE_CASE"),
+        (("policy", "section", "NOBODY", "Para 1"), "no policy 'NOBODY'"),
+    ]:
+        ended = run(*args, "--data", str(data), timeout=60)
+        assert (ended.returncode, "Traceback" in ended.stderr) == (1, False)
+        assert message in ended.stderr
+    listed = tmp_path / "list.json"
+    for text in ("[]", "[" * 100_000, '{"policies": [1]}', '{"policies": [{"revisions": 1}]}', "é"):
+        listed.write_text(text, "latin-1")
+        ended = run("policy", "import", str(listed), "--data", str(data), timeout=60)
+        assert (ended.returncode, "Traceback" in ended.stderr) == (1, False)
+        assert 'list.json: is no list {"policies": [...]}' in ended.stderr

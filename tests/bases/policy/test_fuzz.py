@@ -1,0 +1,43 @@
+"""Every endpoint of /api/v1 under random requests: no 5xx, no answer off its schema."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from tests.bases.policy.test_rest import POLICY, post, upload
+from tests.requirements import requirement
+from tests.support.fuzz import fuzz
+from tests.support.kit import Served, serving
+from tests.support.model import with_model
+from tests.support.policy.base import brief
+
+REVISION = "rev_NPPF_2024_12"
+TRULY = st.sampled_from([True, True, False])
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with one policy and one revision; the requests themselves add to it."""
+    data = with_model(tmp_path_factory.mktemp("fuzz"))
+    with serving("policy", data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as served:
+        post(served, "/policies", json=POLICY).raise_for_status()
+        upload(served, "December 2024", "2024-12-12").raise_for_status()
+        yield served
+
+
+@requirement("policy:rest:fuzz")
+@pytest.mark.slow
+def test_no_request_breaks_the_rest_surface(served: Served) -> None:
+    assert fuzz(served, _aim, examples=40) == 11
+
+
+def _aim(case: Any, data: st.DataObject) -> None:
+    """Random names and bytes hit nothing: most requests are turned to what is there."""
+    known = {"source": "NPPF", "revision_id": REVISION}
+    for name in case.path_parameters or {}:
+        if data.draw(TRULY):
+            case.path_parameters[name] = known[name]
+    if isinstance(case.body, dict) and "file" in case.body and data.draw(TRULY):
+        case.body["file"] = ("p.pdf", brief("Any"))

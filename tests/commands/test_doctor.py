@@ -1,0 +1,122 @@
+"""The doctor finds what is wrong around the bases, and says of each what to do."""
+
+import json
+import socket
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readingroom.bases.federal.store import file_in, prepare
+from readingroom.commands import checks
+from readingroom.core.settings import Settings, load
+from readingroom.storage.keys import KeyRing
+from tests.requirements import requirement
+from tests.support.federal.base import loaded, write_world
+from tests.support.kit import Served, run
+from tests.support.valkey import valkey
+
+
+def findings(check: str, data: Path, **variables: str) -> list[str]:
+    settings: Settings = load({"data": data}, variables)
+    found = list(checks.CHECKS[check](settings))
+    assert all(one.fix for one in found)
+    return [one.problem for one in found]
+
+
+def doctor(data: Path, **variables: str) -> tuple[int, Any]:
+    ended = run("doctor", "--data", str(data), "--json", env=variables, timeout=60)
+    return ended.returncode, json.loads(ended.stdout)
+
+
+@requirement("room:doctor")
+def test_a_new_directory_is_well_and_everything_was_looked_at(tmp_path: Path) -> None:
+    code, told = doctor(tmp_path)
+    assert (code, told["complaints"]) == (0, [])
+    assert {"disk", "model", "tesseract", "Redis", "permissions", "versions", "port"} <= set(
+        told["checked"]
+    )
+    ended = run("doctor", "--data", str(tmp_path), timeout=60)
+    assert ended.stdout.splitlines()[-1].startswith("All is well: ")
+
+
+@requirement("room:doctor")
+def test_secrets_that_others_can_read_are_told(tmp_path: Path) -> None:
+    KeyRing(tmp_path).add("reader")
+    assert findings("permissions", tmp_path) == []
+    (tmp_path / "keys.db").chmod(0o644)
+    (tmp_path / "readingroom.toml").write_text('api_key = "sesame"')
+    (tmp_path / "readingroom.toml").chmod(0o644)
+    assert len(findings("permissions", tmp_path)) == 2
+
+
+@requirement("room:doctor")
+def test_an_interrupted_restore_is_told(tmp_path: Path) -> None:
+    (tmp_path / ".restoring").mkdir()
+    assert findings("directory", tmp_path) == ["a restore was interrupted"]
+    (tmp_path / ".restoring").rmdir()
+    (tmp_path / ".replaced").mkdir()
+    (note,) = checks.directory(load({"data": tmp_path}, {}))
+    assert not note.serious
+
+
+@requirement("room:doctor")
+def test_a_damaged_or_newer_federal_file_is_told(tmp_path: Path) -> None:
+    path = file_in(tmp_path)
+    prepare(path)
+    assert findings("federal", tmp_path) == []
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 999")
+    assert "newer version" in findings("federal", tmp_path)[0]
+    path.write_bytes(b"no database" * 100)
+    assert "cannot be read" in findings("federal", tmp_path)[0]
+
+
+@requirement("room:doctor")
+def test_what_is_not_embedded_yet_is_a_note(tmp_path: Path) -> None:
+    write_world(tmp_path / "world", bills=3, votes=1)
+    loaded(tmp_path, tmp_path / "world", embed=False)
+    (note,) = checks.federal(load({"data": tmp_path}, {}))
+    assert (note.serious, note.fix) == (False, "readingroom federal embed")
+
+
+@requirement("room:doctor")
+def test_missing_parts_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = str(tmp_path / "nowhere")
+    assert "but it has no" in findings("model", tmp_path, EMBEDDING_MODEL_DIR=missing)[0]
+    assert "cannot be read" in findings("text", tmp_path, KB_FILE=missing)[0]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert findings("tesseract", tmp_path) == ["it is not installed, so scanned pages have no text"]
+    assert findings("tesseract", tmp_path, ENABLE_OCR="false") == []
+
+
+@requirement("room:doctor")
+def test_a_port_in_other_hands_is_told_and_our_own_is_not(room: Served, tmp_path: Path) -> None:
+    ours = room.url.rpartition(":")[2]
+    assert findings("port", tmp_path, READINGROOM_PORT=ours) == []
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = str(other.getsockname()[1])
+        assert findings("port", tmp_path, READINGROOM_PORT=taken) == [
+            f"another program listens on {taken}"
+        ]
+    assert findings("port", tmp_path, READINGROOM_PORT=taken) == []
+
+
+@requirement("room:doctor")
+def test_a_redis_that_is_away_or_forgets_is_told(tmp_path: Path) -> None:
+    gone = f"unix://{tmp_path}/nobody.sock"
+    assert "does not answer" in findings("Redis", tmp_path, REDIS_URL=gone)[0]
+    with valkey(tmp_path) as (url, _):
+        assert "append-only" in findings("Redis", tmp_path, REDIS_URL=url)[0]
+
+
+@requirement("room:doctor")
+def test_a_base_that_cannot_be_opened_is_a_line_and_not_the_end(tmp_path: Path) -> None:
+    (tmp_path / "policy" / "chroma").mkdir(parents=True)
+    (tmp_path / "policy" / "chroma" / "chroma.sqlite3").write_bytes(b"broken" * 1000)
+    code, told = doctor(tmp_path)
+    assert code == 1
+    assert [one["subject"] for one in told["complaints"]] == ["policy"]
+    assert "disk" in told["checked"]

@@ -1,0 +1,358 @@
+"""The sample corpus: loaded while it is served, marked everywhere, never mixed with one's own."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from readingroom.bases.federal.load.loading import load as load_files
+from readingroom.bases.federal.store import connect, status
+from readingroom.cli import main
+from readingroom.commands.sample import renew
+from readingroom.core.progress import unheard
+from readingroom.core.settings import load, sample_directory
+from readingroom.demo.corpus import (
+    digest,
+    policies,
+    write_application,
+    write_policy,
+    write_records,
+)
+from readingroom.demo.paper import pdf_of
+from readingroom.ingest.document import Document
+from readingroom.ingest.intake import Roots
+from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.read.sandbox import Sandbox
+from scripts.docs.console import SAMPLE_ADDRESS, Worked, worked_examples
+from scripts.docs.pages import ROOT
+from tests.requirements import requirement
+from tests.support.kit import (
+    LEGACY,
+    Served,
+    body,
+    clean_environment,
+    command,
+    http,
+    run,
+    serving,
+    stdio,
+)
+from tests.support.model import with_model
+from tests.support.processes import wait_until
+
+pytestmark = pytest.mark.anyio
+
+APPLICATION = "25/01178/REM"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """`readingroom serve --demo`, with everything loaded."""
+    with serving("--demo", data=with_model(tmp_path_factory.mktemp("demo") / "room")) as served:
+        wait_until(lambda: is_loaded(served.data), seconds=240)
+        yield served
+
+
+def is_loaded(data: Path) -> bool:
+    mark = data / "sample.json"
+    told = json.loads(mark.read_text()) if mark.exists() else {}
+    return (told.get("corpus"), told.get("state")) == (digest(), "loaded")
+
+
+@requirement("room:sample")
+async def test_a_date_decides_which_sample_revision_answers(demo: Served) -> None:
+    question = {"query": "cycle parking spaces for each dwelling", "sources": ["NPPF"]}
+    async with http(f"{demo.url}/policy/mcp") as client:
+        for day, spaces in (("2024-03-15", "one space"), ("2025-03-15", "two spaces")):
+            asked = {**question, "effective_date": day, "mode": "hybrid"}
+            hits = body(await client.call_tool("search_policy", asked))["results"]
+            assert spaces in hits[0]["text"]
+
+
+@requirement("room:sample")
+async def test_every_base_marks_its_answers(demo: Served) -> None:
+    asked: list[tuple[str, str, dict[str, Any]]] = [
+        ("policy", "get_policy_section", {"source": "NPPF", "section_ref": "Para 116"}),
+        ("documents", "search_application_docs", {"query": "cycle parking"}),
+        ("documents", "list_ingested_documents", {"application_ref": APPLICATION}),
+        ("federal", "get_bill", {"bill_id": "hr:119:99001"}),
+        ("federal", "search", {"query": "safe crossings near schools"}),
+        ("guidance", "search_guidance", {"query": "annual return"}),
+        ("guidance", "get_content_by_path", {"path": "/guidance/prepare-a-charity-annual-return"}),
+        ("text", "get_kb_content", {}),
+    ]
+    for base, tool, arguments in asked:
+        async with http(f"{demo.url}/{base}/mcp", wire=LEGACY) as client:
+            result = await client.call_tool(tool, arguments)
+        assert result.meta is not None and result.meta["sample"] is True
+        assert all(said.startswith("[sample] ") for said in cited(body(result))), tool
+    async with http(f"{demo.url}/policy/mcp") as client:
+        refused = await client.call_tool(
+            "get_policy_section", {"source": "NOBODY", "section_ref": "1"}
+        )
+    assert refused.is_error and refused.meta is not None and refused.meta["sample"] is True
+
+
+def cited(told: Any) -> Iterator[str]:
+    """Every place of an answer that says what to cite or whose words it repeats."""
+    if isinstance(told, list):
+        for item in told:
+            yield from cited(item)
+    if isinstance(told, dict):
+        for name, value in told.items():
+            if name in ("citation", "citation_string", "attribution") and isinstance(value, str):
+                yield value
+            else:
+                yield from cited(value)
+
+
+@requirement("room:sample")
+async def test_the_application_has_every_kind_of_document(demo: Served) -> None:
+    async with http(f"{demo.url}/documents/mcp") as client:
+        asked = {"application_ref": APPLICATION}
+        listed = body(await client.call_tool("list_ingested_documents", asked))["documents"]
+        overview = body(await client.call_tool("application_overview", asked))
+        question = {"query": "children walk to school in the morning", **asked}
+        hits = body(await client.call_tool("search_application_docs", question))["results"]
+    files = {Path(one["file_path"]).suffix for one in listed}
+    assert {one["extraction_method"] for one in listed} == {"text_layer", "ocr"}
+    assert {".pdf", ".tiff"} <= files
+    assert len(listed) >= 11
+    assert {one["source_file"] for one in overview["not_ingested"]} == {
+        "Proposed_Site_Plan.pdf",
+        "Street_Scene_Visualisation.png",
+    }
+    assert overview["application"]["validation_date"] == "2025-04-14"
+    assert "Scan" in hits[0]["citation"]
+
+
+@requirement("room:sample")
+def test_rest_and_the_shell_mark_theirs(demo: Served) -> None:
+    bill = demo.get("/v1/bills/hr:119:99001").json()
+    policy = demo.get("/api/v1/policies/NPPF").json()
+    missing = demo.get("/api/v1/policies/NOBODY").json()
+    assert [one["_meta"] for one in (bill, policy, missing)] == [{"sample": True}] * 3
+    assert bill["citation_string"].startswith("[sample] ")
+    assert "_meta" not in demo.get("/openapi.json").json()
+    searched = shell(demo, "policy", "search", "flood risk", "--json")
+    assert searched["_meta"] == {"sample": True}
+    assert all(hit["citation"].startswith("[sample] ") for hit in searched["results"])
+    page = shell(demo, "guidance", "get", "/guidance/charity-accounts-and-reports", "--json")
+    assert page["citation"].startswith("[sample] ")
+
+
+@requirement("room:docs:worked")
+@pytest.mark.parametrize("example", [*worked_examples(ROOT)], ids=str)
+def test_the_pages_show_the_answers_that_are_given(
+    demo: Served, example: Worked, tmp_path: Path
+) -> None:
+    typed = (
+        example.typed.replace(".venv/bin/", "")
+        .replace("--demo", f"--demo --data {shlex.quote(str(demo.data))}")
+        .replace(SAMPLE_ADDRESS, demo.url)
+    )
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = clean_environment({"PATH": path, "COLUMNS": "80"})
+    ended = subprocess.run(
+        typed, shell=True, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    said = ended.stdout.replace(demo.url, SAMPLE_ADDRESS)
+    assert example.is_told_by(said), f"{example.typed}\n{said}{ended.stderr}"
+
+
+def shell(demo: Served, *args: str) -> Any:
+    ended = run(*args, "--demo", "--data", str(demo.data), timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+@requirement("room:sample")
+def test_the_records_cover_every_source_and_tell_one_story(tmp_path: Path) -> None:
+    path = tmp_path / "federal.db"
+    summary = load_files(path, [write_records(tmp_path)], None)
+    assert (summary.failed, summary.ignored) == (0, 0), summary.errors
+    with closing(connect(path)) as db:
+        rows = {row["source"]: row["records"] for row in status(db)}
+        linked = db.execute("SELECT * FROM links").fetchall()
+        known = {id for name in rows for (id,) in db.execute(f"SELECT id FROM {name}")}
+    assert [name for name in COVERED if not rows[name]] == []
+    ends = {end for row in linked for end in (row[0], row[2])}
+    # A rule names the part it changes; the records are the part's sections.
+    assert ends - known <= {"cfr:23:9901"}
+    assert {"hr:119:99001", "pl:119-9901", "R99901", "cbo:99001", "house:119:1:9901"} <= ends
+    assert len(COVERED) == 21
+
+
+COVERED = (
+    *("bills", "amendments", "public_laws", "federal_register", "presidential_documents"),
+    *("congressional_record", "crs_reports", "cfr_sections", "statute_compilations"),
+    *("cbo_cost_estimates", "committee_reports", "saps", "legislators", "committees"),
+    *("committee_memberships", "roll_call_votes", "topic_taxonomy", "staff_directories"),
+    *("lda_filings", "regulations_dot_gov_dockets", "hearings"),
+)
+
+
+@requirement("room:sample")
+def test_the_sample_is_small_and_checked_like_ones_own(demo: Served) -> None:
+    doctor = run("doctor", "--demo", "--data", str(demo.data), "--json", timeout=60)
+    told = json.loads(doctor.stdout)
+    assert (told["complaints"], told["notes"]) == ([], [])
+    policies = [one["source"] for one in demo.get("/api/v1/policies").json()["policies"]]
+    revisions = [
+        one
+        for source in policies
+        for one in demo.get(f"/api/v1/policies/{source}").json()["revisions"]
+    ]
+    documents = shell(demo, "documents", "list", "--application", APPLICATION, "--json")
+    records = shell(demo, "federal", "status", "--json")
+    chunks = [one["chunk_count"] for one in (*revisions, *documents["documents"])]
+    chunks += [one["chunks"] for one in records["sources"]]
+    assert 200 < sum(chunks) <= 600
+
+
+@requirement("room:sample", "room:backup")
+def test_what_is_restored_from_the_sample_is_the_sample(demo: Served, tmp_path: Path) -> None:
+    file, elsewhere = tmp_path / "sample.backup", tmp_path / "room"
+    for verb, data in (("backup", demo.data), ("restore", elsewhere)):
+        ended = run(verb, str(file), "--data", str(data), timeout=120)
+        assert ended.returncode == 0, ended.stderr
+    assert load({"data": elsewhere}, {}).sample
+
+
+@requirement("room:sample")
+@pytest.mark.slow
+def test_a_kill_while_it_loads_loses_nothing(tmp_path: Path) -> None:
+    data = with_model(tmp_path / "room")
+    with serving_policies(data) as said:
+        assert any("sample 3 of" in line for line in said)
+    with serving_policies(data) as said:
+        assert any("everything is loaded" in line for line in said)
+        listed = run("policy", "list", "--data", str(data), "--json", timeout=60)
+        doctor = run("doctor", "--data", str(data), "--json", timeout=60)
+    found = json.loads(listed.stdout)["policies"]
+    assert {one["source"] for one in found} == {one["source"] for one in policies()}
+    assert all(one["current_revision"]["status"] == "active" for one in found)
+    assert json.loads(doctor.stdout)["complaints"] == []
+
+
+@contextmanager
+def serving_policies(data: Path) -> Iterator[Iterator[str]]:
+    """What `readingroom serve policy --demo` says, line by line; it is killed when this is left."""
+    process = subprocess.Popen(
+        command("serve", "policy", "--demo", "--data", str(data), "--port", "0"),
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield iter(process.stdout.readline, "")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@requirement("room:sample")
+def test_the_sample_and_ones_own_data_never_share_a_directory(tmp_path: Path) -> None:
+    assert sample_directory() != load({}, {}).data
+    (tmp_path / "policy").mkdir()
+    refused = CliRunner().invoke(main, ["serve", "--demo", "--data", str(tmp_path)])
+    assert (refused.exit_code, "data of your own" in refused.output) == (1, True)
+    missing = CliRunner().invoke(main, ["policy", "list", "--demo", "--data", str(tmp_path / "n")])
+    assert (missing.exit_code, "serve --demo" in missing.output) == (2, True)
+    reset = CliRunner().invoke(main, ["serve", "--reset", "--data", str(tmp_path)])
+    assert (reset.exit_code, "add --demo" in reset.output) == (2, True)
+
+
+@requirement("room:sample")
+def test_nothing_of_the_users_reaches_the_sample(tmp_path: Path) -> None:
+    (tmp_path / "sample.json").write_text('{"corpus": null}')
+    environment = {"REDIS_URL": "redis://127.0.0.1:1", "KB_FILE": "/etc/hostname"}
+    settings = load({"data": tmp_path}, environment)
+    assert settings.sample
+    assert (settings.redis_url, settings.kb_file) == (None, None)
+
+
+@requirement("room:sample")
+@pytest.mark.parametrize(
+    ("mark", "kept"),
+    [
+        ({"corpus": None, "state": "loading"}, True),
+        ({"corpus": digest(), "state": "loading"}, True),
+        ({"corpus": digest(), "state": "loaded"}, True),
+        ({"corpus": digest(), "state": "failed"}, False),
+        ({"corpus": "of another version", "state": "loaded"}, False),
+    ],
+)
+def test_what_failed_or_came_from_another_corpus_is_loaded_anew(
+    tmp_path: Path, mark: dict[str, str], kept: bool
+) -> None:
+    (tmp_path / "sample.json").write_text(json.dumps(mark))
+    (tmp_path / "policy").mkdir()
+    (tmp_path / "models").mkdir()
+    renew(tmp_path, reset=False)
+    assert (tmp_path / "policy").exists() == kept
+    assert (tmp_path / "models").exists()
+    renew(tmp_path, reset=True)
+    assert not (tmp_path / "policy").exists()
+
+
+@requirement("room:sample")
+async def test_over_stdio_too(tmp_path: Path) -> None:
+    async with stdio("guidance", "--demo", "--data", str(tmp_path / "room")) as client:
+        path = "/guidance/prepare-a-charity-annual-return"
+        result = await client.call_tool("get_source_metadata", {"path": path})
+    assert not result.is_error
+    assert result.meta is not None and result.meta["sample"] is True
+
+
+@requirement("room:sample")
+async def test_the_corpus_is_small_and_its_sections_are_found(tmp_path: Path) -> None:
+    for policy in policies():
+        write_policy(policy, tmp_path)
+    chunks = 0
+    for file in sorted(tmp_path.glob("*.pdf")):
+        document = await read(file)
+        chunks += len(document.chunks)
+        refs = {chunk.section_ref for chunk in document.chunks}
+        assert "Chapter 1" in refs or "Chapter 2" in refs, file.name
+        assert "Sample text written for Reading Room" in document.text
+    assert 100 < chunks < 400
+
+
+@requirement("room:sample")
+def test_a_document_that_is_made_again_is_the_same(tmp_path: Path) -> None:
+    for turn in ("first", "second"):
+        (tmp_path / turn).mkdir()
+        write_application(tmp_path / turn)
+    for file in (tmp_path / "first" / "application").iterdir():
+        again = tmp_path / "second" / "application" / file.name
+        assert again.read_bytes() == file.read_bytes()
+        assert b"CreationDate" not in file.read_bytes()
+
+
+async def read(file: Path) -> Document:
+    with Roots("sample", (file.parent,), 2**20).open(str(file)) as intake:
+        document = await Pipeline(Sandbox()).read(intake, unheard, find_sections=True)
+    assert isinstance(document, Document)
+    return document
+
+
+@requirement("room:sample")
+async def test_a_page_of_ours_reads_back_word_for_word(tmp_path: Path) -> None:
+    words = "Naïve (and quoted) \\ back – £5 “so” ‘said’ 50% of them"
+    file = tmp_path / "a.pdf"
+    file.write_bytes(pdf_of(f"# Title\n\n1. {words}\n\nSecond. " + "word " * 900, "foot"))
+    document = await read(file)
+    assert words in document.text
+    assert document.text.count("word") == 900
+    assert len(document.pages) == 2

@@ -1,0 +1,465 @@
+"""The desk: one search and one fetch over every base, asked through a real server of them all."""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from readingroom.bases.documents.applications import ApplicationBook
+from readingroom.core.errors import RecordNotFound
+from readingroom.core.ids import base_of, policy_section
+from readingroom.federation.fan_out import Switchboard
+from readingroom.federation.readers import best_passage, is_heading
+from tests.requirements import requirement
+from tests.support.faults import failing
+from tests.support.federal.base import loaded, write_world
+from tests.support.govuk import RETURN, Upstream
+from tests.support.kit import LEGACY, MODERN, Served, body, http, run, serving
+from tests.support.policy.base import pdf
+
+pytestmark = pytest.mark.anyio
+
+REFERENCE = "25/01178/REM"
+SPRING = ["Development should provide one covered cycle parking space for each home."]
+WINTER = ["Development should provide two covered cycle parking spaces for each home."]
+STATEMENT = ["The scheme provides 200 covered cycle parking spaces beside the square."]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, emulated: Upstream) -> Iterator[Served]:
+    """All bases in one process, each with something to find."""
+    data = tmp_path_factory.mktemp("room") / "data"
+    loaded(data, _world(data.parent / "world"), embed=False)
+    _policies(data, data.parent)
+    book = ApplicationBook(data / "documents" / "applications.db")
+    book.set(REFERENCE, {"validation_date": date(2024, 5, 1)}, datetime.now(UTC))
+    with serving(data=data, env={"GOVUK_BASE_URL": emulated.url}) as server:
+        anyio.run(_application, server)
+        yield server
+
+
+def _world(folder: Path) -> Path:
+    write_world(folder, bills=5)
+    return folder
+
+
+def _policies(data: Path, folder: Path) -> None:
+    done("policy", "add", "NPPF", "--title", "National Policy", "--category", "national_policy",
+         data=data)  # fmt: skip
+    for label, start, words in (("Spring", "2024-03-01", SPRING), ("Winter", "2024-12-12", WINTER)):
+        file = folder / f"{label}.pdf"
+        file.write_bytes(pdf([("Promoting sustainable transport", words)]))
+        done("policy", "revise", "NPPF", str(file), "--label", label, "--from", start, data=data)
+
+
+async def _application(served: Served) -> None:
+    """One document of an application."""
+    papers = served.data / "documents" / "inbox"
+    papers.mkdir(parents=True, exist_ok=True)
+    paper = papers / "Transport_Statement.pdf"
+    paper.write_bytes(pdf([("Cycling", STATEMENT)]))
+    async with http(served.url + "/mcp") as client:
+        asked = {"file_path": str(paper), "application_ref": REFERENCE}
+        assert body(await client.call_tool("ingest_document", asked))["status"] == "success"
+
+
+def done(*args: str, data: Path) -> None:
+    ended = run(*args, "--data", str(data), timeout=120)
+    assert ended.returncode == 0, ended.stderr
+
+
+async def asked(served: Served, name: str, wire: str = MODERN, **arguments: Any) -> Any:
+    async with http(served.url + "/mcp", wire) as client:
+        return await client.call_tool(name, arguments)
+
+
+# --- search and fetch ---
+
+
+@requirement("room:desk")
+@pytest.mark.parametrize("wire", [LEGACY, MODERN])
+async def test_one_search_covers_every_base_and_every_result_can_be_fetched(
+    served: Served, wire: str
+) -> None:
+    async with http(served.url + "/mcp", wire) as client:
+        for query, base in (
+            ("covered cycle parking for each home", "policy"),
+            ("spaces beside the square", "documents"),
+            ("prepare a charity annual return", "guidance"),
+            ("Grafana data sources", "text"),
+            ("airport noise near schools", "federal"),
+        ):
+            found = body(await client.call_tool("search", {"query": query}))
+            assert found["searched"] == ["documents", "federal", "guidance", "policy", "text"]
+            assert found["notes"] == []
+            assert found["results"][0]["base"] == base, (query, found["results"][:2])
+            for hit in found["results"]:
+                assert hit["url"] and hit["citation"]["citation_string"]
+                record = body(await client.call_tool("fetch", {"id": hit["id"]}))
+                assert record["id"] == hit["id"]
+                assert record["base"] == hit["base"]
+                assert record["text"]
+
+
+@requirement("room:desk")
+async def test_a_source_narrows_the_search(served: Served) -> None:
+    whole = body(await asked(served, "search", query="cycle parking", source="policy"))
+    assert {hit["base"] for hit in whole["results"]} == {"policy"}
+    rules = body(await asked(served, "search", query="airport noise", source=["rules", "text"]))
+    assert {hit["source"] for hit in rules["results"]} == {"federal_register"}
+    refused = await asked(served, "search", query="x", source="nowhere")
+    assert refused.is_error
+    assert "policy" in refused.meta["hint"]["valid_sources"]
+    assert "bills" in refused.meta["hint"]["valid_sources"]
+
+
+@requirement("room:desk")
+async def test_the_date_decides_which_revision_answers(served: Served) -> None:
+    for day, said in (("2024-05-01", "one covered"), ("2025-01-01", "two covered")):
+        found = body(
+            await asked(served, "search", query="cycle parking", source="policy", date=day)
+        )
+        assert all(said in hit["snippet"] for hit in found["results"] if "cycle" in hit["snippet"])
+        days = found["results"][0]["in_force"]
+        assert days["effective_from"] <= day
+        assert days["effective_to"] is None or day <= days["effective_to"]
+
+
+async def test_pages_of_a_search_follow_each_other_to_the_end(served: Served) -> None:
+    ids: list[str] = []
+    totals = set()
+    offset: int | None = 0
+    async with http(served.url + "/mcp") as client:
+        while offset is not None:
+            asked = {"query": "cycle parking policy", "limit": 3, "offset": offset}
+            page = body(await client.call_tool("search", asked))
+            assert page["notes"] == []
+            ids += [hit["id"] for hit in page["results"]]
+            totals.add(page["total"])
+            offset = page["next_offset"]
+    assert len(set(ids)) == len(ids) > 6
+    assert totals == {len(ids)}
+
+
+async def test_blanks_are_no_question(served: Served) -> None:
+    async with http(served.url + "/mcp") as client:
+        with pytest.raises(MCPError, match="query"):
+            await client.call_tool("search", {"query": "   "})
+        with pytest.raises(MCPError, match="topic"):
+            blank = {"application_ref": REFERENCE, "topic": " "}
+            await client.call_tool("assess_against_policy", blank)
+
+
+async def test_an_id_that_names_nothing_is_told_apart_from_one_that_is_none(
+    served: Served,
+) -> None:
+    unknown = await asked(served, "fetch", id="policy:NPPF__nowhere__000")
+    assert unknown.meta["error_code"] == "record_not_found"
+    malformed = await asked(served, "fetch", id="policy:a b@c d#e")
+    assert malformed.meta["error_code"] in ("record_not_found", "unrecognized_id_format")
+    none = await asked(served, "fetch", id="what is this?")
+    assert none.meta["error_code"] == "unrecognized_id_format"
+    assert any(one.startswith("policy:") for one in none.meta["hint"]["valid_prefixes"])
+    assert (await asked(served, "fetch", id="text:other")).meta["error_code"] == "record_not_found"
+
+
+@requirement("room:desk")
+async def test_a_heading_is_no_answer_and_is_still_a_section(served: Served) -> None:
+    title = "Promoting sustainable transport"
+    for day, said in (("2024-05-01", "one covered"), ("2025-01-01", "two covered")):
+        found = body(await asked(served, "search", query=title, source="policy", date=day))
+        assert said in found["results"][0]["snippet"]
+        assert not any(hit["snippet"].endswith(title) for hit in found["results"])
+    question = {"source": "NPPF", "section_ref": "Chapter 1"}
+    section = body(await asked(served, "get_policy_section", **question))
+    assert title in section["text"] and "two covered" in section["text"]
+    hits = body(await asked(served, "search_policy", query=title, mode="lexical"))["results"]
+    assert any(hit["text"].endswith(title) for hit in hits)
+
+
+def test_a_title_is_told_from_a_sentence() -> None:
+    assert is_heading("Chapter 9: Promoting sustainable transport")
+    assert is_heading("9. Promoting\nsustainable transport")
+    assert not is_heading("9. Transport is considered from the first sketch.")
+    assert not is_heading("He said “no.”")
+    assert not is_heading("Lane\nwidth\n2.0 m")
+    assert not is_heading("a part of a long paragraph that was cut in the middle " * 5)
+
+
+@requirement("room:desk")
+async def test_a_base_that_is_down_is_a_note(served: Served, emulated: Upstream) -> None:
+    emulated.emulator.fault = failing(500)
+    try:
+        found = body(await asked(served, "search", query="a question never asked before"))
+    finally:
+        emulated.reset()
+    assert "guidance" not in found["searched"]
+    assert [note["base"] for note in found["notes"]] == ["guidance"]
+    assert "policy" in found["searched"]
+
+
+async def test_the_bases_own_faces_keep_their_own_search(served: Served) -> None:
+    async with http(served.url + "/federal/mcp") as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert "date" not in tools["search"].input_schema["properties"]
+    async with http(served.url + "/mcp") as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+    assert len(names) == len(set(names))
+    assert {"search", "fetch", "assess_against_policy", "lexical_search"} <= set(names)
+
+
+# --- an application beside its policy ---
+
+
+@requirement("room:desk")
+async def test_an_application_stands_beside_the_policy_of_its_day(served: Served) -> None:
+    answer = body(
+        await asked(
+            served, "assess_against_policy", application_ref=REFERENCE, topic="cycle parking"
+        )
+    )
+    assert (answer["date"], answer["date_from"]) == ("2024-05-01", "validation_date")
+    assert "200 covered cycle parking" in answer["application"][0]["snippet"]
+    assert any("one covered cycle" in hit["snippet"] for hit in answer["policy"])
+    assert not any("two covered cycle" in hit["snippet"] for hit in answer["policy"])
+    later = body(
+        await asked(
+            served,
+            "assess_against_policy",
+            application_ref=REFERENCE,
+            topic="cycle parking",
+            date="2025-01-01",
+        )
+    )
+    assert any("two covered cycle" in hit["snippet"] for hit in later["policy"])
+
+
+@requirement("room:desk")
+async def test_without_a_day_nothing_is_assessed(served: Served) -> None:
+    told = await asked(served, "assess_against_policy", application_ref="99/1/X", topic="cycles")
+    assert told.meta["error_code"] == "validation_date_unknown"
+    assert told.meta["hint"]["use_tool"] == "set_application"
+
+
+# --- prompts and resources ---
+
+
+@requirement("room:prompts")
+async def test_prompts_name_tools_that_are_there(served: Served) -> None:
+    filled = {"application_ref": REFERENCE, "source": "NPPF", "from_date": "2024-05-01",
+              "to_date": "2025-01-01", "bill_id": "hr:119:1", "question": "Reserves?"}  # fmt: skip
+    async with http(served.url + "/mcp") as client:
+        tools = {tool.name for tool in (await client.list_tools()).tools}
+        prompts = (await client.list_prompts()).prompts
+        assert len(prompts) == 4
+        for prompt in prompts:
+            given = {blank.name: filled[blank.name] for blank in prompt.arguments if blank.required}
+            (message,) = (await client.get_prompt(prompt.name, given)).messages
+            words = {word.strip(".,:;()`") for word in message.content.text.split()}
+            assert {word for word in words if "_" in word} - {"next_offset", "more_url"} <= tools
+            assert all(value in message.content.text for value in given.values())
+        with pytest.raises(MCPError, match="needs"):
+            await client.get_prompt("brief_on_bill", {})
+
+
+@requirement("room:resources")
+async def test_resources_are_listed_read_and_completed(served: Served) -> None:
+    async with http(served.url + "/mcp") as client:
+        listed = (await client.list_resources()).resources
+        assert any(one.title == "Transport_Statement.pdf" for one in listed)
+        for one in listed:
+            (said,) = (await client.read_resource(one.uri)).contents
+            assert said.text
+        section = "readingroom://policy/NPPF/rev_NPPF_2024_03/Para%201"
+        (said,) = (await client.read_resource(section)).contents
+        assert "one covered cycle" in said.text
+        (page,) = (await client.read_resource(f"readingroom://guidance{RETURN}")).contents
+        assert "gov.uk" in page.text
+        with pytest.raises(MCPError):
+            await client.read_resource("readingroom://policy/NPPF/rev_NPPF_1999_01/Para%201")
+        with pytest.raises(MCPError):
+            await client.read_resource("file:///etc/passwd")
+
+
+@requirement("room:prompts", "room:resources")
+async def test_blanks_are_completed_from_what_is_there(served: Served) -> None:
+    async with http(served.url + "/mcp") as client:
+        templates = (await client.list_resource_templates()).resource_templates
+        section = next(one for one in templates if one.name == "policy_section")
+
+        async def ends(name: str, begun: str, **filled: str) -> list[str]:
+            found = await client.complete(
+                {"type": "ref/resource", "uri": section.uri_template},
+                {"name": name, "value": begun},
+                context_arguments=filled,
+            )
+            return found.completion.values
+
+        assert await ends("source", "np") == ["NPPF"]
+        assert await ends("revision_id", "rev_", source="NPPF") == [
+            "rev_NPPF_2024_12",
+            "rev_NPPF_2024_03",
+        ]
+        prompt = {"type": "ref/prompt", "name": "review_application"}
+        begun = {"name": "application_ref", "value": "25/"}
+        assert (await client.complete(prompt, begun)).completion.values == [REFERENCE]
+        assert "Para 1" in await ends(
+            "section_ref", "para", source="NPPF", revision_id="rev_NPPF_2024_12"
+        )
+        assert await ends("revision_id", "rev_", source="NOWHERE") == []
+        assert all(one.startswith("hr:") for one in await ends("id", "hr:"))
+
+
+# --- pages for people, and the shell ---
+
+
+async def test_a_citation_leads_to_a_page(served: Served) -> None:
+    found = body(await asked(served, "search", query="cycle parking", source="policy"))
+    page = served.get(found["results"][0]["url"].removeprefix(served.url))
+    assert page.status_code == 200
+    assert "cycle parking" in page.text
+    (hit,) = found["results"][:1]
+    assert f"<td>Cite as</td><td>{hit['citation']['citation_string']}</td>" in page.text
+    assert f"<td>In force</td><td>since {hit['in_force']['effective_from']}</td>" in page.text
+    assert f"<code>{hit['id']}</code>" in page.text
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert served.get("/read?id=policy:nothing").status_code == 404
+    assert served.get("/read").status_code == 422
+    assert served.get("/read?id=text:kb&offset=x").status_code == 422
+
+
+@requirement("room:pages")
+@pytest.mark.parametrize(
+    ("address", "status", "said"),
+    [
+        ("/read?id=policy:nothing", 404, "search for it again"),
+        ("/read?id=policy:NPPF@rev_NPPF_2024_12%23Para%2099", 404, "Nearest to it: <code>Para"),
+        ("/read?id=what%20is%20this", 422, "Ids look like <code>policy:"),
+        ("/read", 422, "An address here is"),
+        ("/read?id=%3Cscript%3E", 422, "&lt;script&gt;"),
+    ],
+)
+async def test_a_person_who_cannot_be_shown_a_page_is_told_what_to_do(
+    served: Served, address: str, status: int, said: str
+) -> None:
+    browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+    page = served.get(address, Accept=browser)
+    assert (page.status_code, page.headers["content-type"]) == (status, "text/html; charset=utf-8")
+    assert said in page.text and "<script" not in page.text
+    assert page.headers["x-request-id"] in page.text
+    told = served.get(address, Accept="application/json")
+    assert told.status_code == status
+    assert told.json()["error"]["code"] in page.text
+
+
+@requirement("room:pages")
+async def test_the_page_of_rest_has_every_operation_and_needs_no_other_host(
+    served: Served,
+) -> None:
+    page = served.get("/docs")
+    assert page.headers["content-security-policy"].startswith("default-src 'none'")
+    assert not re.search(r"<script|https?://|@import|src=", page.text)
+    described = served.get("/openapi.json").json()["paths"]
+    operations = [f"{name.upper()} {path}" for path, of in described.items() for name in of]
+    assert len(operations) > 80
+    assert all(f"<code>{operation}</code>" in page.text for operation in operations)
+    assert (
+        "<code>GET /v1/bills/{id}/cosponsors</code> Who cosponsored a bill</summary>" in page.text
+    )
+    assert "<td>house | senate | joint</td>" in page.text
+    assert served.get("/redoc").status_code == 404
+    assert "/docs" in served.get("/", Accept="text/html").text
+
+
+async def test_ask_goes_to_the_server_that_has_the_bases(served: Served) -> None:
+    ended = run("ask", "how much cycle parking for each home?", "--on", "2024-05-01",
+                "--data", str(served.data))  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "NPPF (Spring), Para 1, p. 1" in ended.stdout
+    assert "in force from 2024-03-01 to 2024-12-11" in ended.stdout
+    wrong = run("ask", "x", "--on", "yesterday", "--data", str(served.data))
+    assert wrong.returncode == 1
+    assert "date" in wrong.stderr
+
+
+async def test_ask_opens_the_bases_itself_when_nobody_serves_them(
+    tmp_path: Path, emulated: Upstream
+) -> None:
+    _policies(tmp_path / "data", tmp_path)
+    ended = run("ask", "cycle parking", "--json", "--data", str(tmp_path / "data"),
+                env={"GOVUK_BASE_URL": emulated.url}, timeout=60)  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    answer = json.loads(ended.stdout)
+    assert answer["results"][0]["base"] == "policy"
+    assert answer["notes"] == []
+    refused = run("ask", "x", "--source", "nowhere", "--data", str(tmp_path / "data"), timeout=60)
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        "Error: There is no base or source 'nowhere'\n",
+    )
+
+
+# --- parts ---
+
+
+async def test_a_late_base_does_not_hold_the_others_up() -> None:
+    release = anyio.Event()
+
+    async def slow() -> int:
+        await release.wait()
+        return 1
+
+    async def quick() -> int:
+        return 2
+
+    async def broken() -> int:
+        raise RuntimeError("a secret")
+
+    async def refusing() -> int:
+        raise RecordNotFound("not here")
+
+    board = Switchboard(patience=0.05)
+    async with board.running():
+        heard = await board.ask(
+            {"slow": slow, "quick": quick, "broken": broken, "refusing": refusing}
+        )
+        assert heard.answers == {"quick": 2}
+        codes = {note.base: note.code for note in heard.notes}
+        assert codes == {
+            "slow": "base_silent",
+            "broken": "internal",
+            "refusing": "record_not_found",
+        }
+        assert "secret" not in str(heard.notes)
+        for _ in range(10):
+            await board.ask({"slow": slow})
+        refused = await board.ask({"slow": slow, "quick": quick})
+        assert "last calls" in refused.notes[0].message
+        release.set()
+        await anyio.wait_all_tasks_blocked()
+        assert (await board.ask({"slow": slow})).answers == {"slow": 1}
+
+
+def test_ids_say_whose_they_are() -> None:
+    assert base_of("policy:NPPF@rev#Para 1") == "policy"
+    assert base_of("doc:25_01178_REM_a1b2c3#page=4") == "documents"
+    assert base_of("guidance:/x") == "guidance"
+    assert base_of("text:kb") == "text"
+    assert base_of("hr:119:1") == base_of("S000033") == "federal"
+    assert policy_section("policy:NPPF@rev_1#Para 116") == ("NPPF", "rev_1", "Para 116")
+    assert policy_section("policy:NPPF__rev__Para_1__001") is None
+
+
+def test_the_best_passage_has_at_least_half_of_the_words() -> None:
+    text = "Alerts are sent by mail.\n\n" + "Filler. " * 200 + "\n\nRoles: viewer, editor, admin."
+    found = best_passage("viewer and editor roles", text)
+    assert found is not None
+    assert "Roles" in found[0]
+    assert best_passage("cycle parking standards", text) is None
+    assert best_passage("?", "") is None

@@ -1,0 +1,60 @@
+"""Files made to harm: each becomes a typed error within its limits, and nothing is left behind."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from readingroom.core.errors import KnowledgeError
+from readingroom.core.progress import unheard
+from readingroom.ingest.intake import Roots
+from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.read.sandbox import Limits, Sandbox
+from tests.requirements import requirement
+from tests.support import hostile
+from tests.support.papers import taken
+from tests.support.processes import descendants
+
+TYPED = {
+    "file_not_found",
+    "unsupported_file_type",
+    "extraction_failed",
+    "no_content",
+    "no_chunks",
+}
+LIMITS = Limits(cpu_seconds=15, wall_seconds=40, silent_seconds=30)
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left() -> Iterator[None]:
+    before = descendants()
+    yield
+    assert descendants() == before
+
+
+@pytest.mark.parametrize("name", hostile.FILES)
+@requirement("ingest:hostile")
+@pytest.mark.anyio
+async def test_a_hostile_file_is_a_typed_error_within_its_limits(name: str) -> None:
+    began = time.monotonic()
+
+    with taken(hostile.FILES[name](), name) as intake, pytest.raises(KnowledgeError) as told:
+        await Pipeline(Sandbox(LIMITS)).read(intake, unheard)
+
+    assert told.value.code in TYPED
+    assert "log has the reason" not in told.value.message, "a reason nobody foresaw"
+    assert time.monotonic() - began < LIMITS.wall_seconds
+
+
+@requirement("ingest:hostile")
+def test_a_named_pipe_and_a_link_out_are_not_found(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.pdf")
+    (tmp_path / "passwd.pdf").symlink_to("/etc/passwd")
+    roots = Roots("DOCUMENT_ROOTS", (tmp_path,), largest=2**20)
+
+    for name in ("pipe.pdf", "passwd.pdf"):
+        with pytest.raises(KnowledgeError) as told, roots.open(str(tmp_path / name)):
+            pass
+        assert told.value.code == "file_not_found"

@@ -1,0 +1,152 @@
+"""Taking files in: from inside the roots only, hashed as they are copied."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from readingroom.core.errors import ExtractionFailed, FileNotFound
+from readingroom.core.settings import load
+from readingroom.ingest import intake
+from readingroom.ingest.intake import Roots, in_thread
+from readingroom.server.workbench import roots_of
+from tests.requirements import requirement
+from tests.support.papers import taken
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    folder = tmp_path / "inbox"
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / "deep" / "er" / "plan.pdf").write_bytes(b"%PDF-1.7 plan")
+    (tmp_path / "secret.pdf").write_bytes(b"%PDF-1.7 secret")
+    return folder
+
+
+def roots(inbox: Path, largest: int = 2**20) -> Roots:
+    return Roots("DOCUMENT_ROOTS", (inbox.parent / "none", inbox), largest)
+
+
+@requirement("ingest:roots")
+def test_a_file_inside_a_root_is_taken_with_its_hash(inbox: Path) -> None:
+    with roots(inbox).open(str(inbox / "deep" / "er" / "plan.pdf")) as taken:
+        assert taken.name == "plan.pdf"
+        assert taken.size_bytes == 13
+        assert taken.sha256 == hashlib.sha256(b"%PDF-1.7 plan").hexdigest()
+        assert taken.head(8) == b"%PDF-1.7"
+
+
+@requirement("ingest:roots")
+def test_what_is_hashed_is_what_is_parsed_even_if_the_file_changes_meanwhile(inbox: Path) -> None:
+    path = inbox / "deep" / "er" / "plan.pdf"
+
+    with roots(inbox).open(str(path)) as taken:
+        path.write_bytes(b"%PDF-1.7 another plan")
+
+        taken.file.seek(0)
+        assert hashlib.sha256(taken.file.read()).hexdigest() == taken.sha256
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "{inbox}/../secret.pdf",
+        "{inbox}/deep/../../secret.pdf",
+        "{inbox}/link.pdf",
+        "{inbox}/way/secret.pdf",
+        "{inbox}",
+        "/etc/passwd",
+        "/nowhere/at/all.pdf",
+        "deep/er/plan.pdf",
+        "",
+    ],
+)
+@requirement("ingest:roots")
+def test_a_path_that_leads_out_is_outside_and_nothing_is_said_of_it(inbox: Path, path: str) -> None:
+    (inbox / "link.pdf").symlink_to(inbox.parent / "secret.pdf")
+    (inbox / "way").symlink_to(inbox.parent)
+
+    with (
+        pytest.raises(FileNotFound, match="is outside DOCUMENT_ROOTS"),
+        roots(inbox).open(path.format(inbox=inbox)),
+    ):
+        pass
+
+
+@requirement("ingest:roots")
+def test_a_link_that_stays_inside_is_followed(inbox: Path) -> None:
+    (inbox / "link.pdf").symlink_to(inbox / "deep" / "er" / "plan.pdf")
+
+    with roots(inbox).open(str(inbox / "link.pdf")) as taken:
+        assert taken.name == "plan.pdf"
+
+
+@pytest.mark.parametrize("name", ["missing.pdf", "deep", "pipe.pdf", "a\0b.pdf", "a" * 5000])
+@requirement("ingest:roots")
+def test_what_is_no_regular_file_is_not_found(inbox: Path, name: str) -> None:
+    os.mkfifo(inbox / "pipe.pdf")
+
+    with pytest.raises(FileNotFound), roots(inbox).open(f"{inbox}/{name}"):
+        pass
+
+
+@requirement("ingest:roots")
+def test_a_folder_swapped_for_a_link_after_the_check_leads_nowhere(
+    inbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (inbox.parent / "er").mkdir()
+    (inbox.parent / "er" / "plan.pdf").write_bytes(b"%PDF-1.7 secret")
+    honest = intake._open_below
+
+    def swapped(folder: Path, parts: tuple[str, ...]) -> int:
+        (inbox / "deep").rename(inbox / "gone")
+        (inbox / "deep").symlink_to(inbox.parent)
+        return honest(folder, parts)
+
+    monkeypatch.setattr(intake, "_open_below", swapped)
+
+    with (
+        pytest.raises(FileNotFound),
+        roots(inbox).open(str(inbox / "deep" / "er" / "plan.pdf")),
+    ):
+        pass
+
+
+@requirement("ingest:roots")
+def test_a_file_over_the_size_cap_is_refused(inbox: Path) -> None:
+    with (
+        pytest.raises(ExtractionFailed, match="larger than 0 MB") as told,
+        roots(inbox, largest=12).open(str(inbox / "deep" / "er" / "plan.pdf")),
+    ):
+        pass
+    assert told.value.hint == {"largest_bytes": 12}
+
+
+@requirement("ingest:roots")
+def test_bytes_handed_over_keep_only_the_last_part_of_their_name() -> None:
+    with taken(b"%PDF-1.7", "../../etc/plan.pdf") as intake:
+        assert (intake.name, intake.size_bytes) == ("plan.pdf", 8)
+
+
+@pytest.mark.anyio
+@requirement("ingest:roots")
+async def test_a_file_is_taken_in_a_thread_and_let_go_of_at_the_end(inbox: Path) -> None:
+    async with in_thread(roots(inbox).open(str(inbox / "deep" / "er" / "plan.pdf"))) as taken:
+        assert taken.size_bytes == 13
+    assert taken.file.closed
+    with pytest.raises(FileNotFound):
+        async with in_thread(roots(inbox).open("/etc/passwd")):
+            pass
+
+
+@requirement("ingest:settings")
+def test_the_roots_are_the_ones_set_or_the_bases_own(tmp_path: Path) -> None:
+    set_by_hand = {"DOCUMENT_ROOTS": "/srv/a, /srv/b", "READINGROOM_MAX_DOCUMENT_BYTES": "4096"}
+
+    documents = roots_of("documents", load({"data": tmp_path}, set_by_hand))
+    policy = roots_of("policy", load({"data": tmp_path}, set_by_hand))
+
+    assert documents == Roots("DOCUMENT_ROOTS", (Path("/srv/a"), Path("/srv/b")), 4096)
+    own = tmp_path / "policy"
+    assert policy == Roots("POLICY_ROOTS", (own / "inbox", own / "uploads"), 4096)

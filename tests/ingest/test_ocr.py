@@ -1,0 +1,228 @@
+"""OCR with the real tesseract: scans are read, doubts are told, and its absence harms nothing."""
+
+import logging
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pypdfium2
+import pytest
+from PIL import Image
+
+from readingroom.core.errors import ExtractionFailed
+from readingroom.core.progress import unheard
+from readingroom.core.settings import load
+from readingroom.ingest.document import Document, Options, Skipped
+from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.read.sandbox import Sandbox
+from readingroom.server.workbench import pipeline_of
+from tests.requirements import requirement
+from tests.support.papers import HEIGHT, LEFT, WIDTH, Paper, image_file, paper, taken
+
+pytestmark = pytest.mark.anyio
+
+TEXT = """The proposed development provides covered cycle parking for every dwelling, close to the
+entrance and overlooked from the street. Access for larger vehicles is taken from the north, where
+the existing hedge is set back to give a visibility splay of 43 metres in both directions. Surface
+water drains to a basin in the lowest corner of the site, which holds the runoff of a storm expected
+once in a hundred years with an allowance for climate change. The oak by the southern boundary is
+retained, and no trench comes nearer to its trunk than twelve metres. Noise from the railway was
+measured over seven days; with the glazing described in the schedule all bedrooms are unheard at
+night. The council was asked for its opinion in March, and its officers agreed that the scale of
+the buildings follows the ridge of the terrace opposite. """.replace("\n", " ")
+SENTENCE = "Covered cycle parking is provided for every dwelling."
+
+
+async def read(data: bytes, name: str, **options: object) -> Document | Skipped:
+    with taken(data, name) as intake:
+        return await Pipeline(Sandbox(), Options(**options)).read(intake, unheard)  # type: ignore[arg-type]
+
+
+async def read_text(data: bytes, name: str, **options: object) -> Document:
+    document = await read(data, name, **options)
+    assert isinstance(document, Document)
+    return document
+
+
+def scan(text: str, turn: int = 0) -> Image.Image:
+    """A clean page of this text as a scanner would give it, at 300 DPI."""
+    with pypdfium2.PdfDocument(paper(text)) as document:
+        picture = document[0].render(scale=300 / 72, grayscale=True).to_pil()
+    return picture.rotate(turn, expand=True)
+
+
+def scanned_pdf(*pictures: Image.Image, words: str = "") -> bytes:
+    """A PDF whose pages are pictures, after one of words if any are given."""
+    made = Paper()
+    if words:
+        made.write(words)
+    for index, picture in enumerate(pictures):
+        if index or words:
+            made.turn()
+        made.picture(picture, (0, 0, WIDTH, HEIGHT))
+    return made.done()
+
+
+def recall(found: str, truth: str) -> float:
+    """The share of the true words that were found, each as often as it is there."""
+    wanted = Counter(truth.lower().split())
+    return sum((wanted & Counter(found.lower().split())).values()) / wanted.total()
+
+
+@requirement("ingest:ocr:recall", "documents:textlayer")
+async def test_clean_renders_are_read_almost_perfectly() -> None:
+    document = await read_text(scanned_pdf(scan(TEXT * 3)), "scan.pdf")
+
+    assert document.method == "ocr"
+    assert recall(document.text, TEXT * 3) >= 0.98
+    (page,) = document.pages
+    assert page.confidence is not None
+    assert page.confidence > 85
+
+
+@pytest.mark.data
+@requirement("ingest:ocr:recall")
+async def test_the_real_scan_is_read_well(shared_data: Path) -> None:
+    folder = shared_data / "documents" / "ocrmypdf"
+
+    document = await read_text((folder / "linn.pdf").read_bytes(), "linn.pdf")
+
+    assert recall(document.text, (folder / "linn.txt").read_text("utf-8")) > 0.9
+
+
+@requirement("documents:method", "ingest:ocr:method")
+async def test_a_document_with_a_scanned_page_is_mixed() -> None:
+    document = await read_text(scanned_pdf(scan(SENTENCE), words=TEXT), "scan.pdf")
+
+    assert document.method == "mixed"
+    assert [page.method for page in document.pages] == ["text_layer", "ocr"]
+
+
+@pytest.mark.parametrize(
+    ("format", "name"),
+    [("PNG", "a.png"), ("JPEG", "a.jpg"), ("JPEG", "a.jpeg"), ("TIFF", "a.tif"), ("BMP", "a.BMP")],
+)
+@requirement("ingest:ocr:formats")
+async def test_image_files_are_read(format: str, name: str) -> None:
+    document = await read_text(image_file(scan(SENTENCE), format), name)
+
+    assert document.method == "ocr"
+    assert document.text == SENTENCE
+
+
+@requirement("ingest:ocr:formats")
+async def test_the_frames_of_a_tiff_are_pages() -> None:
+    first, second = scan("First page of the letter."), scan("Second page of the letter.")
+    tiff = image_file(first, "TIFF", save_all=True, append_images=[second])
+
+    document = await read_text(tiff, "letter.tiff")
+
+    assert [page.text.split()[0] for page in document.pages] == ["First", "Second"]
+
+
+@requirement("ingest:ocr:formats")
+async def test_a_file_is_what_its_bytes_say_not_what_its_name_says() -> None:
+    document = await read_text(image_file(scan(SENTENCE), "PNG"), "really-a-picture.pdf")
+
+    assert document.method == "ocr"
+
+
+@requirement("ingest:ocr:turned")
+async def test_a_page_on_its_side_is_turned() -> None:
+    document = await read_text(image_file(scan(TEXT, turn=90), "PNG"), "sideways.png")
+
+    assert recall(document.text, TEXT) > 0.9
+
+
+def photograph() -> Image.Image:
+    return Image.effect_mandelbrot((800, 1130), (-2, -1.5, 1, 1.5), 60).convert("RGB")
+
+
+@requirement("documents:ratio", "ingest:images:skip")
+async def test_a_scan_is_read_and_a_photograph_is_skipped() -> None:
+    assert await read(scanned_pdf(photograph()), "photo.pdf") == Skipped(1.0, 1)
+    scanned = await read_text(scanned_pdf(scan(TEXT)), "letter.pdf")
+    assert scanned.method == "ocr"
+    assert scanned.contains_drawings
+
+
+@requirement("documents:render", "ingest:renderings")
+async def test_a_rendering_never_goes_to_ocr() -> None:
+    picture = image_file(scan(SENTENCE), "PNG")
+    mixed = scanned_pdf(scan(SENTENCE), words=TEXT)
+
+    assert await read(picture, "Street_Scene_CGI_03.png") == Skipped(1.0, 1)
+    document = await read_text(mixed, "Perspective.pdf")
+    assert document.method == "text_layer"
+    assert "named like a rendering" in (document.pages[1].note or "")
+
+
+@requirement("documents:confidence", "ingest:ocr:confidence")
+async def test_a_page_of_low_confidence_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    blurred = scan(TEXT).resize((300, 424)).resize((2480, 3508))
+
+    document = await read_text(image_file(blurred, "PNG"), "faint.png")
+
+    (page,) = document.pages
+    assert page.confidence is not None
+    assert page.confidence < 70
+    (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert record.fields["page"] == 1  # type: ignore[attr-defined]
+    assert record.fields["confidence"] == page.confidence  # type: ignore[attr-defined]
+    assert "faint.png" not in str(record.__dict__)
+
+
+@requirement("ingest:ocr:notes")
+async def test_without_tesseract_pages_say_so_and_nothing_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with tempfile.TemporaryDirectory() as nothing:
+        monkeypatch.setenv("PATH", nothing)
+
+        document = await read_text(scanned_pdf(scan(TEXT), words=TEXT), "scan.pdf")
+
+    assert document.method == "text_layer"
+    assert document.pages[1].note == "The page has no text layer, and tesseract is not installed"
+
+
+@requirement("ingest:sandbox:progress")
+async def test_ocr_tells_its_progress_after_the_text_pages() -> None:
+    heard: list[tuple[float, float | None, str | None]] = []
+
+    async def listen(done: float, total: float | None, message: str | None) -> None:
+        heard.append((done, total, message))
+
+    with taken(scanned_pdf(scan("A word."), words=TEXT), "scan.pdf") as intake:
+        await Pipeline(Sandbox()).read(intake, listen)
+
+    assert heard == [(2, 2, "page 2 of 2"), (3, 3, "OCR of page 2, 1 of 1")]
+
+
+@requirement("ingest:ocr:lines")
+async def test_a_paragraph_in_a_scan_is_a_paragraph_in_the_text() -> None:
+    made = Paper()
+    made.write(TEXT)
+    made.write(TEXT, left=LEFT)
+    with pypdfium2.PdfDocument(made.done()) as document:
+        picture = document[0].render(scale=300 / 72, grayscale=True).to_pil()
+
+    read_back = await read_text(image_file(picture, "PNG"), "scan.png")
+
+    assert len(read_back.text.split("\n\n")) == 2
+
+
+@requirement("ingest:settings")
+async def test_the_settings_reach_the_pipeline(tmp_path: Path) -> None:
+    scan_of_words = scanned_pdf(scan(SENTENCE), words=TEXT)
+    literal = {"ENABLE_OCR": "false", "IMAGE_SKIP": "ratio", "IMAGE_RATIO_THRESHOLD": "0.4"}
+    hasty = {"READINGROOM_INGEST_SECONDS": "0.01"}
+
+    with taken(scan_of_words, "scan.pdf") as intake:
+        by_ratio = pipeline_of(load({"data": tmp_path}, literal))
+        assert await by_ratio.read(intake, unheard) == Skipped(0.5, 2)
+        without_ocr = pipeline_of(load({"data": tmp_path}, {"ENABLE_OCR": "false"}))
+        found = await without_ocr.read(intake, unheard)
+        assert isinstance(found, Document)
+        assert found.method == "text_layer"
+        with pytest.raises(ExtractionFailed, match=r"more than 0\.01 seconds"):
+            await pipeline_of(load({"data": tmp_path}, hasty)).read(intake, unheard)

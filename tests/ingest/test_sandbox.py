@@ -1,0 +1,220 @@
+"""The sandbox: whatever the process inside does, the server gets data or a typed error."""
+
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from readingroom.core.errors import ExtractionFailed
+from readingroom.core.progress import unheard
+from readingroom.ingest.document import Document, Options, Skipped
+from readingroom.ingest.read.sandbox import Limits, Sandbox
+from tests.requirements import requirement
+from tests.support.papers import paper
+from tests.support.processes import descendants, is_alive, wait_until
+
+pytestmark = pytest.mark.anyio
+
+QUICK = Limits(wall_seconds=10, silent_seconds=10, cpu_seconds=3)
+
+
+def behaving(code: str, limits: Limits = QUICK) -> Sandbox:
+    """A sandbox whose process, once confined, does this instead of reading."""
+    confined = "import sys\nfrom readingroom.ingest.read.job import Job\n"
+    confined += "from readingroom.ingest.read.worker import confine\n"
+    confined += "job = Job.from_json(sys.argv[1])\nconfine(job.memory_bytes, job.cpu_seconds)\n"
+    return Sandbox(limits, command=(sys.executable, "-c", confined + textwrap.dedent(code)))
+
+
+async def read(sandbox: Sandbox, data: bytes = b"%PDF-1.7") -> Document | Skipped:
+    with tempfile.TemporaryFile(buffering=0) as file:
+        file.write(data)
+        return await sandbox.read(file, "paper.pdf", Options(), unheard)
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left() -> Iterator[None]:
+    before = descendants()
+    yield
+    assert descendants() == before
+
+
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        ("import os; os.abort()", "SIGABRT"),
+        ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
+        ("while True: pass", "processor seconds"),
+        ("import os; os._exit(127)", "exit status 127"),
+        ("hoard = [bytearray(2**20) for _ in range(4096)]", "log has the reason"),
+        ("raise KeyError('unforeseen')", "log has the reason"),
+        ("open('full', 'wb').truncate(2**30)", "log has the reason"),
+        ('print(\'{"document": {"text": 1}}\')', "no sensible answer"),
+        ("print('not JSON')", "no sensible answer"),
+        ("print('{}')", "no answer"),
+    ],
+)
+@requirement("ingest:sandbox:failures")
+async def test_a_process_that_fails_is_told_as_extraction_failed(does: str, told: str) -> None:
+    with pytest.raises(ExtractionFailed, match=told):
+        await read(behaving(does))
+
+
+@requirement("ingest:sandbox:failures")
+async def test_memory_is_held_to_its_limit() -> None:
+    modest = Limits(memory_bytes=256 * 2**20, wall_seconds=20, silent_seconds=20)
+
+    with pytest.raises(ExtractionFailed, match="too much memory"):
+        await read(Sandbox(modest), paper("A page.") + bytes(300 * 2**20))
+
+
+@requirement("ingest:sandbox:time")
+async def test_a_hang_ends_at_the_wall_limit_or_after_a_long_silence() -> None:
+    began = time.monotonic()
+
+    for limits in (Limits(wall_seconds=0.5), Limits(silent_seconds=0.5)):
+        with pytest.raises(ExtractionFailed, match=r"took more than"):
+            await read(behaving("import time; time.sleep(60)", limits))
+
+    assert time.monotonic() - began < 5
+
+
+@requirement("ingest:sandbox:time")
+async def test_a_flood_of_output_is_cut_off() -> None:
+    limits = Limits(answer_bytes=2**20, wall_seconds=10)
+
+    with pytest.raises(ExtractionFailed, match="more text than is accepted"):
+        await read(behaving("while True: print('x' * 65536, end='')", limits))
+
+
+@requirement("ingest:sandbox:group")
+async def test_what_the_process_started_dies_with_it(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    does = f"""
+        import os, pathlib, subprocess, time
+        child = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL)
+        pathlib.Path({str(note)!r}).write_text(str(child.pid))
+        os.abort()
+    """
+
+    with pytest.raises(ExtractionFailed):
+        await read(behaving(does))
+
+    wait_until(lambda: not is_alive(int(note.read_text())))
+
+
+@requirement("ingest:sandbox:group")
+async def test_a_caller_who_gives_up_leaves_no_process_behind() -> None:
+    before = descendants()
+
+    with anyio.move_on_after(0.5) as patience:
+        await read(behaving("import time; time.sleep(60)"))
+
+    assert patience.cancelled_caught
+    assert descendants() == before
+
+
+@requirement("ingest:sandbox:group")
+def test_a_process_ends_when_the_server_is_killed(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    server = tmp_path / "server.py"
+    server.write_text(
+        textwrap.dedent(f"""
+            import os, pathlib, subprocess, sys
+            inside = '''
+            import os, sys, time, threading, pathlib
+            from readingroom.ingest.read.worker import end_with
+            pathlib.Path({str(note)!r}).write_text(str(os.getpid()))
+            threading.Thread(target=end_with, args=(int(sys.argv[1]),)).start()
+            time.sleep(60)
+            '''
+            import textwrap
+            command = [sys.executable, "-c", textwrap.dedent(inside), str(os.getpid())]
+            subprocess.run(command, start_new_session=True)
+        """)
+    )
+    process = subprocess.Popen([sys.executable, str(server)])
+    wait_until(lambda: note.exists() and bool(note.read_text()))
+
+    process.kill()
+    process.wait()
+
+    wait_until(lambda: not is_alive(int(note.read_text())))
+
+
+@requirement("ingest:sandbox:seats")
+async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
+    does = f"""
+        import os, pathlib, time
+        here = pathlib.Path({str(tmp_path)!r})
+        mine = here / str(os.getpid())
+        mine.touch()
+        time.sleep(0.2)
+        (here / "most").open("a").write(f"{{len([*here.glob('[0-9]*')])}} ")
+        mine.unlink()
+        print('{{"skipped": {{"image_ratio": 1.0, "total_pages": 1, "reason": "image_based"}}}}')
+    """
+    sandbox = Sandbox(QUICK, at_once=2, command=behaving(does)._command)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(read, sandbox)
+
+    counts = [int(count) for count in (tmp_path / "most").read_text().split()]
+    assert len(counts) == 5
+    assert max(counts) == 2
+
+
+@requirement("ingest:sandbox:secrets")
+async def test_the_process_knows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCP_API_KEY", "sesame")
+    monkeypatch.setenv("REDIS_URL", "redis://:sesame@example.org")
+    does = """
+        import os
+        assert "sesame" not in " ".join(os.environ.values())
+        print('{"skipped": {"image_ratio": 1.0, "total_pages": 1, "reason": "image_based"}}')
+    """
+
+    assert await read(behaving(does)) == Skipped(1.0, 1)
+
+
+@requirement("ingest:sandbox:progress")
+async def test_progress_passes_through() -> None:
+    heard: list[tuple[float, float | None, str | None]] = []
+
+    async def listen(done: float, total: float | None, message: str | None) -> None:
+        heard.append((done, total, message))
+
+    with tempfile.TemporaryFile(buffering=0) as file:
+        file.write(paper(*["A page with enough words on it."] * 45))
+        await Sandbox().read(file, "paper.pdf", Options(), listen)
+
+    assert heard == [(n, 45, f"page {n} of 45") for n in (20, 40, 45)]
+
+
+@requirement("ingest:sandbox:failures")
+async def test_a_reason_nobody_foresaw_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ExtractionFailed):
+        await read(behaving("raise KeyError('unforeseen')"))
+
+    (record,) = caplog.records
+    assert "KeyError: 'unforeseen'" in record.getMessage()
+
+
+@requirement("ingest:sandbox:group")
+async def test_nothing_stays_in_the_temporary_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    does = "import os, pathlib; pathlib.Path(os.environ['TMPDIR'], 'page').touch(); os.abort()"
+
+    with pytest.raises(ExtractionFailed):
+        await read(behaving(does))
+
+    assert not [*tmp_path.iterdir()]

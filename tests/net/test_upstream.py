@@ -1,0 +1,577 @@
+"""The polite client and its cache, part by part, with clocks that stand still."""
+
+import contextlib
+import random
+from collections.abc import Callable
+from itertools import pairwise
+
+import anyio
+import httpx2
+import pytest
+from anyio.lowlevel import checkpoint
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from readingroom.core.errors import (
+    GuidanceError,
+    NotFoundOrRedirected,
+    UpstreamRateLimited,
+    UpstreamUnavailable,
+)
+from readingroom.net.breaker import CircuitBreaker, State
+from readingroom.net.cache import Cache, Entry, Held, MemoryShelf, Reply, SingleFlight
+from readingroom.net.limiter import SlidingWindow
+from readingroom.net.metrics import Meter
+from readingroom.net.upstream import LARGEST_BODY, Errand, Request, UpstreamClient
+from tests.requirements import requirement
+from tests.support.govuk import PLENTY, Clock
+
+pytestmark = pytest.mark.anyio
+
+
+# --- the breaker ---
+
+
+@requirement("guidance:breaker")
+def test_the_breaker_opens_after_failures_in_a_row_and_a_success_starts_the_count_anew() -> None:
+    breaker = CircuitBreaker(threshold=3, clock=Clock())
+    for outcome in (breaker.failed, breaker.failed, breaker.succeeded, breaker.failed):
+        outcome()
+    assert breaker.admits()
+    breaker.failed()
+    breaker.failed()
+    assert not breaker.admits()
+    assert breaker.state is State.OPEN
+
+
+@requirement("guidance:breaker")
+def test_after_its_pause_the_breaker_lets_one_through_and_its_outcome_decides() -> None:
+    clock = Clock()
+    breaker = CircuitBreaker(threshold=1, pause_seconds=10, clock=clock)
+    breaker.failed()
+    clock.now += 9
+    assert (breaker.admits(), breaker.wait_seconds) == (False, 1)
+    clock.now += 1
+    assert [breaker.admits(), breaker.admits()] == [True, False]
+    breaker.failed()
+    assert not breaker.admits()
+    clock.now += 10
+    assert breaker.admits()
+    breaker.succeeded()
+    assert breaker.state is State.CLOSED
+
+
+@requirement("guidance:breaker")
+def test_a_probe_whose_caller_left_does_not_keep_the_breaker_shut() -> None:
+    clock = Clock()
+    breaker = CircuitBreaker(threshold=1, pause_seconds=10, clock=clock)
+    breaker.failed()
+    clock.now += 10
+    assert breaker.admits()
+    breaker.abandoned()
+    assert breaker.admits()
+
+
+# --- the limiter ---
+
+
+@requirement("guidance:limit")
+@settings(deadline=None)
+@given(
+    limit=st.integers(1, 12),
+    arrivals=st.lists(st.tuples(st.floats(0, 0.7), st.floats(0, 3)), max_size=60),
+)
+def test_no_window_ever_holds_more_turns_than_the_limit(
+    limit: int, arrivals: list[tuple[float, float]]
+) -> None:
+    clock = Clock(0.0)
+    limiter = SlidingWindow(limit, clock=clock, sleep=clock.sleep)
+    taken: list[float] = []
+
+    async def all_come() -> None:
+        for pause, patience in arrivals:
+            clock.now += pause
+            if await limiter.take("ann", patience) is None:
+                taken.append(clock.now)
+
+    anyio.run(all_come)
+    rounding = 1e-9
+    spans = zip(taken, taken[limit:], strict=False)
+    assert all(last - first >= 1.0 - rounding for first, last in spans)
+
+
+@requirement("guidance:limit")
+async def test_of_a_burst_of_500_ten_go_ten_wait_and_the_rest_hear_at_once_when_to_come() -> None:
+    limiter = SlidingWindow(10)
+    times: list[float] = []
+    refused: list[float] = []
+    started = anyio.current_time()
+
+    async def one() -> None:
+        missing = await limiter.take("ann", 1.0)
+        if missing is None:
+            times.append(anyio.current_time() - started)
+        else:
+            refused.append(missing)
+
+    async with anyio.create_task_group() as burst:
+        for _ in range(500):
+            burst.start_soon(one)
+    times.sort()
+    assert 10 < len(times) <= 20
+    assert len(times) + len(refused) == 500
+    assert min(refused) > 1.0
+    assert all(later - earlier >= 1.0 for earlier, later in zip(times, times[10:], strict=False))
+
+
+@requirement("guidance:limit")
+async def test_clients_do_not_share_their_turns() -> None:
+    clock = Clock()
+    limiter = SlidingWindow(1, clock=clock, sleep=clock.sleep)
+    assert await limiter.take("ann", 0) is None
+    assert await limiter.take("ann", 0) == 1.0
+    assert await limiter.take("bob", 0) is None
+
+
+@requirement("guidance:limit")
+async def test_who_wakes_late_moves_those_after_him() -> None:
+    clock = Clock(0.0)
+
+    async def oversleep(seconds: float) -> None:
+        clock.now += seconds + 0.3
+
+    limiter = SlidingWindow(1, clock=clock, sleep=oversleep)
+    taken = []
+    for _ in range(3):
+        assert await limiter.take("ann", 5) is None
+        taken.append(clock.now)
+    assert all(later - earlier >= 1.0 for earlier, later in pairwise(taken))
+
+
+# --- the cache ---
+
+
+class Source:
+    """Counts how often it is asked, and answers or fails as told."""
+
+    def __init__(self, reply: Reply | None) -> None:
+        self.reply = reply
+        self.failure: Exception | None = None
+        self.etags: list[str | None] = []
+        self.spare = False
+
+    async def fetch(self, held: Held) -> Reply | None:
+        self.etags.append(held.etag)
+        self.spare = held.is_spare
+        await checkpoint()
+        if self.failure:
+            raise self.failure
+        return self.reply
+
+
+PAGE = Reply(200, b"{}", etag='"1"')
+
+
+def cache_of(clock: Clock, stale: float = 100.0) -> Cache:
+    return Cache(MemoryShelf(clock=clock), stale, clock=clock)
+
+
+@requirement("guidance:cache")
+async def test_an_entry_is_fresh_for_its_ttl_and_then_asked_for_with_its_etag() -> None:
+    clock, source = Clock(), Source(PAGE)
+    cache = cache_of(clock)
+    assert not (await cache.read("k", 60, source.fetch)).hit
+    clock.now += 59.9
+    kept = await cache.read("k", 60, source.fetch)
+    assert (kept.hit, round(kept.age, 1)) == (True, 59.9)
+    clock.now += 0.1
+    source.reply = None  # not changed
+    renewed = await cache.read("k", 60, source.fetch)
+    assert (renewed.hit, renewed.age, renewed.reply) == (False, 0.0, PAGE)
+    assert source.etags == [None, '"1"']
+
+
+@requirement("guidance:cache")
+@pytest.mark.parametrize(("max_age", "ttl"), [(None, 60), (300, 60), (5, 5), (0, 0)])
+async def test_the_upstreams_max_age_shortens_a_ttl_and_never_lengthens_it(
+    max_age: float | None, ttl: float
+) -> None:
+    source = Source(Reply(200, b"{}", max_age=max_age))
+    cached = await cache_of(Clock()).read("k", 60, source.fetch)
+    assert cached.entry.ttl == ttl
+
+
+@requirement("guidance:cache")
+async def test_what_may_not_be_kept_is_asked_for_each_time() -> None:
+    source = Source(Reply(200, b"{}", max_age=0))
+    cache = cache_of(Clock())
+    for _ in range(3):
+        await cache.read("k", 60, source.fetch)
+    assert len(source.etags) == 3
+
+
+@requirement("guidance:stale")
+async def test_a_page_that_was_there_before_is_not_served_once_it_is_known_to_be_gone() -> None:
+    clock, source = Clock(), Source(PAGE)
+    cache = cache_of(clock)
+    await cache.read("k", 60, source.fetch)
+    clock.now += 60
+    source.reply = Reply(404, b"", max_age=0)
+    await cache.read("k", 60, source.fetch)
+    source.failure = UpstreamUnavailable("down")
+    with pytest.raises(UpstreamUnavailable):
+        await cache.read("k", 60, source.fetch)
+
+
+@requirement("guidance:cache", "guidance:stale")
+@pytest.mark.parametrize(("age", "served"), [(60, True), (159.9, True), (160, False), (500, False)])
+async def test_a_stale_entry_is_served_only_while_the_upstream_fails_and_only_so_long(
+    age: float, served: bool
+) -> None:
+    clock, source = Clock(), Source(PAGE)
+    cache = cache_of(clock, stale=100)
+    await cache.read("k", 60, source.fetch)
+    clock.now += age
+    source.failure = UpstreamUnavailable("down")
+    if served:
+        stale = await cache.read("k", 60, source.fetch)
+        assert (stale.outcome, round(stale.age, 1)) == ("stale", age)
+        assert source.spare, "the fetch should know that there is something to serve"
+    else:
+        with pytest.raises(UpstreamUnavailable):
+            await cache.read("k", 60, source.fetch)
+        assert not source.spare
+
+
+@requirement("guidance:stale")
+async def test_neither_a_missing_page_nor_an_error_of_ours_is_answered_stale() -> None:
+    clock, source = Clock(), Source(Reply(404, b""))
+    cache = cache_of(clock)
+    await cache.read("k", 60, source.fetch)
+    clock.now += 61
+    source.failure = UpstreamUnavailable("down")
+    with pytest.raises(UpstreamUnavailable):
+        await cache.read("k", 60, source.fetch)
+    source.failure = NotFoundOrRedirected("a bug would be told, not hidden")
+    with pytest.raises(NotFoundOrRedirected):
+        await cache.read("k", 60, source.fetch)
+
+
+@requirement("guidance:refresh")
+async def test_a_refresh_goes_past_a_fresh_entry_without_its_etag() -> None:
+    source = Source(PAGE)
+    cache = cache_of(Clock())
+    await cache.read("k", 60, source.fetch)
+    source.reply = Reply(200, b'{"new": 1}')
+    await cache.refresh("k", 60, source.fetch)
+    kept = await cache.read("k", 60, source.fetch)
+    assert (kept.hit, kept.reply.body) == (True, b'{"new": 1}')
+    assert source.etags == [None, None]
+
+
+@requirement("guidance:cache")
+async def test_a_shelf_forgets_the_least_used_and_what_is_over_its_time() -> None:
+    clock = Clock()
+    shelf = MemoryShelf(most_bytes=3000, clock=clock)
+    entry = Entry(Reply(200, b"x" * 300), clock.now, 60)
+    for key in "abc":
+        await shelf.put(key, entry, 10)
+    await shelf.get("a")
+    await shelf.put("d", entry, 10)
+    assert [bool(await shelf.get(key)) for key in "abcd"] == [True, False, True, True]
+    clock.now += 10.1
+    assert not any([await shelf.get(key) for key in "abcd"])
+
+
+@requirement("guidance:cache")
+async def test_those_who_ask_together_share_one_fetch_and_also_its_failure() -> None:
+    source = Source(PAGE)
+    cache = cache_of(Clock())
+    outcomes: list[object] = []
+
+    async def one() -> None:
+        try:
+            outcomes.append((await cache.read("k", 60, source.fetch)).reply)
+        except UpstreamUnavailable as failure:
+            outcomes.append(failure)
+
+    for failure in (None, UpstreamUnavailable("down")):
+        source.failure, source.etags = failure, []
+        cache = cache_of(Clock())
+        outcomes.clear()
+        async with anyio.create_task_group() as stampede:
+            for _ in range(200):
+                stampede.start_soon(one)
+        assert outcomes == [failure or PAGE] * 200
+        assert len(source.etags) == 1
+
+
+@requirement("guidance:cache")
+async def test_when_the_one_who_fetches_leaves_another_takes_over() -> None:
+    flights: SingleFlight[str] = SingleFlight()
+    started = anyio.Event()
+    results: list[str] = []
+
+    async def never() -> str:
+        started.set()
+        await anyio.sleep_forever()
+        return "never"
+
+    async def at_once() -> str:
+        return "other"
+
+    async def follow() -> None:
+        results.append(await flights.run("k", at_once))
+
+    async with anyio.create_task_group() as tasks:
+        leader = anyio.CancelScope()
+
+        async def lead() -> None:
+            with leader:
+                await flights.run("k", never)
+
+        tasks.start_soon(lead)
+        await started.wait()
+        tasks.start_soon(follow)
+        tasks.start_soon(follow)
+        await anyio.wait_all_tasks_blocked()
+        leader.cancel()
+    assert results == ["other", "other"]
+
+
+# --- the client ---
+
+Handler = Callable[[httpx2.Request], httpx2.Response]
+
+
+def client_of(handler: Handler, clock: Clock) -> UpstreamClient:
+    """A client whose network is a function."""
+    client = UpstreamClient(
+        "https://host.example",
+        SlidingWindow(PLENTY),
+        Meter(),
+        breaker=CircuitBreaker(threshold=5, pause_seconds=15, clock=clock),
+        now=clock,
+        sleep=clock.sleep,
+        jitter=lambda: 0.5,
+    )
+    client._http = httpx2.AsyncClient(transport=httpx2.MockTransport(handler))
+    return client
+
+
+def answers(*responses: httpx2.Response | Exception) -> tuple[Handler, list[httpx2.Request]]:
+    """Gives these in turn, the last for ever."""
+    asked: list[httpx2.Request] = []
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        given = responses[min(len(asked), len(responses)) - 1]
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    return handler, asked
+
+
+ASKED = Request("content", "/api/content/x")
+ERRAND = Errand("ann", "corr-1")
+GOOD = httpx2.Response(200, json={"ok": True})
+
+
+@requirement("guidance:backoff")
+@pytest.mark.parametrize(
+    "fault",
+    [
+        httpx2.Response(500),
+        httpx2.Response(503),
+        httpx2.Response(429),
+        httpx2.ConnectError("refused"),
+        httpx2.ReadTimeout("slow"),
+        httpx2.RemoteProtocolError("cut off"),
+        httpx2.Response(200, text="<html>", headers={"Content-Type": "text/html"}),
+        httpx2.Response(200, text='{"cut":', headers={"Content-Type": "application/json"}),
+        httpx2.Response(200, json=["no object"]),
+        httpx2.Response(200, text="NaN", headers={"Content-Type": "application/json"}),
+    ],
+    ids=str,
+)
+async def test_a_passing_fault_is_tried_again_after_a_wait_that_doubles(
+    fault: httpx2.Response | Exception,
+) -> None:
+    clock = Clock()
+    handler, asked = answers(fault, fault, GOOD)
+    reply = await client_of(handler, clock).get(ASKED, ERRAND)
+    assert reply is not None
+    assert reply.status == 200
+    assert len(asked) == 3
+    assert [round(wait, 6) for wait in clock.slept] == [0.2, 0.4]
+
+
+@requirement("guidance:backoff")
+def test_the_jitter_spreads_the_waits() -> None:
+    client = client_of(answers(GOOD)[0], Clock())
+    client._jitter = random.Random(1).random
+    for attempt, middle in enumerate((0.2, 0.4, 0.8)):
+        waits = [client._backoff(attempt) for _ in range(200)]
+        assert middle * 0.5 <= min(waits) < middle * 0.6
+        assert middle * 1.4 < max(waits) <= middle * 1.5
+
+
+@requirement("guidance:backoff")
+async def test_four_attempts_are_the_most_and_the_deadline_bounds_them() -> None:
+    clock = Clock()
+    handler, asked = answers(httpx2.Response(500))
+    client = client_of(handler, clock)
+    with pytest.raises(UpstreamUnavailable, match="500"):
+        await client.get(ASKED, ERRAND)
+    assert len(asked) == 4
+    handler, asked = answers(httpx2.Response(503, headers={"Retry-After": "11"}))
+    with pytest.raises(UpstreamUnavailable):
+        await client_of(handler, Clock()).get(ASKED, ERRAND)
+    assert len(asked) == 1
+
+
+@requirement("guidance:stale")
+async def test_with_a_copy_to_serve_there_is_one_short_attempt() -> None:
+    clock = Clock()
+    handler, asked = answers(httpx2.Response(500))
+    with pytest.raises(UpstreamUnavailable):
+        await client_of(handler, clock).get(
+            Request("content", "/api/content/x", hurried=True), ERRAND
+        )
+    assert (len(asked), clock.slept) == (1, [])
+
+
+@requirement("guidance:backoff", "guidance:rate-limited")
+@pytest.mark.parametrize("told", ["3", "Sun, 15 Nov 2026 08:00:03 GMT"])
+async def test_retry_after_is_kept_as_a_number_and_as_a_date(
+    told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("readingroom.net.upstream.clock.seconds", lambda: 1794729600.0)
+    clock = Clock()
+    handler, _ = answers(httpx2.Response(429, headers={"Retry-After": told}), GOOD)
+    await client_of(handler, clock).get(ASKED, ERRAND)
+    assert clock.slept == [3.0]
+
+
+@requirement("guidance:rate-limited")
+async def test_while_the_host_wants_to_be_left_alone_nobody_asks_it() -> None:
+    clock = Clock()
+    handler, asked = answers(httpx2.Response(429, headers={"Retry-After": "60"}), GOOD)
+    client = client_of(handler, clock)
+    for _ in range(3):
+        with pytest.raises(UpstreamRateLimited) as refused:
+            await client.get(ASKED, ERRAND)
+    assert len(asked) == 1
+    assert refused.value.hint["retry_after"] == 60
+    clock.now += 60
+    assert await client.get(ASKED, ERRAND)
+
+
+@requirement("guidance:breaker")
+async def test_a_host_that_keeps_failing_is_left_alone_and_then_found_again() -> None:
+    clock = Clock()
+    handler, asked = answers(*[httpx2.Response(500)] * 6, GOOD)
+    client = client_of(handler, clock)
+    for _ in range(4):
+        with pytest.raises(UpstreamUnavailable):
+            await client.get(ASKED, ERRAND)
+    assert len(asked) == 5
+    clock.now += 15
+    with pytest.raises(UpstreamUnavailable):
+        await client.get(ASKED, ERRAND)  # the probe fails: one request, no retries
+    assert len(asked) == 6
+    clock.now += 15
+    assert await client.get(ASKED, ERRAND)
+    assert client.breaker.state is State.CLOSED
+
+
+@requirement("guidance:breaker")
+async def test_a_caller_who_leaves_during_the_probe_does_not_keep_the_breaker_shut() -> None:
+    clock = Clock()
+    client = client_of(answers(GOOD)[0], clock)
+    for _ in range(5):
+        client.breaker.failed()
+    clock.now += 15
+
+    async def slowly(request: httpx2.Request) -> httpx2.Response:
+        await anyio.sleep_forever()
+        return GOOD
+
+    good = client._http
+    client._http = httpx2.AsyncClient(transport=httpx2.MockTransport(slowly))
+    with anyio.move_on_after(0.05):
+        await client.get(ASKED, ERRAND)
+    client._http = good
+    assert await client.get(ASKED, ERRAND)
+
+
+@requirement("guidance:breaker", "guidance:rate-limited")
+async def test_a_pause_that_begins_while_the_breaker_is_open_leaves_room_for_a_probe() -> None:
+    clock = Clock()
+    client = client_of(answers(GOOD)[0], clock)
+    for _ in range(5):
+        client.breaker.failed()
+    client._resume_at = clock.now + 20
+    clock.now += 15
+    with pytest.raises(UpstreamRateLimited):
+        await client.get(ASKED, ERRAND)
+    clock.now += 5
+    assert await client.get(ASKED, ERRAND)
+
+
+async def test_a_304_that_nobody_asked_for_is_a_fault() -> None:
+    with pytest.raises(UpstreamUnavailable):
+        await client_of(answers(httpx2.Response(304))[0], Clock()).get(ASKED, ERRAND)
+
+
+async def test_no_cookie_is_carried_from_one_request_to_the_next() -> None:
+    handler, asked = answers(httpx2.Response(200, json={}, headers={"Set-Cookie": "ab=1"}))
+    client = client_of(handler, Clock())
+    await client.get(ASKED, ERRAND)
+    await client.get(ASKED, ERRAND)
+    assert "cookie" not in asked[1].headers
+
+
+@requirement("guidance:breaker")
+@pytest.mark.parametrize("status", [404, 410, 422, 403, 429])
+async def test_a_host_that_refuses_is_a_host_at_work(status: int) -> None:
+    clock = Clock()
+    client = client_of(answers(httpx2.Response(status))[0], clock)
+    for _ in range(10):
+        with contextlib.suppress(GuidanceError):
+            await client.get(ASKED, ERRAND)
+    assert client.breaker.state is State.CLOSED
+
+
+async def test_a_body_without_end_is_not_read_to_the_end() -> None:
+    read = 0
+
+    async def endless() -> object:
+        nonlocal read
+        while True:
+            read += 1
+            yield b"x" * 65536
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, content=endless())
+
+    with pytest.raises(UpstreamUnavailable, match="5 MB"):
+        await client_of(handler, Clock()).get(ASKED, ERRAND)
+    assert read * 65536 <= LARGEST_BODY + 2 * 65536
+
+
+@requirement("guidance:readonly")
+async def test_only_get_is_ever_sent_and_the_correlation_id_goes_with_it() -> None:
+    handler, asked = answers(GOOD)
+    client = client_of(handler, Clock())
+    await client.get(Request("content", "/api/content/x", etag='"1"'), ERRAND)
+    await client.get(Request("search", "/api/search.json", (("q", "a&b=c d"),)), ERRAND)
+    assert [request.method for request in asked] == ["GET", "GET"]
+    assert asked[0].headers["x-correlation-id"] == "corr-1"
+    assert asked[0].headers["if-none-match"] == '"1"'
+    assert asked[1].url.params["q"] == "a&b=c d"
+
+
+def test_a_meter_has_its_collectors_to_show() -> None:
+    assert len(Meter().collectors) == 4

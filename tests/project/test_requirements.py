@@ -1,0 +1,126 @@
+"""The requirements and the tests agree: what is built is worn, and what is worn exists."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeGuard
+
+import pytest
+
+from tests.requirements import REQUIREMENTS
+
+TESTS = Path(__file__).parents[1]
+ASKED = TESTS.parent.parent / "shared" / "REQUIREMENTS.md"
+MARKS = {"requirement", "pytest.mark.requirement"}
+
+
+def test_what_is_built_is_worn_by_a_test_and_what_is_worn_exists_and_is_not_deferred() -> None:
+    worn = list(worn_under(TESTS))
+
+    disagreements = [*unworn(worn), *unknown(worn), *built_but_deferred(worn)]
+
+    assert not disagreements, "\n" + "\n".join(disagreements)
+
+
+@pytest.mark.data
+def test_every_id_that_the_shared_requirements_name_is_in_the_manifest() -> None:
+    asked = set(ids_in_tables(ASKED.read_text(encoding="utf-8")))
+
+    assert asked, f"no id was found in {ASKED}"
+    assert asked <= REQUIREMENTS.keys(), sorted(asked - REQUIREMENTS.keys())
+
+
+@dataclass(frozen=True)
+class Worn:
+    """One id as a test wears it."""
+
+    id: str
+    where: str
+
+
+def unworn(worn: list[Worn]) -> Iterator[str]:
+    ids = {one.id for one in worn}
+    for requirement in REQUIREMENTS.values():
+        if requirement.deferred is None and requirement.id not in ids:
+            yield f"{requirement.id}: no test wears it"
+
+
+def unknown(worn: list[Worn]) -> Iterator[str]:
+    for one in worn:
+        if one.id not in REQUIREMENTS:
+            yield f"{one.where}: {one.id} is not in tests/requirements.py"
+
+
+def built_but_deferred(worn: list[Worn]) -> Iterator[str]:
+    for one in worn:
+        if one.id in REQUIREMENTS and REQUIREMENTS[one.id].deferred is not None:
+            yield f"{one.where}: {one.id} is built: take `deferred` away"
+
+
+# Read from the source, not from what pytest collected, so that it holds whatever is deselected.
+
+
+def worn_under(folder: Path) -> Iterator[Worn]:
+    for path in sorted(folder.rglob("*.py")):
+        # The manifest defines the mark, and npm packages bring Python of their own.
+        if path != folder / "requirements.py" and "node_modules" not in path.parts:
+            yield from worn_in(path, str(path.relative_to(folder.parent)))
+
+
+def worn_in(path: Path, name: str) -> Iterator[Worn]:
+    tree = ast.parse(path.read_bytes(), filename=name)
+    on_tests = [call for node in ast.walk(tree) for call in marks_of(node)]
+    for call in filter(is_mark, ast.walk(tree)):
+        where = f"{name}:{call.lineno}"
+        if call not in on_tests:
+            pytest.fail(f"{where}: a requirement is worn as a decorator of a test or in pytestmark")
+        for argument in [*call.args, *call.keywords]:
+            yield Worn(literal(argument, where), where)
+
+
+def marks_of(node: ast.AST) -> Iterator[ast.expr]:
+    """What a test function, a test class or a `pytestmark` is marked with."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            if name.startswith("test"):
+                yield from node.decorator_list
+        case ast.ClassDef(name=name) if name.startswith("Test"):
+            yield from node.decorator_list
+        case ast.Assign(targets=[ast.Name(id="pytestmark")], value=value):
+            yield from value.elts if isinstance(value, ast.List | ast.Tuple) else [value]
+
+
+def is_mark(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in MARKS
+
+
+def literal(argument: ast.AST, where: str) -> str:
+    match argument:
+        case ast.Constant(value=str(id)):
+            return id
+    pytest.fail(f"{where}: a requirement is worn by string literals only")
+
+
+def ids_in_tables(markdown: str) -> Iterator[str]:
+    for line in markdown.splitlines():
+        if line.startswith("| ") and (cell := line.split("|")[1].strip()) != "id":
+            yield from ids_in_cell(cell)
+
+
+def ids_in_cell(cell: str) -> Iterator[str]:
+    """The ids of one cell: `a:b, :c` continues the prefix, `a:X-1 … a:X-3` is a range."""
+    prefix = ""
+    for part in cell.split(", "):
+        first, _, last = part.partition(" … ")
+        whole = prefix + first if first.startswith(":") else first
+        prefix = whole.rpartition(":")[0]
+        yield from ids_between(whole, last) if last else [whole]
+
+
+def ids_between(first: str, last: str) -> Iterator[str]:
+    stem, _, low = first.rpartition("-")
+    for number in range(int(low), int(last.rpartition("-")[2]) + 1):
+        yield f"{stem}-{number:0{len(low)}}"

@@ -1,0 +1,333 @@
+"""The shapes that hold for every tool: schemas, answers, errors in each dialect, progress."""
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as wire
+import pytest
+from jsonschema import Draft202012Validator
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from readingroom.core.settings import load
+from readingroom.protocol.base import KnowledgeBase
+from readingroom.protocol.errors import (
+    Dialect,
+    FederalDialect,
+    GuidanceDialect,
+    StatusDialect,
+    TextDialect,
+)
+from readingroom.server.catalogue import OFFERS, desk_of, open_bases
+from readingroom.server.faces import face_of, faces_of_all
+from readingroom.server.mcp.handlers import mcp_server
+from readingroom.server.observe.logging import CallRecord
+from tests.requirements import requirement
+from tests.support.kit import body
+from tests.support.specimen import SECRET, specimen
+
+pytestmark = pytest.mark.anyio
+
+GUIDANCE = GuidanceDialect("Source: someone", "Not advice.")
+DIALECTS: dict[str, Dialect] = {
+    "status": StatusDialect(),
+    "text": TextDialect(),
+    "federal": FederalDialect(),
+    "guidance": GUIDANCE,
+}
+
+
+def client_of(base: KnowledgeBase, records: list[CallRecord] | None = None) -> Client:
+    recorders = [] if records is None else [records.append]
+    return Client(mcp_server(face_of(base), recorders))
+
+
+def every_base(tmp_path: Path) -> list[KnowledgeBase]:
+    return [*open_bases(OFFERS, load({"data": tmp_path}, {})), specimen(folder=tmp_path)]
+
+
+@requirement("room:structured")
+async def test_every_tool_is_listed_with_title_annotations_and_both_schemas(tmp_path: Path) -> None:
+    for base in every_base(tmp_path):
+        async with client_of(base) as client:
+            listed = (await client.list_tools()).tools
+        assert [tool.name for tool in listed] == sorted(tool.name for tool in base.tools)
+        for tool in listed:
+            assert tool.title
+            assert tool.description
+            assert tool.annotations is not None
+            assert tool.input_schema["additionalProperties"] is False
+            assert tool.output_schema is not None
+            assert tool.output_schema["type"] == "object"
+            Draft202012Validator.check_schema(tool.input_schema)
+            Draft202012Validator.check_schema(tool.output_schema)
+
+
+@requirement("room:bounds")
+def test_every_argument_of_every_tool_is_bounded(tmp_path: Path) -> None:
+    settings = load({"data": tmp_path}, {})
+    bases = open_bases(OFFERS, settings)
+    tools = [tool for base in (*bases, desk_of(bases, settings)) for tool in base.tools]
+    assert [
+        (tool.name, place)
+        for tool in tools
+        for place in _unbounded(tool.input_schema, tool.input_schema.get("$defs"), "")
+    ] == []
+
+
+def _unbounded(schema: Any, defs: Any, place: str) -> Iterator[str]:
+    """Where a schema lets a value be as large as its sender likes."""
+    if "$ref" in schema:
+        schema = defs[schema["$ref"].rpartition("/")[2]]
+    for part in schema.get("anyOf", ()):
+        yield from _unbounded(part, defs, place)
+    bounds = {
+        "string": {"maxLength", "pattern", "enum", "format"},
+        "integer": {"maximum", "enum"},
+        "number": {"maximum"},
+        "array": {"maxItems"},
+        "object": {"properties", "maxProperties"},
+    }.get(schema.get("type"))
+    if bounds and not bounds & schema.keys():
+        yield place
+    if "items" in schema:
+        yield from _unbounded(schema["items"], defs, f"{place}[]")
+    for name, inner in schema.get("properties", {}).items():
+        yield from _unbounded(inner, defs, f"{place}.{name}")
+    if isinstance(rest := schema.get("additionalProperties"), dict):
+        yield from _unbounded(rest, defs, f"{place}.*")
+
+
+@requirement("room:structured")
+@pytest.mark.parametrize("text", ["hello", ""])
+async def test_an_answer_fits_its_schema_and_says_the_same_twice(text: str) -> None:
+    async with client_of(specimen()) as client:
+        schema = next(
+            tool.output_schema for tool in (await client.list_tools()).tools if tool.name == "echo"
+        )
+        answer = body(await client.call_tool("echo", {"text": text}))
+    assert schema is not None
+    Draft202012Validator(schema).validate(answer)
+
+
+async def test_a_description_may_name_live_values(tmp_path: Path) -> None:
+    base = specimen(folder=tmp_path)
+    async with client_of(base) as client:
+        before = (await client.list_tools()).tools
+        base.service.add("a note")
+        after = (await client.list_tools(cache_mode="bypass")).tools
+    assert [tool.description for tool in before if tool.name == "echo"] == ["Live: 0 notes."]
+    assert [tool.description for tool in after if tool.name == "echo"] == ["Live: 1 notes."]
+
+
+@requirement("room:dialects", "room:error-shape")
+@pytest.mark.parametrize(
+    ("dialect", "told"),
+    [
+        (
+            "status",
+            {
+                "status": "error",
+                "error_type": "text_unreadable",
+                "message": "not today",
+                "hint": {"use_tool": "echo"},
+            },
+        ),
+        ("text", {"status": "error", "error": "not today"}),
+        (
+            "guidance",
+            {
+                "error": {
+                    "code": "TEXT_UNREADABLE",
+                    "message": "not today",
+                    "hint": {"use_tool": "echo"},
+                },
+                "attribution": "Source: someone",
+                "disclaimer": "Not advice.",
+            },
+        ),
+    ],
+)
+async def test_an_error_is_told_in_the_dialect_of_its_base(
+    dialect: str, told: dict[str, Any]
+) -> None:
+    async with client_of(specimen(DIALECTS[dialect])) as client:
+        result = await client.call_tool("fail")
+    assert result.is_error
+    assert body(result) == told
+
+
+@requirement("room:dialects", "room:error-shape")
+async def test_federal_tells_a_sentence_a_line_for_machines_and_meta() -> None:
+    records: list[CallRecord] = []
+    async with client_of(specimen(FederalDialect()), records) as client:
+        result = await client.call_tool("fail")
+    request_id = records[0].request_id
+    assert result.is_error
+    assert [item.text for item in result.content] == [
+        f"not today (code=text_unreadable, request_id={request_id})",
+        f"text_unreadable {request_id}",
+    ]
+    assert result.meta is not None
+    assert {
+        key: result.meta[key] for key in ("error_code", "error_type", "request_id", "hint")
+    } == {
+        "error_code": "text_unreadable",
+        "error_type": "unavailable",
+        "request_id": request_id,
+        "hint": {"use_tool": "echo"},
+    }
+
+
+BAD_ARGUMENTS = [
+    ({}, "text"),
+    ({"text": 5}, "text"),
+    ({"text": "x" * 1001}, "text"),
+    ({"text": "x", "times": "2"}, "times"),
+    ({"text": "x", "times": 0}, "times"),
+    ({"text": "x", "times": 10**30}, "times"),
+    ({"text": "x", "times": True}, "times"),
+    ({"text": "x", "times": 1.5}, "times"),
+    ({"text": "x", "shout": True}, "shout"),
+    ({"text": None}, "text"),
+    ({"text": {"deep": [[[[]]]]}}, "text"),
+]
+
+
+@requirement("room:bounds", "room:invalid-arguments")
+@pytest.mark.parametrize(("arguments", "field"), BAD_ARGUMENTS)
+@pytest.mark.parametrize("dialect", ["status", "text", "guidance"])
+async def test_a_bad_argument_is_an_error_result_that_names_it(
+    dialect: str, arguments: dict[str, Any], field: str
+) -> None:
+    async with client_of(specimen(DIALECTS[dialect])) as client:
+        result = await client.call_tool("echo", arguments)
+    assert result.is_error
+    assert f"Invalid arguments: {field}: " in json.dumps(body(result))
+
+
+@requirement("room:invalid-arguments")
+@pytest.mark.parametrize(("arguments", "field"), BAD_ARGUMENTS)
+async def test_a_bad_argument_is_a_protocol_error_in_federal(
+    arguments: dict[str, Any], field: str
+) -> None:
+    async with client_of(specimen(FederalDialect())) as client:
+        with pytest.raises(MCPError) as refused:
+            await client.call_tool("echo", arguments)
+    assert refused.value.error.code == wire.INVALID_PARAMS
+    assert refused.value.error.data["errors"][0]["field"] == field
+
+
+@requirement("room:unknown-tool")
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_unknown_tool_is_a_protocol_error_everywhere(dialect: str) -> None:
+    async with client_of(specimen(DIALECTS[dialect])) as client:
+        with pytest.raises(MCPError) as refused:
+            await client.call_tool("no_such_tool")
+    assert refused.value.error.code == wire.INVALID_PARAMS
+    assert refused.value.error.message == "Unknown tool: no_such_tool"
+
+
+@requirement("room:internal")
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_unforeseen_failure_keeps_its_text_in_the_log(
+    dialect: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    records: list[CallRecord] = []
+    with caplog.at_level(logging.ERROR):
+        async with client_of(specimen(DIALECTS[dialect]), records) as client:
+            result = await client.call_tool("crash")
+    assert result.is_error
+    told = result.model_dump_json()
+    assert SECRET not in told
+    assert records[0].request_id in told
+    assert records[0].error_code == "internal"
+    assert SECRET in caplog.text
+
+
+async def test_a_caller_that_asks_hears_how_far_a_tool_has_come() -> None:
+    heard: list[tuple[float, float | None, str | None]] = []
+
+    async def listen(done: float, total: float | None, message: str | None) -> None:
+        heard.append((done, total, message))
+
+    async with client_of(specimen()) as client:
+        await client.call_tool("count_slowly", progress_callback=listen)
+    assert heard == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
+
+
+@requirement("room:log")
+async def test_a_call_that_its_caller_gives_up_is_recorded_as_cancelled() -> None:
+    records: list[CallRecord] = []
+    recorded = anyio.Event()
+    server = mcp_server(face_of(specimen()), [records.append, lambda record: recorded.set()])
+    async with Client(server) as client:
+        with anyio.move_on_after(0.1):
+            await client.call_tool("wait_for_ever")
+        await recorded.wait()
+    assert [(record.result_status, record.error_code) for record in records] == [
+        ("error", "cancelled")
+    ]
+
+
+def test_two_tools_of_one_name_cannot_share_a_face() -> None:
+    whole, *_ = faces_of_all((specimen(), specimen()))
+    with pytest.raises(ValueError, match="same name"):
+        mcp_server(whole, [])
+
+
+@requirement("room:read-only")
+async def test_read_only_lists_and_calls_no_tool_that_writes(tmp_path: Path) -> None:
+    from tests.support.specimen import offer
+
+    settings = load({"data": tmp_path, "read_only": True}, {})
+    (base,) = open_bases(["specimen"], settings, {"specimen": offer()})
+    async with client_of(base) as client:
+        listed = [tool.name for tool in (await client.list_tools()).tools]
+        with pytest.raises(MCPError):
+            await client.call_tool("write_note", {"text": "x"})
+    assert "write_note" not in listed
+    assert "echo" in listed
+    assert base.service.all() == []
+
+
+async def test_the_face_of_all_bases_tells_errors_in_each_bases_dialect(tmp_path: Path) -> None:
+    text = open_bases(["text"], load({"data": tmp_path, "kb_file": tmp_path}, {}))
+    whole, *_ = faces_of_all((*text, specimen()))
+    async with Client(mcp_server(whole, [])) as client:
+        by_text = body(await client.call_tool("get_kb_content"))
+        by_specimen = body(await client.call_tool("fail"))
+    assert set(by_text) == {"status", "error"}
+    assert by_specimen["error_type"] == "text_unreadable"
+
+
+def test_a_listing_fits_into_what_hosts_read(tmp_path: Path) -> None:
+    """They cut what is longer than 2 KB, and choose worse among more than 8,000 tokens."""
+    settings = load({"data": tmp_path}, {})
+    bases = open_bases(OFFERS, settings)
+    for face in faces_of_all(bases, desk_of(bases, settings)):
+        assert len(face.instructions.encode()) <= 2048, face.server_name
+        said = [(tool.name, tool.describe(), tool.input_schema) for tool, _ in face.tools.values()]
+        assert max(len(description.encode()) for _, description, _ in said) <= 2048
+        if len(face.bases) == 1:
+            assert len(json.dumps(said)) / 4 <= 8_000, face.server_name
+
+
+async def test_the_schemas_carry_no_titles_of_the_framework(tmp_path: Path) -> None:
+    for base in every_base(tmp_path):
+        for tool in base.tools:
+            assert not list(titles([tool.input_schema, tool.output_schema]))
+
+
+def titles(schema: Any) -> Iterator[str]:
+    """Every title in a schema; a field that is called so has a schema there, not a text."""
+    members = schema.values() if isinstance(schema, dict) else schema
+    if isinstance(schema, dict) and isinstance(schema.get("title"), str):
+        yield schema["title"]
+    for member in members:
+        if isinstance(member, dict | list):
+            yield from titles(member)

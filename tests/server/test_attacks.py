@@ -1,0 +1,227 @@
+"""What a hostile client sends: refused with the right code, and the server goes on serving."""
+
+import json
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.requirements import requirement
+from tests.support.kit import LEGACY, MODERN, POST, Served, rpc
+
+
+@pytest.fixture(autouse=True)
+def still_serving(room: Served) -> Any:
+    """After every attack an honest call is answered."""
+    yield
+    honest = rpc("tools/call", {"name": "get_kb_info", "arguments": {}})
+    answer = post(room, "/text/mcp", honest).json()["result"]
+    assert answer["structuredContent"]["status"] == "available"
+    assert room.process.poll() is None
+
+
+def post(room: Served, path: str, message: Any, **headers: str) -> httpx2.Response:
+    raw = message if isinstance(message, bytes) else json.dumps(message).encode()
+    with httpx2.Client(trust_env=False, timeout=30) as web:
+        return web.post(room.url + path, content=raw, headers={**POST, **headers})
+
+
+ROOMS = pytest.mark.parametrize("path", ["/mcp", "/text/mcp"])
+WIRES = pytest.mark.parametrize("wire", [LEGACY, MODERN])
+
+
+@requirement("room:host")
+@pytest.mark.parametrize(
+    "path", ["/", "/mcp", "/text/mcp", "/text/sse", "/text/messages/", "/metrics", "/admin/x"]
+)
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "127.0.0.1@evil.example", "localhost:*"]
+)
+def test_an_evil_host_is_misdirected(room: Served, path: str, host: str) -> None:
+    refused = room.get(path, Host=host, Accept="text/event-stream")
+    assert refused.status_code == 421
+    assert refused.json()["error"]["code"] == "misdirected"
+
+
+@requirement("room:origin")
+@ROOMS
+@pytest.mark.parametrize(
+    "origin",
+    ["https://evil.example", "null", "http://127.0.0.1.evil.example", "http://localhost:x", "x"],
+)
+def test_an_evil_origin_is_forbidden(room: Served, path: str, origin: str) -> None:
+    refused = post(room, path, rpc("tools/list"), Origin=origin)
+    assert refused.status_code == 403
+    assert refused.json()["error"]["code"] == "forbidden_origin"
+
+
+@requirement("room:origin", "room:host")
+@pytest.mark.parametrize("origin", ["http://localhost:6274", "http://127.0.0.1", "http://[::1]:80"])
+def test_a_page_on_this_machine_may_call(room: Served, origin: str) -> None:
+    assert post(room, "/text/mcp", rpc("tools/list"), Origin=origin).status_code == 200
+
+
+@requirement("room:origin")
+@pytest.mark.parametrize(
+    ("origin", "allowed"), [("http://localhost:6274", True), ("https://evil.example", False)]
+)
+def test_a_browser_is_given_leave_for_allowed_pages_only(
+    locked_room: Served, origin: str, allowed: bool
+) -> None:
+    asked = {
+        "Origin": origin,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,mcp-session-id",
+    }
+    leave = httpx2.options(locked_room.url + "/mcp", headers=asked, trust_env=False)
+    assert (leave.status_code == 200) is allowed
+    assert (leave.headers.get("access-control-allow-origin") == origin) is allowed
+    called = post(locked_room, "/mcp", rpc("tools/list"), Origin=origin)
+    assert called.status_code == (401 if allowed else 403)
+    assert ("access-control-allow-origin" in called.headers) is allowed
+
+
+@requirement("room:limits")
+@WIRES
+@ROOMS
+def test_a_body_of_five_megabytes_is_too_large(room: Served, path: str, wire: str) -> None:
+    large = rpc("tools/call", {"name": "get_kb_info", "arguments": {"x": "x" * 5_000_000}})
+    assert post(room, path, large, **{"MCP-Protocol-Version": wire}).status_code == 413
+
+
+@requirement("room:limits")
+def test_a_body_of_five_megabytes_is_too_large_for_sse(room: Served) -> None:
+    assert post(room, "/text/messages/?session_id=0", b"x" * 5_000_000).status_code == 413
+
+
+@requirement("room:limits")
+def test_a_body_that_never_says_its_length_is_cut_off(room: Served) -> None:
+    endless = (b"x" * 65536 for _ in range(100))
+    with httpx2.Client(trust_env=False, timeout=30) as web:
+        assert web.post(room.url + "/mcp", content=endless, headers=POST).status_code == 413
+
+
+@requirement("room:bounds")
+@WIRES
+@ROOMS
+@pytest.mark.parametrize("shape", ["[", '{"a":'])
+def test_json_of_a_hundred_thousand_levels_is_a_parse_error(
+    room: Served, path: str, wire: str, shape: str
+) -> None:
+    close = {"[": "]", '{"a":': "}"}[shape]
+    deep = (shape * 100_000 + "0" + close * 100_000).encode()
+    refused = post(room, path, deep, **{"MCP-Protocol-Version": wire})
+    assert refused.status_code == 400
+    assert refused.json()["error"]["code"] == -32700
+
+
+@requirement("room:bounds")
+@WIRES
+@pytest.mark.parametrize("levels", [150, 190, 230, 300])
+def test_arguments_nested_deep_are_refused(room: Served, wire: str, levels: int) -> None:
+    nested: Any = 0
+    for _ in range(levels):
+        nested = [nested]
+    refused = post(room, "/text/mcp", call(wire, "get_kb_info", {"x": nested}), **headers(wire))
+    assert refused.status_code in (200, 400)
+    assert "result" not in refused.json() or refused.json()["result"]["isError"]
+
+
+@requirement("room:unknown-tool")
+@WIRES
+@pytest.mark.parametrize(
+    "name", ["no_such_tool", "", "../get_kb_info", "x" * 100_000, "get_kb_info "]
+)
+def test_an_unknown_tool_is_invalid_params(room: Served, wire: str, name: str) -> None:
+    refused = post(room, "/text/mcp", call(wire, name, {}), **headers(wire, name))
+    assert refused.json()["error"]["code"] in (-32602, -32020)
+    assert len(refused.content) < 2000
+
+
+@requirement("room:invalid-arguments", "room:bounds")
+@WIRES
+@pytest.mark.parametrize("arguments", [{"x": 1}, {"path": "/etc/passwd"}, {"": None}])
+def test_an_unknown_argument_is_an_error_that_names_it(
+    room: Served, wire: str, arguments: dict[str, Any]
+) -> None:
+    answered = post(room, "/text/mcp", call(wire, "get_kb_info", arguments), **headers(wire))
+    result = answered.json()["result"]
+    assert result["isError"]
+    (field,) = arguments
+    told = result["structuredContent"]["error"]
+    assert told == f"Invalid arguments: {field or 'arguments'}: Extra inputs are not permitted"
+
+
+@requirement("room:bounds")
+def test_thousands_of_unknown_arguments_are_told_in_a_few(room: Served) -> None:
+    many = {f"argument_{n}": n for n in range(50_000)}
+    answered = post(room, "/text/mcp", call(LEGACY, "get_kb_info", many), **headers(LEGACY))
+    assert answered.json()["result"]["isError"]
+    assert "49980 more" in answered.text
+    assert len(answered.content) < 10_000
+
+
+@requirement("room:host")
+def test_names_are_the_same_in_upper_case(room: Served) -> None:
+    host = {"Host": room.url.removeprefix("http://127.0.0.1").join(["LOCALHOST", ""])}
+    upper = {**host, "Origin": "HTTP://LOCALHOST:1"}
+    assert post(room, "/text/mcp", rpc("tools/list"), **upper).status_code == 200
+
+
+@requirement("room:bounds")
+@WIRES
+@pytest.mark.parametrize("arguments", [[], "text", 5, True])
+def test_arguments_that_are_no_object_are_refused(room: Served, wire: str, arguments: Any) -> None:
+    refused = post(room, "/text/mcp", call(wire, "get_kb_info", arguments), **headers(wire))
+    assert refused.json()["error"]["code"] == -32602
+
+
+@requirement("room:bounds")
+@ROOMS
+@pytest.mark.parametrize(
+    "raw",
+    [b"", b"\x00", b"null", b"[]", b"{}", b'{"jsonrpc":"1.0"}', b"\xff\xfe", b'"\\ud800"', b"NaN"],
+)
+def test_what_is_no_request_is_refused(room: Served, path: str, raw: bytes) -> None:
+    assert 400 <= post(room, path, raw).status_code < 500
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "TRACE", "OPTIONS", "DELETE", "BREW"])
+@pytest.mark.parametrize("path", ["/health", "/text/mcp", "/text/sse", "/metrics", "/"])
+def test_an_unfitting_method_is_refused(room: Served, path: str, method: str) -> None:
+    refused = httpx2.request(method, room.url + path, trust_env=False)
+    assert 400 <= refused.status_code < 500
+
+
+@pytest.mark.parametrize("session", ["nonsense", "0" * 32, "../x", "x" * 10_000])
+def test_a_made_up_session_is_not_found(room: Served, session: str) -> None:
+    refused = post(room, "/mcp", rpc("tools/list"), **{"Mcp-Session-Id": session})
+    assert refused.status_code == 404
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?session_id=", "?session_id=xyz", f"?session_id={'0' * 32}"]
+)
+def test_a_made_up_sse_session_is_refused(room: Served, query: str) -> None:
+    assert post(room, f"/text/messages/{query}", rpc("tools/list")).status_code in (400, 404)
+
+
+def call(wire: str, name: str, arguments: Any) -> dict[str, Any]:
+    params: dict[str, Any] = {"name": name, "arguments": arguments}
+    if wire == MODERN:
+        params["_meta"] = {
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+    return rpc("tools/call", params)
+
+
+def headers(wire: str, name: str = "get_kb_info") -> dict[str, str]:
+    if wire == LEGACY:
+        return {"MCP-Protocol-Version": wire}
+    return {
+        "MCP-Protocol-Version": wire,
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": name[:1000].strip(),
+    }

@@ -1,0 +1,360 @@
+"""Who may come in: keys, the three refusals, the one open path, and sessions that stay apart."""
+
+import hmac
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from readingroom.server.auth import keys as auth
+from tests.requirements import requirement
+from tests.support.kit import LEGACY, MODERN, POST, Served, body, http, rpc, run, serving, sse
+
+INITIALIZE = rpc(
+    "initialize",
+    {
+        "protocolVersion": LEGACY,
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    },
+)
+
+
+def refusal(response: httpx2.Response) -> tuple[int, dict[str, Any]]:
+    return response.status_code, response.json()
+
+
+def raw_get(room: Served, path: str, headers: dict[str, str]) -> tuple[int, Any]:
+    """A request as it stands: no client tidies the path or the header."""
+    connection = HTTPConnection(urlsplit(room.url).netloc, timeout=10)
+    with closing(connection):
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        return response.status, json.load(response)
+
+
+def unauthorized(message: str) -> tuple[int, dict[str, Any]]:
+    return 401, {"error": {"code": "unauthorized", "message": message}}
+
+
+@requirement("policy:FR-010:missing")
+@pytest.mark.parametrize(
+    "path", ["/", "/policy/mcp", "/text/mcp", "/text/sse", "/docs", "/metrics", "/nowhere"]
+)
+def test_without_a_header_every_path_is_refused(locked_room: Served, path: str) -> None:
+    assert refusal(locked_room.get(path)) == unauthorized("Missing Authorization header")
+
+
+@requirement("policy:FR-010:invalid")
+@pytest.mark.parametrize("token", ["wrong", "sesam", "sesame1", "SESAME", "s\xe9same", "a" * 5000])
+def test_a_wrong_token_is_refused(locked_room: Served, token: str) -> None:
+    response = httpx2.get(
+        locked_room.url + "/text/mcp",
+        headers=[(b"authorization", b"Bearer " + token.encode("latin-1"))],
+        trust_env=False,
+    )
+    assert refusal(response) == unauthorized("Invalid bearer token")
+
+
+@requirement("policy:FR-010:scheme")
+@pytest.mark.parametrize(
+    "header",
+    ["Basic c2VzYW1l", "sesame", "Bearer", "Bearer ", "Token sesame", "Bearersesame", ",Bearer x"],
+)
+def test_another_scheme_or_an_empty_token_is_refused(locked_room: Served, header: str) -> None:
+    refused = raw_get(locked_room, "/text/mcp", {"Authorization": header})
+    assert refused == unauthorized("Invalid Authorization header format. Expected: Bearer <token>")
+
+
+@requirement("policy:FR-010:scheme")
+def test_two_authorization_headers_are_refused(locked_room: Served) -> None:
+    twice = [("Authorization", "Bearer sesame"), ("Authorization", "Bearer wrong")]
+    response = httpx2.get(locked_room.url + "/", headers=twice, trust_env=False)
+    assert response.status_code == 401
+
+
+@requirement("policy:FR-010:health", "room:auth:open-paths")
+def test_health_needs_no_key(locked_room: Served) -> None:
+    response = locked_room.get("/health")
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+
+PATHS_AROUND_HEALTH = [
+    "/health/",
+    "//health",
+    "/health//",
+    "/./health",
+    "/health/.",
+    "/health/../mcp",
+    "/health/..%2fmcp",
+    "/health%2f..%2fmcp",
+    "/%68ealth",
+    "/HEALTH",
+    "/health;x=1",
+    "/health%00",
+    "/health%20",
+    "/health.json",
+    "/healthz",
+    "/mcp/health",
+    "/text/mcp?path=/health",
+    "/text/../health",
+]
+
+
+@requirement("room:auth:open-paths")
+@pytest.mark.parametrize("path", PATHS_AROUND_HEALTH)
+def test_no_path_around_health_is_open(locked_room: Served, path: str) -> None:
+    assert raw_get(locked_room, path, {}) == unauthorized("Missing Authorization header")
+
+
+@requirement("policy:FR-010:off")
+def test_without_a_key_set_nobody_is_asked(room: Served) -> None:
+    assert room.get("/").status_code == 200
+    assert room.get("/", Authorization="Basic anything").status_code == 200
+
+
+@requirement("policy:FR-010:off")
+def test_an_empty_key_is_no_key(tmp_path: Path) -> None:
+    with serving(data=tmp_path / "data", env={"MCP_API_KEY": ""}) as served:
+        assert served.get("/").status_code == 200
+
+
+@requirement("policy:FR-010:log")
+def test_a_refusal_is_logged_with_address_endpoint_and_method(locked_room: Served) -> None:
+    locked_room.get("/text/sse", Authorization="Bearer a-guess-at-the-key")
+    line = [line for line in locked_room.lines() if line["level"] == "WARNING"][-1]
+    assert line["client_ip"] == "127.0.0.1"
+    assert (line["endpoint"], line["method"]) == ("/text/sse", "GET")
+    assert "a-guess-at-the-key" not in locked_room.log.read_text("utf-8")
+
+
+@requirement("policy:FR-010:constant-time")
+@pytest.mark.anyio
+async def test_keys_are_compared_in_constant_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from readingroom.core.errors import Unauthorized
+    from readingroom.storage.keys import KeyRing
+
+    compared: list[tuple[bytes, bytes]] = []
+    compare = hmac.compare_digest
+
+    def watched(given: bytes, expected: bytes) -> bool:
+        compared.append((given, expected))
+        return compare(given, expected)
+
+    monkeypatch.setattr(auth.hmac, "compare_digest", watched)
+    gate = auth.Gate("sesame", KeyRing(tmp_path))
+    scope = {
+        "type": "http",
+        "path": "/",
+        "method": "GET",
+        "headers": [(b"authorization", b"Bearer s")],
+        "state": {"request_id": "r-1"},
+    }
+    with pytest.raises(Unauthorized):
+        await gate.user(scope)
+    assert compared == [(b"s", b"sesame")]
+
+
+@requirement("room:keys")
+@pytest.mark.anyio
+@pytest.mark.parametrize("wire", [LEGACY, MODERN])
+async def test_the_right_key_opens_every_transport(locked_room: Served, wire: str) -> None:
+    async with http(locked_room.url + "/mcp", wire, key="sesame") as client:
+        assert body(await client.call_tool("get_kb_info"))["status"] == "available"
+    async with sse(locked_room.url + "/text/sse", key="sesame") as client:
+        assert body(await client.call_tool("get_kb_info"))["status"] == "available"
+    assert locked_room.calls()[-1]["caller_kind"] == "api_key:env"
+
+
+@pytest.fixture(scope="module")
+def two_keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str, str]]:
+    """A server with the named keys `ann` and `bob`."""
+    data = tmp_path_factory.mktemp("data")
+    secrets = []
+    for name in ("ann", "bob"):
+        added = run("keys", "add", name, "--data", str(data), "--json")
+        secrets.append(json.loads(added.stdout)["key"])
+    with serving(data=data) as served:
+        yield served, secrets[0], secrets[1]
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {**POST, "Authorization": f"Bearer {key}"}
+
+
+@requirement("room:sessions", "room:keys")
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_a_key_cannot_enter_anothers_streamable_session(
+    two_keys: tuple[Served, str, str], method: str
+) -> None:
+    served, ann, bob = two_keys
+    with httpx2.Client(base_url=served.url, timeout=10, trust_env=False) as web:
+        opened = web.post("/mcp", json=INITIALIZE, headers=bearer(ann))
+        session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+        listing = rpc("tools/list")
+        sent = {"json": listing} if method == "POST" else {}
+        intruder = web.request(method, "/mcp", headers=bearer(bob) | session, **sent)
+        owner = web.post("/mcp", json=listing, headers=bearer(ann) | session)
+    assert intruder.status_code == 404
+    assert owner.status_code == 200
+
+
+@requirement("room:sessions")
+def test_a_key_cannot_post_into_anothers_sse_session(two_keys: tuple[Served, str, str]) -> None:
+    served, ann, bob = two_keys
+    with (
+        httpx2.Client(base_url=served.url, timeout=10, trust_env=False) as web,
+        web.stream("GET", "/text/sse", headers=bearer(ann)) as stream,
+    ):
+        lines = stream.iter_lines()
+        endpoint = next(line for line in lines if line.startswith("data:"))[5:].strip()
+        intruder = web.post(endpoint, json=INITIALIZE, headers=bearer(bob))
+        owner = web.post(endpoint, json=INITIALIZE, headers=bearer(ann))
+    assert intruder.status_code == 404
+    assert owner.status_code == 202
+
+
+@requirement("room:sessions", "room:keys")
+def test_a_session_does_not_pass_to_a_later_key_of_the_same_name(
+    two_keys: tuple[Served, str, str],
+) -> None:
+    served, _, _ = two_keys
+    data = str(served.data)
+    first = json.loads(run("keys", "add", "dora", "--data", data, "--json").stdout)["key"]
+    with httpx2.Client(base_url=served.url, timeout=10, trust_env=False) as web:
+        opened = web.post("/mcp", json=INITIALIZE, headers=bearer(first))
+        session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+        run("keys", "revoke", "dora", "--data", data)
+        second = json.loads(run("keys", "add", "dora", "--data", data, "--json").stdout)["key"]
+        answer = web.post("/mcp", json=rpc("tools/list"), headers=bearer(second) | session)
+    assert answer.status_code == 404
+
+
+@requirement("room:keys")
+@pytest.mark.parametrize(("key", "sent"), [("abc\n", b"abc"), ("clé", "clé".encode())])
+def test_a_key_matches_what_a_header_can_carry(tmp_path: Path, key: str, sent: bytes) -> None:
+    with serving(data=tmp_path / "data", env={"MCP_API_KEY": key}) as served:
+        headers = [(b"authorization", b"Bearer " + sent)]
+        assert httpx2.get(served.url, headers=headers, trust_env=False).status_code == 200
+
+
+def test_a_key_of_blanks_is_refused(tmp_path: Path) -> None:
+    result = run("serve", "--port", "0", "--data", str(tmp_path), env={"MCP_API_KEY": "  "})
+    assert result.returncode == 2
+    assert "MCP_API_KEY" in result.stderr
+
+
+@requirement("room:keys")
+def test_a_key_works_at_once_and_is_refused_at_once_when_revoked(
+    two_keys: tuple[Served, str, str],
+) -> None:
+    served, _, _ = two_keys
+    data = str(served.data)
+    key = json.loads(run("keys", "add", "carl", "--data", data, "--json").stdout)["key"]
+    assert served.get("/", Authorization=f"Bearer {key}").status_code == 200
+    run("keys", "revoke", "carl", "--data", data)
+    assert served.get("/", Authorization=f"Bearer {key}").status_code == 401
+
+
+@requirement("room:keys")
+def test_the_first_key_closes_an_open_server_and_revoking_it_does_not_open_it(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    with serving(data=data) as served:
+        assert served.get("/").status_code == 200
+        run("keys", "add", "ann", "--data", str(data))
+        assert served.get("/").status_code == 401
+        run("keys", "revoke", "ann", "--data", str(data))
+        assert served.get("/").status_code == 401
+
+
+@requirement("room:auth:bind")
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_a_public_address_without_a_key_is_refused(host: str, tmp_path: Path) -> None:
+    result = run("serve", "--host", host, "--port", "0", "--data", str(tmp_path))
+    assert result.returncode == 1
+    assert "--insecure" in result.stderr
+    assert "MCP_API_KEY" in result.stderr
+
+
+@requirement("room:auth:bind")
+def test_a_public_url_without_a_key_is_refused_too(tmp_path: Path) -> None:
+    env = {"READINGROOM_PUBLIC_URL": "https://room.example.org"}
+    result = run("serve", "--port", "0", "--data", str(tmp_path), env=env)
+    assert result.returncode == 1
+    assert "https://room.example.org can be reached" in result.stderr
+
+
+@requirement("room:auth:bind")
+@pytest.mark.parametrize("safe", [True, False])
+def test_a_public_address_is_served_with_a_key_or_with_insecure(tmp_path: Path, safe: bool) -> None:
+    env = {"MCP_API_KEY": "sesame"} if safe else {}
+    flags = [] if safe else ["--insecure"]
+    with serving("--host", "0.0.0.0", *flags, data=tmp_path / "data", env=env) as served:
+        assert served.get("/").status_code == (401 if safe else 200)
+
+
+@requirement("room:limits")
+def test_guessing_keys_is_rate_limited(tmp_path: Path) -> None:
+    env = {"MCP_API_KEY": "sesame", "READINGROOM_RATE_LIMIT": "5"}
+    with serving(data=tmp_path / "data", env=env) as served:
+        guesses = [served.get("/", Authorization=f"Bearer {n}").status_code for n in range(7)]
+        honest = served.get("/", Authorization="Bearer sesame")
+    assert guesses == [401] * 5 + [429] * 2
+    assert honest.status_code == 200
+    assert len([line for line in served.lines() if line["level"] == "WARNING"]) == 5
+
+
+@requirement("policy:FR-010:log")
+def test_a_refusal_leaves_a_short_line(locked_room: Served) -> None:
+    locked_room.get("/" + "a" * 50_000)
+    line = [line for line in locked_room.lines() if line["level"] == "WARNING"][-1]
+    assert len(line["endpoint"]) == 200
+
+
+@requirement("room:read-only", "room:keys")
+@pytest.mark.anyio
+@pytest.mark.parametrize("wire", [LEGACY, MODERN])
+async def test_a_key_for_reading_sees_and_calls_nothing_that_writes(
+    two_keys: tuple[Served, str, str], wire: str
+) -> None:
+    served, ann, _ = two_keys
+    name = f"reader-{wire}"
+    added = run("keys", "add", name, "--read-only", "--data", str(served.data), "--json")
+    reader = json.loads(added.stdout)["key"]
+    async with http(served.url + "/mcp", wire, key=reader) as client:
+        listed = {tool.name for tool in (await client.list_tools()).tools}
+        assert "list_policy_documents" in listed
+        assert "remove_policy_revision" not in listed
+        with pytest.raises(MCPError, match="may only read"):
+            await client.call_tool(
+                "remove_policy_revision", {"source": "NPPF", "revision_id": "rev_NPPF_2024_12"}
+            )
+    async with http(served.url + "/mcp", wire, key=ann) as client:
+        assert "remove_policy_revision" in {tool.name for tool in (await client.list_tools()).tools}
+
+
+@requirement("room:read-only", "room:keys")
+def test_a_key_for_reading_changes_nothing_over_rest(two_keys: tuple[Served, str, str]) -> None:
+    served, _, _ = two_keys
+    added = run("keys", "add", "rest-reader", "--read-only", "--data", str(served.data), "--json")
+    reader = json.loads(added.stdout)["key"]
+    new = {"source": "LTN", "title": "Cycle infrastructure", "category": "national_guidance"}
+    with httpx2.Client(base_url=served.url, timeout=10, trust_env=False) as web:
+        refused = web.post("/api/v1/policies", json=new, headers=bearer(reader))
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "read_only_key")
+        listed = web.get("/api/v1/policies", headers=bearer(reader))
+        assert (listed.status_code, listed.json()["policies"]) == (200, [])
+    shown = run("keys", "list", "--data", str(served.data))
+    assert "rest-reader" in shown.stdout
+    assert "read-only" in shown.stdout

@@ -1,0 +1,106 @@
+"""Ctrl-C: a clean end within two seconds, whatever is open."""
+
+import json
+import signal
+import subprocess
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.requirements import requirement
+from tests.server.test_auth import INITIALIZE
+from tests.support.kit import POST, clean_environment, command, rpc, serving
+
+
+@requirement("room:shutdown")
+@pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_within_two_seconds_with_open_streams(tmp_path: Path, wish: int) -> None:
+    with serving(data=tmp_path / "data") as served, ExitStack() as streams:
+        web = streams.enter_context(httpx2.Client(base_url=served.url, timeout=30, trust_env=False))
+        opened = web.post("/mcp", json=INITIALIZE, headers=POST)
+        events = {"Accept": "text/event-stream"}
+        session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+        streams.enter_context(web.stream("GET", "/mcp", headers=events | session))
+        for _ in range(3):
+            stream = streams.enter_context(web.stream("GET", "/text/sse", headers=events))
+            assert next(stream.iter_lines()) == "event: endpoint"
+        web.post("/text/mcp", json=rpc("tools/list"), headers=POST)
+
+        started = time.monotonic()
+        served.process.send_signal(wish)
+        code = served.process.wait(timeout=10)
+        took = time.monotonic() - started
+    assert code == 0
+    assert took < 2
+    assert not [line for line in served.lines() if line["level"] in ("ERROR", "CRITICAL")]
+
+
+def stdio_process() -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command("stdio", "text"),
+        env=clean_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@requirement("room:shutdown")
+@pytest.mark.parametrize("how", ["signal", "closed input"])
+def test_a_stdio_server_ends_when_asked_or_when_its_client_is_gone(how: str) -> None:
+    process = stdio_process()
+    assert process.stdin is not None
+    assert process.stderr is not None
+    assert "Knowledge base ready" in process.stderr.readline()
+    time.sleep(0.5)  # let it reach its loop
+    started = time.monotonic()
+    if how == "signal":
+        process.send_signal(signal.SIGINT)
+    else:
+        process.stdin.close()
+    code = process.wait(timeout=10)
+    told = process.stderr.read()
+    process.stdout.close()
+    process.stderr.close()
+    if how == "signal":
+        process.stdin.close()
+    assert time.monotonic() - started < 2
+    assert "Traceback" not in told
+    assert code in (0, 130)
+
+
+@requirement("room:clients")
+@pytest.mark.parametrize("calls", [1, 30])
+def test_what_was_asked_before_the_input_ended_is_answered(calls: int) -> None:
+    messages = [INITIALIZE, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
+    messages += [rpc("tools/call", {"name": "get_kb_info"}, id=2 + n) for n in range(calls)]
+    done = subprocess.run(
+        command("stdio", "text"),
+        env=clean_environment(),
+        input="".join(json.dumps(message) + "\n" for message in messages),
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    answered = {json.loads(line)["id"] for line in done.stdout.splitlines()}
+    assert answered == {1, *range(2, 2 + calls)}
+
+
+@requirement("room:clients")
+def test_a_client_that_never_reads_the_log_is_still_answered() -> None:
+    process = stdio_process()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for message in [
+        INITIALIZE,
+        *(rpc("tools/call", {"name": "get_kb_info"}, n) for n in range(2, 602)),
+    ]:
+        process.stdin.write(json.dumps(message) + "\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == message["id"]
+    process.kill()
+    process.communicate()

@@ -1,0 +1,43 @@
+"""Files left for the owner of a base's folder, when the one who left them was killed."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from readingroom.bases.documents.service import DocumentsService
+from readingroom.core import clock
+from readingroom.ingest.context import Workbench
+from readingroom.ingest.intake import Roots
+from readingroom.storage.handover import hand_over
+from tests.support.documents import base as documents
+from tests.support.policy import base as policies
+
+Make = Callable[[Path, Callable[[], datetime]], Any]
+
+
+def _policy(folder: Path, now: Callable[[], datetime]) -> Any:
+    return policies.service_on(folder, **policies.PLAIN, now=now)
+
+
+def _documents(folder: Path, now: Callable[[], datetime]) -> Any:
+    roots = Roots("DOCUMENT_ROOTS", (folder / "inbox",), 2**20)
+    bench = Workbench(**documents.PLAIN, roots=roots, now=now)
+    return DocumentsService(folder, folder / "chroma", bench)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("make", [_policy, _documents])
+async def test_a_start_sweeps_what_was_left_a_day_ago_and_nothing_younger(
+    tmp_path: Path, make: Make
+) -> None:
+    folder, file = tmp_path / "base", tmp_path / "left.pdf"
+    file.write_bytes(b"%PDF-")
+    name = hand_over(folder, file)
+    (folder / "handover" / ("0" * 32)).mkdir()
+    async with make(folder, clock.now).running():
+        assert (folder / "handover" / name).exists()
+    async with make(folder, lambda: clock.now() + timedelta(days=2)).running():
+        assert list((folder / "handover").iterdir()) == []

@@ -1,0 +1,125 @@
+"""Compares two versions of a set of tools: what would break a caller of the older one.
+
+    python -m tests.support.contract        write the snapshot of the version that the code names
+
+A snapshot is kept for each version of the schemas. Governance (docs/governance.md) says what a
+difference asks for; `tests/bases/guidance/test_contract.py` holds it.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from readingroom.bases.guidance.tools import SCHEMA_VERSION, open_guidance
+
+FOLDER = Path(__file__).parents[1] / "contracts"
+
+Schema = Mapping[str, Any]
+Tools = Mapping[str, Mapping[str, Schema]]
+
+
+def current() -> dict[str, dict[str, Any]]:
+    """The tools as the code publishes them."""
+    base = open_guidance("https://www.gov.uk")
+    return {
+        tool.name: {"input": tool.input_schema, "output": tool.output_schema}
+        for tool in sorted(base.tools, key=lambda tool: tool.name)
+    }
+
+
+def snapshot(version: str) -> Path:
+    return FOLDER / f"guidance-{version}.json"
+
+
+def versions() -> list[tuple[int, ...]]:
+    """Every version that has a snapshot, the oldest first."""
+    names = [path.stem.removeprefix("guidance-") for path in FOLDER.glob("guidance-*.json")]
+    return sorted(parsed(name) for name in names)
+
+
+def parsed(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def breaking(old: Tools, new: Tools) -> list[str]:
+    """One line for each thing that a caller of `old` could no longer rely on."""
+    return [line for name in old for line in _tool(name, old[name], new.get(name))]
+
+
+def _tool(name: str, old: Mapping[str, Schema], new: Mapping[str, Schema] | None) -> Iterator[str]:
+    if new is None:
+        yield f"{name}: is gone"
+        return
+    yield from _asked(f"{name} input", old["input"], new["input"])
+    for number, shape in enumerate(_shapes(old["output"])):
+        candidates = _shapes(new["output"])
+        if number >= len(candidates):
+            yield f"{name} output: a kind of answer is gone"
+            continue
+        yield from _told(
+            f"{name} output", shape, candidates[number], (old["output"], new["output"])
+        )
+
+
+def _asked(place: str, old: Schema, new: Schema) -> Iterator[str]:
+    """What was accepted must be accepted still."""
+    for name, field in old["properties"].items():
+        if name not in new["properties"]:
+            yield f"{place}: {name} is no longer taken"
+        elif narrower(field, new["properties"][name]):
+            yield f"{place}: {name} takes less than before"
+    for name in set(new.get("required", [])) - set(old.get("required", [])):
+        yield f"{place}: {name} must be given now"
+
+
+def narrower(old: Schema, new: Schema) -> bool:
+    """Whether a value that fitted may not fit any more."""
+    for bound, tighter in (
+        ("maxLength", min),
+        ("maximum", min),
+        ("minimum", max),
+        ("minLength", max),
+    ):
+        if bound in new and (bound not in old or tighter(old[bound], new[bound]) != old[bound]):
+            return True
+    same = ("type", "anyOf", "enum", "pattern", "items", "format", "additionalProperties")
+    return any(old.get(name) != new.get(name) for name in same)
+
+
+def _told(place: str, old: Schema, new: Schema, roots: tuple[Schema, Schema]) -> Iterator[str]:
+    """What was answered must be answered still, as the same kind of thing."""
+    old, new = _resolved(old, roots[0]), _resolved(new, roots[1])
+    for name, field in old.get("properties", {}).items():
+        if name not in new.get("properties", {}):
+            yield f"{place}: {name} is no longer answered"
+        elif name in old.get("required", []) and name not in new.get("required", []):
+            yield f"{place}: {name} may be missing now"
+        else:
+            yield from _told(f"{place}.{name}", field, new["properties"][name], roots)
+    if "items" in old:
+        yield from _told(f"{place}[]", old["items"], new.get("items", {}), roots)
+    if _kinds(old) != _kinds(new):
+        yield f"{place}: is of another kind"
+
+
+def _shapes(schema: Schema) -> list[Schema]:
+    return list(schema.get("anyOf", [schema]))
+
+
+def _resolved(schema: Schema, root: Schema) -> Schema:
+    if "$ref" not in schema:
+        return schema
+    found: Schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
+    return found
+
+
+def _kinds(schema: Schema) -> set[str]:
+    arms = schema.get("anyOf", [schema])
+    return {f"{arm.get('type')} {arm.get('format', '')} {arm.get('$ref', '')}" for arm in arms}
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    text = json.dumps(current(), indent=1, ensure_ascii=False, sort_keys=True)
+    snapshot(SCHEMA_VERSION).write_text(text + "\n", "utf-8")

@@ -1,0 +1,82 @@
+"""Processes that begin one change of a documents base and kill themselves at a named step."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from readingroom.bases.documents.models import RemoveDocument
+from readingroom.bases.documents.records import DocumentRecord
+from tests.support.documents.base import PLAIN, Desk, desk
+from tests.support.policy.base import plain
+from tests.support.victim import Trap, killed
+
+OLD = plain("Bats roost in the barn.", "They fly at dusk.")
+NEW = plain("Cycle parking is covered.", "There are two hundred spaces.", "Trips were counted.")
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is there before, what is done, and how many documents there may be afterwards."""
+
+    prepare: Callable[[Desk], Awaitable[object]]
+    make: Callable[[Desk], Awaitable[object]]
+    outcomes: tuple[int, ...]
+    steps: tuple[str, ...]
+
+
+async def one(library: Desk) -> None:
+    await library.ingest("old.pdf", OLD)
+
+
+async def two(library: Desk) -> None:
+    await one(library)
+    await library.ingest("new.pdf", NEW)
+
+
+async def ingest(library: Desk) -> None:
+    await library.ingest("new.pdf", NEW)
+
+
+async def broken(library: Desk) -> None:
+    """A document whose last chunk was lost, as by somebody else's hand."""
+    await two(library)
+    record = await _newer(library)
+    chunks = await library.service.store.chunks_of(record.document_id)
+    await library.service.store.delete([chunks[-1].chunk_id])
+
+
+async def remove(library: Desk) -> None:
+    record = await _newer(library)
+    await library.service.remove(RemoveDocument(document_id=record.document_id))
+
+
+async def _newer(library: Desk) -> DocumentRecord:
+    return next(
+        one for one in await library.service.store.documents() if one.source_file == "new.pdf"
+    )
+
+
+_INGEST = (
+    *("ingest:begin", "ingest:file", "ingest:chunks", "ingest:surplus", "ingest:registry"),
+    "ingest:end",
+)
+_REMOVE = ("remove:begin", "remove:registry", "remove:chunks", "remove:file", "remove:end")
+
+CHANGES = {
+    "ingest": Change(one, ingest, (1, 2), _INGEST),
+    "mend": Change(broken, ingest, (2,), _INGEST),
+    "remove": Change(two, remove, (1,), _REMOVE),
+}
+
+
+def kill_at(folder: Path, change: str, step: str) -> None:
+    """Prepare the base and make the change in a process that kills itself at the step."""
+    killed(_change, folder, change, step)
+
+
+async def _change(folder: Path, change: str, step: str) -> None:
+    trap = Trap(step)
+    async with desk(folder, at=trap, **PLAIN) as library:
+        await CHANGES[change].prepare(library)
+        trap.is_set = True
+        await CHANGES[change].make(library)

@@ -1,0 +1,122 @@
+"""A GOV.UK of our own for tests: the emulator on a real socket, and the base in front of it."""
+
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp import Client
+
+from readingroom.bases.guidance.service import GuidanceService
+from readingroom.bases.guidance.store import GovukStore, Lifetimes
+from readingroom.bases.guidance.tools import open_guidance
+from readingroom.demo.govuk import Emulator, Item, on_loopback, sample_items
+from readingroom.net.breaker import CircuitBreaker
+from readingroom.net.cache import Cache, MemoryShelf
+from readingroom.net.limiter import SlidingWindow
+from readingroom.net.metrics import Meter
+from readingroom.net.upstream import Errand, UpstreamClient
+from readingroom.server.faces import face_of
+from readingroom.server.mcp.handlers import mcp_server
+
+RETURN = "/guidance/prepare-a-charity-annual-return"
+PLENTY = 1000  # calls a second, where the limit is not what is tested
+
+
+@dataclass
+class Upstream:
+    """An emulator that answers at `url`."""
+
+    url: str
+    emulator: Emulator
+
+    def reset(self) -> "Upstream":
+        """As new, on the same socket."""
+        self.emulator.items = sample_items()
+        self.emulator.fault = None
+        self.emulator.seen.clear()
+        return self
+
+    def paths(self) -> list[str]:
+        return [seen.path for seen in self.emulator.seen]
+
+
+@contextlib.contextmanager
+def emulating(items: dict[str, Item] | None = None) -> Iterator[Upstream]:
+    """The emulator on a free port of loopback, in a thread."""
+    emulator = Emulator(sample_items() if items is None else items)
+    with on_loopback(emulator) as url:
+        yield Upstream(url, emulator)
+
+
+@contextlib.contextmanager
+def nobody() -> Iterator[str]:
+    """An address where nobody listens, and nobody else can."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{held.getsockname()[1]}"
+
+
+@contextlib.asynccontextmanager
+async def asking(url: str, **options: Any) -> AsyncIterator[Client]:
+    """A client of the guidance base in front of `url`."""
+    base = open_guidance(url, **{"per_second": PLENTY, **options})
+    async with base.running(), Client(mcp_server(face_of(base), [])) as client:
+        yield client
+
+
+@dataclass
+class Clock:
+    """A clock that stands still until it is moved; who sleeps by it moves it."""
+
+    now: float = 1_000_000.0
+    slept: list[float] = field(default_factory=list)
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+@dataclass
+class Rig:
+    """The base's parts, with clocks that a test holds."""
+
+    service: GuidanceService
+    client: UpstreamClient
+    wall: Clock
+    steady: Clock
+
+    def errand(self) -> Errand:
+        return Errand("tester", "corr-1")
+
+
+@contextlib.asynccontextmanager
+async def rigged(
+    url: str,
+    *,
+    fresh: Lifetimes | None = None,
+    stale_seconds: float = 100.0,
+    per_second: int = PLENTY,
+) -> AsyncIterator[Rig]:
+    wall, steady = Clock(), Clock()
+    meter = Meter()
+    client = UpstreamClient(
+        url,
+        SlidingWindow(per_second),
+        meter,
+        timeout=5.0,
+        breaker=CircuitBreaker(clock=steady),
+        now=steady,
+        sleep=steady.sleep,
+        jitter=lambda: 0.5,
+    )
+    cache = Cache(MemoryShelf(clock=wall), stale_seconds, clock=wall)
+    store = GovukStore(url, client, cache, meter, fresh or Lifetimes())
+    try:
+        yield Rig(GuidanceService(store, SlidingWindow(PLENTY)), client, wall, steady)
+    finally:
+        await client.close()

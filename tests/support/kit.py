@@ -1,0 +1,171 @@
+"""Real servers and real clients for tests: processes that are started, asked and stopped."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from starlette.applications import Starlette
+
+from readingroom.core.settings import Settings, load, revealed, variable
+from readingroom.protocol.base import KnowledgeBase
+from readingroom.server.app import build_app
+from readingroom.server.auth.keys import Gate
+from readingroom.server.auth.policies import Guards
+from readingroom.server.faces import face_of
+from readingroom.storage.keys import KeyRing
+
+LEGACY = "2025-11-25"
+MODERN = "2026-07-28"
+
+
+@dataclass
+class Served:
+    """A running `readingroom serve`."""
+
+    url: str
+    process: subprocess.Popen[str]
+    log: Path
+    data: Path
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The log so far, one object a line."""
+        return [json.loads(line) for line in self.log.read_text("utf-8").splitlines()]
+
+    def calls(self) -> list[dict[str, Any]]:
+        return [line for line in self.lines() if line["logger"] == "readingroom.calls"]
+
+    def get(self, path: str, **headers: str) -> httpx2.Response:
+        return httpx2.get(self.url + path, headers=headers, timeout=10, trust_env=False)
+
+
+def clean_environment(extra: Mapping[str, str] = {}) -> dict[str, str]:
+    """This process's environment without any setting of ours, plus `extra`."""
+    ours = {variable(field) for field in Settings.model_fields.values()}
+    kept = {key: value for key, value in os.environ.items() if key not in ours}
+    return {**kept, **extra}
+
+
+def command(*args: str) -> list[str]:
+    return [sys.executable, "-m", "readingroom", *args]
+
+
+def run(
+    *args: str, env: Mapping[str, str] = {}, timeout: float = 30
+) -> subprocess.CompletedProcess[str]:
+    """One finished `readingroom` command."""
+    return subprocess.run(
+        command(*args), env=clean_environment(env), capture_output=True, text=True, timeout=timeout
+    )
+
+
+@contextlib.contextmanager
+def serving(*args: str, data: Path, env: Mapping[str, str] = {}) -> Iterator[Served]:
+    """`readingroom serve` on a free port; ready when this is entered, ended when it is left."""
+    data.mkdir(parents=True, exist_ok=True)
+    log = data.parent / f"{data.name}.log"
+    with log.open("w", encoding="utf-8") as stderr:
+        process = subprocess.Popen(
+            command("serve", *args, "--port", "0", "--json", "--data", str(data)),
+            env=clean_environment(env),
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+    assert process.stdout is not None
+    try:
+        ready = process.stdout.readline()
+        if not ready:
+            raise AssertionError(f"the server did not start:\n{log.read_text('utf-8')}")
+        yield Served(json.loads(ready)["listening"], process, log, data)
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(timeout=10)
+        finally:
+            process.kill()
+            process.stdout.close()
+
+
+@contextlib.asynccontextmanager
+async def http(
+    url: str, wire: str = MODERN, key: str | None = None, seconds: float = 30
+) -> AsyncIterator[Client]:
+    """A client over Streamable HTTP, on either wire."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    async with httpx2.AsyncClient(headers=headers, timeout=seconds, trust_env=False) as web:
+        transport = streamable_http_client(url, http_client=web)
+        async with Client(transport, mode=mode_of(wire)) as client:
+            yield client
+
+
+@contextlib.asynccontextmanager
+async def sse(url: str, key: str | None = None) -> AsyncIterator[Client]:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    async with Client(sse_client(url, headers=headers), mode="legacy") as client:
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def stdio(
+    *args: str, wire: str = MODERN, env: Mapping[str, str] = {}, log: Path | None = None
+) -> AsyncIterator[Client]:
+    """A client that starts `readingroom stdio …` and talks over its pipes."""
+    from mcp import stdio_client
+
+    executable, *rest = command("stdio", *args)
+    parameters = StdioServerParameters(command=executable, args=rest, env=clean_environment(env))
+    with (log or Path(os.devnull)).open("w", encoding="utf-8") as errors:
+        async with Client(stdio_client(parameters, errors), mode=mode_of(wire)) as client:
+            yield client
+
+
+def mode_of(wire: str) -> Any:
+    return "legacy" if wire == LEGACY else "auto"
+
+
+def body(result: Any) -> Any:
+    """A tool result's JSON, after checking that its text item says the same."""
+    (item,) = result.content
+    assert json.loads(item.text) == result.structured_content
+    return result.structured_content
+
+
+@contextlib.asynccontextmanager
+async def in_process(
+    app: Starlette, url: str = "http://127.0.0.1"
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """An HTTP client on an app that lives in this process, its lifespan entered."""
+    transport = httpx2.ASGITransport(app, client=("127.0.0.1", 50000))
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(transport=transport, base_url=url) as web,
+    ):
+        yield web
+
+
+def app_of(*bases: KnowledgeBase, data: Path, **settings: Any) -> Starlette:
+    """The app that serves these bases, the first one at `/mcp`."""
+    chosen = load({"data": data, **settings}, {})
+    first, *rest = bases
+    faces = (face_of(first), *(face_of(base, f"/{base.name}") for base in rest))
+    return build_app(
+        faces, chosen, Guards(faces, chosen, Gate(revealed(chosen.api_key), KeyRing(data)))
+    )
+
+
+def rpc(method: str, params: dict[str, Any] | None = None, id: int = 1) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params or {}}
+
+
+POST = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}

@@ -1,0 +1,227 @@
+"""Processes that begin one change of a policy base and kill themselves at a named step, and what a
+restart finds afterwards. The tests and the benchmark share it.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from readingroom.bases.policy.admin_models import PolicyPatch, RevisionPatch
+from readingroom.bases.policy.doctor import Checkup
+from readingroom.bases.policy.models import IngestPolicyRevision, RemovePolicyRevision, SearchPolicy
+from readingroom.core.progress import unheard
+from readingroom.protocol.doctor import Complaint
+from tests.support.policy.base import PLAIN, Shelf, plain, shelf
+from tests.support.victim import Trap, killed
+
+OLD, NEW = "rev_NPPF_2023_09", "rev_NPPF_2024_12"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is there before, what is done, and which revisions may answer for 2025 afterwards."""
+
+    says: str
+    prepare: Callable[[Shelf], Awaitable[object]]
+    make: Callable[[Shelf], Awaitable[object]]
+    outcomes: tuple[tuple[str, ...], ...]
+    lasts_from: str
+    """The step from which on a caller may have been told that it is done, so it must be kept."""
+    is_kept: Callable[[Shelf], Awaitable[bool]]
+
+
+def _text(label: str) -> bytes:
+    return plain(f"Cycle parking follows the {label} standard.", "Homes.", "Roads.", "Trees.")
+
+
+async def one(library: Shelf) -> None:
+    await library.add("NPPF", "National Planning Policy Framework")
+    await library.revise("NPPF", "September 2023", "2023-09-05", content=_text("September 2023"))
+
+
+async def two(library: Shelf) -> None:
+    await one(library)
+    await library.revise("NPPF", "December 2024", "2024-12-12", content=_text("December 2024"))
+
+
+async def supersede(library: Shelf) -> None:
+    await library.revise("NPPF", "December 2024", "2024-12-12", content=_text("December 2024"))
+
+
+async def reindex(library: Shelf) -> None:
+    """With a file of other, and fewer, chunks."""
+    path = library.inbox("other.pdf", plain("Cycle parking is free."))
+    question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path, reindex=True)
+    await library.service.ingest(question, unheard)
+
+
+async def remove(library: Shelf) -> None:
+    await library.service.remove(RemovePolicyRevision(source="NPPF", revision_id=OLD))
+
+
+async def delete(library: Shelf) -> None:
+    await library.registrar.delete_revision("NPPF", OLD)
+
+
+async def redate(library: Shelf) -> None:
+    patch = RevisionPatch.model_validate_json('{"effective_to": "2024-06-30"}')
+    await library.registrar.amend_revision("NPPF", OLD, patch)
+
+
+async def retitle(library: Shelf) -> None:
+    await library.registrar.amend_policy("NPPF", PolicyPatch(title="The Framework"))
+
+
+async def insert(library: Shelf) -> None:
+    await library.revise("NPPF", "July 2021", "2021-07-20", "2023-09-04", _text("July 2021"))
+
+
+async def _has(library: Shelf, revision_id: str) -> bool:
+    revisions = await library.service.registry.revisions("NPPF")
+    return revision_id in [one.revision_id for one in revisions if one.counts]
+
+
+async def _superseded(library: Shelf) -> bool:
+    return await _has(library, NEW)
+
+
+async def _inserted(library: Shelf) -> bool:
+    return await _has(library, "rev_NPPF_2021_07")
+
+
+async def _reindexed(library: Shelf) -> bool:
+    chunks = await library.service.store.chunks_of("NPPF", NEW)
+    return [chunk.text for chunk in chunks] == ["Cycle parking is free."]
+
+
+async def _removed(library: Shelf) -> bool:
+    return (await library.registrar.revision("NPPF", OLD)).chunk_count == 0
+
+
+async def _deleted(library: Shelf) -> bool:
+    return not await _has(library, OLD)
+
+
+async def _redated(library: Shelf) -> bool:
+    return str((await library.registrar.revision("NPPF", OLD)).effective_to) == "2024-06-30"
+
+
+async def _retitled(library: Shelf) -> bool:
+    return (await library.registrar.policy("NPPF")).title == "The Framework"
+
+
+_SEP, _DEC = ("September 2023",), ("December 2024",)
+
+CHANGES = {
+    "supersede": Change(
+        "a successor created and ingested",
+        *(one, supersede, (_SEP, _DEC), "create:registry", _superseded),
+    ),
+    "insert": Change("history inserted", two, insert, (_DEC,), "create:registry", _inserted),
+    "reindex": Change(
+        "a reindex with another file", two, reindex, (_DEC,), "ingest:begin", _reindexed
+    ),
+    "remove": Change("chunks removed", two, remove, (_DEC,), "remove:begin", _removed),
+    "delete": Change("a revision deleted", two, delete, (_DEC,), "delete:registry", _deleted),
+    "redate": Change("dates changed", two, redate, (_DEC,), "amend:registry", _redated),
+    "retitle": Change("a title changed", two, retitle, (_DEC,), "amend:policy", _retitled),
+}
+
+_CREATE = ("create:begin", "create:file", "create:registry", "create:end")
+_INGEST = (
+    *("ingest:begin", "ingest:intent", "ingest:chunks", "ingest:surplus", "ingest:file"),
+    *("ingest:registry", "ingest:dates", "ingest:end"),
+)
+STEPS = {
+    "supersede": (*_CREATE, *_INGEST),
+    "insert": (*_CREATE, *_INGEST),
+    "reindex": _INGEST,
+    "remove": ("remove:begin", "remove:chunks", "remove:registry", "remove:end"),
+    "delete": (
+        *("delete:begin", "delete:registry", "delete:chunks", "delete:file"),
+        *("delete:dates", "delete:end"),
+    ),
+    "redate": ("amend:begin", "amend:registry", "amend:dates", "amend:end"),
+    "retitle": ("amend:begin", "amend:policy", "amend:titles", "amend:end"),
+}
+
+
+def must_last(change: str, step: str) -> bool:
+    """Whether a kill at this step may come after the answer that says it is done."""
+    return STEPS[change].index(step) >= STEPS[change].index(CHANGES[change].lasts_from)
+
+
+async def steps_of(folder: Path, change: str) -> tuple[str, ...]:
+    """The named steps that a change really passes, in order."""
+    passed: list[str] = []
+    async with shelf(folder, at=passed.append, **PLAIN) as library:
+        await CHANGES[change].prepare(library)
+        passed.clear()
+        await CHANGES[change].make(library)
+    return tuple(passed)
+
+
+def kill_at(folder: Path, change: str, step: str) -> None:
+    """Prepare the base and make the change in a process that kills itself at the step."""
+    killed(_change, folder, change, step)
+
+
+def kill_recovery_at(folder: Path, step: str) -> None:
+    """Start on what another kill left, and be killed while mending it."""
+    killed(_recover, folder, step)
+
+
+async def _change(folder: Path, change: str, step: str) -> None:
+    trap = Trap(step)
+    async with shelf(folder, at=trap, **PLAIN) as library:
+        await CHANGES[change].prepare(library)
+        trap.is_set = True
+        await CHANGES[change].make(library)
+
+
+async def _recover(folder: Path, step: str) -> None:
+    async with shelf(folder, at=Trap(step, is_set=True), **PLAIN) as library:
+        await library.settled()
+
+
+@dataclass(frozen=True)
+class Aftermath:
+    """What is there once the base has been started again. Orphans and counts are counted here,
+    not by the checkup.
+    """
+
+    orphans: int
+    wrong_counts: int
+    complaints: list[Complaint]
+    in_force: tuple[str, ...]
+    is_kept: bool
+    leftovers: list[str]
+
+    @property
+    def is_whole(self) -> bool:
+        return not (self.orphans or self.wrong_counts or self.complaints or self.leftovers)
+
+
+async def aftermath(folder: Path, change: str) -> Aftermath:
+    """Start the base, let it finish what it finds, and count."""
+    async with shelf(folder, **PLAIN) as library:
+        await library.settled()
+        held = {key: len(of) for key, of in (await library.service.store.census()).items()}
+        revisions = await library.service.registry.revisions("NPPF")
+        counts = {("NPPF", one.revision_id): one.chunk_count for one in revisions}
+        diagnosis = await Checkup(library.service, repair=False).diagnose()
+        return Aftermath(
+            orphans=sum(count for key, count in held.items() if key not in counts),
+            wrong_counts=sum(held.get(key, 0) != count for key, count in counts.items()),
+            complaints=diagnosis.complaints,
+            in_force=await _in_force(library),
+            is_kept=await CHANGES[change].is_kept(library),
+            leftovers=[path.name for path in library.service.ingestion.uploads.glob("*")],
+        )
+
+
+async def _in_force(library: Shelf) -> tuple[str, ...]:
+    hits = await library.service.search(
+        SearchPolicy(query="cycle parking", effective_date="2025-01-01", n_results=50)
+    )
+    return tuple(sorted({f"{hit.version_label}" for hit in hits.results}))

@@ -1,0 +1,39 @@
+"""Processes that kill themselves at a named step of a change, as a power cut would end them."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+# Processes are forked from one that has imported everything and started nothing.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
+    [
+        "tests.support.documents.victim",
+        "tests.support.policy.victim",
+        "tests.support.policy.room",
+        "chromadb",
+    ]
+)
+
+
+class Trap:
+    """Told of every step, it kills this process at one of them, once it is set."""
+
+    def __init__(self, step: str, is_set: bool = False) -> None:
+        self._step = step
+        self.is_set = is_set
+
+    def __call__(self, step: str) -> None:
+        if self.is_set and step == self._step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed(work: Callable[..., Awaitable[None]], *args: object) -> None:
+    """Do work in a process that must not survive it; the last argument is the step of its end."""
+    victim = FORKS.Process(target=anyio.run, args=(work, *args))
+    victim.start()
+    victim.join(60)
+    assert victim.exitcode == -signal.SIGKILL, f"never came to {args[-1]}"
