@@ -17,6 +17,7 @@ from benchmarks.federal.world import Stand
 from benchmarks.table import Ratio, Table
 from readingroom.bases.federal import filters as narrowing
 from readingroom.bases.federal import store
+from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
 from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.names import resolver
 from readingroom.bases.federal.query import dossiers
@@ -25,7 +26,6 @@ from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.sources import BY_NAME, resource
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.store import FILE
-from readingroom.core.errors import AggregateTimeout, AggregateTooBroad
 
 OFFICIAL = Path(__file__).parents[3] / "shared" / "data" / "federal"
 LARGEST = "hr:117:5376"

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from readingroom.core.errors import InvalidArguments, KnowledgeError, TextUnreadable
+from readingroom.bases.text.errors import TextUnreadable
+from readingroom.core.errors import InvalidArguments, KnowledgeError
 from readingroom.protocol.errors import (
     Dialect,
     FederalDialect,

@@ -15,8 +15,10 @@ import httpx2
 import pytest
 
 from readingroom.commands.dispatch import dispatch
-from readingroom.core.errors import FolderInUse, KnowledgeError, OwnerUnreachable
+from readingroom.commands.errors import OwnerUnreachable
+from readingroom.core.errors import KnowledgeError
 from readingroom.core.settings import load
+from readingroom.storage.errors import FolderInUse
 from readingroom.storage.lock import FolderLock, Owner, owner_of
 from tests.requirements import requirement
 from tests.support.kit import clean_environment

@@ -17,7 +17,6 @@ from click.testing import CliRunner
 
 from readingroom.cli import main
 from readingroom.commands.sample import has_model
-from readingroom.core.errors import ModelUnavailable
 from readingroom.core.settings import load
 from readingroom.engine.embedding import embedder as embedding
 from readingroom.engine.embedding import weights
@@ -29,6 +28,7 @@ from readingroom.engine.embedding.weights import (
     download_weights,
     find_weights,
 )
+from readingroom.engine.errors import ModelUnavailable
 from tests.requirements import requirement
 from tests.support.kit import run
 

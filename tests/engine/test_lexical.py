@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from readingroom.core.errors import SearchTimeout
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata, Range
+from readingroom.engine.errors import SearchTimeout
 from readingroom.engine.lexical import Document, LexicalIndex
 from readingroom.engine.words import sought, words_of
 from tests.engine.test_vectors import FIELDS, FILTERS

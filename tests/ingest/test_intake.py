@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from readingroom.core.errors import ExtractionFailed, FileNotFound
 from readingroom.core.settings import load
 from readingroom.ingest import intake
+from readingroom.ingest.errors import ExtractionFailed, FileNotFound
 from readingroom.ingest.intake import Roots, in_thread
 from readingroom.server.workbench import roots_of
 from tests.requirements import requirement

@@ -9,10 +9,10 @@ import pypdfium2
 import pytest
 from PIL import Image
 
-from readingroom.core.errors import ExtractionFailed
 from readingroom.core.progress import unheard
 from readingroom.core.settings import load
 from readingroom.ingest.document import Document, Options, Skipped
+from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read.sandbox import Sandbox
 from readingroom.server.workbench import pipeline_of

@@ -11,9 +11,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from readingroom.core.errors import ExtractionFailed
 from readingroom.core.progress import unheard
 from readingroom.ingest.document import Document, Options, Skipped
+from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.read.sandbox import Limits, Sandbox
 from tests.requirements import requirement
 from tests.support.papers import paper

@@ -12,14 +12,10 @@ from anyio.lowlevel import checkpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from readingroom.core.errors import (
-    GuidanceError,
-    NotFoundOrRedirected,
-    UpstreamRateLimited,
-    UpstreamUnavailable,
-)
+from readingroom.bases.guidance.errors import NotFoundOrRedirected
 from readingroom.net.breaker import CircuitBreaker, State
 from readingroom.net.cache import Cache, Entry, Held, MemoryShelf, Reply, SingleFlight
+from readingroom.net.errors import GuidanceError, UpstreamRateLimited, UpstreamUnavailable
 from readingroom.net.limiter import SlidingWindow
 from readingroom.net.metrics import Meter
 from readingroom.net.upstream import LARGEST_BODY, Errand, Request, UpstreamClient

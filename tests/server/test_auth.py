@@ -140,7 +140,7 @@ def test_a_refusal_is_logged_with_address_endpoint_and_method(locked_room: Serve
 async def test_keys_are_compared_in_constant_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from readingroom.core.errors import Unauthorized
+    from readingroom.server.errors import Unauthorized
     from readingroom.storage.keys import KeyRing
 
     compared: list[tuple[bytes, bytes]] = []

@@ -12,8 +12,8 @@ import anyio
 import httpx2
 import pytest
 
-from readingroom.core.errors import RateLimited
 from readingroom.server.catalogue import OFFERS
+from readingroom.server.errors import RateLimited
 from readingroom.server.http.limits import RateLimiter
 from readingroom.server.run import bind
 from tests.requirements import requirement

@@ -22,7 +22,7 @@ from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
-from readingroom.core.errors import InvalidSetting, InvalidSubject, IssuerUnreachable
+from readingroom.core.errors import InvalidSetting
 from readingroom.core.settings import load
 from readingroom.server.auth.oauth import (
     FRESH_SECONDS,
@@ -34,6 +34,8 @@ from readingroom.server.auth.oauth import (
     metadata_urls,
     resource_server,
 )
+from readingroom.server.errors import IssuerUnreachable
+from readingroom.storage.errors import InvalidSubject
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
 from tests.support.federal.base import base_of

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from readingroom.core.errors import EmbeddingMismatch, FolderInUse, StoreUnusable
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Range
 from readingroom.engine.embedding import weights
 from readingroom.engine.embedding.embedder import Embedder
@@ -22,6 +21,7 @@ from readingroom.engine.recent import RecentChunks
 from readingroom.engine.shelf import TEXT, Shelf
 from readingroom.storage import chunks as store_module
 from readingroom.storage.chunks import ChunkCollection, Chunks, ChunkStore
+from readingroom.storage.errors import EmbeddingMismatch, FolderInUse, StoreUnusable
 from tests.engine.test_vectors import _METADATA, FILTERS, agree, brute, vector
 from tests.requirements import requirement
 from tests.support.filters import passes

@@ -8,7 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from readingroom.core.errors import InvalidSetting, RegistryUnavailable, WrongRoom
+from readingroom.core.errors import InvalidSetting
+from readingroom.storage.errors import RegistryUnavailable, WrongRoom
 from readingroom.storage.keyvalue import (
     EmbeddedServer,
     check_durable,

@@ -10,7 +10,7 @@ import anyio
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from readingroom.core.errors import TextUnreadable
+from readingroom.bases.text.errors import TextUnreadable
 from readingroom.core.progress import Report
 from readingroom.core.settings import Settings
 from readingroom.protocol.base import KnowledgeBase

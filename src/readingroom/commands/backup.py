@@ -21,10 +21,10 @@ from readingroom.bases.documents.commands import BackUpDocuments
 from readingroom.bases.policy.commands import BackUpPolicies
 from readingroom.commands.console import common, run, say
 from readingroom.core import clock
-from readingroom.core.errors import BackupUnusable, FolderInUse
 from readingroom.core.progress import Count
 from readingroom.core.settings import SAMPLE_MARK, Settings, load
 from readingroom.protocol.backup import WriteCopy
+from readingroom.storage.errors import BackupUnusable, FolderInUse
 from readingroom.storage.handover import HANDOVER
 from readingroom.storage.keys import KEYS
 from readingroom.storage.lock import FolderLock, Owner, owner_of

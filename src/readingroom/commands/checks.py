@@ -19,8 +19,9 @@ from pathlib import Path
 import anyio
 
 from readingroom.commands.restore import REPLACED, RESTORING
-from readingroom.core.errors import KnowledgeError, ModelUnavailable
+from readingroom.core.errors import KnowledgeError
 from readingroom.core.settings import CONFIGURATION, Settings, revealed
+from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.keys import KEYS
 
 _LEAST_FREE = 512 * 1024 * 1024

@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 from readingroom.commands.console import common, say
-from readingroom.core.errors import ClientFileUnreadable, InvalidSetting
+from readingroom.commands.errors import ClientFileUnreadable
+from readingroom.core.errors import InvalidSetting
 from readingroom.core.settings import Settings, load
 from readingroom.federation import NAME as DESK
 from readingroom.server.catalogue import ALL_PORT, OFFERS, STDIO

@@ -12,15 +12,11 @@ import click
 from pydantic import BaseModel, ValidationError
 
 from readingroom.commands.sample import sample_folder
-from readingroom.core.errors import (
-    InvalidArguments,
-    InvalidSetting,
-    KnowledgeError,
-    StorageFailed,
-)
+from readingroom.core.errors import InvalidArguments, InvalidSetting, KnowledgeError
 from readingroom.core.progress import Report
 from readingroom.core.settings import LogLevel, Settings
 from readingroom.protocol.command import Command
+from readingroom.storage.errors import StorageFailed
 
 Verb = Callable[..., Any]
 Model = TypeVar("Model", bound=BaseModel)

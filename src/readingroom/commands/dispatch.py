@@ -8,7 +8,8 @@ import httpx2
 
 from readingroom.bases.documents.commands import DOCUMENTS_COMMANDS
 from readingroom.bases.policy.commands import POLICY_COMMANDS
-from readingroom.core.errors import FolderInUse, KnowledgeError, OwnerRefused, OwnerUnreachable
+from readingroom.commands.errors import OwnerRefused, OwnerUnreachable
+from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import Report
 from readingroom.core.settings import Settings
 from readingroom.federation.commands import DESK_COMMANDS
@@ -17,6 +18,7 @@ from readingroom.protocol.command import Command
 from readingroom.protocol.sample import marked_document
 from readingroom.server.catalogue import OFFERS, Offer
 from readingroom.server.http.admin import PREFIX
+from readingroom.storage.errors import FolderInUse
 from readingroom.storage.lock import FolderLock, Owner, owner_of
 
 # The commands an owner runs for others, by name: those of bases whose folder has one owner.

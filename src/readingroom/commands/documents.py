@@ -29,9 +29,9 @@ from readingroom.bases.documents.models import (
     SetApplication,
 )
 from readingroom.commands.console import asked, bar, common, run, say
-from readingroom.core.errors import FileNotFound
 from readingroom.core.modes import Mode
 from readingroom.core.settings import Settings, load
+from readingroom.ingest.errors import FileNotFound
 from readingroom.storage.handover import hand_over
 
 _application = click.option("--application", "application_ref", metavar="REF", required=True)

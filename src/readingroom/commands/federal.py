@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from readingroom.bases.federal.errors import LoadFailed
 from readingroom.commands.console import bar, common, say
-from readingroom.core.errors import LoadFailed
 from readingroom.core.settings import load as load_settings
 
 if TYPE_CHECKING:  # the base's libraries are loaded when a command runs, not for `--help`

@@ -3,9 +3,9 @@
 import click
 
 from readingroom.commands.console import common, say
-from readingroom.core.errors import ModelUnavailable
 from readingroom.core.settings import Settings, load
 from readingroom.engine.embedding.weights import Weights, download_weights, find_weights
+from readingroom.engine.errors import ModelUnavailable
 
 
 @click.group()

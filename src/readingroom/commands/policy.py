@@ -28,9 +28,10 @@ from readingroom.bases.policy.models import GetPolicySection, SearchPolicy
 from readingroom.bases.policy.registry.records import PolicyCategory
 from readingroom.commands.console import asked, common, run, say
 from readingroom.core.dates import parse_day
-from readingroom.core.errors import FileNotFound, InvalidArguments
+from readingroom.core.errors import InvalidArguments
 from readingroom.core.modes import Mode
 from readingroom.core.settings import Settings, load
+from readingroom.ingest.errors import FileNotFound
 from readingroom.protocol.tool import Body
 from readingroom.storage.handover import hand_over
 

@@ -16,9 +16,9 @@ from readingroom.bases.policy.commands import RestorePolicies
 from readingroom.commands.backup import FEDERAL, steps, summary
 from readingroom.commands.console import common, run, say
 from readingroom.core import clock
-from readingroom.core.errors import BackupUnusable, DataNotEmpty, FolderInUse
 from readingroom.core.settings import CONFIGURATION, MODELS, Settings, load
 from readingroom.protocol.backup import ReadCopy
+from readingroom.storage.errors import BackupUnusable, DataNotEmpty, FolderInUse
 from readingroom.storage.handover import HANDOVER
 from readingroom.storage.lock import FolderLock
 

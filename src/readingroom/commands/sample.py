@@ -15,14 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from readingroom.core.errors import (
-    DataNotEmpty,
-    InvalidSetting,
-    KnowledgeError,
-    ModelUnavailable,
-)
+from readingroom.core.errors import InvalidSetting, KnowledgeError
 from readingroom.core.progress import unheard
 from readingroom.core.settings import MODELS, SAMPLE_MARK, Settings, is_sample, sample_directory
+from readingroom.engine.errors import ModelUnavailable
+from readingroom.storage.errors import DataNotEmpty
 
 if TYPE_CHECKING:
     from readingroom.protocol.command import Command

@@ -14,8 +14,9 @@ import click
 
 from readingroom import __version__
 from readingroom.commands.console import common, log_level
+from readingroom.commands.errors import UnsafeBind
 from readingroom.commands.sample import load_in_background, renew, sample_upstream
-from readingroom.core.errors import InvalidSetting, UnsafeBind
+from readingroom.core.errors import InvalidSetting
 from readingroom.core.settings import Settings, load, revealed
 from readingroom.protocol.base import KnowledgeBase
 from readingroom.server.catalogue import ALL_PORT, OFFERS, ROOM, desk_of, open_bases

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from readingroom.core.errors import SearchTimeout
 from readingroom.core.filters import Condition, Fields, Filter, In, Metadata, Range, Value
+from readingroom.engine.errors import SearchTimeout
 from readingroom.engine.words import Sought, sought, tokenizer
 from readingroom.storage.connections import Connections
 from readingroom.storage.database import transaction

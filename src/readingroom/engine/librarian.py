@@ -7,10 +7,10 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from readingroom.core.errors import ModelUnavailable
 from readingroom.core.filters import Fields, Filter, Metadata
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
+from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.fusion import K
 from readingroom.engine.lexical import LexicalIndex
 from readingroom.engine.shelf import TEXT, Shelf

@@ -9,15 +9,16 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from readingroom.core.errors import EmbeddingMismatch, ModelUnavailable
 from readingroom.core.filters import Fields, Filter, Metadata
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.embedding.machine import return_memory
+from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.hybrid import DEPTH, search_both
 from readingroom.engine.lexical import Document, LexicalHit, LexicalIndex
 from readingroom.engine.recent import RecentChunks
 from readingroom.engine.vectors import Hit, VectorIndex
 from readingroom.storage.chunks import ChunkCollection, Chunks
+from readingroom.storage.errors import EmbeddingMismatch
 
 TEXT = "text"
 """The one column of a shelf's lexical index."""

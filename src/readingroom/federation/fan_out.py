@@ -10,7 +10,8 @@ from typing import Generic, TypeVar
 import anyio
 import anyio.abc
 
-from readingroom.core.errors import BaseSilent, Internal, KnowledgeError
+from readingroom.core.errors import Internal, KnowledgeError
+from readingroom.federation.errors import BaseSilent
 from readingroom.federation.models import Note
 
 logger = logging.getLogger(__name__)

@@ -9,17 +9,12 @@ from pydantic import ValidationError
 
 from readingroom.bases.federal.schema import sources as federal
 from readingroom.bases.federal.schema.ids import VALID_PREFIXES
-from readingroom.core.errors import (
-    FolderInUse,
-    ModelUnavailable,
-    RecordNotFound,
-    UnknownSource,
-    UnrecognizedId,
-    ValidationDateUnknown,
-)
+from readingroom.core.errors import RecordNotFound, UnknownSource, UnrecognizedId
 from readingroom.core.ids import ROOM_PREFIXES, base_of
 from readingroom.engine.embedding.embedder import Embedder
+from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.fusion import fuse
+from readingroom.federation.errors import ValidationDateUnknown
 from readingroom.federation.fan_out import Switchboard
 from readingroom.federation.models import (
     AssessAgainstPolicy,
@@ -33,6 +28,7 @@ from readingroom.federation.models import (
 )
 from readingroom.federation.readers import DocumentsReader, Reader
 from readingroom.protocol.tool import Call
+from readingroom.storage.errors import FolderInUse
 
 # The same for every page of a search, so that pages agree.
 _DEPTH = 20  # results that each base is asked for

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from readingroom.core.errors import ExtractionFailed, FileNotFound
+from readingroom.ingest.errors import ExtractionFailed, FileNotFound
 
 _BLOCK = 1 << 20
 

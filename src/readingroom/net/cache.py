@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 import anyio
 
 from readingroom.core import clock
-from readingroom.core.errors import GuidanceError, UpstreamRateLimited, UpstreamUnavailable
+from readingroom.net.errors import GuidanceError, UpstreamRateLimited, UpstreamUnavailable
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import TypeVar
 import httpx2
 
 from readingroom import __version__
-from readingroom.core.errors import DownloadFailed
+from readingroom.net.errors import DownloadFailed
 from readingroom.storage.database import transaction
 from readingroom.storage.files import digest_of
 

@@ -22,15 +22,15 @@ from pydantic_core import from_json
 
 from readingroom import __version__
 from readingroom.core import clock
-from readingroom.core.errors import (
+from readingroom.net.breaker import CircuitBreaker, State
+from readingroom.net.cache import Reply
+from readingroom.net.errors import (
     GuidanceError,
     InvalidPath,
     UpstreamParameterError,
     UpstreamRateLimited,
     UpstreamUnavailable,
 )
-from readingroom.net.breaker import CircuitBreaker, State
-from readingroom.net.cache import Reply
 from readingroom.net.limiter import Limiter
 from readingroom.net.metrics import Meter
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from readingroom.core.errors import FolderInUse
 from readingroom.core.settings import Settings, revealed
 from readingroom.federation import NAME as DESK
 from readingroom.protocol.base import KnowledgeBase
+from readingroom.storage.errors import FolderInUse
 from readingroom.storage.lock import FolderLock
 
 if TYPE_CHECKING:

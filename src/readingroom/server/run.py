@@ -12,7 +12,8 @@ from types import FrameType
 import uvicorn
 from starlette.types import ASGIApp
 
-from readingroom.core.errors import InvalidSetting, PortInUse
+from readingroom.core.errors import InvalidSetting
+from readingroom.server.errors import PortInUse
 
 _GRACE_SECONDS = 1  # for calls in progress; event streams are closed at once
 # Idle connections are for clients to close: where we do it first, a call sent meanwhile is lost.

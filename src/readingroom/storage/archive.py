@@ -19,9 +19,9 @@ from typing import IO, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from readingroom.core.errors import BackupUnusable, StorageFailed
 from readingroom.core.progress import Count
 from readingroom.storage.chunks import ChunkCollection, Chunks
+from readingroom.storage.errors import BackupUnusable, StorageFailed
 from readingroom.storage.files import digest_of
 
 FORMAT = 1

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readingroom.core.errors import EmbeddingMismatch, StoreUnusable
 from readingroom.core.filters import Condition, Filter, In, Metadata, Range, Value, conditions
+from readingroom.storage.errors import EmbeddingMismatch, StoreUnusable
 from readingroom.storage.lock import FolderLock
 
 if TYPE_CHECKING:

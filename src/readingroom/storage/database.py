@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from readingroom.core.errors import StorageFailed
+from readingroom.storage.errors import StorageFailed
 
 
 @contextmanager

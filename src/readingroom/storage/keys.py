@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from readingroom.core import clock
-from readingroom.core.errors import (
+from readingroom.storage.errors import (
     InvalidKeyName,
     InvalidSubject,
     KeyExists,

@@ -23,7 +23,8 @@ import anyio
 from valkey.asyncio import Valkey
 from valkey.exceptions import BusyLoadingError, ResponseError, ValkeyError
 
-from readingroom.core.errors import InvalidSetting, RegistryUnavailable, WrongRoom
+from readingroom.core.errors import InvalidSetting
+from readingroom.storage.errors import RegistryUnavailable, WrongRoom
 
 logger = logging.getLogger(__name__)
 

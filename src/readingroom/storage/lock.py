@@ -6,7 +6,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from readingroom.core.errors import FolderInUse, StorageFailed
+from readingroom.storage.errors import FolderInUse, StorageFailed
 
 
 @dataclass(frozen=True, slots=True)

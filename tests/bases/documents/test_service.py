@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from readingroom.bases.documents.backup import read_copy, write_copy
 from readingroom.bases.documents.doctor import Checkup
+from readingroom.bases.documents.errors import DocumentNotFound, PageNotFound
 from readingroom.bases.documents.ingestion import document_ids
 from readingroom.bases.documents.models import (
     ApplicationOverview,
@@ -23,15 +24,10 @@ from readingroom.bases.documents.models import (
     SetApplication,
 )
 from readingroom.bases.documents.records import citation
-from readingroom.core.errors import (
-    DocumentNotFound,
-    InvalidDate,
-    NoChunks,
-    PageNotFound,
-    UnrecognizedId,
-)
+from readingroom.core.errors import InvalidDate, UnrecognizedId
 from readingroom.core.ids import DocumentRef, doc_id, document_ref
 from readingroom.core.progress import unheard
+from readingroom.ingest.errors import NoChunks
 from tests.requirements import requirement
 from tests.support.documents.base import PLAIN, REF, Desk, desk
 from tests.support.papers import paper

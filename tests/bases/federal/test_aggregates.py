@@ -17,6 +17,7 @@ from hypothesis import strategies as some
 
 from readingroom.bases.federal import filters as narrowing
 from readingroom.bases.federal import store
+from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
 from readingroom.bases.federal.models import Interval
 from readingroom.bases.federal.query import aggregates
 from readingroom.bases.federal.query.aggregates import (
@@ -29,7 +30,6 @@ from readingroom.bases.federal.query.aggregates import (
 )
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RESOURCES, Measure, resource
 from readingroom.bases.federal.store import FILE, file_in
-from readingroom.core.errors import AggregateTimeout, AggregateTooBroad
 from tests.requirements import requirement
 from tests.support.federal.base import asked, loaded, write_world
 

@@ -25,7 +25,7 @@ from readingroom.bases.federal.schema.entries import Origin
 from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES
 from readingroom.bases.federal.schema.tables import CITATION, MIGRATIONS
 from readingroom.bases.federal.store import FILE, file_in
-from readingroom.core.errors import StorageFailed
+from readingroom.storage.errors import StorageFailed
 from tests.requirements import requirement
 from tests.support.federal.base import loaded, told_in, write_world
 from tests.support.kit import clean_environment, command, run

@@ -17,8 +17,9 @@ from readingroom.bases.federal.load.bulk import LAYOUTS, Hosts, Wanted
 from readingroom.bases.federal.schema.sources import BY_NAME
 from readingroom.bases.federal.store import file_in
 from readingroom.core import clock
-from readingroom.core.errors import DownloadFailed, UnknownSource
+from readingroom.core.errors import UnknownSource
 from readingroom.net.download import Downloads, Fetched, NotThere, Remote
+from readingroom.net.errors import DownloadFailed
 from tests.requirements import requirement
 from tests.support.federal.bulkhost import Host, hosting
 from tests.support.federal.world import World, register_document

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from readingroom.bases.guidance.page import is_plain_path
-from readingroom.core.errors import InvalidPath
+from readingroom.net.errors import InvalidPath
 from readingroom.net.limiter import SlidingWindow
 from readingroom.net.metrics import Meter
 from readingroom.net.upstream import Request, UpstreamClient

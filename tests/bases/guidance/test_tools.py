@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from readingroom.bases.guidance.errors import ContentOutOfScope
 from readingroom.bases.guidance.models import (
     ATTRIBUTION,
     DISCLAIMER,
@@ -19,14 +20,9 @@ from readingroom.bases.guidance.models import (
     GetSourceMetadata,
 )
 from readingroom.bases.guidance.store import Lifetimes
-from readingroom.core.errors import (
-    ContentOutOfScope,
-    GuidanceError,
-    InvalidSetting,
-    KnowledgeError,
-    UpstreamUnavailable,
-)
+from readingroom.core.errors import InvalidSetting, KnowledgeError
 from readingroom.demo import govuk
+from readingroom.net.errors import GuidanceError, UpstreamUnavailable
 from tests.requirements import requirement
 from tests.support import faults
 from tests.support.govuk import RETURN, Upstream, asking, nobody, rigged

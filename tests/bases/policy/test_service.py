@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from readingroom.bases.policy.admin_models import PolicyPatch, RevisionPatch
 from readingroom.bases.policy.compare import passages
 from readingroom.bases.policy.doctor import Checkup
+from readingroom.bases.policy.errors import PolicyNotFound, RevisionNotFound, SectionNotFound
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
     GetPolicySection,
@@ -25,23 +26,16 @@ from readingroom.bases.policy.models import (
     SearchPolicyBatch,
     VerifyPolicyQuote,
 )
-from readingroom.core.errors import (
-    EmbeddingMismatch,
-    FileNotFound,
-    InvalidCursor,
-    InvalidDate,
-    NoContent,
-    PolicyNotFound,
-    RevisionNotFound,
-    SectionNotFound,
-)
+from readingroom.core.errors import InvalidCursor, InvalidDate
 from readingroom.core.progress import unheard
 from readingroom.core.settings import load
 from readingroom.engine.embedding import embedder as embedding
 from readingroom.engine.embedding.weights import find_weights
 from readingroom.ingest.document import Document, Options
+from readingroom.ingest.errors import FileNotFound, NoContent
 from readingroom.ingest.read.reader import read
 from readingroom.server.catalogue import embedder_of
+from readingroom.storage.errors import EmbeddingMismatch
 from tests.ingest.test_ocr import scan, scanned_pdf
 from tests.requirements import requirement
 from tests.support.model import MODELS, WordEmbedder

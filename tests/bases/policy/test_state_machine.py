@@ -21,6 +21,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from readingroom.bases.policy.admin_models import RevisionPatch
 from readingroom.bases.policy.doctor import Checkup
+from readingroom.bases.policy.errors import (
+    RevisionBusy,
+    RevisionNotFound,
+    RevisionOverlap,
+    SectionNotFound,
+    SoleRevision,
+)
 from readingroom.bases.policy.models import (
     GetPolicySection,
     IngestPolicyRevision,
@@ -28,15 +35,8 @@ from readingroom.bases.policy.models import (
     RemovePolicyRevision,
     SearchPolicy,
 )
-from readingroom.core.errors import (
-    NoContent,
-    RevisionBusy,
-    RevisionNotFound,
-    RevisionOverlap,
-    SectionNotFound,
-    SoleRevision,
-)
 from readingroom.core.progress import unheard
+from readingroom.ingest.errors import NoContent
 from tests.requirements import requirement
 from tests.support.policy.base import BROKEN, Shelf, plain
 from tests.support.policy.room import Killed, Room

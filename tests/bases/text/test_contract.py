@@ -11,12 +11,12 @@ import anyio
 import pytest
 from mcp import Client
 
+from readingroom.bases.text.errors import TextUnreadable
 from readingroom.bases.text.models import KbContent
 from readingroom.bases.text.service import TextService
 from readingroom.bases.text.store import LARGEST, SAMPLE, TextFile
 from readingroom.bases.text.tools import open_text
 from readingroom.core import clock
-from readingroom.core.errors import TextUnreadable
 from readingroom.server.faces import face_of
 from readingroom.server.mcp.handlers import mcp_server
 from tests.requirements import requirement

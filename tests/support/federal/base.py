@@ -20,8 +20,8 @@ from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.store import file_in
 from readingroom.bases.federal.tools import open_federal
-from readingroom.core.errors import ModelUnavailable
 from readingroom.engine.embedding.embedder import Matrix, Vector
+from readingroom.engine.errors import ModelUnavailable
 from readingroom.protocol.base import KnowledgeBase
 from tests.support.federal import world_registries as registries
 from tests.support.federal.world import World, register_document

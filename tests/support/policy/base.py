@@ -17,10 +17,10 @@ from readingroom.bases.policy.admin.service import Registrar
 from readingroom.bases.policy.admin_models import NewPolicy, NewRevision
 from readingroom.bases.policy.registry.records import PolicyCategory, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
-from readingroom.core.errors import NoContent
 from readingroom.core.progress import unheard
 from readingroom.ingest.context import Workbench
 from readingroom.ingest.document import Chunk, Classification, Document, Page
+from readingroom.ingest.errors import NoContent
 from readingroom.ingest.intake import Intake, Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read.sandbox import Sandbox

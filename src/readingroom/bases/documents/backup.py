@@ -9,9 +9,9 @@ import anyio.to_thread
 
 from readingroom.bases.documents.records import DocumentRecord
 from readingroom.bases.documents.service import DocumentsService
-from readingroom.core.errors import BackupUnusable, DataNotEmpty
 from readingroom.protocol.backup import Copied
 from readingroom.storage.archive import copy_database
+from readingroom.storage.errors import BackupUnusable, DataNotEmpty
 from readingroom.storage.files import link_or_copy, move_files
 
 _ABOUT = "about.json"

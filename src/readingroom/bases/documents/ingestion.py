@@ -15,10 +15,11 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.documents.applications import ApplicationBook
+from readingroom.bases.documents.errors import DocumentNotFound
 from readingroom.bases.documents.models import AlreadyIngested, IngestedDocument, SkippedDocument
 from readingroom.bases.documents.records import DocumentRecord, Unread
 from readingroom.bases.documents.store import DocumentStore, chunks_from
-from readingroom.core.errors import DocumentNotFound, KnowledgeError
+from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import Report, part
 from readingroom.ingest.context import Workbench
 from readingroom.ingest.document import Document, Skipped

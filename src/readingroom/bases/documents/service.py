@@ -13,6 +13,7 @@ import anyio.to_thread
 
 from readingroom.bases.documents.applications import ApplicationBook
 from readingroom.bases.documents.batch import Batch, Offered
+from readingroom.bases.documents.errors import ApplicationNotFound, PageNotFound
 from readingroom.bases.documents.ingestion import Ingestion, Outcome, not_found
 from readingroom.bases.documents.models import (
     EXPECTED_TYPES,
@@ -51,11 +52,11 @@ from readingroom.bases.documents.records import (
 )
 from readingroom.bases.documents.store import DocumentStore
 from readingroom.core.dates import parse_day
-from readingroom.core.errors import ApplicationNotFound, FileNotFound, NoChunks, PageNotFound
 from readingroom.core.ids import DocumentRef, doc_id, document_ref, fold_dashes
 from readingroom.core.pages import runs
 from readingroom.core.progress import Report, unheard
 from readingroom.ingest.context import Workbench
+from readingroom.ingest.errors import FileNotFound, NoChunks
 from readingroom.ingest.intake import Intake, in_thread, take
 from readingroom.storage.handover import sweep_handover
 

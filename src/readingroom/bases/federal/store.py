@@ -10,11 +10,13 @@ from typing import Any, TypeVar
 import anyio.to_thread
 from pydantic_core import from_json, to_json
 
+from readingroom.bases.federal.errors import RecordGone
 from readingroom.bases.federal.filters import Narrowed
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, SOURCES, Resource, Source
 from readingroom.bases.federal.schema.tables import migrate
-from readingroom.core.errors import RecordGone, RecordNotFound, StorageFailed
+from readingroom.core.errors import RecordNotFound
 from readingroom.storage.connections import Connections
+from readingroom.storage.errors import StorageFailed
 
 T = TypeVar("T")
 

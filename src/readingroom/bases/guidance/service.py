@@ -8,6 +8,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_json
 
+from readingroom.bases.guidance.errors import (
+    ContentOutOfScope,
+    NotFoundOrRedirected,
+    StaleCacheServed,
+)
 from readingroom.bases.guidance.models import (
     CacheState,
     Changes,
@@ -30,18 +35,9 @@ from readingroom.bases.guidance.models import (
 from readingroom.bases.guidance.page import ORGANISATION, Page, is_plain_path, website_url
 from readingroom.bases.guidance.store import GovukStore
 from readingroom.core import clock, ids
-from readingroom.core.errors import (
-    ContentOutOfScope,
-    GuidanceError,
-    Internal,
-    InvalidArguments,
-    KnowledgeError,
-    NotFoundOrRedirected,
-    StaleCacheServed,
-    UpstreamParameterError,
-    UpstreamRateLimited,
-)
+from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
 from readingroom.net.cache import Cached
+from readingroom.net.errors import GuidanceError, UpstreamParameterError, UpstreamRateLimited
 from readingroom.net.limiter import Limiter
 from readingroom.net.upstream import Errand, Params
 

@@ -10,10 +10,11 @@ from urllib.parse import urlencode, urlsplit
 import anyio.to_thread
 from pydantic_core import from_json
 
+from readingroom.bases.guidance.errors import NotFoundOrRedirected
 from readingroom.bases.guidance.markdown import to_markdown
 from readingroom.bases.guidance.page import WEBSITE, Page, is_plain_path
-from readingroom.core.errors import InvalidPath, NotFoundOrRedirected, UpstreamUnavailable
 from readingroom.net.cache import Cache, Cached, Entry, Held, Reply
+from readingroom.net.errors import InvalidPath, UpstreamUnavailable
 from readingroom.net.metrics import Meter
 from readingroom.net.upstream import Errand, Params, Request, UpstreamClient
 

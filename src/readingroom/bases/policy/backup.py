@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from readingroom.bases.policy.registry.records import Policy, Revision
 from readingroom.bases.policy.service import PolicyService
-from readingroom.core.errors import BackupUnusable, DataNotEmpty
 from readingroom.protocol.backup import Copied
+from readingroom.storage.errors import BackupUnusable, DataNotEmpty
 from readingroom.storage.files import link_or_copy
 
 _REGISTRY = "registry.json"

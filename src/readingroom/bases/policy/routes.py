@@ -22,16 +22,13 @@ from readingroom.bases.policy.admin_models import (
     RevisionPatch,
     RevisionProgress,
 )
+from readingroom.bases.policy.errors import InvalidEffectiveDate
 from readingroom.bases.policy.ingest.ingestion import LARGEST
 from readingroom.bases.policy.registry.records import PolicyCategory
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
-from readingroom.core.errors import (
-    InvalidDate,
-    InvalidEffectiveDate,
-    InvalidRequest,
-    UnsupportedFileType,
-)
+from readingroom.core.errors import InvalidDate, InvalidRequest
+from readingroom.ingest.errors import UnsupportedFileType
 from readingroom.protocol.rest import API, REFUSALS
 from readingroom.web.parameters import OnlyKnown
 from readingroom.web.uploads import received, upload_form

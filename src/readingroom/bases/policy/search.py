@@ -23,8 +23,9 @@ from readingroom.bases.policy.registry.records import Revision, citation
 from readingroom.bases.policy.registry.store import PolicyRegistry, Timeline
 from readingroom.bases.policy.store import PolicyStore, StoredChunk
 from readingroom.core.dates import parse_day
-from readingroom.core.errors import InvalidCursor, ModelUnavailable, RecordNotFound
+from readingroom.core.errors import InvalidCursor, RecordNotFound
 from readingroom.core.ids import policy_passage_id
+from readingroom.engine.errors import ModelUnavailable
 from readingroom.ingest.context import Workbench
 
 _DEEPEST = 2_000  # results that paging may reach

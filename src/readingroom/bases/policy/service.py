@@ -12,6 +12,7 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.policy.compare import passages
+from readingroom.bases.policy.errors import RevisionNotFound, SectionNotFound
 from readingroom.bases.policy.ingest.ingestion import Ingestion
 from readingroom.bases.policy.ingest.jobs import Jobs
 from readingroom.bases.policy.models import (
@@ -49,11 +50,11 @@ from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.bases.policy.search import PolicySearch, brief
 from readingroom.bases.policy.store import PolicyStore, StoredChunk
 from readingroom.core.dates import parse_day
-from readingroom.core.errors import RegistryUnavailable, RevisionNotFound, SectionNotFound
 from readingroom.core.ids import policy_section_id
 from readingroom.core.progress import Report
 from readingroom.ingest.context import Workbench
 from readingroom.ingest.intake import in_thread
+from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.handover import sweep_handover
 from readingroom.storage.keyvalue import KeyValues, check_durable, check_room, open_key_values
 

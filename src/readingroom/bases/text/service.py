@@ -2,9 +2,9 @@
 
 import logging
 
+from readingroom.bases.text.errors import TextUnreadable
 from readingroom.bases.text.models import KbAvailable, KbContent, KbUnavailable
 from readingroom.bases.text.store import TextFile
-from readingroom.core.errors import TextUnreadable
 
 logger = logging.getLogger(__name__)
 

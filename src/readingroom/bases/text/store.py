@@ -10,8 +10,8 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from readingroom.bases.text.errors import TextUnreadable
 from readingroom.core import clock
-from readingroom.core.errors import TextUnreadable
 
 LARGEST = 64 * 1024 * 1024
 _RETRY_SECONDS = 1.0

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readingroom.core.errors import ModelUnavailable
 from readingroom.core.progress import Count
 from readingroom.engine.embedding.machine import cores, return_memory
 from readingroom.engine.embedding.weights import Weights, find_weights
+from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.files import digest_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from readingroom.core.errors import ModelUnavailable
+from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.files import digest_of
 
 MODEL = "all-MiniLM-L6-v2"

@@ -22,21 +22,21 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import Base64Bytes, TypeAdapter, ValidationError
 
-from readingroom.core import errors
-from readingroom.core.errors import ExtractionFailed
+from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import Report, unheard
 from readingroom.core.settings import bare_environment
 from readingroom.engine.embedding.machine import cores
 from readingroom.ingest.document import Document, Options, RefusalCode, Skipped
+from readingroom.ingest.errors import ExtractionFailed, NoChunks, NoContent, UnsupportedFileType
 from readingroom.ingest.read.job import Job
 
 WORKER = (sys.executable, "-P", "-m", "readingroom.ingest.read.worker")
 
-_REFUSALS: dict[RefusalCode, type[errors.KnowledgeError]] = {
-    "unsupported_file_type": errors.UnsupportedFileType,
-    "extraction_failed": errors.ExtractionFailed,
-    "no_content": errors.NoContent,
-    "no_chunks": errors.NoChunks,
+_REFUSALS: dict[RefusalCode, type[KnowledgeError]] = {
+    "unsupported_file_type": UnsupportedFileType,
+    "extraction_failed": ExtractionFailed,
+    "no_content": NoContent,
+    "no_chunks": NoChunks,
 }
 _TRACEBACK = 1
 """How Python exits after an exception; the C library, out of memory, exits in other ways."""
@@ -187,7 +187,7 @@ def _errors(scratch: str, mode: Literal["rb", "wb"]) -> IO[bytes]:
     return Path(scratch, "errors").open(mode)
 
 
-def refused(code: RefusalCode, message: str) -> errors.KnowledgeError:
+def refused(code: RefusalCode, message: str) -> KnowledgeError:
     """A refusal, as the error that callers are told."""
     return _REFUSALS[code](message)
 

@@ -8,7 +8,7 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.types import Scope
 
-from readingroom.core.errors import Unauthorized
+from readingroom.server.errors import Unauthorized
 from readingroom.storage.keys import Holder, KeyRing
 
 logger = logging.getLogger(__name__)

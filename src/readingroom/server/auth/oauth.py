@@ -14,9 +14,10 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from pydantic_core import from_json
 from starlette.types import Scope
 
-from readingroom.core.errors import InvalidSetting, IssuerUnreachable, Unauthorized
+from readingroom.core.errors import InvalidSetting
 from readingroom.core.settings import TRUSTED_URL, Settings
 from readingroom.server.auth.keys import INVALID, Posture, Users, bearer
+from readingroom.server.errors import IssuerUnreachable, Unauthorized
 from readingroom.storage.keys import Holder, KeyRing
 
 logger = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Scope
 
-from readingroom.core.errors import Unauthorized
 from readingroom.core.settings import Settings
 from readingroom.protocol.base import KnowledgeBase
 from readingroom.server.auth.keys import MALFORMED, MISSING, Gate, Guard, Open
+from readingroom.server.errors import Unauthorized
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import address_of
 from readingroom.server.mcp.transports import wants_page

@@ -13,15 +13,10 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from readingroom.core.errors import (
-    Internal,
-    InvalidArguments,
-    KnowledgeError,
-    Unauthorized,
-    UnknownCommand,
-)
+from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
 from readingroom.protocol.command import Command
 from readingroom.server.auth.keys import INVALID, client_ip, log_refusal
+from readingroom.server.errors import Unauthorized, UnknownCommand
 from readingroom.server.http.addresses import is_loopback
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from readingroom.core.errors import RateLimited
+from readingroom.server.errors import RateLimited
 
 _MOST_CALLERS = 10_000  # beyond this the caller unseen for longest is forgotten
 

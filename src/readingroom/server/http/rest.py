@@ -10,14 +10,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom import __version__
-from readingroom.core.errors import (
-    Internal,
-    InvalidArguments,
-    InvalidRequest,
-    KnowledgeError,
-    ReadOnlyKey,
-)
+from readingroom.core.errors import Internal, InvalidArguments, InvalidRequest, KnowledgeError
 from readingroom.server.auth.keys import may_write
+from readingroom.server.errors import ReadOnlyKey
 from readingroom.server.http.errors import INTERNAL, http_problem, problem_response
 from readingroom.server.pages.operations import operations_page
 

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from readingroom.core.errors import ForbiddenOrigin, IssuerUnreachable, Misdirected, Unauthorized
 from readingroom.core.settings import Settings
 from readingroom.server.auth.keys import client_ip, log_refusal
 from readingroom.server.auth.policies import Guards
+from readingroom.server.errors import ForbiddenOrigin, IssuerUnreachable, Misdirected, Unauthorized
 from readingroom.server.http.limits import RateLimiter
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")

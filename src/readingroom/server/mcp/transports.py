@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from readingroom.core.errors import TooManySessions
+from readingroom.server.errors import TooManySessions
 from readingroom.server.mcp.streams import Heard
 
 Page = Callable[[Request], Response]

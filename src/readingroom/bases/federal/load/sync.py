@@ -14,8 +14,10 @@ from readingroom.bases.federal.load.loading import Summary, Told
 from readingroom.bases.federal.load.read_ahead import complaint
 from readingroom.bases.federal.schema.sources import Source
 from readingroom.core import clock
-from readingroom.core.errors import DownloadFailed, StorageFailed, UnknownSource
+from readingroom.core.errors import UnknownSource
 from readingroom.net.download import Downloads, NotThere, Remote
+from readingroom.net.errors import DownloadFailed
+from readingroom.storage.errors import StorageFailed
 from readingroom.storage.lock import FolderLock
 
 FOLDER = "downloads"

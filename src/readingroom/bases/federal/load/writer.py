@@ -18,8 +18,8 @@ from readingroom.bases.federal.schema.entries import Entry, Head, Text
 from readingroom.bases.federal.schema.records import Record
 from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES, Shape, Source
 from readingroom.bases.federal.schema.tables import CITATION, PARENTS
-from readingroom.core.errors import StorageFailed
 from readingroom.engine.chunking import Span, split
+from readingroom.storage.errors import StorageFailed
 
 Passage = tuple[int, str, str, str, str]
 """Where it starts; title, abstract, action, body."""

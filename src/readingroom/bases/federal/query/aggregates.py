@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from readingroom.bases.federal import filters as narrowing
 from readingroom.bases.federal import store
+from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
 from readingroom.bases.federal.filters import Narrowed
 from readingroom.bases.federal.models import (
     Bucket,
@@ -24,7 +25,7 @@ from readingroom.bases.federal.models import (
     Total,
 )
 from readingroom.bases.federal.schema.sources import BY_NAME, Measure, Resource
-from readingroom.core.errors import AggregateTimeout, AggregateTooBroad, InvalidArguments
+from readingroom.core.errors import InvalidArguments
 
 T = TypeVar("T")
 

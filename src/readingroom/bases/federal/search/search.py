@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import from_json
 
+from readingroom.bases.federal.errors import NotSearchableSemantically, SourceNotSearchable
 from readingroom.bases.federal.models import (
     Degraded,
     Hit,
@@ -27,13 +28,9 @@ from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.search.passages import Passages
 from readingroom.bases.federal.search.vectors import FederalVectors
 from readingroom.bases.federal.store import progress_of
-from readingroom.core.errors import (
-    ModelUnavailable,
-    NotSearchableSemantically,
-    SourceNotSearchable,
-)
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Vector
+from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.fusion import fuse
 from readingroom.engine.lexical import deadline
 from readingroom.engine.words import sought, words_of

@@ -4,9 +4,10 @@ does not keep the others out.
 
 from readingroom.bases.policy.admin.service import Registrar
 from readingroom.bases.policy.admin_models import Imported, ImportedPolicy, ImportedRevision
+from readingroom.bases.policy.errors import PolicyExists
 from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.bases.policy.service import PolicyService
-from readingroom.core.errors import KnowledgeError, PolicyExists
+from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import Report
 from readingroom.storage.handover import handed_over
 

@@ -29,8 +29,9 @@ from readingroom.bases.policy.models import Ingested
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, PolicyCategory, Revision
 from readingroom.bases.policy.service import PolicyService
-from readingroom.core.errors import FileNotFound, FileTooLarge, UnsupportedFileType
+from readingroom.core.errors import FileTooLarge
 from readingroom.core.progress import Report
+from readingroom.ingest.errors import FileNotFound, UnsupportedFileType
 from readingroom.ingest.intake import in_thread
 from readingroom.protocol.rest import API
 

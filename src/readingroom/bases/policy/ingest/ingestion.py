@@ -18,19 +18,22 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.policy.admin_models import Progress
+from readingroom.bases.policy.errors import RevisionBusy
 from readingroom.bases.policy.models import Ingested
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Revision
 from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.bases.policy.store import PolicyStore, chunks_from
-from readingroom.core.errors import KnowledgeError, NoContent, RegistryUnavailable, RevisionBusy
+from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import Report
 from readingroom.ingest.context import Workbench
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import Vectors, embedded
+from readingroom.ingest.errors import NoContent
 from readingroom.ingest.intake import Intake, Roots, in_thread
 from readingroom.storage.changes import Changes
 from readingroom.storage.chunks import Chunks
+from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.intents import Intent
 
 LARGEST = 50 * 1024 * 1024

@@ -10,9 +10,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from readingroom.bases.policy.ingest.ingestion import Ingestion
 from readingroom.bases.policy.registry.records import Revision, RevisionStatus
 from readingroom.bases.policy.registry.store import PolicyRegistry
-from readingroom.core.errors import KnowledgeError, RegistryUnavailable
+from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import unheard
 from readingroom.ingest.intake import in_thread
+from readingroom.storage.errors import RegistryUnavailable
 
 logger = logging.getLogger(__name__)
 

@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from valkey.exceptions import ValkeyError, WatchError
 
+from readingroom.bases.policy.errors import PolicyExists, PolicyNotFound
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, Reason, Revision
 from readingroom.core.dates import days_since_epoch
-from readingroom.core.errors import PolicyExists, PolicyNotFound, RegistryUnavailable
+from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.keyvalue import KeyValues
 
 ALL = "policies_all"

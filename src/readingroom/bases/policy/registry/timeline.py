@@ -8,14 +8,10 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
 
+from readingroom.bases.policy.errors import RevisionNotFound, RevisionOverlap, SoleRevision
 from readingroom.bases.policy.registry.records import Reason, Revision, RevisionStatus
 from readingroom.core.dates import day_before
-from readingroom.core.errors import (
-    InvalidRequest,
-    RevisionNotFound,
-    RevisionOverlap,
-    SoleRevision,
-)
+from readingroom.core.errors import InvalidRequest
 
 Revisions = Sequence[Revision]
 

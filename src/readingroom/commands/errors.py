@@ -1,0 +1,38 @@
+"""Errors of the command line."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from readingroom.core.errors import KnowledgeError
+
+
+class ClientFileUnreadable(KnowledgeError):
+    """A client's configuration file is not plain JSON, so nothing is written into it."""
+
+    code = "client_file_unreadable"
+    http_status = 422
+
+
+class UnsafeBind(KnowledgeError):
+    """No key is set, so only this machine may reach the server unless --insecure says otherwise."""
+
+    code = "unsafe_bind"
+    http_status = 500
+
+
+class OwnerUnreachable(KnowledgeError):
+    """The process that owns the folder holds its lock but does not answer."""
+
+    code = "owner_unreachable"
+    http_status = 503
+
+
+class OwnerRefused(KnowledgeError):
+    """The process that ran the command told an error; its code and message are passed on."""
+
+    code = "owner_refused"
+    http_status = 500
+
+    def __init__(self, code: str, message: str, hint: Mapping[str, Any]) -> None:
+        super().__init__(message, **hint)
+        self.code = code

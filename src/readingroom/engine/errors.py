@@ -1,0 +1,17 @@
+"""Errors of the embedding model and of searches."""
+
+from readingroom.core.errors import KnowledgeError
+
+
+class ModelUnavailable(KnowledgeError):
+    """The embedding model is not installed or cannot be used; lexical search works without it."""
+
+    code = "model_unavailable"
+    http_status = 503
+
+
+class SearchTimeout(KnowledgeError):
+    """A search took longer than it may; fewer or rarer words, or a filter, make it shorter."""
+
+    code = "search_timeout"
+    http_status = 503

@@ -1,0 +1,87 @@
+"""Errors of what is kept on disk: stores, keys, folders and backups."""
+
+from readingroom.core.errors import KnowledgeError
+
+
+class EmbeddingMismatch(KnowledgeError):
+    """The stored vectors were made by another model or precision than the one that runs."""
+
+    code = "embedding_mismatch"
+    http_status = 409
+
+
+class StoreUnusable(KnowledgeError):
+    """The chunk store cannot be read or written; the message says what it met."""
+
+    code = "store_unusable"
+    http_status = 503
+
+
+class FolderInUse(KnowledgeError):
+    """Another process owns the base's folder in the data directory."""
+
+    code = "folder_in_use"
+    http_status = 409
+
+
+class InvalidKeyName(KnowledgeError):
+    """A key's name is 1 to 64 letters, digits, dots, dashes or underscores; `env` is taken."""
+
+    code = "invalid_key_name"
+    http_status = 422
+
+
+class InvalidSubject(KnowledgeError):
+    """The subject of an OAuth token is 1 to 255 printable characters."""
+
+    code = "invalid_subject"
+    http_status = 422
+
+
+class KeyExists(KnowledgeError):
+    """A key of that name is there already; revoke it first, or choose another name."""
+
+    code = "key_exists"
+    http_status = 409
+
+
+class KeyNotFound(KnowledgeError):
+    """There is no key of that name; `readingroom keys list` shows those there are."""
+
+    code = "key_not_found"
+    http_status = 404
+
+
+class StorageFailed(KnowledgeError):
+    """A file of the data directory cannot be read or written: permissions, a full disk, damage."""
+
+    code = "storage_failed"
+    http_status = 503
+
+
+class BackupUnusable(KnowledgeError):
+    """A file is not a backup, is damaged, or was made by a newer version than this one."""
+
+    code = "backup_unusable"
+    http_status = 422
+
+
+class DataNotEmpty(KnowledgeError):
+    """A restore would cover data that is there; --force moves that aside first."""
+
+    code = "data_not_empty"
+    http_status = 409
+
+
+class RegistryUnavailable(KnowledgeError):
+    """The policy registry cannot be reached or started; nothing is known without it."""
+
+    code = "registry_unavailable"
+    http_status = 503
+
+
+class WrongRoom(KnowledgeError):
+    """The registry at REDIS_URL and the data directory do not belong together."""
+
+    code = "wrong_room"
+    http_status = 500
