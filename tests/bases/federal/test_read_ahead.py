@@ -19,7 +19,7 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.load import loading, read_ahead
 from readingroom.bases.federal.store import file_in
 from tests.support.federal.base import loaded, told_in, write_world
-from tests.support.kit import clean_environment, command
+from tests.support.kit import clean_environment
 from tests.support.processes import descendants, is_alive, wait_until
 
 
@@ -161,10 +161,10 @@ def test_a_reader_that_dies_as_it_starts_is_not_waited_for(tmp_path: Path) -> No
     program = f"""
 import sys, threading
 from pathlib import Path
-from readingroom.bases.federal import loading, reading
+from readingroom.bases.federal.load import loading, read_ahead
 
 def load():
-    reading._WORTH, reading.cores = 0, lambda: 2
+    read_ahead._WORTH, read_ahead.cores = 0, lambda: 2
     folder = Path({str(tmp_path)!r})
     summary = loading.load(folder / "federal.db", [folder / "files"], None)
     print(summary.files == summary.loaded > 400)
@@ -213,8 +213,13 @@ def test_only_a_process_without_threads_is_copied() -> None:
     thread.start()
     thread.join()
     assert isinstance(chosen[0], SpawnContext)
-    told = "from readingroom.bases.federal import reading; print(type(reading._context()).__name__)"
-    alone = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    program = (
+        "from readingroom.bases.federal.load import read_ahead; "
+        "print(type(read_ahead._context()).__name__)"
+    )
+    alone = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert alone.stdout.strip() == "ForkContext"
 
 
@@ -257,6 +262,35 @@ def test_others_can_write_while_files_are_passed_over(tmp_path: Path) -> None:
     assert len(written) == len(bills) - 2
 
 
+PAUSING_LOAD = """
+import sqlite3, sys, time
+from contextlib import closing, suppress
+from pathlib import Path
+from readingroom.__main__ import main
+from readingroom.bases.federal.load import loading
+
+database, paused = sys.argv.pop(), Path(sys.argv.pop())
+in_turn = loading.in_turn
+
+def count_bills():
+    with suppress(sqlite3.OperationalError):
+        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as db:
+            return db.execute("SELECT count(*) FROM bills WHERE loader <> 'partial'").fetchone()[0]
+    return 0
+
+def pause_after_twenty_bills(*args):
+    for reading in in_turn(*args):
+        if count_bills() > 20:
+            paused.touch()
+            time.sleep(3600)
+        yield reading
+
+loading.in_turn = pause_after_twenty_bills
+main()
+"""
+"""`readingroom federal load` that stops by itself in the middle, and waits to be interrupted."""
+
+
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_load_keeps_whole_files_and_leaves_no_reader(
     tmp_path: Path, sent: signal.Signals
@@ -265,32 +299,29 @@ def test_an_interrupted_load_keeps_whole_files_and_leaves_no_reader(
     for path in (tmp_path / "files").glob("*.xml"):
         with path.open("a", encoding="utf-8") as file:
             file.write(f"<!--{'x' * 100_000}-->")
+    data, paused = tmp_path / "data", tmp_path / "paused"
+    arguments = ("federal", "load", str(tmp_path / "files"), "--data", str(data))
     process = subprocess.Popen(
-        command("federal", "load", str(tmp_path / "files"), "--data", str(tmp_path / "data")),
+        [sys.executable, "-c", PAUSING_LOAD, *arguments, str(paused), str(file_in(data))],
         env=clean_environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    wait_until(lambda: _bills(tmp_path / "data") > 20 or process.poll() is not None, 60)
+    wait_until(lambda: paused.exists() or process.poll() is not None, 60)
     readers = descendants(process.pid)
     os.killpg(process.pid, sent) if sent == signal.SIGINT else process.kill()
-    _, said = process.communicate(timeout=30)
-    assert readers, "it was over before it could be interrupted"
-    assert b"Traceback" not in said
+    _, stderr = process.communicate(timeout=30)
+    assert paused.exists() and readers
+    assert b"Traceback" not in stderr
     wait_until(lambda: not any(map(is_alive, readers)))
-    kept = _bills(tmp_path / "data")
-    assert 20 < kept < 150
-    again = loaded(tmp_path / "data", tmp_path / "files", embed=False)
+    assert 20 < _count_bills(data) < 150
+    again = loaded(data, tmp_path / "files", embed=False)
     assert again.failed == 0
-    assert _bills(tmp_path / "data") == 150
+    assert _count_bills(data) == 150
 
 
-def _bills(data: Path) -> int:
-    try:
-        path = file_in(data)
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
-            counted = "SELECT count(*) FROM bills WHERE loader <> 'partial'"
-            return int(db.execute(counted).fetchone()[0])
-    except sqlite3.OperationalError:
-        return 0
+def _count_bills(data: Path) -> int:
+    with closing(sqlite3.connect(f"file:{file_in(data)}?mode=ro", uri=True)) as db:
+        counted = "SELECT count(*) FROM bills WHERE loader <> 'partial'"
+        return int(db.execute(counted).fetchone()[0])
