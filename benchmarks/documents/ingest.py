@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 
 from benchmarks.table import Table
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.ingest.document import Document
 from readingroom.ingest.intake import take
@@ -95,7 +95,7 @@ async def _extraction_alone(paths: Sequence[Path]) -> tuple[list[Document], floa
 
     async def read(path: Path) -> None:
         with take(path, path.name, 2**28) as intake:
-            document = await pipeline.read(intake, unheard)
+            document = await pipeline.read(intake, no_progress)
         assert isinstance(document, Document)
         found[path] = document
 

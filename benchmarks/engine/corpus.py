@@ -58,7 +58,7 @@ def vectors(texts: list[str]) -> Any:
     path = KEPT / f"vectors-{len(texts)}.npy"
     if not path.exists():
         KEPT.mkdir(parents=True, exist_ok=True)
-        embedded = Embedder(MODELS).embed_batch(texts, progress=_tell)
+        embedded = Embedder(MODELS).embed_batch(texts, report=_print_progress)
         np.save(path, embedded)
     return np.load(path)
 
@@ -98,9 +98,9 @@ def _running(text: str) -> str:
     return re.sub(r"\n\s*\n\s*", "\n\n", re.sub(r"[ \t\r]+", " ", bare))
 
 
-def _tell(done: int, of: int) -> None:
-    if done % 1024 == 0 or done == of:
-        print(f"  embedding {done} of {of}", flush=True)
+def _print_progress(done: float, total: float | None, message: str | None) -> None:
+    if done % 1024 == 0 or done == total:
+        print(f"  embedding {done} of {total}", flush=True)
 
 
 def natural(count: int, seed: int = 1) -> Iterator[str]:

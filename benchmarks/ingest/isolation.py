@@ -11,7 +11,7 @@ from statistics import median
 import anyio
 
 from benchmarks.table import Table
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Options
 from readingroom.ingest.read import reader
 from readingroom.ingest.read.sandbox import Sandbox
@@ -87,7 +87,7 @@ def _apart() -> None:
 
 async def _read_apart() -> None:
     with taken(_PAPER, "paper.pdf", len(_PAPER)) as intake:
-        await Sandbox().read(intake.file, intake.name, Options(), unheard)
+        await Sandbox().read(intake.file, intake.name, Options(), no_progress)
 
 
 def _row(name: str, costs: list[Cost], verdict: str = "") -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from readingroom.bases.federal.load.loading import load as load_files
 from readingroom.bases.federal.store import connect, status
 from readingroom.cli import main
 from readingroom.commands.sample import renew
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.core.settings import load, sample_directory
 from readingroom.demo.corpus import (
     digest,
@@ -342,7 +342,7 @@ def test_a_document_that_is_made_again_is_the_same(tmp_path: Path) -> None:
 
 async def read(file: Path) -> Document:
     with Roots("sample", (file.parent,), 2**20).open(str(file)) as intake:
-        document = await Pipeline(Sandbox()).read(intake, unheard, find_sections=True)
+        document = await Pipeline(Sandbox()).read(intake, no_progress, find_sections=True)
     assert isinstance(document, Document)
     return document
 

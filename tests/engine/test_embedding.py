@@ -153,11 +153,11 @@ def test_a_question_asked_again_is_not_embedded_again(embedder: Embedder) -> Non
 
 @requirement("engine:embedding:progress")
 def test_progress_counts_up_to_the_number_of_texts(embedder: Embedder) -> None:
-    told: list[tuple[int, int]] = []
+    steps: list[tuple[float, float | None, str | None]] = []
 
-    embedder.embed_batch(["word"] * 70, progress=lambda done, of: told.append((done, of)))
+    embedder.embed_batch(["word"] * 70, report=lambda *step: steps.append(step))
 
-    assert told == [(32, 70), (64, 70), (70, 70)]
+    assert steps == [(32, 70, None), (64, 70, None), (70, 70, None)]
 
 
 @requirement("engine:embedding:threads")
@@ -282,14 +282,14 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 def test_a_download_fills_the_cache_and_says_how_far_it_is(
     tmp_path: Path, hub: tuple[str, Path], no_package: None
 ) -> None:
-    told: list[tuple[str, int, int]] = []
+    steps: list[tuple[float, float | None, str | None]] = []
     models = tmp_path / "models"
 
-    download_weights(hub[0], models, lambda *progress: told.append(progress))
+    download_weights(hub[0], models, lambda *step: steps.append(step))
 
     assert find_weights(models).folder == models / MODEL
     size = (PACKAGED / "model.safetensors").stat().st_size
-    assert told[-1] == ("model.safetensors", size, size)
+    assert steps[-1] == (size, size, "model.safetensors")
 
 
 @requirement("engine:embedding:weights")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read.sandbox import Limits, Sandbox
@@ -41,7 +41,7 @@ async def test_a_hostile_file_is_a_typed_error_within_its_limits(name: str) -> N
     began = time.monotonic()
 
     with taken(hostile.FILES[name](), name) as intake, pytest.raises(KnowledgeError) as told:
-        await Pipeline(Sandbox(LIMITS)).read(intake, unheard)
+        await Pipeline(Sandbox(LIMITS)).read(intake, no_progress)
 
     assert told.value.code in TYPED
     assert "log has the reason" not in told.value.message, "a reason nobody foresaw"

@@ -9,7 +9,7 @@ import pypdfium2
 import pytest
 from PIL import Image
 
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.core.settings import load
 from readingroom.ingest.document import Document, Options, Skipped
 from readingroom.ingest.errors import ExtractionFailed
@@ -35,7 +35,7 @@ SENTENCE = "Covered cycle parking is provided for every dwelling."
 
 async def read(data: bytes, name: str, **options: object) -> Document | Skipped:
     with taken(data, name) as intake:
-        return await Pipeline(Sandbox(), Options(**options)).read(intake, unheard)  # type: ignore[arg-type]
+        return await Pipeline(Sandbox(), Options(**options)).read(intake, no_progress)  # type: ignore[arg-type]
 
 
 async def read_text(data: bytes, name: str, **options: object) -> Document:
@@ -219,10 +219,10 @@ async def test_the_settings_reach_the_pipeline(tmp_path: Path) -> None:
 
     with taken(scan_of_words, "scan.pdf") as intake:
         by_ratio = pipeline_of(load({"data": tmp_path}, literal))
-        assert await by_ratio.read(intake, unheard) == Skipped(0.5, 2)
+        assert await by_ratio.read(intake, no_progress) == Skipped(0.5, 2)
         without_ocr = pipeline_of(load({"data": tmp_path}, {"ENABLE_OCR": "false"}))
-        found = await without_ocr.read(intake, unheard)
+        found = await without_ocr.read(intake, no_progress)
         assert isinstance(found, Document)
         assert found.method == "text_layer"
         with pytest.raises(ExtractionFailed, match=r"more than 0\.01 seconds"):
-            await pipeline_of(load({"data": tmp_path}, hasty)).read(intake, unheard)
+            await pipeline_of(load({"data": tmp_path}, hasty)).read(intake, no_progress)

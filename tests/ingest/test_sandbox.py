@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, Options, Skipped
 from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.read.sandbox import Limits, Sandbox
@@ -35,7 +35,7 @@ def behaving(code: str, limits: Limits = QUICK) -> Sandbox:
 async def read(sandbox: Sandbox, data: bytes = b"%PDF-1.7") -> Document | Skipped:
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(data)
-        return await sandbox.read(file, "paper.pdf", Options(), unheard)
+        return await sandbox.read(file, "paper.pdf", Options(), no_progress)
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy
 import pytest
 
-from readingroom.core.progress import Count
+from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.engine.embedding.embedder import Embedder, Matrix, Vector
 from readingroom.protocol.tool import Answer, Call, Question, Tool, tool
 from tests.requirements import requirement
@@ -146,6 +146,9 @@ class Literal(Embedder):
         return [self.embed(text) for text in texts]
 
     def embed_batch(
-        self, texts: Sequence[str], batch_size: int = 32, progress: Count | None = None
+        self,
+        texts: Sequence[str],
+        batch_size: int = 32,
+        report: ReportProgressSync = no_progress_sync,
     ) -> Matrix:
         return numpy.stack(self.embed_each(texts))

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from readingroom.bases.text.errors import TextUnreadable
-from readingroom.core.progress import Report
+from readingroom.core.progress import ReportProgress
 from readingroom.core.settings import Settings
 from readingroom.protocol.base import KnowledgeBase
 from readingroom.protocol.command import Command
@@ -74,7 +74,7 @@ class AddNote(Command):
     base: ClassVar[str] = "specimen"
     note: str
 
-    async def run(self, service: Notes, report: Report) -> Added:
+    async def run(self, service: Notes, report: ReportProgress) -> Added:
         await report(1, 2, "thinking")
         if self.note == "fail":
             raise TextUnreadable("refused as asked", use_tool="echo")

@@ -9,7 +9,7 @@ import click
 
 from readingroom.commands.console import asked, common, say
 from readingroom.commands.sample import sample_upstream
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.core.settings import Settings, load
 
 _WIDEST = 100
@@ -48,7 +48,7 @@ def _answer(settings: Settings, **values: Any) -> dict[str, Any]:
     from readingroom.server.catalogue import ROOM
 
     search = asked(Search, **values | {"source": list(values["source"]) or None})
-    return anyio.run(dispatch, Ask(search=search), settings, unheard, ROOM)
+    return anyio.run(dispatch, Ask(search=search), settings, no_progress, ROOM)
 
 
 def _page(answer: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from readingroom.bases.documents.commands import BackUpDocuments
 from readingroom.bases.policy.commands import BackUpPolicies
 from readingroom.commands.console import common, run, say
 from readingroom.core import clock
-from readingroom.core.progress import Count
+from readingroom.core.progress import ReportProgressSync
 from readingroom.core.settings import SAMPLE_MARK, Settings, load
 from readingroom.protocol.backup import WriteCopy
 from readingroom.storage.errors import BackupUnusable, FolderInUse
@@ -169,13 +169,13 @@ def _counted(what: str, count: int) -> str:
     return f"schema {count}" if what == "schema" else f"{count} {what}"
 
 
-def steps(sentence: str) -> Count:
+def steps(sentence: str) -> ReportProgressSync:
     """Progress on standard error, at every tenth."""
     told = -1
 
-    def tell(done: int, total: int) -> None:
+    def tell(done: float, total: float | None, message: str | None) -> None:
         nonlocal told
-        tenth = 10 * done // total if total else 10
+        tenth = int(10 * done // total) if total else 10
         if tenth > told:
             told = tenth
             click.echo(sentence.format(done, total), err=True)

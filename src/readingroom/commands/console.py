@@ -13,15 +13,13 @@ from pydantic import BaseModel, ValidationError
 
 from readingroom.commands.sample import sample_folder
 from readingroom.core.errors import InvalidArguments, InvalidSetting, KnowledgeError
-from readingroom.core.progress import Report
+from readingroom.core.progress import ReportProgress, ReportProgressSync
 from readingroom.core.settings import LogLevel, Settings
 from readingroom.protocol.command import Command
 from readingroom.storage.errors import StorageFailed
 
 Verb = Callable[..., Any]
 Model = TypeVar("Model", bound=BaseModel)
-Told = Callable[[int, int, str | None], None]
-"""Hears how many of how many steps are done, and what is being done."""
 
 log_level = click.option(
     "--log-level", type=click.Choice(get_args(LogLevel)), help="How much to log [info]."
@@ -58,7 +56,9 @@ def fail(error: KnowledgeError, as_json: bool) -> NoReturn:
     sys.exit(2 if isinstance(error, InvalidSetting) else 1)
 
 
-def run(command: Command, settings: Settings, report: Report | None = None) -> dict[str, Any]:
+def run(
+    command: Command, settings: Settings, report: ReportProgress | None = None
+) -> dict[str, Any]:
     """A command's result, from here or from the process that owns the folder."""
     # It brings the whole server, which `--help` and the other verbs need not wait for.
     from readingroom.commands.dispatch import dispatch
@@ -81,24 +81,24 @@ async def tell(done: float, total: float | None, message: str | None) -> None:
 
 
 @contextmanager
-def bar(label: str, hidden: bool) -> Iterator[Told]:
+def bar(label: str, hidden: bool) -> Iterator[ReportProgressSync]:
     """A progress bar on standard error, drawn when the first step is told; none for machines."""
     with ExitStack() as held:
         drawn: Any = None
 
-        def told(done: int, total: int, step: str | None) -> None:
+        def told(done: float, total: float | None, step: str | None) -> None:
             nonlocal drawn
             if drawn is None:
                 drawn = held.enter_context(
                     click.progressbar(
-                        length=total,
+                        length=None if total is None else round(total),
                         label=label,
                         file=sys.stderr,
                         hidden=hidden,
                         item_show_func=lambda step: str(step)[:60] if step else None,
                     )
                 )
-            drawn.update(max(0, done - drawn.pos), step)
+            drawn.update(max(0, round(done) - drawn.pos), step)
 
         yield told
 

@@ -10,7 +10,7 @@ from readingroom.bases.documents.commands import DOCUMENTS_COMMANDS
 from readingroom.bases.policy.commands import POLICY_COMMANDS
 from readingroom.commands.errors import OwnerRefused, OwnerUnreachable
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.progress import Report
+from readingroom.core.progress import ReportProgress
 from readingroom.core.settings import Settings
 from readingroom.federation.commands import DESK_COMMANDS
 from readingroom.protocol.base import KnowledgeBase
@@ -29,7 +29,7 @@ COMMANDS = {command.name: command for command in _ALL}
 async def dispatch(
     command: Command,
     settings: Settings,
-    report: Report,
+    report: ReportProgress,
     offers: Mapping[str, Offer] = OFFERS,
 ) -> dict[str, Any]:
     """The command's result, as JSON, wherever it ran."""
@@ -38,7 +38,7 @@ async def dispatch(
 
 
 async def _dispatched(
-    command: Command, settings: Settings, report: Report, offers: Mapping[str, Offer]
+    command: Command, settings: Settings, report: ReportProgress, offers: Mapping[str, Offer]
 ) -> dict[str, Any]:
     lock = FolderLock(settings.data / command.base)
     try:
@@ -54,7 +54,7 @@ async def _dispatched(
         lock.release()
 
 
-async def _here(command: Command, base: KnowledgeBase, report: Report) -> dict[str, Any]:
+async def _here(command: Command, base: KnowledgeBase, report: ReportProgress) -> dict[str, Any]:
     # Carried out by hand: an error that leaves a running base by itself comes wrapped in a group.
     async with base.running():
         try:
@@ -64,7 +64,7 @@ async def _here(command: Command, base: KnowledgeBase, report: Report) -> dict[s
     raise failure
 
 
-async def _by_owner(command: Command, owner: Owner, report: Report) -> dict[str, Any]:
+async def _by_owner(command: Command, owner: Owner, report: ReportProgress) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {owner.key}"}
     timeout = httpx2.Timeout(10, read=None)  # a long command is silent between its steps
     try:
@@ -87,7 +87,7 @@ async def _by_owner(command: Command, owner: Owner, report: Report) -> dict[str,
         ) from error
 
 
-async def _result(response: httpx2.Response, report: Report) -> dict[str, Any]:
+async def _result(response: httpx2.Response, report: ReportProgress) -> dict[str, Any]:
     if response.status_code != 200:
         refused = json.loads(await response.aread())["error"]
         raise OwnerRefused(refused["code"], refused["message"], refused.get("hint", {}))

@@ -176,7 +176,7 @@ def embed(data: str | None, as_json: bool) -> None:
         closing(store.connect(path, writing=True)) as db,
         bar("Embedding", as_json) as told,
     ):
-        done = vectors.embed(db, embedder_of(settings), lambda done, of: told(done, of, ""))
+        done = vectors.embed(db, embedder_of(settings), told)
     say(as_json, {"embedded": done}, f"{done} chunks embedded.")
 
 

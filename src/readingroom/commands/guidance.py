@@ -7,7 +7,7 @@ import click
 from readingroom.commands.console import common, say
 from readingroom.commands.sample import sample_upstream
 from readingroom.core import ids
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.core.settings import Settings, load
 from readingroom.protocol.sample import marked
 
@@ -64,7 +64,7 @@ def _ask(tool_name: str, data: str | None, **arguments: Any) -> Any:
     from readingroom.server.catalogue import open_bases
 
     request_id = ids.request_id()
-    call = Call(request_id, "operator", unheard, "operator", request_id)
+    call = Call(request_id, "operator", no_progress, "operator", request_id)
 
     async def asked(settings: Settings) -> Any:
         (base,) = open_bases(["guidance"], settings)

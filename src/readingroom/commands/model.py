@@ -3,6 +3,7 @@
 import click
 
 from readingroom.commands.console import common, say
+from readingroom.core.progress import no_progress_sync
 from readingroom.core.settings import Settings, load
 from readingroom.engine.embedding.weights import Weights, download_weights, find_weights
 from readingroom.engine.errors import ModelUnavailable
@@ -41,8 +42,10 @@ def build(data: str | None, as_json: bool) -> None:
 
 
 def _fetch(settings: Settings, quiet: bool) -> Weights:
-    def show(name: str, done: int, size: int) -> None:
-        percent = f"{100 * done // size:3} %" if size else f"{done >> 20} MB"
+    def show(done: float, size: float | None, name: str | None) -> None:
+        percent = f"{100 * done // size:3.0f} %" if size else f"{done / (1 << 20):.0f} MB"
         click.echo(f"\r{name:<20} {percent}", nl=done == size, err=True)
 
-    return download_weights(settings.model_url, settings.models, None if quiet else show)
+    return download_weights(
+        settings.model_url, settings.models, no_progress_sync if quiet else show
+    )

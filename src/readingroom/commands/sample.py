@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from readingroom.core.errors import InvalidSetting, KnowledgeError
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress, no_progress_sync
 from readingroom.core.settings import MODELS, SAMPLE_MARK, Settings, is_sample, sample_directory
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.errors import DataNotEmpty
@@ -158,7 +158,7 @@ def _import_policy(settings: Settings, policy: dict[str, Any], folder: Path) -> 
 def _run(command: "Command", settings: Settings) -> None:
     from readingroom.commands.dispatch import dispatch
 
-    anyio.run(dispatch, command, settings, unheard)
+    anyio.run(dispatch, command, settings, no_progress)
 
 
 def _application(settings: Settings, made: str) -> Iterator[Step]:
@@ -209,7 +209,7 @@ def _embed_records(settings: Settings) -> None:
     from readingroom.server.catalogue import embedder_of
 
     with closing(store.connect(store.file_in(settings.data), writing=True)) as db:
-        vectors.embed(db, embedder_of(settings), lambda done, of: None)
+        vectors.embed(db, embedder_of(settings), no_progress_sync)
 
 
 _STEPS: dict[str, Callable[[Settings, str], Iterator[Step]]] = {

@@ -1,28 +1,34 @@
-"""How far a piece of work has come, and who is told."""
+"""Progress callbacks: how long-running work reports how far it has come.
+
+Both kinds take the amount done, the total (None when it is not known) and a message that says what
+is being done. Coroutines use `ReportProgress`; blocking code uses `ReportProgressSync`.
+"""
 
 from collections.abc import Awaitable, Callable
 
-Report = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Hears how much is done, of how much if that is known, and what is being done."""
-
-Count = Callable[[int, int], None]
-"""Hears how many are done, and of how many, from work that waits for nobody."""
-
-WHOLE = 100.0
+ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+ReportProgressSync = Callable[[float, float | None, str | None], None]
 
 
-async def unheard(done: float, total: float | None, message: str | None) -> None:
-    """For work whose steps nobody follows."""
+async def no_progress(done: float, total: float | None, message: str | None) -> None:
+    """Ignore the progress of work that nobody follows."""
 
 
-def part(report: Report, start: float, end: float) -> Report:
-    """Steps of the part from `start` to `end` of a hundred; a step back is told as standing."""
+def no_progress_sync(done: float, total: float | None, message: str | None) -> None:
+    """Ignore the progress of work that nobody follows."""
+
+
+def scale_progress(report: ReportProgress, start: float, end: float) -> ReportProgress:
+    """Return a callback that maps the progress of one stage to `start`..`end` percent.
+
+    What it passes on never decreases: MCP demands that of progress notifications.
+    """
     reached = start
 
-    async def told(done: float, total: float | None, message: str | None) -> None:
+    async def report_scaled(done: float, total: float | None, message: str | None) -> None:
         nonlocal reached
-        share = min(1.0, done / total) if total else 0.0
-        reached = max(reached, start + (end - start) * share)
-        await report(reached, WHOLE, message)
+        fraction = min(1.0, done / total) if total else 0.0
+        reached = max(reached, start + (end - start) * fraction)
+        await report(reached, 100.0, message)
 
-    return told
+    return report_scaled

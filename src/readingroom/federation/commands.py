@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, ClassVar
 
 from readingroom.core import ids
-from readingroom.core.progress import Report
+from readingroom.core.progress import ReportProgress
 from readingroom.federation import NAME
 from readingroom.federation.models import DeskAnswer, Search
 from readingroom.protocol.command import Command
@@ -20,7 +20,7 @@ class Ask(Command):
     base: ClassVar[str] = NAME
     search: Search
 
-    async def run(self, service: "DeskService", report: Report) -> DeskAnswer:
+    async def run(self, service: "DeskService", report: ReportProgress) -> DeskAnswer:
         return await service.search(self.search, Call(ids.request_id(), "operator", report))
 
 

@@ -4,7 +4,7 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from readingroom.core.progress import Report
+from readingroom.core.progress import ReportProgress
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.vectors import DIMENSIONS
 from readingroom.ingest.document import Document
@@ -14,7 +14,7 @@ Vectors = NDArray[np.float32]
 _SLICE = 64  # chunks embedded between two reports, and between two chances to be cancelled
 
 
-async def embedded(document: Document, embedder: Embedder, report: Report) -> Vectors:
+async def embedded(document: Document, embedder: Embedder, report: ReportProgress) -> Vectors:
     """The vectors of the chunks, in their order."""
     texts = [document.text_of(chunk) for chunk in document.chunks]
     # Texts of one length side by side waste no work on padding.

@@ -6,7 +6,7 @@ from io import FileIO
 
 import anyio.to_thread
 
-from readingroom.core.progress import Report
+from readingroom.core.progress import ReportProgress
 from readingroom.ingest.document import Document, Options, Refusal, Skipped
 from readingroom.ingest.intake import Intake
 from readingroom.ingest.read.formats.detect import HEAD, check_name, sniff
@@ -41,7 +41,7 @@ class Pipeline:
             raise refused(refusal.code, refusal.message) from refusal
 
     async def read(
-        self, intake: Intake, report: Report, *, find_sections: bool = False
+        self, intake: Intake, report: ReportProgress, *, find_sections: bool = False
     ) -> Document | Skipped:
         """Text, pages, sections and chunks of a file; `Skipped` when it is nothing but pictures."""
         await self.check(intake)

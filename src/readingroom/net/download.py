@@ -16,13 +16,12 @@ from typing import TypeVar
 import httpx2
 
 from readingroom import __version__
+from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.net.errors import DownloadFailed
 from readingroom.storage.database import transaction
 from readingroom.storage.files import digest_of
 
 T = TypeVar("T")
-Report = Callable[[int, int | None], None]
-"""Told how many bytes of a file are here, and of how many if that is known."""
 
 TRIES = 4
 LARGEST_LISTING = 64 * 1024 * 1024
@@ -103,7 +102,7 @@ class Downloads:
         """A listing, whole and in memory."""
         return self._patiently(lambda: self._read(url, accept))
 
-    def fetch(self, remote: Remote, report: Report = lambda done, total: None) -> Fetched:
+    def fetch(self, remote: Remote, report: ReportProgressSync = no_progress_sync) -> Fetched:
         """Bring a file here; one that has not changed since the last time is left as it is."""
         return self._patiently(lambda: self._fetch(remote, report))
 
@@ -151,7 +150,7 @@ class Downloads:
                 parts.append(block)
             return b"".join(parts)
 
-    def _fetch(self, remote: Remote, report: Report) -> Fetched:
+    def _fetch(self, remote: Remote, report: ReportProgressSync) -> Fetched:
         path = self._place(remote.name)
         known = self._whole(remote, path)
         part = path.with_name(path.name + ".part")
@@ -250,7 +249,9 @@ def _goes_on(response: httpx2.Response, begun: _Begun) -> bool:
     return same and told.startswith(f"bytes {begun.size}-")
 
 
-def _write(response: httpx2.Response, part: Path, going_on: bool, report: Report) -> int:
+def _write(
+    response: httpx2.Response, part: Path, going_on: bool, report: ReportProgressSync
+) -> int:
     """What the host sends, to the end of the part or in its place; how long the part is then."""
     size = part.stat().st_size if going_on else 0
     length = response.headers.get("content-length", "")
@@ -262,7 +263,7 @@ def _write(response: httpx2.Response, part: Path, going_on: bool, report: Report
             if size > LARGEST:
                 part.unlink()
                 raise DownloadFailed(f"{response.url} is longer than any official file")
-            report(size, total)
+            report(size, total, None)
         file.flush()
         os.fsync(file.fileno())
     return size

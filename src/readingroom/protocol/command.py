@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from readingroom.core.progress import Report
+from readingroom.core.progress import ReportProgress
 
 
 class Command(BaseModel):
@@ -19,5 +19,5 @@ class Command(BaseModel):
     """The base whose folder it needs."""
 
     @abstractmethod
-    async def run(self, service: Any, report: Report) -> BaseModel:
+    async def run(self, service: Any, report: ReportProgress) -> BaseModel:
         """Do the work on the base's service, saying how far it has come."""

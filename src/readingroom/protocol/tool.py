@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError, to_json
 
 from readingroom.core.errors import InvalidArguments
-from readingroom.core.progress import Report
+from readingroom.core.progress import ReportProgress
 
 Schema = dict[str, Any]
 
@@ -85,7 +85,7 @@ class Call:
 
     request_id: str
     caller: str
-    report: Report
+    report: ReportProgress
     client: str = "stdio"
     """Whose calls are counted together: a key, else an address, else the one client of stdio."""
     correlation_id: str = ""

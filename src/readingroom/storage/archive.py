@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from readingroom.core.progress import Count
+from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.storage.chunks import ChunkCollection, Chunks
 from readingroom.storage.errors import BackupUnusable, StorageFailed
 from readingroom.storage.files import digest_of
@@ -68,7 +68,7 @@ def entries_of(folder: Path) -> dict[str, Entry]:
     return {path.relative_to(folder).as_posix(): _entry(path) for path in files}
 
 
-def pack(manifest: Manifest, folder: Path, file: Path, progress: Count) -> None:
+def pack(manifest: Manifest, folder: Path, file: Path, report: ReportProgressSync) -> None:
     """Write the folder's files behind their manifest; `file` appears when all of it is on disk.
 
     Until then it grows beside `folder`, which must be on the disk of `file`.
@@ -83,13 +83,13 @@ def pack(manifest: Manifest, folder: Path, file: Path, progress: Count) -> None:
             _add(tar, _MANIFEST, manifest.model_dump_json(indent=1).encode())
             for done, name in enumerate(manifest.files, 1):
                 tar.add(folder / name, name, recursive=False, filter=_plain)
-                progress(done, len(manifest.files))
+                report(done, len(manifest.files), None)
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)
 
 
-def unpack(file: Path, folder: Path, progress: Count) -> Manifest:
+def unpack(file: Path, folder: Path, report: ReportProgressSync) -> Manifest:
     """Everything in `file`, checked, into `folder`."""
     with _opened(file) as tar:
         manifest = _manifest(tar)
@@ -102,7 +102,7 @@ def unpack(file: Path, folder: Path, progress: Count) -> Manifest:
             assert content is not None
             if _copy(content, folder / member.name) != entry:
                 raise BackupUnusable(f"{file} is damaged: {member.name} is not what was backed up")
-            progress(len(manifest.files) - len(missing), len(manifest.files))
+            report(len(manifest.files) - len(missing), len(manifest.files), None)
         if missing:
             raise BackupUnusable(f"{file} is damaged: {next(iter(missing))} is missing from it")
     return manifest
@@ -195,7 +195,7 @@ def _copy(content: IO[bytes], path: Path) -> Entry:
 # --- what goes into it ---
 
 
-def copy_database(source: Path, copy: Path, progress: Count = lambda done, total: None) -> None:
+def copy_database(source: Path, copy: Path, report: ReportProgressSync = no_progress_sync) -> None:
     """A SQLite file as it is at this moment, whoever writes to it meanwhile."""
     copy.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -206,7 +206,7 @@ def copy_database(source: Path, copy: Path, progress: Count = lambda done, total
             reading.backup(
                 writing,
                 pages=_PAGES,
-                progress=lambda status, left, total: progress(total - left, total),
+                progress=lambda status, remaining, total: report(total - remaining, total, None),
             )
             # The copy is one file: a log beside it would be left behind.
             writing.execute("PRAGMA journal_mode = DELETE")

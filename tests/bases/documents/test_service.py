@@ -26,7 +26,7 @@ from readingroom.bases.documents.models import (
 from readingroom.bases.documents.records import citation
 from readingroom.core.errors import InvalidDate, UnrecognizedId
 from readingroom.core.ids import DocumentRef, doc_id, document_ref
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.ingest.errors import NoChunks
 from tests.requirements import requirement
 from tests.support.documents.base import PLAIN, REF, Desk, desk
@@ -452,7 +452,7 @@ async def test_a_copy_fills_another_folder_with_the_same_documents(tmp_path: Pat
     async with desk(old, **PLAIN) as library:
         made: Any = await library.ingest("a.pdf", plain("one", "two"))
         uploaded: Any = await library.service.take(
-            Path(library.file("b.pdf", plain("three"))), "b.pdf", REF, None, unheard
+            Path(library.file("b.pdf", plain("three"))), "b.pdf", REF, None, no_progress
         )
         await library.service.set_application(SetApplication(reference=REF, address="1 High St"))
         written = await write_copy(library.service, copied)

@@ -14,6 +14,7 @@ from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.schema.sources import BY_NAME
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.store import file_in
+from readingroom.core.progress import no_progress_sync
 from tests.requirements import requirement
 from tests.support.federal.base import Asked, HashedWords, asked, loaded, write_world
 from tests.support.federal.world import World
@@ -319,7 +320,7 @@ def test_a_passage_that_stays_the_same_is_not_embedded_again(tmp_path: Path) -> 
     assert updated(tmp_path, path).changes["bills"].changed == 1
     with closing(store.connect(file_in(tmp_path), writing=True)) as db:
         (passages,) = db.execute("SELECT count(*) FROM chunks").fetchone()
-        waiting = vectors.embed(db, HashedWords(), lambda done, of: None)  # type: ignore[arg-type]
+        waiting = vectors.embed(db, HashedWords(), no_progress_sync)  # type: ignore[arg-type]
     assert waiting == 1 < passages
 
 

@@ -27,7 +27,7 @@ from readingroom.bases.policy.models import (
     VerifyPolicyQuote,
 )
 from readingroom.core.errors import InvalidCursor, InvalidDate
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.core.settings import load
 from readingroom.engine.embedding import embedder as embedding
 from readingroom.engine.embedding.weights import find_weights
@@ -331,7 +331,7 @@ async def test_a_revision_that_is_active_is_complete(tmp_path: Path) -> None:
         await library.register("NPPF", "December 2024", "2024-12-12")
         path = library.inbox("nppf.pdf", brief("December 2024"))
         question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path)
-        await library.service.ingest(question, unheard)
+        await library.service.ingest(question, no_progress)
     assert (seen["ingest:file"], seen["ingest:registry"]) == (95, 100)
 
 
@@ -388,10 +388,12 @@ async def test_ingesting_again_changes_nothing_and_a_reindex_leaves_exactly_the_
     before = await empty.service.store.ids_of("NPPF", NEW)
     other = empty.inbox("other.pdf", pdf([("One", ["Only this stands here now."])]))
     question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=other)
-    again = await empty.service.ingest(question, unheard)
+    again = await empty.service.ingest(question, no_progress)
     assert (again.already_ingested, again.chunks_created) == (True, len(before))
     assert await empty.service.store.ids_of("NPPF", NEW) == before
-    reindexed = await empty.service.ingest(question.model_copy(update={"reindex": True}), unheard)
+    reindexed = await empty.service.ingest(
+        question.model_copy(update={"reindex": True}), no_progress
+    )
     chunks = await empty.service.store.chunks_of("NPPF", NEW)
     assert len(chunks) == reindexed.chunks_created < len(before)
     assert "Only this stands here now." in " ".join(chunk.text for chunk in chunks)
@@ -404,14 +406,14 @@ async def test_what_cannot_be_ingested_is_told_and_recorded(empty: Shelf) -> Non
     blank = empty.inbox("blank.pdf", pdf([("", [])], headed=False))
     outside = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path="/etc/passwd")
     with pytest.raises(FileNotFound, match="outside POLICY_ROOTS"):
-        await empty.service.ingest(outside, unheard)
+        await empty.service.ingest(outside, no_progress)
     with pytest.raises(RevisionNotFound):
         await empty.service.ingest(
-            outside.model_copy(update={"revision_id": "rev_NPPF_1999_01"}), unheard
+            outside.model_copy(update={"revision_id": "rev_NPPF_1999_01"}), no_progress
         )
     assert (await empty.registrar.revision("NPPF", NEW)).status == "processing"
     with pytest.raises(NoContent):
-        await empty.service.ingest(outside.model_copy(update={"file_path": blank}), unheard)
+        await empty.service.ingest(outside.model_copy(update={"file_path": blank}), no_progress)
     failed = await empty.registrar.revision("NPPF", NEW)
     assert failed.status == "failed"
     assert failed.error
@@ -423,7 +425,7 @@ async def test_scanned_pages_are_read_by_ocr_and_can_be_searched(empty: Shelf) -
     pages = scan("Cycle parking stands within sight of the entrance.")
     path = empty.inbox("scan.pdf", scanned_pdf(pages, words="Homes are built here."))
     question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path)
-    answer = await empty.service.ingest(question, unheard)
+    answer = await empty.service.ingest(question, no_progress)
     assert (answer.extraction_method, answer.page_count) == ("mixed", 2)
     hits = await search(empty, effective_date="2025-01-01", n_results=1)
     assert "within sight of the entrance" in hits.results[0].text

@@ -35,7 +35,7 @@ from readingroom.bases.policy.models import (
     RemovePolicyRevision,
     SearchPolicy,
 )
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.ingest.errors import NoContent
 from tests.requirements import requirement
 from tests.support.policy.base import BROKEN, Shelf, plain
@@ -121,7 +121,7 @@ async def _ingest(library: Shelf, source: str, change: Change) -> None:
     question = IngestPolicyRevision(
         source=source, revision_id=change.id, file_path=path, reindex=True
     )
-    await library.service.ingest(question, unheard)
+    await library.service.ingest(question, no_progress)
 
 
 async def _amend(library: Shelf, source: str, change: Change) -> None:

@@ -14,7 +14,7 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
 )
 from readingroom.bases.documents.service import DocumentsService
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.ingest.context import Workbench
 from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.intake import Intake, Roots
@@ -67,7 +67,7 @@ class Desk:
         question = IngestDocument(
             file_path=self.file(name, content), application_ref=ref, document_type=document_type
         )
-        return await self.service.ingest(question, unheard)
+        return await self.service.ingest(question, no_progress)
 
     async def search(self, query: str, **asked: Any) -> DocumentHits:
         return await self.service.search(SearchApplicationDocs(query=query, **asked))

@@ -20,6 +20,7 @@ from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.store import file_in
 from readingroom.bases.federal.tools import open_federal
+from readingroom.core.progress import no_progress_sync
 from readingroom.engine.embedding.embedder import Matrix, Vector
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.protocol.base import KnowledgeBase
@@ -115,7 +116,7 @@ def loaded(data: Path, *files: Path, embed: bool = True) -> Summary:
     summary = load(path, list(files), None)
     if embed:
         with contextlib.closing(store.connect(path, writing=True)) as db:
-            vectors.embed(db, HashedWords(), lambda done, of: None)  # type: ignore[arg-type]
+            vectors.embed(db, HashedWords(), no_progress_sync)  # type: ignore[arg-type]
     return summary
 
 

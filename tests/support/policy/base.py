@@ -17,7 +17,7 @@ from readingroom.bases.policy.admin.service import Registrar
 from readingroom.bases.policy.admin_models import NewPolicy, NewRevision
 from readingroom.bases.policy.registry.records import PolicyCategory, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.ingest.context import Workbench
 from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.errors import NoContent
@@ -122,7 +122,7 @@ class Shelf:
     ) -> str:
         """A revision, ingested; its id."""
         answer = await self.registrar.revise(
-            source, revision(label, start, end), self.spool(content or brief(label)), unheard
+            source, revision(label, start, end), self.spool(content or brief(label)), no_progress
         )
         return answer.revision_id
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from readingroom.bases.policy.admin_models import PolicyPatch, RevisionPatch
 from readingroom.bases.policy.doctor import Checkup
 from readingroom.bases.policy.models import IngestPolicyRevision, RemovePolicyRevision, SearchPolicy
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.protocol.doctor import Complaint
 from tests.support.policy.base import PLAIN, Shelf, plain, shelf
 from tests.support.victim import Trap, killed
@@ -52,7 +52,7 @@ async def reindex(library: Shelf) -> None:
     """With a file of other, and fewer, chunks."""
     path = library.inbox("other.pdf", plain("Cycle parking is free."))
     question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path, reindex=True)
-    await library.service.ingest(question, unheard)
+    await library.service.ingest(question, no_progress)
 
 
 async def remove(library: Shelf) -> None:

@@ -11,7 +11,7 @@ import anyio
 from readingroom.bases.documents.ingestion import Ingestion, Outcome
 from readingroom.bases.documents.models import FileOutcome, FolderIngested
 from readingroom.core.errors import Internal, KnowledgeError
-from readingroom.core.progress import Report
+from readingroom.core.progress import ReportProgress
 from readingroom.ingest.intake import Intake, in_thread
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Batch:
         ingestion: Ingestion,
         application_ref: str,
         document_type: str | None,
-        report: Report,
+        report: ReportProgress,
     ) -> None:
         self._ingestion = ingestion
         self._application_ref = application_ref

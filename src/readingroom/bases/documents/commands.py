@@ -29,7 +29,7 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
     SetApplication,
 )
-from readingroom.core.progress import Report
+from readingroom.core.progress import ReportProgress
 from readingroom.protocol.backup import Copied, ReadCopy, WriteCopy
 from readingroom.protocol.command import Command
 from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
@@ -59,7 +59,7 @@ class IngestFiles(_DocumentsCommand):
     document_type: ChosenType = None
     files: list[HandedFile]
 
-    async def run(self, service: "DocumentsService", report: Report) -> FolderIngested:
+    async def run(self, service: "DocumentsService", report: ReportProgress) -> FolderIngested:
         from readingroom.bases.documents.batch import Offered
 
         async with AsyncExitStack() as held:
@@ -78,7 +78,7 @@ class ListDocuments(_DocumentsCommand):
     name: ClassVar[str] = "documents.list"
     question: ListIngestedDocuments
 
-    async def run(self, service: "DocumentsService", report: Report) -> DocumentList:
+    async def run(self, service: "DocumentsService", report: ReportProgress) -> DocumentList:
         return await service.documents(self.question)
 
 
@@ -87,7 +87,7 @@ class ListApplications(_DocumentsCommand):
 
     name: ClassVar[str] = "documents.applications"
 
-    async def run(self, service: "DocumentsService", report: Report) -> ApplicationList:
+    async def run(self, service: "DocumentsService", report: ReportProgress) -> ApplicationList:
         return await service.applications()
 
 
@@ -97,7 +97,7 @@ class SearchDocuments(_DocumentsCommand):
     name: ClassVar[str] = "documents.search"
     question: SearchApplicationDocs
 
-    async def run(self, service: "DocumentsService", report: Report) -> DocumentHits:
+    async def run(self, service: "DocumentsService", report: ReportProgress) -> DocumentHits:
         return await service.search(self.question)
 
 
@@ -107,7 +107,7 @@ class ReadDocument(_DocumentsCommand):
     name: ClassVar[str] = "documents.text"
     question: GetDocumentText
 
-    async def run(self, service: "DocumentsService", report: Report) -> DocumentText:
+    async def run(self, service: "DocumentsService", report: ReportProgress) -> DocumentText:
         return await service.text(self.question)
 
 
@@ -117,7 +117,7 @@ class DropDocument(_DocumentsCommand):
     name: ClassVar[str] = "documents.remove"
     question: RemoveDocument
 
-    async def run(self, service: "DocumentsService", report: Report) -> RemovedDocument:
+    async def run(self, service: "DocumentsService", report: ReportProgress) -> RemovedDocument:
         return await service.remove(self.question)
 
 
@@ -127,7 +127,7 @@ class DescribeApplication(_DocumentsCommand):
     name: ClassVar[str] = "documents.application"
     question: SetApplication
 
-    async def run(self, service: "DocumentsService", report: Report) -> ApplicationSet:
+    async def run(self, service: "DocumentsService", report: ReportProgress) -> ApplicationSet:
         return await service.set_application(self.question)
 
 
@@ -137,7 +137,7 @@ class ShowApplication(_DocumentsCommand):
     name: ClassVar[str] = "documents.overview"
     question: ApplicationOverview
 
-    async def run(self, service: "DocumentsService", report: Report) -> Overview:
+    async def run(self, service: "DocumentsService", report: ReportProgress) -> Overview:
         return await service.overview(self.question)
 
 
@@ -147,7 +147,7 @@ class CheckDocuments(_DocumentsCommand):
     name: ClassVar[str] = "documents.doctor"
     repair: bool = False
 
-    async def run(self, service: "DocumentsService", report: Report) -> Diagnosis:
+    async def run(self, service: "DocumentsService", report: ReportProgress) -> Diagnosis:
         from readingroom.bases.documents.doctor import Checkup
 
         return await Checkup(service, self.repair).diagnose()
@@ -158,7 +158,7 @@ class BackUpDocuments(_DocumentsCommand, WriteCopy):
 
     name: ClassVar[str] = "documents.backup"
 
-    async def run(self, service: "DocumentsService", report: Report) -> Copied:
+    async def run(self, service: "DocumentsService", report: ReportProgress) -> Copied:
         from readingroom.bases.documents.backup import write_copy
 
         return await write_copy(service, service.folder / HANDOVER / self.folder)
@@ -169,7 +169,7 @@ class RestoreDocuments(_DocumentsCommand, ReadCopy):
 
     name: ClassVar[str] = "documents.restore"
 
-    async def run(self, service: "DocumentsService", report: Report) -> Copied:
+    async def run(self, service: "DocumentsService", report: ReportProgress) -> Copied:
         from readingroom.bases.documents.backup import read_copy
 
         copy = service.folder / HANDOVER / self.folder

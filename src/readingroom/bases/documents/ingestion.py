@@ -20,7 +20,7 @@ from readingroom.bases.documents.models import AlreadyIngested, IngestedDocument
 from readingroom.bases.documents.records import DocumentRecord, Unread
 from readingroom.bases.documents.store import DocumentStore, chunks_from
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.progress import Report, part
+from readingroom.core.progress import ReportProgress, scale_progress
 from readingroom.ingest.context import Workbench
 from readingroom.ingest.document import Document, Skipped
 from readingroom.ingest.embed import Vectors, embedded
@@ -58,7 +58,7 @@ class Ingestion:
         application_ref: str,
         file_path: str | None,
         document_type: str | None,
-        report: Report,
+        report: ReportProgress,
     ) -> Outcome:
         """Read, embed and store a file; without a path of its own it is known by our copy."""
         try:
@@ -66,10 +66,10 @@ class Ingestion:
             known = await self._whole(application_ref, intake)
             if known:
                 return AlreadyIngested(document_id=known.document_id)
-            found = await self._bench.pipeline.read(intake, part(report, 0, 50))
+            found = await self._bench.pipeline.read(intake, scale_progress(report, 0, 50))
             if isinstance(found, Skipped):
                 return await self._skipped(intake, application_ref, found)
-            vectors = await embedded(found, self._bench.embedder, part(report, 50, 95))
+            vectors = await embedded(found, self._bench.embedder, scale_progress(report, 50, 95))
             async with self._changes.alone(_WRITING):
                 known = await self._whole(application_ref, intake)  # another call was faster
                 if known:

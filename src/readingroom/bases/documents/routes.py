@@ -42,7 +42,7 @@ from readingroom.bases.documents.models import (
 )
 from readingroom.bases.documents.models import Query as QueryText
 from readingroom.bases.documents.service import DocumentsService, listed
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.protocol.rest import API, REFUSALS
 from readingroom.web.parameters import OnlyKnown
 from readingroom.web.uploads import received, upload_form
@@ -158,19 +158,19 @@ def _add_ingesting(router: APIRouter, service: DocumentsService) -> None:
         spool = service.spool()
         try:
             sent = await received(request, spool, service.largest)
-            return await service.take(spool, sent.name, application_ref, document_type, unheard)
+            return await service.take(spool, sent.name, application_ref, document_type, no_progress)
         finally:
             await anyio.Path(spool).unlink(missing_ok=True)
 
     @router.post("/documents/ingest")
     async def ingest_document(question: IngestDocument) -> Ingested:
         """Ingest a file of the server's disk."""
-        return await service.ingest(question, unheard)
+        return await service.ingest(question, no_progress)
 
     @router.post("/documents/ingest-folder")
     async def ingest_folder(question: IngestFolder) -> FolderIngested:
         """Ingest all files below a folder of the server's disk."""
-        return await service.ingest_folder(question, unheard)
+        return await service.ingest_folder(question, no_progress)
 
 
 def _add_changing(router: APIRouter, service: DocumentsService) -> None:

@@ -54,7 +54,7 @@ from readingroom.bases.documents.store import DocumentStore
 from readingroom.core.dates import parse_day
 from readingroom.core.ids import DocumentRef, doc_id, document_ref, fold_dashes
 from readingroom.core.pages import runs
-from readingroom.core.progress import Report, unheard
+from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.ingest.context import Workbench
 from readingroom.ingest.errors import FileNotFound, NoChunks
 from readingroom.ingest.intake import Intake, in_thread, take
@@ -238,14 +238,14 @@ class DocumentsService:
 
     # --- writing ---
 
-    async def ingest(self, question: IngestDocument, report: Report) -> Outcome:
+    async def ingest(self, question: IngestDocument, report: ReportProgress) -> Outcome:
         """Read a file of an allowed folder into an application."""
         async with in_thread(self._bench.roots.open(question.file_path)) as intake:
             return await self.ingestion.ingest(
                 intake, question.application_ref, question.file_path, question.document_type, report
             )
 
-    async def ingest_folder(self, question: IngestFolder, report: Report) -> FolderIngested:
+    async def ingest_folder(self, question: IngestFolder, report: ReportProgress) -> FolderIngested:
         """Read all files below an allowed folder into an application."""
         paths = await anyio.to_thread.run_sync(self._bench.roots.files, question.path)
         offered = [
@@ -259,7 +259,7 @@ class DocumentsService:
         files: Sequence[Offered],
         application_ref: str,
         document_type: str | None,
-        report: Report,
+        report: ReportProgress,
     ) -> FolderIngested:
         """Read several files into an application, several at once."""
         return await Batch(self.ingestion, application_ref, document_type, report).run(files)
@@ -270,7 +270,7 @@ class DocumentsService:
         name: str,
         application_ref: str,
         document_type: str | None,
-        report: Report,
+        report: ReportProgress,
     ) -> Outcome:
         """Read a file that was handed to us into an application, under the name it was given."""
         async with in_thread(self.taking(file, name)) as intake:
@@ -285,7 +285,7 @@ class DocumentsService:
         kept = self.ingestion.file_of(record)
         async with in_thread(self.taking(kept, record.source_file)) as intake:
             await self.ingestion.ingest(
-                intake, record.application_ref, record.file_path, record.document_type, unheard
+                intake, record.application_ref, record.file_path, record.document_type, no_progress
             )
 
     @property

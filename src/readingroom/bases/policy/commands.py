@@ -25,7 +25,7 @@ from readingroom.bases.policy.models import (
 )
 from readingroom.bases.policy.registry.records import SourceSlug
 from readingroom.core.dates import parse_day
-from readingroom.core.progress import Report
+from readingroom.core.progress import ReportProgress
 from readingroom.protocol.backup import Copied, ReadCopy, WriteCopy
 from readingroom.protocol.command import Command
 from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
@@ -45,7 +45,7 @@ class AddPolicy(_PolicyCommand):
     name: ClassVar[str] = "policy.add"
     policy: NewPolicy
 
-    async def run(self, service: "PolicyService", report: Report) -> PolicyDetail:
+    async def run(self, service: "PolicyService", report: ReportProgress) -> PolicyDetail:
         return await _registrar(service).create_policy(self.policy)
 
 
@@ -57,7 +57,7 @@ class RevisePolicy(_PolicyCommand):
     revision: NewRevision
     file: HandedOver
 
-    async def run(self, service: "PolicyService", report: Report) -> Ingested:
+    async def run(self, service: "PolicyService", report: ReportProgress) -> Ingested:
         async with handed_over(service.folder, self.file) as spool:
             return await _registrar(service).revise(self.source, self.revision, spool, report)
 
@@ -67,7 +67,7 @@ class ListPolicies(_PolicyCommand):
 
     name: ClassVar[str] = "policy.list"
 
-    async def run(self, service: "PolicyService", report: Report) -> PolicyIndex:
+    async def run(self, service: "PolicyService", report: ReportProgress) -> PolicyIndex:
         return await _registrar(service).policies()
 
 
@@ -77,7 +77,7 @@ class ShowPolicy(_PolicyCommand):
     name: ClassVar[str] = "policy.show"
     source: SourceSlug
 
-    async def run(self, service: "PolicyService", report: Report) -> PolicyDetail:
+    async def run(self, service: "PolicyService", report: ReportProgress) -> PolicyDetail:
         return await _registrar(service).policy(self.source)
 
 
@@ -87,7 +87,7 @@ class EffectiveOn(_PolicyCommand):
     name: ClassVar[str] = "policy.effective"
     day: str
 
-    async def run(self, service: "PolicyService", report: Report) -> EffectivePolicies:
+    async def run(self, service: "PolicyService", report: ReportProgress) -> EffectivePolicies:
         return await _registrar(service).effective(parse_day(self.day))
 
 
@@ -97,7 +97,7 @@ class SearchPolicies(_PolicyCommand):
     name: ClassVar[str] = "policy.search"
     question: SearchPolicy
 
-    async def run(self, service: "PolicyService", report: Report) -> PolicyHits:
+    async def run(self, service: "PolicyService", report: ReportProgress) -> PolicyHits:
         return await service.search(self.question)
 
 
@@ -107,7 +107,7 @@ class ReadSection(_PolicyCommand):
     name: ClassVar[str] = "policy.section"
     question: GetPolicySection
 
-    async def run(self, service: "PolicyService", report: Report) -> SectionText:
+    async def run(self, service: "PolicyService", report: ReportProgress) -> SectionText:
         return await service.section(self.question)
 
 
@@ -117,7 +117,7 @@ class ImportPolicies(_PolicyCommand):
     name: ClassVar[str] = "policy.import"
     policies: list[ImportedPolicy]
 
-    async def run(self, service: "PolicyService", report: Report) -> Imported:
+    async def run(self, service: "PolicyService", report: ReportProgress) -> Imported:
         from readingroom.bases.policy.admin.bulk import BulkImport
 
         return await BulkImport(service, report).add(self.policies)
@@ -129,7 +129,7 @@ class CheckPolicies(_PolicyCommand):
     name: ClassVar[str] = "policy.doctor"
     repair: bool = False
 
-    async def run(self, service: "PolicyService", report: Report) -> Diagnosis:
+    async def run(self, service: "PolicyService", report: ReportProgress) -> Diagnosis:
         from readingroom.bases.policy.doctor import Checkup
 
         return await Checkup(service, self.repair).diagnose()
@@ -140,7 +140,7 @@ class BackUpPolicies(_PolicyCommand, WriteCopy):
 
     name: ClassVar[str] = "policy.backup"
 
-    async def run(self, service: "PolicyService", report: Report) -> Copied:
+    async def run(self, service: "PolicyService", report: ReportProgress) -> Copied:
         from readingroom.bases.policy.backup import write_copy
 
         return await write_copy(service, service.folder / HANDOVER / self.folder)
@@ -151,7 +151,7 @@ class RestorePolicies(_PolicyCommand, ReadCopy):
 
     name: ClassVar[str] = "policy.restore"
 
-    async def run(self, service: "PolicyService", report: Report) -> Copied:
+    async def run(self, service: "PolicyService", report: ReportProgress) -> Copied:
         from readingroom.bases.policy.backup import read_copy
 
         copy = service.folder / HANDOVER / self.folder

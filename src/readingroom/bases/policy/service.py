@@ -51,7 +51,7 @@ from readingroom.bases.policy.search import PolicySearch, brief
 from readingroom.bases.policy.store import PolicyStore, StoredChunk
 from readingroom.core.dates import parse_day
 from readingroom.core.ids import policy_section_id
-from readingroom.core.progress import Report
+from readingroom.core.progress import ReportProgress
 from readingroom.ingest.context import Workbench
 from readingroom.ingest.intake import in_thread
 from readingroom.storage.errors import RegistryUnavailable
@@ -253,7 +253,7 @@ class PolicyService:
 
     # --- writing ---
 
-    async def ingest(self, question: IngestPolicyRevision, report: Report) -> Ingested:
+    async def ingest(self, question: IngestPolicyRevision, report: ReportProgress) -> Ingested:
         """Read a PDF into a registered revision."""
         revisions = await self._revisions(question.source)
         revision = timeline.find(revisions, question.revision_id)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readingroom.core.progress import Count
+from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.engine.embedding.machine import cores, return_memory
 from readingroom.engine.embedding.weights import Weights, find_weights
 from readingroom.engine.errors import ModelUnavailable
@@ -94,7 +94,10 @@ class Embedder:
         return [known[text] for text in checked]
 
     def embed_batch(
-        self, texts: Sequence[str], batch_size: int = 32, progress: Count | None = None
+        self,
+        texts: Sequence[str],
+        batch_size: int = 32,
+        report: ReportProgressSync = no_progress_sync,
     ) -> Matrix:
         """The vectors of many texts, one row each, in their order."""
         if batch_size < 1:
@@ -108,8 +111,7 @@ class Embedder:
             for first in range(0, len(order), batch_size):
                 rows = order[first : first + batch_size]
                 vectors[rows] = model.run([checked[row] for row in rows])
-                if progress is not None:
-                    progress(min(first + batch_size, len(order)), len(order))
+                report(min(first + batch_size, len(order)), len(order), None)
             return_memory()
         return vectors
 

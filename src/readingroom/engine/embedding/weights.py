@@ -2,10 +2,10 @@
 
 import importlib.util
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.files import digest_of
 
@@ -16,9 +16,6 @@ PINNED = {
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 }
-
-Downloaded = Callable[[str, int, int], None]
-"""Told the file, its bytes so far, and its bytes in all (0 when the hub does not say)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +48,14 @@ def find_weights(models: Path, directory: Path | None = None) -> Weights:
     )
 
 
-def download_weights(url: str, models: Path, progress: Downloaded | None = None) -> Weights:
+def download_weights(
+    url: str, models: Path, report: ReportProgressSync = no_progress_sync
+) -> Weights:
     """Fetch the pinned files into the cache; a file that is not what was pinned is refused."""
     models.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=models, prefix=".download-") as partial:
         for name, digest in PINNED.items():
-            _fetch(f"{url.rstrip('/')}/{name}", Path(partial, name), progress)
+            _fetch(f"{url.rstrip('/')}/{name}", Path(partial, name), report)
             if digest_of(Path(partial, name)) != digest:
                 raise ModelUnavailable(f"{name} from {url} is not the file that was pinned.")
         _put(Path(partial), models / MODEL)
@@ -78,7 +77,7 @@ def _package() -> Path | None:
     return Path(spec.submodule_search_locations[0], "model")
 
 
-def _fetch(url: str, path: Path, progress: Downloaded | None) -> None:
+def _fetch(url: str, path: Path, report: ReportProgressSync) -> None:
     # Imported here, for few fetch and everybody embeds.
     import httpx2
 
@@ -88,11 +87,10 @@ def _fetch(url: str, path: Path, progress: Downloaded | None) -> None:
             path.open("wb") as file,
         ):
             response.raise_for_status()
-            size = int(response.headers.get("content-length", 0))
+            size = int(response.headers.get("content-length", 0)) or None
             for part in response.iter_bytes(1 << 20):
                 file.write(part)
-                if progress is not None:
-                    progress(path.name, file.tell(), size)
+                report(file.tell(), size, path.name)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise ModelUnavailable(f"{url} cannot be fetched: {error}") from error
 

@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from readingroom.core.progress import ReportProgressSync
 from readingroom.engine.chunking import Span, pages_of, split
 from readingroom.ingest.document import (
     Chunk,
@@ -25,8 +26,6 @@ from readingroom.ingest.structure import classify, layout
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Report = Callable[[int, int, str], None]
-
 PROBE_PAGES = 2
 PROBE_WORDS = 30
 """A document of pictures is worth reading when a probe of its pages finds this many words."""
@@ -36,7 +35,9 @@ _OFF = "The page has no text layer, and OCR is off (ENABLE_OCR)"
 _RENDERING = "The page has no text layer, and the file is named like a rendering"
 
 
-def read(data: bytes, name: str, options: Options, report: Report) -> Document | Skipped:
+def read(
+    data: bytes, name: str, options: Options, report: ReportProgressSync
+) -> Document | Skipped:
     """What a file holds, by what it really is."""
     reader = _read_pdf if sniff(data[:HEAD], name) == "pdf" else _read_image
     found = reader(data, name, options, report)
@@ -88,7 +89,9 @@ def _sections(flow: layout.Flow) -> tuple[Section, ...]:
     return sections.find(flow)
 
 
-def _read_pdf(data: bytes, name: str, options: Options, report: Report) -> list[Sheet] | Skipped:
+def _read_pdf(
+    data: bytes, name: str, options: Options, report: ReportProgressSync
+) -> list[Sheet] | Skipped:
     from readingroom.ingest.read.formats import pdf
 
     with pdf.opened(data, options.most_pages) as document:
@@ -111,7 +114,9 @@ def _read_pdf(data: bytes, name: str, options: Options, report: Report) -> list[
         return sheets
 
 
-def _read_image(data: bytes, name: str, options: Options, report: Report) -> list[Sheet] | Skipped:
+def _read_image(
+    data: bytes, name: str, options: Options, report: ReportProgressSync
+) -> list[Sheet] | Skipped:
     from readingroom.ingest.read import ocr
 
     with ocr.opened(data, options.most_pages) as image:
@@ -164,7 +169,7 @@ class _Scans:
         picture_of: Callable[[Sheet], Image],
         name: str,
         options: Options,
-        report: Report,
+        report: ReportProgressSync,
         after: int = 0,
     ) -> None:
         self.is_rendering = classify.is_rendering(name)

@@ -23,7 +23,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import Base64Bytes, TypeAdapter, ValidationError
 
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.progress import Report, unheard
+from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.settings import bare_environment
 from readingroom.engine.embedding.machine import cores
 from readingroom.ingest.document import Document, Options, RefusalCode, Skipped
@@ -86,7 +86,7 @@ class Sandbox:
         self._command = command
 
     async def read(
-        self, file: FileIO, name: str, options: Options, report: Report
+        self, file: FileIO, name: str, options: Options, report: ReportProgress
     ) -> Document | Skipped:
         """What the file holds, or an error that says why it cannot be told."""
         return _result(await self._said(file, self._job(name, options), report))
@@ -96,7 +96,7 @@ class Sandbox:
     ) -> bytes:
         """One page of the file as a PNG."""
         job = replace(self._job(name, options), page=page, dpi=dpi)
-        said = _accepted(await self._said(file, job, unheard))
+        said = _accepted(await self._said(file, job, no_progress))
         if said.picture is None:
             raise ExtractionFailed("The program that reads files gave no picture")
         return said.picture
@@ -105,7 +105,7 @@ class Sandbox:
         limits = self._limits
         return Job(name, options, os.getpid(), limits.memory_bytes, limits.cpu_seconds)
 
-    async def _said(self, file: FileIO, job: Job, report: Report) -> Message:
+    async def _said(self, file: FileIO, job: Job, report: ReportProgress) -> Message:
         async with self._seats:
             with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch:
                 async with self._started(file, job, scratch) as process:
@@ -138,7 +138,7 @@ class Sandbox:
             with anyio.CancelScope(shield=True):
                 await process.aclose()
 
-    async def _last_word(self, process: Process, report: Report) -> Message | None:
+    async def _last_word(self, process: Process, report: ReportProgress) -> Message | None:
         """Pass the progress on until the outcome comes; None when the process ends without one."""
         assert process.stdout is not None
         stream = BufferedByteReceiveStream(process.stdout)

@@ -71,7 +71,7 @@ def _private_output() -> IO[str]:
 
 
 def _outcome(job: Job, output: IO[str]) -> dict[str, Any]:
-    def report(done: int, total: int, message: str) -> None:
+    def report(done: float, total: float | None, message: str | None) -> None:
         _say(output, progress=[done, total, message])
 
     try:

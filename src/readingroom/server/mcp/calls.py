@@ -6,7 +6,7 @@ from mcp.server import ServerRequestContext
 from starlette.types import Scope
 
 from readingroom.core import ids
-from readingroom.core.progress import Report
+from readingroom.core.progress import ReportProgress
 from readingroom.protocol.tool import Call
 from readingroom.server.auth.keys import client_ip
 
@@ -22,7 +22,7 @@ def call_of(context: Context) -> Call:
     return call_in(context.request.scope, report)
 
 
-def call_in(scope: Scope, report: Report) -> Call:
+def call_in(scope: Scope, report: ReportProgress) -> Call:
     """An HTTP request that has passed the door."""
     user = scope.get("user")
     state = scope["state"]

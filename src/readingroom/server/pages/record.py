@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from readingroom.core.errors import InvalidArguments
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.protocol.sample import MARK
 from readingroom.server.mcp.calls import call_in
 from readingroom.server.pages.layout import html_page, table
@@ -42,7 +42,7 @@ async def reading_page(desk: Any, is_sample: bool, request: Request) -> Response
         raise InvalidArguments.of(error) from error
     except ValueError as error:
         raise InvalidArguments([{"field": "offset", "message": "must be a number"}]) from error
-    found = await desk.fetch(question, call_in(request.scope, unheard))
+    found = await desk.fetch(question, call_in(request.scope, no_progress))
     mark = MARK if is_sample else ""
     return html_page(mark + found.title, _body(found, mark))
 

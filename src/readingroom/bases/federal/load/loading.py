@@ -4,7 +4,7 @@ import contextlib
 import gc
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -21,8 +21,7 @@ from readingroom.bases.federal.schema.entries import Entry
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.bases.federal.store import connect, prepare, storage
 from readingroom.core import clock
-
-Told = Callable[[int, int, str], None]
+from readingroom.core.progress import ReportProgressSync, no_progress_sync
 
 
 @dataclass
@@ -45,26 +44,33 @@ class Summary:
 
 
 def load(
-    path: Path, files: Sequence[Path], only: Source | None, told: Told = lambda *step: None
+    path: Path,
+    files: Sequence[Path],
+    only: Source | None,
+    report: ReportProgressSync = no_progress_sync,
 ) -> Summary:
     """Load these files and folders into the federal file at `path`."""
-    return _loaded(path, files, only, told, Manner())
+    return _loaded(path, files, only, report, Manner())
 
 
 def update(
     path: Path,
     files: Sequence[Path],
     only: Source | None,
-    told: Told = lambda *step: None,
+    report: ReportProgressSync = no_progress_sync,
     *,
     even_most: bool = False,
 ) -> Summary:
     """Apply newer files over older ones: what they leave out, where they hold all, is withdrawn."""
-    return _loaded(path, files, only, told, Manner(updating=True, even_most=even_most))
+    return _loaded(path, files, only, report, Manner(updating=True, even_most=even_most))
 
 
 def _loaded(
-    path: Path, files: Sequence[Path], only: Source | None, told: Told, manner: "Manner"
+    path: Path,
+    files: Sequence[Path],
+    only: Source | None,
+    report: ReportProgressSync,
+    manner: "Manner",
 ) -> Summary:
     prepare(path)
     chosen = [one for one in LOADERS if only is None or only.name in one.sources]
@@ -74,7 +80,7 @@ def _loaded(
         closing(connect(path, writing=True)) as db,
         ThreadPoolExecutor(1, "federal-load") as beside,
     ):
-        return _Load(db, Writer(db, beside), chosen, told, manner).run(opened)
+        return _Load(db, Writer(db, beside), chosen, report, manner).run(opened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,7 @@ class _Load:
         db: sqlite3.Connection,
         writer: Writer,
         loaders: Sequence[Loader],
-        told: Told,
+        report: ReportProgressSync,
         manner: Manner,
     ) -> None:
         self._db = db
@@ -100,7 +106,7 @@ class _Load:
         self._writer = writer
         self._seen = writer.seen()
         self._loaders = loaders
-        self._told = told
+        self._report = report
         self.summary = Summary()
 
     def run(self, opened: Sequence[Opened]) -> Summary:
@@ -125,7 +131,7 @@ class _Load:
     def _read_all(self, turns: Sequence[Turn]) -> None:
         self.summary.files = len(turns)
         for done, reading in enumerate(in_turn(turns, self._is_new), start=1):
-            self._told(done, len(turns), Path(reading.turn.name).name)
+            self._report(done, len(turns), Path(reading.turn.name).name)
             self._file(reading)
 
     def _withdraw_left_out(self, turns: Sequence[Turn], at: str) -> None:

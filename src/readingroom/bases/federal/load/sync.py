@@ -10,11 +10,12 @@ from pathlib import Path
 from readingroom.bases.federal.formats.parts.files import BAD_FILE
 from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.load.bulk import LAYOUTS, Hosts, Wanted
-from readingroom.bases.federal.load.loading import Summary, Told
+from readingroom.bases.federal.load.loading import Summary
 from readingroom.bases.federal.load.read_ahead import complaint
 from readingroom.bases.federal.schema.sources import Source
 from readingroom.core import clock
 from readingroom.core.errors import UnknownSource
+from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.net.download import Downloads, NotThere, Remote
 from readingroom.net.errors import DownloadFailed
 from readingroom.storage.errors import StorageFailed
@@ -43,8 +44,8 @@ def sync(
     since: date | None,
     hosts: Hosts,
     pause: float,
-    told: Told = lambda *step: None,
-    loading_told: Told = lambda *step: None,
+    report: ReportProgressSync = no_progress_sync,
+    report_loading: ReportProgressSync = no_progress_sync,
 ) -> Synced:
     """Fetch what is new of a source into the folder beside the federal file, and apply it."""
     layout = LAYOUTS.get(source.name)
@@ -56,11 +57,11 @@ def sync(
     try:
         with closing(_opened(folder, pause)) as downloads:
             wanted = Wanted(hosts, downloads.read, since, clock.now().date())
-            synced, came = _fetched(downloads, lambda: list(layout(wanted)), told)
+            synced, came = _fetched(downloads, lambda: list(layout(wanted)), report)
     finally:
         lock.release()
     # Also what came in a run that was stopped before it was applied: it is passed over if it is in.
-    synced.update = loading.update(path, came, None, loading_told)
+    synced.update = loading.update(path, came, None, report_loading)
     return synced
 
 
@@ -72,7 +73,7 @@ def _opened(folder: Path, pause: float) -> Downloads:
 
 
 def _fetched(
-    downloads: Downloads, listed: Callable[[], list[Remote]], told: Told
+    downloads: Downloads, listed: Callable[[], list[Remote]], report: ReportProgressSync
 ) -> tuple[Synced, list[Path]]:
     synced, came = Synced(), []
     try:
@@ -83,7 +84,7 @@ def _fetched(
         raise DownloadFailed(f"A listing cannot be read: {complaint(error)}") from error
     synced.files = len(remotes)
     for place, remote in enumerate(remotes, start=1):
-        told(place, len(remotes), remote.name)
+        report(place, len(remotes), remote.name)
         try:
             file = downloads.fetch(remote)
         except NotThere:

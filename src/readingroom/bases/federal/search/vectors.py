@@ -12,7 +12,7 @@ import numpy as np
 from readingroom.bases.federal.schema.sources import Shape, names_of, of_shape
 from readingroom.bases.federal.search.passages import generation
 from readingroom.core.filters import And, Fields, Filter, In, Range
-from readingroom.core.progress import Count
+from readingroom.core.progress import ReportProgressSync
 from readingroom.engine.embedding.embedder import Embedder, Matrix, Vector
 from readingroom.engine.vectors import VectorIndex
 from readingroom.storage.database import transaction
@@ -90,7 +90,7 @@ def where(
     return And(tuple(parts))
 
 
-def embed(db: sqlite3.Connection, embedder: Embedder, told: Count) -> int:
+def embed(db: sqlite3.Connection, embedder: Embedder, report: ReportProgressSync) -> int:
     """Embed what has no vector yet, in batches that each stay once done; stopping loses nothing."""
     model = embedder.identity
     db.execute("DELETE FROM vectors WHERE model != ?", (model,))
@@ -100,7 +100,7 @@ def embed(db: sqlite3.Connection, embedder: Embedder, told: Count) -> int:
         matrix = embedder.embed_batch([_embedded_text(row) for row in rows])
         _keep(db, rows, matrix, model)
         done += len(rows)
-        told(done, all_of_them)
+        report(done, all_of_them, None)
     return done
 
 

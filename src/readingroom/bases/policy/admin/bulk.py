@@ -8,14 +8,14 @@ from readingroom.bases.policy.errors import PolicyExists
 from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.progress import Report
+from readingroom.core.progress import ReportProgress
 from readingroom.storage.handover import handed_over
 
 
 class BulkImport:
     """One import, and what has come of it so far."""
 
-    def __init__(self, service: PolicyService, report: Report) -> None:
+    def __init__(self, service: PolicyService, report: ReportProgress) -> None:
         self._folder = service.folder
         self._registrar = Registrar(service)
         self._report = report

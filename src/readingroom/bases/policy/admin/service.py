@@ -30,7 +30,7 @@ from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, PolicyCategory, Revision
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import FileTooLarge
-from readingroom.core.progress import Report
+from readingroom.core.progress import ReportProgress
 from readingroom.ingest.errors import FileNotFound, UnsupportedFileType
 from readingroom.ingest.intake import in_thread
 from readingroom.protocol.rest import API
@@ -141,12 +141,16 @@ class Registrar:
             ),
         )
 
-    async def revise(self, source: str, new: NewRevision, spool: Path, report: Report) -> Ingested:
+    async def revise(
+        self, source: str, new: NewRevision, spool: Path, report: ReportProgress
+    ) -> Ingested:
         """The same, and wait until it can be searched."""
         revision, _ = await self._register(source, new, spool)
         return await self._ingested(revision, report)
 
-    async def replace(self, source: str, revision_id: str, spool: Path, report: Report) -> Ingested:
+    async def replace(
+        self, source: str, revision_id: str, spool: Path, report: ReportProgress
+    ) -> Ingested:
         """Ingest another file for a revision, and wait."""
         _check_file(spool)
         revision = await self._find(source, revision_id)
@@ -212,7 +216,7 @@ class Registrar:
             source, spool, new.version_label, new.effective_from, new.effective_to, new.notes
         )
 
-    async def _ingested(self, revision: Revision, report: Report) -> Ingested:
+    async def _ingested(self, revision: Revision, report: ReportProgress) -> Ingested:
         file = self._service.ingestion.file_of(revision.source, revision.revision_id)
         async with in_thread(self._service.ingestion.own_files().open(str(file))) as intake:
             return await self._service.ingestion.ingest(revision, intake, report)

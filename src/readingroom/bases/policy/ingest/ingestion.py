@@ -25,7 +25,7 @@ from readingroom.bases.policy.registry.records import Revision
 from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.bases.policy.store import PolicyStore, chunks_from
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.progress import Report
+from readingroom.core.progress import ReportProgress
 from readingroom.ingest.context import Workbench
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import Vectors, embedded
@@ -91,7 +91,7 @@ class Ingestion:
                 self._changes.at("create:registry")
         return new, [one for one in changed if one.revision_id != revision_id]
 
-    async def ingest(self, revision: Revision, intake: Intake, report: Report) -> Ingested:
+    async def ingest(self, revision: Revision, intake: Intake, report: ReportProgress) -> Ingested:
         """Read, embed and store a file; the revision counts from the moment all of it is there."""
         with self._working(revision.revision_id):
             try:
@@ -196,7 +196,7 @@ class Ingestion:
 
     # --- what is done at the start ---
 
-    async def recover(self, report: Report) -> int:
+    async def recover(self, report: ReportProgress) -> int:
         """Bring every unfinished change to an end; returns how many there were."""
 
         async def finish(intent: Intent) -> None:
@@ -209,7 +209,7 @@ class Ingestion:
     async def unfinished(self) -> list[Intent]:
         return await self._changes.unfinished()
 
-    async def _finish(self, intent: Intent, report: Report) -> None:
+    async def _finish(self, intent: Intent, report: ReportProgress) -> None:
         source, revision_id = intent.body["source"], intent.body.get("revision_id", "")
         known = {one.revision_id: one for one in await self._registry.revisions(source)}
         match intent.kind:
@@ -234,7 +234,7 @@ class Ingestion:
         if revision_id not in known:
             await self._drop_file(source, revision_id)
 
-    async def _ingest_again(self, revision: Revision, spool: Path, report: Report) -> None:
+    async def _ingest_again(self, revision: Revision, spool: Path, report: ReportProgress) -> None:
         """From the file that was being ingested, wherever the interruption left it."""
         kept = self.file_of(revision.source, revision.revision_id)
         file = spool if await anyio.Path(spool).exists() else kept
@@ -244,7 +244,7 @@ class Ingestion:
     # --- the steps of an ingest ---
 
     async def _prepared(
-        self, revision: Revision, intake: Intake, report: Report
+        self, revision: Revision, intake: Intake, report: ReportProgress
     ) -> tuple[Document, Vectors]:
         async def reading(done: float, total: float | None, message: str | None) -> None:
             self._note(revision, "extracting", 40 * done / total if total else 0, 0)
@@ -256,7 +256,9 @@ class Ingestion:
             raise NoContent("The file holds nothing but pictures; no text was found in it")
         return document, await self._embedded(revision, document, report)
 
-    async def _embedded(self, revision: Revision, document: Document, report: Report) -> Vectors:
+    async def _embedded(
+        self, revision: Revision, document: Document, report: ReportProgress
+    ) -> Vectors:
         async def embedding(done: float, total: float | None, message: str | None) -> None:
             self._note(revision, "embedding", 40 + 55 * done / total if total else 40, int(done))
             await report(done, total, message)

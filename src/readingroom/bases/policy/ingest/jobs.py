@@ -11,7 +11,7 @@ from readingroom.bases.policy.ingest.ingestion import Ingestion
 from readingroom.bases.policy.registry.records import Revision, RevisionStatus
 from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.ingest.intake import in_thread
 from readingroom.storage.errors import RegistryUnavailable
 
@@ -51,7 +51,7 @@ class Jobs:
         return f"ingest:{revision.revision_id}"
 
     async def _pick_up(self) -> None:
-        await self._ingestion.recover(unheard)
+        await self._ingestion.recover(no_progress)
         policies = await self._registry.list_policies()
         timelines = await self._registry.timelines(policy.source for policy in policies)
         for revisions in timelines.values():
@@ -82,7 +82,7 @@ class Jobs:
     async def _ingest(self, revision: Revision) -> None:
         file = self._ingestion.file_of(revision.source, revision.revision_id)
         async with in_thread(self._ingestion.own_files().open(str(file))) as intake:
-            await self._ingestion.ingest(revision, intake, unheard)
+            await self._ingestion.ingest(revision, intake, no_progress)
 
     async def _abandoned(self, revision: Revision, error: Exception) -> None:
         """No revision stays in `processing` for good, whatever went wrong."""

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import anyio
 
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.progress import unheard
+from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, Options
 from readingroom.ingest.read.sandbox import Limits, Sandbox
 
@@ -43,7 +43,9 @@ async def _read(sandbox: Sandbox, data: bytes) -> str:
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(data)
         try:
-            found = await sandbox.read(file, "statement.pdf", Options(enable_ocr=False), unheard)
+            found = await sandbox.read(
+                file, "statement.pdf", Options(enable_ocr=False), no_progress
+            )
         except KnowledgeError as error:
             log.warning("a PDF could not be read: %s", error.message)
             return ""
