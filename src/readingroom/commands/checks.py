@@ -173,7 +173,7 @@ def redis(settings: Settings) -> Iterator[Remark]:
 
 def federal(settings: Settings) -> Iterator[Remark]:
     """The federal file is sound, of a version we know, and everything in it was embedded."""
-    from readingroom.bases.federal.schema.tables import MIGRATIONS
+    from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
     from readingroom.bases.federal.store import file_in
 
     path = file_in(settings.data)
@@ -182,7 +182,7 @@ def federal(settings: Settings) -> Iterator[Remark]:
     try:
         with closing(sqlite3.connect(path, timeout=10)) as db:
             (version,) = db.execute("PRAGMA user_version").fetchone()
-            if version > len(MIGRATIONS):
+            if version > SCHEMA_VERSION:
                 fix = "install the newer Reading Room that wrote it, or restore an older backup"
                 yield Remark("federal", f"{path} has tables of a newer version", fix)
                 return

@@ -110,12 +110,12 @@ def _in_use(database: Path) -> bool:
 
 
 def _unpacked(file: Path, staging: Path) -> "Manifest":
-    from readingroom.bases.federal.schema.tables import MIGRATIONS
+    from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
     from readingroom.storage.archive import read_manifest, unpack
 
     told = read_manifest(file)
     unknown = [name for name in told.bases if name not in (FEDERAL, *_FILLED)]
-    newer = told.bases.get(FEDERAL, {}).get("schema", 0) > len(MIGRATIONS)
+    newer = told.bases.get(FEDERAL, {}).get("schema", 0) > SCHEMA_VERSION
     if unknown or newer:
         raise BackupUnusable(
             f"The backup was made by a newer Reading Room ({told.version}), which knows more than "

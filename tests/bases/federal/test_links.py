@@ -21,7 +21,6 @@ from readingroom.bases.federal.schema.entries import Entry, Link, Origin, cited
 from readingroom.bases.federal.schema.ids import cited_report, estimate_id, federal_id
 from readingroom.bases.federal.schema.records import Law, LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES
-from readingroom.bases.federal.schema.tables import MIGRATIONS
 from readingroom.bases.federal.store import FILE, file_in
 from tests.requirements import requirement
 from tests.support.federal.base import Asked, asked, loaded, write_world
@@ -167,12 +166,11 @@ def test_what_is_withdrawn_speaks_of_nothing_any_more(tmp_path: Path) -> None:
 
 def test_a_file_made_before_a_source_or_a_column_gets_it(tmp_path: Path) -> None:
     path = tmp_path / FILE
+    store.prepare(path)
     with closing(sqlite3.connect(path)) as db:
-        for statement in MIGRATIONS[0]:
-            db.execute(statement)
         db.executescript(
             """DROP TABLE saps; DROP INDEX public_laws_private; DROP INDEX public_laws_facts;
-               ALTER TABLE public_laws DROP COLUMN private; PRAGMA user_version = 1"""
+               ALTER TABLE public_laws DROP COLUMN private;"""
         )
     store.prepare(path)
     with closing(sqlite3.connect(path)) as db:

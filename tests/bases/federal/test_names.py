@@ -18,7 +18,6 @@ from readingroom.bases.federal.names import resolver
 from readingroom.bases.federal.names.similarity import alike, distance, spelt_out
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.sources import Shape, names_of, of_shape, registry
-from readingroom.bases.federal.schema.tables import MIGRATIONS
 from readingroom.bases.federal.store import file_in
 from tests.requirements import requirement
 from tests.support.federal.base import Asked, asked, loaded
@@ -423,30 +422,6 @@ def test_names_that_no_record_goes_by_any_more_are_forgotten(tmp_path: Path) -> 
 
 def _names(db: sqlite3.Connection) -> set[str]:
     return {row["folded"] for row in db.execute("SELECT folded FROM names")}
-
-
-def test_a_file_of_the_first_version_keeps_its_names(tmp_path: Path) -> None:
-    path = tmp_path / "federal.db"
-    with closing(sqlite3.connect(path)) as db:
-        for statement in MIGRATIONS[0]:
-            db.execute(statement)
-        db.executemany(
-            "INSERT INTO names (source, record_id, name) VALUES ('legislators', ?, ?)",
-            [("S1", "Nydia M. Velázquez"), ("S2", "nydia m velazquez"), ("S2", "Someone Else")],
-        )
-        db.execute("PRAGMA user_version = 1")
-        db.commit()
-    store.prepare(path)
-    with closing(store.connect(path)) as db:
-        assert _names(db) == {"  nydia  m  velazquez ", "  someone  else "}
-        forms = db.execute("SELECT record_id, form FROM name_forms ORDER BY 1, 2").fetchall()
-        assert [tuple(row) for row in forms] == [
-            ("S1", "Nydia M. Velázquez"),
-            ("S2", "Someone Else"),
-            ("S2", "nydia m velazquez"),
-        ]
-        (first,) = db.execute("SELECT min(name_row) FROM names").fetchone()
-        assert first == fold.first_row("legislators") + 1
 
 
 letters = some.text("abcde", min_size=0, max_size=7)

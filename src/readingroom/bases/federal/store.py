@@ -13,7 +13,7 @@ from pydantic_core import from_json, to_json
 from readingroom.bases.federal.errors import RecordGone
 from readingroom.bases.federal.filters import Narrowed
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, SOURCES, Resource, Source
-from readingroom.bases.federal.schema.tables import migrate
+from readingroom.bases.federal.schema.tables import ensure_schema
 from readingroom.core.errors import RecordNotFound
 from readingroom.storage.connections import Connections
 from readingroom.storage.errors import StorageFailed
@@ -51,13 +51,16 @@ def connect(path: Path, *, writing: bool = False) -> sqlite3.Connection:
 
 
 def prepare(path: Path) -> None:
-    """Make the file, or bring it to the newest schema; WAL, so that readers never wait."""
+    """Create the file if there is none, in WAL mode so that readers never wait for a writer.
+
+    Raise StorageFailed when it cannot be used, or another version of Reading Room wrote it.
+    """
     with storage(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         db = connect(path, writing=True)
         try:
             db.execute("PRAGMA journal_mode = WAL")
-            migrate(db)
+            ensure_schema(db, path)
         finally:
             db.close()
 

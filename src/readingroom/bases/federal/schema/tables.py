@@ -1,16 +1,21 @@
-"""The tables of the federal base, in one SQLite file, and how an older file becomes a newer one.
+"""The tables of the federal base, all in one SQLite file.
 
-A record is stored once, as the JSON it is answered with; what lists filter and sort by are columns
-generated from it, so no column can disagree with its record.
+A record is stored once, as the JSON it is answered with. The columns that lists filter and sort by
+are generated from that JSON, so no column can disagree with its record.
 """
 
 import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 
-from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.sources import SOURCES, Column, Source
 from readingroom.engine.words import tokenizer
 from readingroom.storage.database import transaction
+from readingroom.storage.errors import StorageFailed
+
+# Reading Room 0.1.0 wrote this number, after nine migrations that no release had needed: they
+# became the one script below, and the number stayed so that files of 0.1.0 open unchanged.
+SCHEMA_VERSION = 9
 
 CITATION = (
     "source_url",
@@ -21,7 +26,6 @@ CITATION = (
     "citation_string",
 )
 
-# What belongs to a record, by table: the column that says to which.
 PARENTS = {
     "bill_cosponsors": "bill_id",
     "bill_actions": "bill_id",
@@ -29,35 +33,57 @@ PARENTS = {
     "member_votes": "vote_id",
     "hearing_witnesses": "hearing_id",
 }
+"""Child tables, each with the column that holds the id of the record a row belongs to."""
 
 
-def migrate(db: sqlite3.Connection) -> None:
-    """Bring a file to the newest version; a new file gets everything at once."""
-    _know_names(db)
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    for number, statements in enumerate(MIGRATIONS[version:], start=version + 1):
+def ensure_schema(db: sqlite3.Connection, path: Path) -> None:
+    """Create the tables in a new file; check that those of an existing one can be used.
+
+    Tables and columns of sources that were added to `SOURCES` later are added to the file.
+    Raise StorageFailed when another version of Reading Room wrote the file.
+    """
+    if _version(db) == 0:
         with transaction(db):
-            # Another process may have been here while this one waited for the lock.
-            if db.execute("PRAGMA user_version").fetchone()[0] < number:
-                for statement in statements:
+            # Another process may have created them while this one waited for the lock.
+            if _version(db) == 0:
+                for statement in _script():
                     db.execute(statement)
-                db.execute(f"PRAGMA user_version = {number}")
-    if any(_gained(db)):
+                db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    _check_version(_version(db), path)
+    if any(_missing(db)):
         with transaction(db):
-            for statement in list(_gained(db)):
+            for statement in list(_missing(db)):
                 db.execute(statement)
 
 
-def _gained(db: sqlite3.Connection) -> Iterator[str]:
-    """What makes the tables of sources, and columns of theirs, that came after this file."""
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _check_version(version: int, path: Path) -> None:
+    if version > SCHEMA_VERSION:
+        raise StorageFailed(
+            f"{path} was written by a newer Reading Room (schema {version}, this one reads "
+            f"{SCHEMA_VERSION}): install that version, or restore an older backup"
+        )
+    if version < SCHEMA_VERSION:
+        raise StorageFailed(
+            f"{path} was written by a Reading Room older than 0.1.0 (schema {version}, this one "
+            f"reads {SCHEMA_VERSION}): move the file away and load the official files again with "
+            "`readingroom federal load`"
+        )
+
+
+def _missing(db: sqlite3.Connection) -> Iterator[str]:
+    """Yield the SQL of tables and columns that the file lacks, because it is older than them."""
     for source in SOURCES:
-        there = {row[1] for row in db.execute(f"PRAGMA table_xinfo({source.name})")}
-        if not there:
+        existing = {row[1] for row in db.execute(f"PRAGMA table_xinfo({source.name})")}
+        if not existing:
             yield from _source_table(source)
             continue
         for column in source.columns:
-            if column.name not in there:
-                # SQLite adds no column that it would have to store in every row.
+            if column.name not in existing:
+                # SQLite cannot add a column that it would have to store in every row.
                 added = _generated(column).replace("STORED", "VIRTUAL")
                 yield f"ALTER TABLE {source.name} ADD COLUMN {added}"
                 if not column.measure:
@@ -68,11 +94,12 @@ def _gained(db: sqlite3.Connection) -> Iterator[str]:
             yield _facts_index(source)
 
 
-def _know_names(db: sqlite3.Connection) -> None:
-    """What a migration needs to know of names that SQL does not."""
-    db.create_function("name_row_of", 1, fold.first_row)
-    db.create_function("folded_name", 1, lambda name: fold.padded(fold.words(name)))
-    db.create_function("initials_of", 1, lambda name: fold.initials(fold.words(name)))
+def _script() -> Iterator[str]:
+    """Yield every statement that makes a new file."""
+    for source in SOURCES:
+        yield from _source_table(source)
+    for statement in _FIXED_TABLES:
+        yield statement.replace("{tokenizer}", tokenizer())
 
 
 def _source_table(source: Source) -> Iterator[str]:
@@ -104,7 +131,10 @@ def _column_index(source: Source, column: Column) -> str:
 
 
 def _facts_index(source: Source) -> str:
-    """Everything an aggregate asks of a source, in rows that are short: records are long."""
+    """Return the SQL of an index over every column that aggregates use.
+
+    Aggregates read it instead of the table, whose rows hold long records.
+    """
     return f"CREATE INDEX {source.resource.facts} ON {source.name} ({', '.join(_facts(source))})"
 
 
@@ -138,13 +168,6 @@ CREATE TABLE bill_actions (
     PRIMARY KEY (bill_id, ordinal)
 ) WITHOUT ROWID""",
     """
-CREATE TABLE bill_topics (
-    bill_id TEXT NOT NULL REFERENCES bills ON DELETE CASCADE,
-    topic_id TEXT NOT NULL REFERENCES topic_taxonomy,
-    PRIMARY KEY (bill_id, topic_id)
-) WITHOUT ROWID""",
-    "CREATE INDEX bill_topics_topic ON bill_topics (topic_id)",
-    """
 CREATE TABLE bill_committees (
     bill_id TEXT NOT NULL REFERENCES bills ON DELETE CASCADE,
     committee_id TEXT NOT NULL REFERENCES committees,
@@ -169,7 +192,15 @@ CREATE TABLE member_votes (
 CREATE INDEX member_votes_person
     ON member_votes (bioguide_id, congress, sorted_at DESC, vote_id)""",
     "CREATE INDEX member_votes_unknown ON member_votes (lis) WHERE bioguide_id IS NULL",
-    # The text of a record, or one of the versions of a bill's text. Kept whole: chunks overlap.
+    """
+CREATE TABLE hearing_witnesses (
+    hearing_id TEXT NOT NULL REFERENCES hearings ON DELETE CASCADE,
+    ordinal INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    PRIMARY KEY (hearing_id, ordinal)
+) WITHOUT ROWID""",
+    # The text of a record, or one version of a bill's text. Stored in one piece beside its chunks,
+    # which overlap and could not be put together again.
     """
 CREATE TABLE texts (
     record_id TEXT NOT NULL,
@@ -202,9 +233,9 @@ CREATE TABLE facets (
     PRIMARY KEY (field, value, doc)
 ) WITHOUT ROWID""",
     "CREATE INDEX facets_doc ON facets (doc)",
-    # `part` names what a loader replaces as a whole: the head of a record, or its text. Narrow, so
-    # that a search can look up which record a passage is of without reading passages. Numbers are
-    # never used again: an index elsewhere may still know them.
+    # `part` names what a loader replaces as a whole: the head of a record, or its text. The table
+    # is narrow so that a search can look up the record of a passage without reading passages.
+    # Numbers are never used again: an index in memory may still refer to them.
     """
 CREATE TABLE chunks (
     chunk INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -230,16 +261,13 @@ CREATE TABLE vectors (
     model TEXT NOT NULL,
     embedding BLOB NOT NULL
 )""",
+    # Cut into words as the engine cuts them. Whoever adds passages adds them to this index too,
+    # many at once: a trigger for each row would be slower.
     """
 CREATE VIRTUAL TABLE passages_fts USING fts5 (
     title, abstract, action, body,
-    content='passages', content_rowid='chunk', tokenize='porter unicode61'
+    content='passages', content_rowid='chunk', tokenize="{tokenizer}"
 )""",
-    """
-CREATE TRIGGER passages_added AFTER INSERT ON passages BEGIN
-    INSERT INTO passages_fts (rowid, title, abstract, action, body)
-    VALUES (new.chunk, new.title, new.abstract, new.action, new.body);
-END""",
     """
 CREATE TRIGGER passages_removed AFTER DELETE ON passages BEGIN
     INSERT INTO passages_fts (passages_fts, rowid, title, abstract, action, body)
@@ -252,31 +280,10 @@ CREATE TRIGGER passages_changed AFTER UPDATE ON passages BEGIN
     INSERT INTO passages_fts (rowid, title, abstract, action, body)
     VALUES (new.chunk, new.title, new.abstract, new.action, new.body);
 END""",
-    # The names a registry's record goes by, found by the three-letter pieces they share.
-    """
-CREATE TABLE names (
-    name_row INTEGER PRIMARY KEY,
-    source TEXT NOT NULL,
-    record_id TEXT NOT NULL,
-    name TEXT NOT NULL,
-    UNIQUE (record_id, name)
-)""",
-    """
-CREATE VIRTUAL TABLE names_fts USING fts5 (
-    name, content='names', content_rowid='name_row', tokenize='trigram'
-)""",
-    """
-CREATE TRIGGER names_added AFTER INSERT ON names BEGIN
-    INSERT INTO names_fts (rowid, name) VALUES (new.name_row, new.name);
-END""",
-    """
-CREATE TRIGGER names_removed AFTER DELETE ON names BEGIN
-    INSERT INTO names_fts (names_fts, rowid, name) VALUES ('delete', old.name_row, old.name);
-END""",
 )
 
-# From the record whose file says so. Neither end is a foreign key: a file may speak of what is not
-# loaded yet. A link without the words it stands on cannot be stored.
+# A link goes out from the record whose file states it. Neither end is a foreign key, because a file
+# may mention what is not loaded yet. A link without evidence cannot be stored.
 _LINKS = (
     """
 CREATE TABLE links (
@@ -288,16 +295,6 @@ CREATE TABLE links (
     PRIMARY KEY (from_id, kind, to_id, loader)
 ) WITHOUT ROWID""",
     "CREATE INDEX links_back ON links (to_id, kind, from_id)",
-)
-
-_HEARINGS = (
-    """
-CREATE TABLE hearing_witnesses (
-    hearing_id TEXT NOT NULL REFERENCES hearings ON DELETE CASCADE,
-    ordinal INTEGER NOT NULL,
-    record TEXT NOT NULL,
-    PRIMARY KEY (hearing_id, ordinal)
-) WITHOUT ROWID""",
 )
 
 _LOADING = (
@@ -317,7 +314,8 @@ CREATE TABLE ingestion_logs (
     # Rises with every change, so that an index in memory knows when to look.
     "CREATE TABLE generation (value INTEGER NOT NULL)",
     "INSERT INTO generation VALUES (0)",
-    # How much of each source is here and up to which date: read with every answer, so kept ready.
+    # How many records of each source are here and up to which date: read with every answer, so it
+    # is stored rather than counted.
     """
 CREATE TABLE progress (
     source TEXT PRIMARY KEY,
@@ -326,13 +324,10 @@ CREATE TABLE progress (
 )""",
 )
 
-# Names that are alike are one name: a lobbyist's stands in a thousand filings. What is compared is
-# folded and padded; `name_forms` keeps how each record writes it.
-_NAMES_FOLDED = (
-    "ALTER TABLE names RENAME TO names_before",
-    "DROP TRIGGER names_added",
-    "DROP TRIGGER names_removed",
-    "DROP TABLE names_fts",
+# Equal names are stored once: a lobbyist's occurs in a thousand filings. What is compared is folded
+# and padded; `name_forms` has the spelling of each record. Whoever adds names adds them to the
+# index, as with passages.
+_NAMES = (
     """
 CREATE TABLE names (
     name_row INTEGER PRIMARY KEY,
@@ -355,29 +350,14 @@ CREATE VIRTUAL TABLE names_fts USING fts5 (
     folded, content='names', content_rowid='name_row', tokenize='trigram'
 )""",
     """
-CREATE TRIGGER names_added AFTER INSERT ON names BEGIN
-    INSERT INTO names_fts (rowid, folded) VALUES (new.name_row, new.folded);
-END""",
-    """
 CREATE TRIGGER names_removed AFTER DELETE ON names BEGIN
     INSERT INTO names_fts (names_fts, rowid, folded)
     VALUES ('delete', old.name_row, old.folded);
 END""",
-    """
-INSERT INTO names (name_row, source, folded, initials)
-SELECT name_row_of(source) + row_number() OVER (PARTITION BY source ORDER BY folded), source,
-       folded, initials_of(any_name)
-FROM (SELECT source, folded_name(name) AS folded, min(name) AS any_name
-      FROM names_before GROUP BY source, folded)""",
-    """
-INSERT OR IGNORE INTO name_forms (name_row, record_id, form)
-SELECT n.name_row, b.record_id, b.name
-FROM names_before b JOIN names n ON n.source = b.source AND n.folded = folded_name(b.name)""",
-    "DROP TABLE names_before",
 )
 
-# One row a record, at its last change. `seq` rises with every change and is where a reader goes on;
-# `new_at` and `new_seq` are when the record came.
+# One row per record, at its last change. `seq` rises with every change and is where a reader
+# continues; `new_at` and `new_seq` say when the record was first loaded.
 _CHANGES = (
     """
 CREATE TABLE changes (
@@ -393,33 +373,4 @@ CREATE TABLE changes (
     "CREATE INDEX changes_at ON changes (at, seq)",
 )
 
-# Cut into words as the engine cuts them.
-_WORDS = (
-    "DROP TABLE passages_fts",
-    f"""
-CREATE VIRTUAL TABLE passages_fts USING fts5 (
-    title, abstract, action, body,
-    content='passages', content_rowid='chunk', tokenize="{tokenizer()}"
-)""",
-    "INSERT INTO passages_fts (passages_fts) VALUES ('rebuild')",
-)
-
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        *(statement for source in SOURCES for statement in _source_table(source)),
-        *_CHILDREN,
-        *_SEARCH,
-        *_LOADING,
-    ),
-    _LINKS,
-    _NAMES_FOLDED,
-    _CHANGES,
-    _HEARINGS,
-    # Whoever adds passages brings them into the index, many at once.
-    ("DROP TRIGGER passages_added",),
-    # The topics of bills are links, as those of everything else.
-    ("DROP TABLE bill_topics",),
-    # Names come into their index as passages do.
-    ("DROP TRIGGER names_added",),
-    _WORDS,
-)
+_FIXED_TABLES = (*_CHILDREN, *_SEARCH, *_NAMES, *_LINKS, *_LOADING, *_CHANGES)
