@@ -1,4 +1,4 @@
-"""docs/cli.md: what `--help` prints, of every command."""
+"""docs/cli.md: the `--help` text of every command."""
 
 from collections.abc import Iterator
 
@@ -11,8 +11,8 @@ from scripts.docs.markdown import block, code, page
 def cli_page() -> str:
     intro = """\
 What `--help` prints. `make serve` installs the command as `.venv/bin/readingroom`. Exit codes: 0
-when it did what was asked (also when a server is stopped), 2 when an option or a setting is wrong,
-else 1."""
+for success (also when a server is stopped), 2 for a wrong option or setting, 1 for any other
+error."""
     parts = [f"## {code(path)}\n\n{block('text', help_of(path))}" for path, _ in walk()]
     return page("Command line", intro, *parts)
 
@@ -20,7 +20,7 @@ else 1."""
 def walk(
     command: click.Command = readingroom, path: str = "readingroom"
 ) -> Iterator[tuple[str, click.Command]]:
-    """Every command with the words that call it."""
+    """Yield every command with the words that call it."""
     yield path, command
     if isinstance(command, click.Group):
         for name, inner in sorted(command.commands.items()):

@@ -1,8 +1,11 @@
-"""docs/errors.md: every code, and how each base and REST tell one."""
+"""docs/errors.md: every code, and how each base and REST render an error."""
 
+import importlib
+import pkgutil
 import re
 from collections.abc import Iterator
 
+import readingroom
 from readingroom.bases.text.errors import TextUnreadable
 from readingroom.core.errors import InvalidArguments, KnowledgeError
 from readingroom.protocol.errors import (
@@ -17,7 +20,7 @@ from scripts.docs.pages import PACKAGE
 from scripts.docs.tools import bases
 
 ENVELOPE = """\
-A refusal over HTTP, and every REST error, is one object:
+Every error over HTTP, REST included, is one object:
 
 ```json
 {
@@ -30,32 +33,32 @@ A refusal over HTTP, and every REST error, is one object:
 }
 ```
 
-`hint` joins them when there is more to say. The bodies of 401 and 429 hold just `code` and
-`message`. `request_id` is also the header `X-Request-ID`. On the command line an error is one line
+Some errors have a `hint` too. The bodies of 401 and 429 hold only `code` and `message`.
+`request_id` is also sent as the header `X-Request-ID`. On the command line an error is one line
 on standard error, or with `--json` an object with `code`, `message` and `hint`; the exit code is 2
 for `invalid_setting` and for a wrong option, else 1.
 
-Where a request reaches the MCP endpoint but is not one it can take, the SDK answers in its own
-words: plain text with 413 for a body over `READINGROOM_MAX_BODY_BYTES`, else a JSON-RPC error such
-as -32700 (not JSON), -32600 (no such session) or -32601 (no such method), and -32603 with 503 when
-every session of Streamable HTTP is in use."""
+A malformed request to the MCP endpoint is answered by the SDK in its own format: plain text with
+413 for a body over `READINGROOM_MAX_BODY_BYTES`, else a JSON-RPC error such as -32700 (not JSON),
+-32600 (no such session) or -32601 (no such method), and -32603 with 503 when every session of
+Streamable HTTP is in use."""
 
-# Codes that are told or logged without an error of the family.
+# Codes that are sent or logged without an error class of their own.
 OTHER_CODES = {
     "path_not_found": "HTTP 404. There is nothing at this path.",
-    "method_not_allowed": "HTTP 405. The path is right, the method is not; `Allow` names those.",
-    "bad_request": "HTTP 4xx. The router refused the request for another reason, which it says.",
+    "method_not_allowed": "HTTP 405. The path takes other methods: the header `Allow` lists them.",
+    "bad_request": "HTTP 4xx. The router refused the request; the message says why.",
     "unknown_tool": (
-        "The face has no tool of that name. The client is told JSON-RPC -32602; the code stands in "
-        "the log and the metrics, where the tool is called `unknown`."
+        "The server has no tool of that name. The client receives JSON-RPC error -32602; the log "
+        "and the metrics have this code, and call the tool `unknown`."
     ),
     "protocol": (
-        "A tool answered with a protocol error of its own, and the client is told that. The code "
-        "stands in the log and the metrics. None of ours does so."
+        "A tool raised a protocol error itself, and the client receives that error. The log and "
+        "the metrics have this code. No tool of ours does so."
     ),
     "cancelled": (
-        "The caller left before the answer. Nobody is told; the code stands in the log and the "
-        "metrics."
+        "The caller disconnected before the answer was ready. Only the log and the metrics have "
+        "this code."
     ),
 }
 
@@ -65,30 +68,34 @@ def errors_page() -> str:
 A code is stable: programs may act on it. Its message is for people and may change. A tool's error
 is a result with `isError: true`, in the dialect of the tool's base."""
     rows = [
-        (f"[{code(error.code)}](#{slug(error.code)})", str(error.http_status)) for error in family()
+        (f"[{code(error.code)}](#{slug(error.code)})", str(error.http_status))
+        for error in all_errors()
     ]
-    told = [dialect_section(dialect) for dialect in dialects()]
-    known = [error_section(error) for error in family()]
+    rendered = [dialect_section(dialect) for dialect in dialects()]
+    sections = [error_section(error) for error in all_errors()]
     other = [f"### {code(name)}\n\n{wrapped(text)}" for name, text in OTHER_CODES.items()]
     return page(
         "Errors",
         intro,
         table(("code", "HTTP status"), *rows),
-        *("## How a tool's error is told", *told),
-        *("## How a refusal is told", ENVELOPE),
-        *("## Codes", *known),
+        *("## How a tool's error is rendered", *rendered),
+        *("## How an HTTP error is rendered", ENVELOPE),
+        *("## Codes", *sections),
         *("## Codes without an error of their own", *other),
     )
 
 
 def codes() -> set[str]:
     """Every code that the page must have a heading for."""
-    return {error.code for error in family()} | OTHER_CODES.keys() | logged_codes()
+    return {error.code for error in all_errors()} | OTHER_CODES.keys() | logged_codes()
 
 
-def family() -> tuple[type[KnowledgeError], ...]:
-    """Every error of the project, parents before children."""
-    return tuple(descendants(KnowledgeError))
+def all_errors() -> tuple[type[KnowledgeError], ...]:
+    """Return every error class of the project, sorted by code."""
+    for module in pkgutil.walk_packages(readingroom.__path__, "readingroom."):
+        if module.name.endswith(".errors"):
+            importlib.import_module(module.name)
+    return tuple(sorted(descendants(KnowledgeError), key=lambda error: error.code))
 
 
 def descendants(parent: type[KnowledgeError]) -> Iterator[type[KnowledgeError]]:
@@ -117,23 +124,25 @@ def dialect_section(dialect: Dialect) -> str:
     parts = [
         f"### {type(dialect).__name__}",
         wrapped(f"{type(dialect).__doc__} {used}"),
-        *("An error, here `text_unreadable`:", as_json(told_as(dialect, missing))),
+        *("An error, here `text_unreadable`:", as_json(render(dialect, missing))),
         *(f"A bad argument{', as a JSON-RPC error' if dialect.arguments_are_params else ''}:",),
-        as_json(told_as(dialect, extra)),
+        as_json(render(dialect, extra)),
     ]
     return "\n\n".join(parts)
 
 
-def told_as(dialect: Dialect, error: KnowledgeError) -> object:
+def render(dialect: Dialect, error: KnowledgeError) -> object:
     """What a client gets: the body of the result, its texts and meta, or a protocol error."""
     if dialect.arguments_are_params and isinstance(error, InvalidArguments):
-        told = f"Invalid params: {error.named}"
-        return {"code": -32602, "message": told, "data": {"errors": error.errors}}
-    told = dialect.tell(error, "4b19150c")
-    return told.body if told.body is not None else {"content": told.texts, "_meta": told.meta}
+        message = f"Invalid params: {error.named}"
+        return {"code": -32602, "message": message, "data": {"errors": error.errors}}
+    result = dialect.tell(error, "4b19150c")
+    if result.body is not None:
+        return result.body
+    return {"content": result.texts, "_meta": result.meta}
 
 
 def logged_codes() -> set[str]:
-    """Codes that the dispatcher puts into the log without an error of the family."""
-    source = (PACKAGE / "server" / "mcp.py").read_text("utf-8")
-    return set(re.findall(r'error_code ?= ?"(\w+)"', source))
+    """Return the codes that only the log and the metrics have, as no error class carries them."""
+    sources = (path.read_text("utf-8") for path in PACKAGE.glob("server/**/*.py"))
+    return {code for text in sources for code in re.findall(r'error_code ?= ?"(\w+)"', text)}

@@ -1,4 +1,4 @@
-"""Markdown as the generated pages need it."""
+"""Markdown for the generated pages: tables, blocks, wrapped paragraphs, anchors."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 WIDTH = 100
-MARK = "<!-- Written by `make docs` from the code; a change made here by hand is lost. -->"
+MARK = "<!-- Written by `make docs` from the code; changes made here by hand are lost. -->"
 
 
 def page(title: str, *parts: str) -> str:
@@ -14,16 +14,16 @@ def page(title: str, *parts: str) -> str:
 
 
 def wrapped(text: str, indent: str = "") -> str:
-    """A paragraph in lines of the project's width; code and links stay in one piece."""
-    whole = re.sub(r"\[`[^`]*`\]|`[^`]*`", lambda match: match[0].replace(" ", "\0"), text)
+    """Wrap a paragraph to the project's width, without breaking code or links."""
+    unbroken = re.sub(r"\[`[^`]*`\]|`[^`]*`", lambda match: match[0].replace(" ", "\0"), text)
     lines = textwrap.fill(
-        whole, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        unbroken, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
     return lines.replace("\0", " ")
 
 
 def table(*rows: Sequence[str]) -> str:
-    """A table whose first row is its head; nothing when there are no others."""
+    """Return a table whose first row is its head; empty when there are no other rows."""
     if len(rows) < 2:
         return ""
     head, *body = (" | ".join(cell.replace("|", r"\|") for cell in row) for row in rows)
@@ -44,5 +44,5 @@ def code(text: object) -> str:
 
 
 def slug(heading: str) -> str:
-    """The anchor that GitHub gives a heading."""
+    """Return the anchor that GitHub gives a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

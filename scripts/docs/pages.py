@@ -1,4 +1,4 @@
-"""The Markdown files of the project, and what stands in them."""
+"""The Markdown files of the project: their blocks, headings and anchors."""
 
 import re
 from collections import Counter
@@ -29,11 +29,11 @@ class Page:
 
     @cached_property
     def prose(self) -> str:
-        """The text without its blocks, every line where it was."""
+        """The text with its code blocks blanked, so that line numbers still hold."""
         return _FENCE.sub(lambda match: "\n" * match[0].count("\n"), self.text)
 
     def blocks(self, *languages: str) -> Iterator[tuple[str, str, int]]:
-        """Language, text and first line of the blocks in one of these languages."""
+        """Yield language, text and first line of the blocks in one of these languages."""
         for match in _FENCE.finditer(self.text):
             if match[1] in languages:
                 yield match[1], match[2], self.line(match.start()) + 1
@@ -43,7 +43,7 @@ class Page:
 
     @cached_property
     def anchors(self) -> set[str]:
-        """Every anchor a link may name; a heading that comes again gets a number."""
+        """Every anchor a link may name; a repeated heading gets a number, as on GitHub."""
         slugs = [slug(heading) for heading in HEADING.findall(self.prose)]
         seen: Counter[str] = Counter()
         for number, name in enumerate(slugs):
@@ -54,9 +54,10 @@ class Page:
 
 def pages(root: Path) -> list[Page]:
     folders = ("*.md", "docs/**/*.md", "benchmarks/*.md")
-    found = sorted(path for folder in folders for path in root.glob(folder))
-    return [Page(path, path.relative_to(root).as_posix()) for path in found]
+    paths = sorted(path for folder in folders for path in root.glob(folder))
+    return [Page(path, path.relative_to(root).as_posix()) for path in paths]
 
 
 def by_hand(root: Path) -> list[Page]:
+    """Return the pages that are not generated as a whole."""
     return [page for page in pages(root) if MARK not in page.text]

@@ -1,4 +1,4 @@
-"""docs/settings.md: every setting, what it may hold and which flag sets it."""
+"""docs/settings.md: every setting, what it may hold, and which flag sets it."""
 
 import json
 import tomllib
@@ -13,7 +13,7 @@ from scripts.docs.cli import walk
 from scripts.docs.markdown import block, code, page, slug, table, wrapped
 from scripts.docs.tools import kind
 
-# What the default is, where its value would say nothing or would be this machine's.
+# Defaults that depend on the machine, or whose value would not explain itself.
 DEFAULTS_IN_WORDS = {
     "data": (
         "`readingroom` in the user's data directory: `~/.local/share` on Linux (or "
@@ -28,9 +28,9 @@ DEFAULTS_IN_WORDS = {
 def settings_page() -> str:
     intro = """\
 A flag beats the environment, which beats `readingroom.toml` in the data directory, which beats the
-default. An empty variable is one that is not set. Flags are options of the commands in
-[cli.md](cli.md). A key or a value that does not fit stops the command with exit code 2 and a line
-that names it."""
+default. An empty variable counts as not set. Flags are options of the commands in
+[cli.md](cli.md). An unknown key or a wrong value stops the command with exit code 2 and a line that
+names it."""
     example = """\
 port = 8080
 allowed_hosts = ["room.example.org"]
@@ -61,24 +61,26 @@ def setting(name: str, field: FieldInfo) -> str:
 
 
 def toml_key(name: str) -> str:
-    return "none: the file lies inside this directory" if name == "data" else code(name)
+    return "none: the file is in this directory" if name == "data" else code(name)
 
 
 def value(schema: Schema) -> str:
-    """What a setting may hold, in words."""
+    """Describe in words what a setting may hold."""
     arms = [arm for arm in schema.get("anyOf", [schema]) if arm.get("type") != "null"]
     return " or ".join(f"{kind(arm)}{bounds(arm)}" for arm in arms)
 
 
 def bounds(schema: Schema) -> str:
-    told = {
+    phrases = {
         "minimum": "at least {}",
         "exclusiveMinimum": "more than {}",
         "maximum": "at most {}",
         "maxLength": "at most {} characters",
         "pattern": "of the form `{}`",
     }
-    return "".join(f", {text.format(schema[key])}" for key, text in told.items() if key in schema)
+    return "".join(
+        f", {text.format(schema[key])}" for key, text in phrases.items() if key in schema
+    )
 
 
 def default(name: str, field: FieldInfo) -> str:
@@ -90,7 +92,7 @@ def default(name: str, field: FieldInfo) -> str:
 
 
 def flags(name: str) -> Iterator[str]:
-    """Every command's option that sets this setting."""
+    """Yield every command's option that sets this setting."""
     for path, command in walk():
         for option in command.params:
             if isinstance(option, click.Option) and option.name == name:
@@ -102,7 +104,7 @@ def variables() -> set[str]:
 
 
 def settings_file(text: str) -> None:
-    """Read a block as `readingroom.toml` would be read."""
+    """Raise ValueError when a block would be refused as `readingroom.toml`."""
     for key in tomllib.loads(text):
         if key not in Settings.model_fields or key == "data":
             raise ValueError(f"readingroom.toml has no key {key}")

@@ -31,7 +31,7 @@ from readingroom.ingest.document import Document
 from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read.sandbox import Sandbox
-from scripts.docs.console import SAMPLE_ADDRESS, Worked, worked_examples
+from scripts.docs.console import SAMPLE_ADDRESS, WorkedExample, worked_examples
 from scripts.docs.pages import ROOT
 from tests.requirements import requirement
 from tests.support.kit import (
@@ -152,10 +152,10 @@ def test_rest_and_the_shell_mark_theirs(demo: Served) -> None:
 @requirement("room:docs:worked")
 @pytest.mark.parametrize("example", [*worked_examples(ROOT)], ids=str)
 def test_the_pages_show_the_answers_that_are_given(
-    demo: Served, example: Worked, tmp_path: Path
+    demo: Served, example: WorkedExample, tmp_path: Path
 ) -> None:
     typed = (
-        example.typed.replace(".venv/bin/", "")
+        example.command.replace(".venv/bin/", "")
         .replace("--demo", f"--demo --data {shlex.quote(str(demo.data))}")
         .replace(SAMPLE_ADDRESS, demo.url)
     )
@@ -165,7 +165,7 @@ def test_the_pages_show_the_answers_that_are_given(
         typed, shell=True, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
     said = ended.stdout.replace(demo.url, SAMPLE_ADDRESS)
-    assert example.is_told_by(said), f"{example.typed}\n{said}{ended.stderr}"
+    assert example.matches(said), f"{example.command}\n{said}{ended.stderr}"
 
 
 def shell(demo: Served, *args: str) -> Any:

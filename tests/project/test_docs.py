@@ -1,25 +1,22 @@
-"""The documentation tells the truth, and the check that says so can fail."""
+"""The pages agree with the code, and the check that compares them can fail."""
 
-import re
 import shutil
 from pathlib import Path
 
 import pytest
 from pydantic import Field
 
-from readingroom.core import errors
 from readingroom.core.settings import Settings
-from scripts.docs import checks, settings
+from scripts.docs import checks, errors, settings
 from scripts.docs.__main__ import main
-from scripts.docs.console import Worked, worked
-from scripts.docs.errors import family
+from scripts.docs.console import WorkedExample, find_unchecked_answers
 from scripts.docs.pages import ROOT
 from tests.requirements import requirement
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """Every page of the project, and what the pages link to, where a test may spoil it."""
+    """A copy of every page of the project and of what the pages link to, for a test to damage."""
     for path in [*ROOT.glob("*.md"), ROOT / "LICENSE", ROOT / "Makefile"]:
         shutil.copy(path, tmp_path)
     for folder in ("docs", "benchmarks"):
@@ -28,12 +25,12 @@ def copy(tmp_path: Path) -> Path:
 
 
 @requirement("room:docs")
-def test_the_pages_of_the_project_are_true() -> None:
+def test_the_pages_of_the_project_agree_with_the_code() -> None:
     assert checks.check(ROOT) == []
 
 
 @requirement("room:docs")
-def test_a_stale_page_fails_by_name_until_it_is_written_anew(
+def test_a_stale_page_is_named_until_it_is_written_again(
     copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = copy / "docs" / "cli.md"
@@ -70,13 +67,13 @@ def test_a_setting_without_a_heading_fails(copy: Path, monkeypatch: pytest.Monke
         ("docs/cli.md", "readingroom keys add"),
     ],
 )
-def test_a_heading_is_missed_and_one_for_nothing_is_told(
+def test_a_missing_heading_and_one_of_nothing_are_reported(
     copy: Path, page: str, subject: str
 ) -> None:
     path = copy / page
     path.write_text(path.read_text("utf-8").replace(f"# `{subject}`\n", "# `other`\n"), "utf-8")
 
-    assert list(checks.headings(copy)) == [
+    assert list(checks.find_heading_problems(copy)) == [
         f"{page}: no heading for {subject}",
         f"{page}: there is no other",
     ]
@@ -91,17 +88,19 @@ def test_two_things_of_one_name_have_two_headings(copy: Path) -> None:
 
     page.write_text(text.replace("### `search` at the desk", "### `search`"), "utf-8")
 
-    assert list(checks.headings(copy)) == ["docs/tools.md: `search` is the heading of two"]
+    assert list(checks.find_heading_problems(copy)) == [
+        "docs/tools.md: `search` is a heading twice"
+    ]
 
 
 @requirement("room:docs")
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "problem_text"),
     [
-        ("[gone](docs/gone.md)", "docs/gone.md leads nowhere"),
-        ("[gone](docs/settings.md#gone)", "docs/settings.md#gone leads nowhere"),
-        ("[gone](#gone)", "#gone leads nowhere"),
-        ("[`out`](../outside.md)", "../outside.md leads nowhere"),
+        ("[gone](docs/gone.md)", "docs/gone.md does not exist"),
+        ("[gone](docs/settings.md#gone)", "docs/settings.md#gone does not exist"),
+        ("[gone](#gone)", "#gone does not exist"),
+        ("[`out`](../outside.md)", "../outside.md does not exist"),
         ("`READINGROOM_GONE`", "there is no setting READINGROOM_GONE"),
         ("`server/gone.py`", "there is no file server/gone.py"),
         ("```json\n{,}\n```", "not json"),
@@ -109,29 +108,28 @@ def test_two_things_of_one_name_have_two_headings(copy: Path) -> None:
         ("```python\ndef\n```", "not python"),
     ],
 )
-def test_what_leads_nowhere_or_does_not_parse_is_told(copy: Path, written: str, told: str) -> None:
+def test_a_broken_link_or_name_or_block_is_reported(
+    copy: Path, written: str, problem_text: str
+) -> None:
     (copy / "MORE.md").write_text(f"# More\n\n{written}\n", "utf-8")
 
     (problem,) = checks.check(copy)
 
     assert problem.startswith("MORE.md:")
-    assert told in problem
+    assert problem_text in problem
 
 
 @requirement("room:docs")
-def test_a_module_that_the_tree_leaves_out_or_makes_up_is_told(copy: Path) -> None:
+def test_a_tree_that_differs_from_the_docstrings_is_stale(copy: Path) -> None:
     page = copy / "ARCHITECTURE.md"
     page.write_text(page.read_text("utf-8").replace("telemetry.py", "bounds.py"), "utf-8")
 
-    assert checks.check(copy) == [
-        "ARCHITECTURE.md: the tree does not name server/observe/telemetry.py",
-        "ARCHITECTURE.md: the tree names bounds.py, which is not there",
-    ]
+    assert checks.check(copy) == ["ARCHITECTURE.md: is stale; run make docs"]
 
 
 @requirement("room:docs")
 @pytest.mark.parametrize(
-    ("typed", "told"),
+    ("command", "problem_text"),
     [
         ("readingroom dance", "there is no command dance"),
         ("readingroom keys dance", "there is no command dance"),
@@ -145,18 +143,20 @@ def test_a_module_that_the_tree_leaves_out_or_makes_up_is_told(copy: Path) -> No
         ('make serve ARGS="--loud"', "No such option"),
     ],
 )
-def test_a_command_that_would_be_refused_is_told(copy: Path, typed: str, told: str) -> None:
-    (copy / "MORE.md").write_text(f"# More\n\n```console\n$ {typed}\n```\n", "utf-8")
+def test_a_command_that_would_be_refused_is_reported(
+    copy: Path, command: str, problem_text: str
+) -> None:
+    (copy / "MORE.md").write_text(f"# More\n\n```console\n$ {command}\n```\n", "utf-8")
 
     (problem,) = checks.check(copy)
 
     assert problem.startswith("MORE.md:4: ")
-    assert told in problem
+    assert problem_text in problem
 
 
 @requirement("room:docs")
 @pytest.mark.parametrize(
-    "typed",
+    "command",
     [
         "readingroom serve --port 8080 | head -n 1",
         "KB_FILE=notes.txt readingroom stdio text",
@@ -166,27 +166,29 @@ def test_a_command_that_would_be_refused_is_told(copy: Path, typed: str, told: s
         "ls --dance",
     ],
 )
-def test_a_command_that_works_is_not(copy: Path, typed: str) -> None:
-    (copy / "MORE.md").write_text(f"# More\n\n```console\n$ {typed}\n```\n", "utf-8")
+def test_a_command_that_works_is_not_reported(copy: Path, command: str) -> None:
+    (copy / "MORE.md").write_text(f"# More\n\n```console\n$ {command}\n```\n", "utf-8")
 
     assert checks.check(copy) == []
 
 
 @requirement("room:docs:worked")
-def test_an_answer_that_nobody_can_check_is_told_and_so_is_a_base_without_one(copy: Path) -> None:
+def test_an_answer_that_cannot_be_checked_is_reported_and_so_is_a_base_without_one(
+    copy: Path,
+) -> None:
     (copy / "MORE.md").write_text("# More\n\n```console\n$ readingroom policy list\nNPPF\n```\n")
     page = copy / "docs" / "text.md"
     page.write_text(page.read_text("utf-8").replace("\n$ ", "\n"), "utf-8")
 
-    assert list(worked(copy)) == [
-        "MORE.md:4: shows an answer, and does not ask the sample: add --demo",
+    assert list(find_unchecked_answers(copy)) == [
+        "MORE.md:4: shows an answer that is not the sample's: add --demo",
         "docs/text.md: shows no command with its answer",
     ]
 
 
 @requirement("room:docs:worked")
 @pytest.mark.parametrize(
-    ("shown", "said", "fits"),
+    ("shown", "output", "matches"),
     [
         ("one\ntwo", "one\ntwo\n", True),
         ("one\n…\nfour", "one\ntwo\nthree\nfour\n", True),
@@ -197,18 +199,13 @@ def test_an_answer_that_nobody_can_check_is_told_and_so_is_a_base_without_one(co
     ],
 )
 def test_an_ellipsis_in_an_answer_stands_for_what_was_left_out(
-    shown: str, said: str, fits: bool
+    shown: str, output: str, matches: bool
 ) -> None:
-    assert Worked("PAGE.md:1", "", shown).is_told_by(said) is fits
+    assert WorkedExample("PAGE.md:1", "", shown).matches(output) is matches
 
 
 @requirement("room:docs")
-def test_the_tree_of_errors_names_each_with_its_code_and_status() -> None:
-    drawn = re.findall(r"[├└]── (\w+)\s+(\([^)]*\)|\w+)\s+(\d{3})?", errors.__doc__ or "")
-    told = {name: (code, int(status or 0)) for name, code, status in drawn}
+def test_no_two_errors_share_a_code() -> None:
+    codes = [error.code for error in errors.all_errors()]
 
-    assert told.keys() == {error.__name__ for error in family()}
-    for error in family():
-        code, status = told[error.__name__]
-        assert code in (error.code, "(its children's)", "(the owner's code)")
-        assert status in (error.http_status, 0)
+    assert sorted(set(codes)) == codes
