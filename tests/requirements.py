@@ -897,7 +897,7 @@ ENGINE = (
     Requirement("engine:vectors:concurrent", "Readers see a write whole or not at all."),
     Requirement(
         "engine:lexical:find",
-        "Words are found in any form, titles weigh most, hits are marked, ties come by id.",
+        "Words are found in any form, titles weigh most, ties come by id.",
     ),
     Requirement("engine:lexical:words", "Empty words are dropped unless a question has no other."),
     Requirement("engine:lexical:safe", "Any text is a question and never query syntax."),

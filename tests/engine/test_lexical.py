@@ -63,7 +63,6 @@ def test_words_are_found_in_any_form_and_the_title_counts_most(index: LexicalInd
 
     assert [hit.id for hit in hits] == ["title", "body"]
     assert hits[0].score > hits[1].score > 0
-    assert hits[1].snippet == "**Parking** for **cycles** is wanted at every door."
 
 
 @requirement("engine:lexical:find")
@@ -123,8 +122,7 @@ def test_what_stands_in_quotation_marks_is_found_as_it_stands(index: LexicalInde
     assert found(index, 'the "clean water act"') == found(index, '"clean water act"')
     assert set(found(index, '"clean water act" "by zone"')) == {"phrase", "both", "other"}
     assert found(index, '"water clean"') == []
-    (hit,) = index.search('"of the clean water"', 3)
-    assert "Enforcement **of the clean water** act" in hit.snippet
+    assert found(index, '"of the clean water"', 3) == ["both"]
     assert found(index, '"by zone"', where=Equals("source", "A")) == []
 
 
@@ -170,10 +168,7 @@ def test_a_word_is_found_though_a_symbol_newer_than_sqlite_clings_to_it(
     text = "parking\N{MANUAL WHEELCHAIR} – “level access\uf0b7”"
     index.upsert([document("one", text)])
 
-    for word, as_found in (("parking", "**parking**"), ("access", "**access**")):
-        (hit,) = index.search(word, 3)
-        assert hit.id == "one"
-        assert hit.snippet == text.replace(word, as_found)
+    assert found(index, "parking", 3) == found(index, "access", 3) == ["one"]
 
 
 class _Brute:

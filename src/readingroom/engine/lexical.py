@@ -27,9 +27,7 @@ CANDIDATES = 400
 SECONDS = 5.0
 """How long a search may take."""
 
-_MARKS = ("**", "**")
 _CLEAN = "INSERT INTO temp.scratch(scratch) VALUES ('delete-all')"
-_SNIPPET_WORDS = 32
 # Scores that are equal come in the order of ids, if they come within so many of the end.
 _MARGIN = 64
 # The parameters of FTS5's own bm25(), so that both rankings are the same.
@@ -47,11 +45,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class LexicalHit:
-    """A document that was found; a higher score is a better one. The snippet marks the words."""
+    """A matching document; a higher score is a better match."""
 
     id: str
     score: float
-    snippet: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,22 +147,21 @@ class LexicalIndex:
             raise ValueError(f"k is a number of documents, not {k}")
         wanted = self.fields.conditions(where)
         with self._connections.lent() as db, deadline(db, self._seconds):
-            ranked, match = self._best(db, sought(question), k, wanted) if k else ({}, "")
-            return self._hits(db, ranked, match, k)
+            scores = self._best(db, sought(question), k, wanted) if k else {}
+            return self._hits(db, scores, k)
 
     def _best(
         self, db: sqlite3.Connection, asked: Sought, k: int, wanted: Sequence[Condition]
-    ) -> tuple[dict[int, float], str]:
-        """The best rows with their scores, and the expression that found them."""
+    ) -> dict[int, float]:
+        """Return the scores of the best rows: at least `k` of them where so many match."""
         if asked.phrases and asked.match:
-            return self._ranked(db, asked.match, k + _MARGIN, wanted), asked.match
+            return self._ranked(db, asked.match, k + _MARGIN, wanted)
         terms = self._terms(db, asked.words)
-        match = _any_of(terms)
         if not terms:
-            return {}, match
+            return {}
         if sum(term.documents for term in terms) <= self._budget:
-            return self._ranked(db, match, k + _MARGIN, wanted), match
-        return self._rescored(db, terms, max(CANDIDATES, 3 * k), wanted), match
+            return self._ranked(db, _any_of(terms), k + _MARGIN, wanted)
+        return self._rescored(db, terms, max(CANDIDATES, 3 * k), wanted)
 
     def _terms(self, db: sqlite3.Connection, words: Sequence[str]) -> list[_Term]:
         """The words with their stems and frequencies, rarest first; unknown words are left out."""
@@ -268,19 +264,13 @@ class LexicalIndex:
         ).fetchall()
 
     def _hits(
-        self, db: sqlite3.Connection, ranked: Mapping[int, float], match: str, k: int
+        self, db: sqlite3.Connection, scores: Mapping[int, float], k: int
     ) -> list[LexicalHit]:
-        listed = ",".join(map(str, ranked))
-        ids = dict(db.execute(f"SELECT row, id FROM documents WHERE row IN ({listed})"))
-        best = sorted(ranked, key=lambda row: (-ranked[row], ids[row]))[:k]
-        return [LexicalHit(ids[row], ranked[row], self._snippet(db, row, match)) for row in best]
-
-    def _snippet(self, db: sqlite3.Connection, row: int, match: str) -> str:
-        (found,) = db.execute(
-            "SELECT snippet(words, -1, ?, ?, '…', ?) FROM words WHERE words MATCH ? AND rowid = ?",
-            (*_MARKS, _SNIPPET_WORDS, match, row),
-        ).fetchone()
-        return str(found)
+        """Return the k best rows as hits, equal scores in the order of their ids."""
+        rows = ",".join(map(str, scores))
+        ids = dict(db.execute(f"SELECT row, id FROM documents WHERE row IN ({rows})"))
+        best = sorted(scores, key=lambda row: (-scores[row], ids[row]))[:k]
+        return [LexicalHit(ids[row], scores[row]) for row in best]
 
     # --- the file ---
 
