@@ -1,37 +1,59 @@
-"""What every test may use: the shared data when it is there, and one plugin for async tests."""
+"""What every test may use: the shared data where it is there, servers, and the size of the run."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.govuk import Upstream, emulating
 from tests.support.kit import Served, serving
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
+# No deadline and no complaint about slow data: how fast a machine is proves nothing about the code.
+for _profile in ("quick", "full"):
+    settings.register_profile(_profile, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="run what takes minutes too: tests marked `full`, and every example of a property",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("full" if config.getoption("--full") else "quick")
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests on shared data where there is none, and say so."""
-    if SHARED.is_dir():
-        return
-    without = [item for item in items if not item.get_closest_marker("data")]
-    left_out = [item for item in items if item.get_closest_marker("data")]
-    if left_out:
-        items[:] = without
-        config.hook.pytest_deselected(items=left_out)
-        config.stash[_LEFT_OUT] = len(left_out)
+    """Deselect the tests on shared data where there is none, and the long ones unless `--full`."""
+    if not SHARED.is_dir():
+        config.stash[_WITHOUT_DATA] = _deselect(config, items, "data")
+    if not config.getoption("--full"):
+        _deselect(config, items, "full")
 
 
-_LEFT_OUT = pytest.StashKey[int]()
+_WITHOUT_DATA = pytest.StashKey[int]()
+
+
+def _deselect(config: pytest.Config, items: list[pytest.Item], marker: str) -> int:
+    """Take the tests with this marker out of `items`; return how many there were."""
+    marked = [item for item in items if item.get_closest_marker(marker)]
+    if marked:
+        items[:] = [item for item in items if not item.get_closest_marker(marker)]
+        config.hook.pytest_deselected(items=marked)
+    return len(marked)
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    left_out = config.stash.get(_LEFT_OUT, 0)
-    if left_out:
-        terminalreporter.write_line(f"{left_out} tests on shared data left out: no {SHARED}")
+    deselected = config.stash.get(_WITHOUT_DATA, 0)
+    if deselected:
+        terminalreporter.write_line(f"{deselected} tests on shared data deselected: no {SHARED}")
 
 
 @pytest.fixture(scope="session")

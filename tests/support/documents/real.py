@@ -1,5 +1,6 @@
 """The shared real files through a client of the documents base, and what the server weighs."""
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,29 +17,40 @@ def files_in(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.rglob("*")) if path.suffix in kinds]
 
 
-async def ingest_all(served: Served, folder: Path) -> dict[str, Any]:
-    """Each file by a call of its own; the answers by name."""
-    told: dict[str, Any] = {}
-    seats = anyio.Semaphore(AT_ONCE)
-    async with http(f"{served.url}/mcp", seconds=300) as client:
+def sample_of(folder: Path, always: Collection[str], per_kind: int = 2) -> list[Path]:
+    """The smallest files of every kind in every subfolder, and those that `always` names."""
+    groups: dict[tuple[Path, str], list[Path]] = {}
+    for path in sorted(files_in(folder), key=lambda path: path.stat().st_size):
+        groups.setdefault((path.parent, path.suffix), []).append(path)
+    smallest = {path for group in groups.values() for path in group[:per_kind]}
+    return sorted(smallest | {folder / name for name in always})
+
+
+async def ingest_all(
+    served: Served, folder: Path, files: Sequence[Path] | None = None
+) -> dict[str, Any]:
+    """Ingest each file of the folder (or these of it) by its own call; the answers by name."""
+    answers: dict[str, Any] = {}
+    limiter = anyio.CapacityLimiter(AT_ONCE)
+    async with http(f"{served.url}/mcp", seconds=900) as client:
 
         async def ingest(path: Path) -> None:
-            async with seats:
-                asked = {"file_path": str(path), "application_ref": REF}
-                answer = body(await client.call_tool("ingest_document", asked))
-                told[str(path.relative_to(folder))] = answer
+            async with limiter:
+                arguments = {"file_path": str(path), "application_ref": REF}
+                answer = body(await client.call_tool("ingest_document", arguments))
+                answers[str(path.relative_to(folder))] = answer
 
         async with anyio.create_task_group() as tasks:
-            for path in files_in(folder):
+            for path in files_in(folder) if files is None else files:
                 tasks.start_soon(ingest, path)
-    return told
+    return answers
 
 
 async def remove_all(served: Served) -> None:
     async with http(f"{served.url}/mcp") as client:
-        listed = body(await client.call_tool("list_ingested_documents", {"application_ref": REF}))
-        for one in listed["documents"]:
-            await client.call_tool("remove_document", {"document_id": one["document_id"]})
+        listing = body(await client.call_tool("list_ingested_documents", {"application_ref": REF}))
+        for document in listing["documents"]:
+            await client.call_tool("remove_document", {"document_id": document["document_id"]})
 
 
 def outcome(answer: dict[str, Any]) -> str:
