@@ -69,6 +69,7 @@ class KeyRing:
 
     def __init__(self, data: Path) -> None:
         self.path = data / KEYS
+        self._file = str(self.path)  # asked at every request: os.stat is fastest with a string
         self._reader: sqlite3.Connection | None = None
         self._header = -1  # a descriptor on the same file
         self._reading: tuple[int, int] | None = None
@@ -175,7 +176,7 @@ class KeyRing:
     def _open(self) -> sqlite3.Connection | None:
         """The reader, on the file that is there now; None while there is none."""
         try:
-            status = self.path.stat()
+            status = os.stat(self._file)  # noqa: PTH116 (see above)
         except FileNotFoundError:
             return None
         if self._reading != (status.st_dev, status.st_ino):

@@ -20,6 +20,7 @@ from readingroom.server.faces import Face
 from readingroom.server.mcp.calls import Context, call_of
 from readingroom.server.mcp.resources import stock
 from readingroom.server.observe.logging import CallRecord
+from readingroom.server.observe.telemetry import TracedOnly
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ def mcp_server(face: Face, recorders: Sequence[Recorder], is_sample: bool = Fals
         on_list_tools=dispatcher.list_tools,
         on_call_tool=dispatcher.call_tool,
     )
+    server.middleware = [TracedOnly(middleware) for middleware in server.middleware]
     for base in face.bases:
         if base.furnish:
             base.furnish(server)
@@ -92,7 +94,7 @@ class _Dispatcher:
         record = CallRecord(
             tool_name, call.request_id, call.caller, error_code="cancelled", facts=call.facts
         )
-        started = time.perf_counter()
+        started = time.perf_counter_ns()
         try:
             if known is None:
                 record.error_code = "unknown_tool"
@@ -107,7 +109,7 @@ class _Dispatcher:
             record.answer_chars = _length(result)
             return result
         finally:
-            record.duration_ms = round((time.perf_counter() - started) * 1000, 3)
+            record.duration_ms = (time.perf_counter_ns() - started) // 1000 / 1000
             record.result_status = "error" if record.error_code else "ok"
             for remember in self._recorders:
                 remember(record)

@@ -6,6 +6,7 @@ import logging
 import queue
 import sys
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -36,12 +37,18 @@ class CallRecord:
 
     def fields(self) -> dict[str, object]:
         """The record as a log line carries it."""
-        told: dict[str, object] = {name: getattr(self, name) for name in self.__slots__}
-        told |= self.facts
-        del told["facts"]
-        if self.error_code is None:
-            del told["error_code"]
-        return told
+        fields: dict[str, object] = {
+            "tool_name": self.tool_name,
+            "request_id": self.request_id,
+            "caller_kind": self.caller_kind,
+            "duration_ms": self.duration_ms,
+            "result_status": self.result_status,
+        }
+        if self.error_code is not None:
+            fields["error_code"] = self.error_code
+        fields["answer_chars"] = self.answer_chars
+        fields.update(self.facts)
+        return fields
 
 
 def configure(level: LogLevel, waiting: bool = True) -> None:
@@ -65,9 +72,21 @@ def configure(level: LogLevel, waiting: bool = True) -> None:
 def log_call(record: CallRecord) -> None:
     """The one line a call leaves behind."""
     if _calls.isEnabledFor(logging.INFO):
-        line = logging.LogRecord(_calls.name, logging.INFO, "", 0, "tool call", None, None)
-        line.fields = record.fields()
-        _calls.handle(line)
+        _calls.handle(_CallLine(record))
+
+
+class _CallLine(logging.LogRecord):
+    """A log record with only what our handlers read: the full one costs three times as much."""
+
+    def __init__(self, call: CallRecord) -> None:
+        self.name = _calls.name
+        self.levelno = logging.INFO
+        self.levelname = "INFO"
+        self.msg = "tool call"
+        self.args = None
+        self.created = time.time()
+        self.exc_info = self.exc_text = self.stack_info = None
+        self.fields = call.fields()
 
 
 def _through_a_thread(handler: logging.Handler) -> logging.Handler:
@@ -103,18 +122,33 @@ class _Dropping(logging.Handler):
 class JsonLines(logging.Formatter):
     """A record as one JSON object: time, level, logger, message, and what the caller added."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._second = -1
+        self._second_text = ""
+
     def format(self, record: logging.LogRecord) -> str:
+        message = record.getMessage()
+        if not message.isascii():  # the name of a file may hold bytes that are not Unicode
+            message = message.encode("utf-8", "backslashreplace").decode()
         line = {
-            "time": clock.moment(record.created).isoformat(timespec="milliseconds"),
+            "time": self._format_time(record.created),
             "level": record.levelname,
             "logger": record.name,
-            # A file's name may hold bytes that are no Unicode.
-            "message": record.getMessage().encode("utf-8", "backslashreplace").decode(),
+            "message": message,
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
             line["error"] = self._failure(record)
         return to_json(line, fallback=str).decode()
+
+    def _format_time(self, created: float) -> str:
+        """Return `2026-01-31T09:30:00.123+00:00`; the calendar is computed once a second."""
+        second = int(created)
+        if second != self._second:
+            self._second = second
+            self._second_text = clock.moment(second).strftime("%Y-%m-%dT%H:%M:%S")
+        return f"{self._second_text}.{int((created - second) * 1000):03d}+00:00"
 
     def _failure(self, record: logging.LogRecord) -> str:
         """Our own tracebacks whole; of a library only the kind, whose text may quote a payload."""
