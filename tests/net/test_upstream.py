@@ -13,12 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readingroom.bases.guidance.errors import NotFoundOrRedirected
-from readingroom.net.breaker import CircuitBreaker, State
-from readingroom.net.cache import Cache, Entry, Held, MemoryShelf, Reply, SingleFlight
-from readingroom.net.errors import GuidanceError, UpstreamRateLimited, UpstreamUnavailable
+from readingroom.net.breaker import BreakerState, CircuitBreaker
+from readingroom.net.cache import (
+    Cache,
+    CacheEntry,
+    MemoryCacheBackend,
+    Reply,
+    SingleFlight,
+    StoredVersion,
+)
+from readingroom.net.errors import UpstreamError, UpstreamRateLimited, UpstreamUnavailable
+from readingroom.net.http import RetryPolicy
 from readingroom.net.limiter import SlidingWindow
-from readingroom.net.metrics import Meter
-from readingroom.net.upstream import LARGEST_BODY, Errand, Request, UpstreamClient
+from readingroom.net.metrics import UpstreamMetrics
+from readingroom.net.upstream import MAX_BODY_BYTES, CallContext, Request, UpstreamClient
 from tests.requirements import requirement
 from tests.support.govuk import PLENTY, Clock
 
@@ -31,41 +39,46 @@ pytestmark = pytest.mark.anyio
 @requirement("guidance:breaker")
 def test_the_breaker_opens_after_failures_in_a_row_and_a_success_starts_the_count_anew() -> None:
     breaker = CircuitBreaker(threshold=3, clock=Clock())
-    for outcome in (breaker.failed, breaker.failed, breaker.succeeded, breaker.failed):
+    for outcome in (
+        breaker.record_failure,
+        breaker.record_failure,
+        breaker.record_success,
+        breaker.record_failure,
+    ):
         outcome()
-    assert breaker.admits()
-    breaker.failed()
-    breaker.failed()
-    assert not breaker.admits()
-    assert breaker.state is State.OPEN
+    assert breaker.allow()
+    breaker.record_failure()
+    breaker.record_failure()
+    assert not breaker.allow()
+    assert breaker.state is BreakerState.OPEN
 
 
 @requirement("guidance:breaker")
 def test_after_its_pause_the_breaker_lets_one_through_and_its_outcome_decides() -> None:
     clock = Clock()
     breaker = CircuitBreaker(threshold=1, pause_seconds=10, clock=clock)
-    breaker.failed()
+    breaker.record_failure()
     clock.now += 9
-    assert (breaker.admits(), breaker.wait_seconds) == (False, 1)
+    assert (breaker.allow(), breaker.wait_seconds) == (False, 1)
     clock.now += 1
-    assert [breaker.admits(), breaker.admits()] == [True, False]
-    breaker.failed()
-    assert not breaker.admits()
+    assert [breaker.allow(), breaker.allow()] == [True, False]
+    breaker.record_failure()
+    assert not breaker.allow()
     clock.now += 10
-    assert breaker.admits()
-    breaker.succeeded()
-    assert breaker.state is State.CLOSED
+    assert breaker.allow()
+    breaker.record_success()
+    assert breaker.state is BreakerState.CLOSED
 
 
 @requirement("guidance:breaker")
 def test_a_probe_whose_caller_left_does_not_keep_the_breaker_shut() -> None:
     clock = Clock()
     breaker = CircuitBreaker(threshold=1, pause_seconds=10, clock=clock)
-    breaker.failed()
+    breaker.record_failure()
     clock.now += 10
-    assert breaker.admits()
-    breaker.abandoned()
-    assert breaker.admits()
+    assert breaker.allow()
+    breaker.record_cancelled()
+    assert breaker.allow()
 
 
 # --- the limiter ---
@@ -87,7 +100,7 @@ def test_no_window_ever_holds_more_turns_than_the_limit(
     async def all_come() -> None:
         for pause, patience in arrivals:
             clock.now += pause
-            if await limiter.take("ann", patience) is None:
+            if await limiter.acquire("ann", patience) is None:
                 taken.append(clock.now)
 
     anyio.run(all_come)
@@ -104,7 +117,7 @@ async def test_of_a_burst_of_500_ten_go_ten_wait_and_the_rest_hear_at_once_when_
     started = anyio.current_time()
 
     async def one() -> None:
-        missing = await limiter.take("ann", 1.0)
+        missing = await limiter.acquire("ann", 1.0)
         if missing is None:
             times.append(anyio.current_time() - started)
         else:
@@ -124,9 +137,9 @@ async def test_of_a_burst_of_500_ten_go_ten_wait_and_the_rest_hear_at_once_when_
 async def test_clients_do_not_share_their_turns() -> None:
     clock = Clock()
     limiter = SlidingWindow(1, clock=clock, sleep=clock.sleep)
-    assert await limiter.take("ann", 0) is None
-    assert await limiter.take("ann", 0) == 1.0
-    assert await limiter.take("bob", 0) is None
+    assert await limiter.acquire("ann", 0) is None
+    assert await limiter.acquire("ann", 0) == 1.0
+    assert await limiter.acquire("bob", 0) is None
 
 
 @requirement("guidance:limit")
@@ -139,7 +152,7 @@ async def test_who_wakes_late_moves_those_after_him() -> None:
     limiter = SlidingWindow(1, clock=clock, sleep=oversleep)
     taken = []
     for _ in range(3):
-        assert await limiter.take("ann", 5) is None
+        assert await limiter.acquire("ann", 5) is None
         taken.append(clock.now)
     assert all(later - earlier >= 1.0 for earlier, later in pairwise(taken))
 
@@ -156,9 +169,9 @@ class Source:
         self.etags: list[str | None] = []
         self.spare = False
 
-    async def fetch(self, held: Held) -> Reply | None:
+    async def fetch(self, held: StoredVersion) -> Reply | None:
         self.etags.append(held.etag)
-        self.spare = held.is_spare
+        self.spare = held.can_be_served
         await checkpoint()
         if self.failure:
             raise self.failure
@@ -169,7 +182,7 @@ PAGE = Reply(200, b"{}", etag='"1"')
 
 
 def cache_of(clock: Clock, stale: float = 100.0) -> Cache:
-    return Cache(MemoryShelf(clock=clock), stale, clock=clock)
+    return Cache(MemoryCacheBackend(clock=clock), stale, clock=clock)
 
 
 @requirement("guidance:cache")
@@ -268,8 +281,8 @@ async def test_a_refresh_goes_past_a_fresh_entry_without_its_etag() -> None:
 @requirement("guidance:cache")
 async def test_a_shelf_forgets_the_least_used_and_what_is_over_its_time() -> None:
     clock = Clock()
-    shelf = MemoryShelf(most_bytes=3000, clock=clock)
-    entry = Entry(Reply(200, b"x" * 300), clock.now, 60)
+    shelf = MemoryCacheBackend(max_bytes=3000, clock=clock)
+    entry = CacheEntry(Reply(200, b"x" * 300), clock.now, 60)
     for key in "abc":
         await shelf.put(key, entry, 10)
     await shelf.get("a")
@@ -345,7 +358,7 @@ def client_of(handler: Handler, clock: Clock) -> UpstreamClient:
     client = UpstreamClient(
         "https://host.example",
         SlidingWindow(PLENTY),
-        Meter(),
+        UpstreamMetrics(),
         breaker=CircuitBreaker(threshold=5, pause_seconds=15, clock=clock),
         now=clock,
         sleep=clock.sleep,
@@ -370,7 +383,7 @@ def answers(*responses: httpx2.Response | Exception) -> tuple[Handler, list[http
 
 
 ASKED = Request("content", "/api/content/x")
-ERRAND = Errand("ann", "corr-1")
+CONTEXT = CallContext("ann", "corr-1")
 GOOD = httpx2.Response(200, json={"ok": True})
 
 
@@ -396,7 +409,7 @@ async def test_a_passing_fault_is_tried_again_after_a_wait_that_doubles(
 ) -> None:
     clock = Clock()
     handler, asked = answers(fault, fault, GOOD)
-    reply = await client_of(handler, clock).get(ASKED, ERRAND)
+    reply = await client_of(handler, clock).get(ASKED, CONTEXT)
     assert reply is not None
     assert reply.status == 200
     assert len(asked) == 3
@@ -405,10 +418,9 @@ async def test_a_passing_fault_is_tried_again_after_a_wait_that_doubles(
 
 @requirement("guidance:backoff")
 def test_the_jitter_spreads_the_waits() -> None:
-    client = client_of(answers(GOOD)[0], Clock())
-    client._jitter = random.Random(1).random
+    policy = RetryPolicy(first_wait=0.2, jitter=random.Random(1).random)
     for attempt, middle in enumerate((0.2, 0.4, 0.8)):
-        waits = [client._backoff(attempt) for _ in range(200)]
+        waits = [policy.backoff(attempt) for _ in range(200)]
         assert middle * 0.5 <= min(waits) < middle * 0.6
         assert middle * 1.4 < max(waits) <= middle * 1.5
 
@@ -419,11 +431,11 @@ async def test_four_attempts_are_the_most_and_the_deadline_bounds_them() -> None
     handler, asked = answers(httpx2.Response(500))
     client = client_of(handler, clock)
     with pytest.raises(UpstreamUnavailable, match="500"):
-        await client.get(ASKED, ERRAND)
+        await client.get(ASKED, CONTEXT)
     assert len(asked) == 4
     handler, asked = answers(httpx2.Response(503, headers={"Retry-After": "11"}))
     with pytest.raises(UpstreamUnavailable):
-        await client_of(handler, Clock()).get(ASKED, ERRAND)
+        await client_of(handler, Clock()).get(ASKED, CONTEXT)
     assert len(asked) == 1
 
 
@@ -433,7 +445,7 @@ async def test_with_a_copy_to_serve_there_is_one_short_attempt() -> None:
     handler, asked = answers(httpx2.Response(500))
     with pytest.raises(UpstreamUnavailable):
         await client_of(handler, clock).get(
-            Request("content", "/api/content/x", hurried=True), ERRAND
+            Request("content", "/api/content/x", fail_fast=True), CONTEXT
         )
     assert (len(asked), clock.slept) == (1, [])
 
@@ -443,10 +455,10 @@ async def test_with_a_copy_to_serve_there_is_one_short_attempt() -> None:
 async def test_retry_after_is_kept_as_a_number_and_as_a_date(
     told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("readingroom.net.upstream.clock.seconds", lambda: 1794729600.0)
+    monkeypatch.setattr("readingroom.net.http.clock.seconds", lambda: 1794729600.0)
     clock = Clock()
     handler, _ = answers(httpx2.Response(429, headers={"Retry-After": told}), GOOD)
-    await client_of(handler, clock).get(ASKED, ERRAND)
+    await client_of(handler, clock).get(ASKED, CONTEXT)
     assert clock.slept == [3.0]
 
 
@@ -457,11 +469,11 @@ async def test_while_the_host_wants_to_be_left_alone_nobody_asks_it() -> None:
     client = client_of(handler, clock)
     for _ in range(3):
         with pytest.raises(UpstreamRateLimited) as refused:
-            await client.get(ASKED, ERRAND)
+            await client.get(ASKED, CONTEXT)
     assert len(asked) == 1
     assert refused.value.hint["retry_after"] == 60
     clock.now += 60
-    assert await client.get(ASKED, ERRAND)
+    assert await client.get(ASKED, CONTEXT)
 
 
 @requirement("guidance:breaker")
@@ -471,15 +483,15 @@ async def test_a_host_that_keeps_failing_is_left_alone_and_then_found_again() ->
     client = client_of(handler, clock)
     for _ in range(4):
         with pytest.raises(UpstreamUnavailable):
-            await client.get(ASKED, ERRAND)
+            await client.get(ASKED, CONTEXT)
     assert len(asked) == 5
     clock.now += 15
     with pytest.raises(UpstreamUnavailable):
-        await client.get(ASKED, ERRAND)  # the probe fails: one request, no retries
+        await client.get(ASKED, CONTEXT)  # the probe fails: one request, no retries
     assert len(asked) == 6
     clock.now += 15
-    assert await client.get(ASKED, ERRAND)
-    assert client.breaker.state is State.CLOSED
+    assert await client.get(ASKED, CONTEXT)
+    assert client.breaker.state is BreakerState.CLOSED
 
 
 @requirement("guidance:breaker")
@@ -487,7 +499,7 @@ async def test_a_caller_who_leaves_during_the_probe_does_not_keep_the_breaker_sh
     clock = Clock()
     client = client_of(answers(GOOD)[0], clock)
     for _ in range(5):
-        client.breaker.failed()
+        client.breaker.record_failure()
     clock.now += 15
 
     async def slowly(request: httpx2.Request) -> httpx2.Response:
@@ -497,9 +509,9 @@ async def test_a_caller_who_leaves_during_the_probe_does_not_keep_the_breaker_sh
     good = client._http
     client._http = httpx2.AsyncClient(transport=httpx2.MockTransport(slowly))
     with anyio.move_on_after(0.05):
-        await client.get(ASKED, ERRAND)
+        await client.get(ASKED, CONTEXT)
     client._http = good
-    assert await client.get(ASKED, ERRAND)
+    assert await client.get(ASKED, CONTEXT)
 
 
 @requirement("guidance:breaker", "guidance:rate-limited")
@@ -507,25 +519,25 @@ async def test_a_pause_that_begins_while_the_breaker_is_open_leaves_room_for_a_p
     clock = Clock()
     client = client_of(answers(GOOD)[0], clock)
     for _ in range(5):
-        client.breaker.failed()
+        client.breaker.record_failure()
     client._resume_at = clock.now + 20
     clock.now += 15
     with pytest.raises(UpstreamRateLimited):
-        await client.get(ASKED, ERRAND)
+        await client.get(ASKED, CONTEXT)
     clock.now += 5
-    assert await client.get(ASKED, ERRAND)
+    assert await client.get(ASKED, CONTEXT)
 
 
 async def test_a_304_that_nobody_asked_for_is_a_fault() -> None:
     with pytest.raises(UpstreamUnavailable):
-        await client_of(answers(httpx2.Response(304))[0], Clock()).get(ASKED, ERRAND)
+        await client_of(answers(httpx2.Response(304))[0], Clock()).get(ASKED, CONTEXT)
 
 
 async def test_no_cookie_is_carried_from_one_request_to_the_next() -> None:
     handler, asked = answers(httpx2.Response(200, json={}, headers={"Set-Cookie": "ab=1"}))
     client = client_of(handler, Clock())
-    await client.get(ASKED, ERRAND)
-    await client.get(ASKED, ERRAND)
+    await client.get(ASKED, CONTEXT)
+    await client.get(ASKED, CONTEXT)
     assert "cookie" not in asked[1].headers
 
 
@@ -535,9 +547,9 @@ async def test_a_host_that_refuses_is_a_host_at_work(status: int) -> None:
     clock = Clock()
     client = client_of(answers(httpx2.Response(status))[0], clock)
     for _ in range(10):
-        with contextlib.suppress(GuidanceError):
-            await client.get(ASKED, ERRAND)
-    assert client.breaker.state is State.CLOSED
+        with contextlib.suppress(UpstreamError):
+            await client.get(ASKED, CONTEXT)
+    assert client.breaker.state is BreakerState.CLOSED
 
 
 async def test_a_body_without_end_is_not_read_to_the_end() -> None:
@@ -553,16 +565,16 @@ async def test_a_body_without_end_is_not_read_to_the_end() -> None:
         return httpx2.Response(200, content=endless())
 
     with pytest.raises(UpstreamUnavailable, match="5 MB"):
-        await client_of(handler, Clock()).get(ASKED, ERRAND)
-    assert read * 65536 <= LARGEST_BODY + 2 * 65536
+        await client_of(handler, Clock()).get(ASKED, CONTEXT)
+    assert read * 65536 <= MAX_BODY_BYTES + 2 * 65536
 
 
 @requirement("guidance:readonly")
 async def test_only_get_is_ever_sent_and_the_correlation_id_goes_with_it() -> None:
     handler, asked = answers(GOOD)
     client = client_of(handler, Clock())
-    await client.get(Request("content", "/api/content/x", etag='"1"'), ERRAND)
-    await client.get(Request("search", "/api/search.json", (("q", "a&b=c d"),)), ERRAND)
+    await client.get(Request("content", "/api/content/x", etag='"1"'), CONTEXT)
+    await client.get(Request("search", "/api/search.json", (("q", "a&b=c d"),)), CONTEXT)
     assert [request.method for request in asked] == ["GET", "GET"]
     assert asked[0].headers["x-correlation-id"] == "corr-1"
     assert asked[0].headers["if-none-match"] == '"1"'
@@ -570,4 +582,4 @@ async def test_only_get_is_ever_sent_and_the_correlation_id_goes_with_it() -> No
 
 
 def test_a_meter_has_its_collectors_to_show() -> None:
-    assert len(Meter().collectors) == 4
+    assert len(UpstreamMetrics().collectors) == 4

@@ -13,10 +13,10 @@ from readingroom.bases.guidance.store import GovukStore, Lifetimes
 from readingroom.bases.guidance.tools import open_guidance
 from readingroom.demo.govuk import Emulator, Item, on_loopback, sample_items
 from readingroom.net.breaker import CircuitBreaker
-from readingroom.net.cache import Cache, MemoryShelf
+from readingroom.net.cache import Cache, MemoryCacheBackend
 from readingroom.net.limiter import SlidingWindow
-from readingroom.net.metrics import Meter
-from readingroom.net.upstream import Errand, UpstreamClient
+from readingroom.net.metrics import UpstreamMetrics
+from readingroom.net.upstream import CallContext, UpstreamClient
 from readingroom.server.faces import face_of
 from readingroom.server.mcp.handlers import mcp_server
 
@@ -90,8 +90,8 @@ class Rig:
     wall: Clock
     steady: Clock
 
-    def errand(self) -> Errand:
-        return Errand("tester", "corr-1")
+    def context(self) -> CallContext:
+        return CallContext("tester", "corr-1")
 
 
 @contextlib.asynccontextmanager
@@ -103,7 +103,7 @@ async def rigged(
     per_second: int = PLENTY,
 ) -> AsyncIterator[Rig]:
     wall, steady = Clock(), Clock()
-    meter = Meter()
+    meter = UpstreamMetrics()
     client = UpstreamClient(
         url,
         SlidingWindow(per_second),
@@ -114,7 +114,7 @@ async def rigged(
         sleep=steady.sleep,
         jitter=lambda: 0.5,
     )
-    cache = Cache(MemoryShelf(clock=wall), stale_seconds, clock=wall)
+    cache = Cache(MemoryCacheBackend(clock=wall), stale_seconds, clock=wall)
     store = GovukStore(url, client, cache, meter, fresh or Lifetimes())
     try:
         yield Rig(GuidanceService(store, SlidingWindow(PLENTY)), client, wall, steady)

@@ -238,9 +238,11 @@ def port(settings: Settings) -> Iterator[Remark]:
 def _is_ours(scheme: str, port: int) -> bool:
     import httpx2
 
+    from readingroom.net.http import make_client
+
     try:
-        address = f"{scheme}://127.0.0.1:{port}/health"
-        answer = httpx2.get(address, timeout=5, trust_env=False, verify=False)
+        with make_client(timeout=5, verify=False) as client:
+            answer = client.get(f"{scheme}://127.0.0.1:{port}/health")
         return bool(answer.json() == {"status": "ok"})
     except (httpx2.HTTPError, ValueError):
         return False

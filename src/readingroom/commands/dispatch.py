@@ -13,6 +13,7 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress
 from readingroom.core.settings import Settings
 from readingroom.federation.commands import DESK_COMMANDS
+from readingroom.net.http import make_async_client
 from readingroom.protocol.base import KnowledgeBase
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import marked_document
@@ -68,10 +69,9 @@ async def _by_owner(command: Command, owner: Owner, report: ReportProgress) -> d
     headers = {"Authorization": f"Bearer {owner.key}"}
     timeout = httpx2.Timeout(10, read=None)  # a long command is silent between its steps
     try:
-        # Loopback needs no proxy, whatever the environment says; and the certificate of a server
-        # of HTTPS names the host that others know it by.
+        # Not verified: a server's certificate names the host that others know it by, not loopback.
         async with (
-            httpx2.AsyncClient(timeout=timeout, trust_env=False, verify=False) as client,
+            make_async_client(timeout=timeout, verify=False) as client,
             client.stream(
                 "POST",
                 f"{owner.url}{PREFIX}{command.name}",

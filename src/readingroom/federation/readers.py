@@ -21,7 +21,7 @@ from readingroom.bases.guidance.models import (
     SearchGuidance,
 )
 from readingroom.bases.guidance.service import GuidanceService
-from readingroom.bases.guidance.tools import errand_of
+from readingroom.bases.guidance.tools import call_context
 from readingroom.bases.policy.models import GetPolicySection, PolicyHit, SearchPolicy
 from readingroom.bases.policy.service import PolicyService
 from readingroom.bases.text.models import KbAvailable
@@ -220,7 +220,7 @@ class GuidanceReader:
             page_size=most,
             order="relevance",
         )
-        found = await self._service.search(question, errand_of(call))
+        found = await self._service.search(question, call_context(call))
         return [
             DeskHit(
                 id=hit.id,
@@ -242,7 +242,7 @@ class GuidanceReader:
         question = GetContentByPath(
             path=id.removeprefix("guidance:"), text_only=True, offset=0, max_chars=None
         )
-        page = await self._service.content(question, errand_of(call))
+        page = await self._service.content(question, call_context(call))
         assert isinstance(page, PageText)
         return record(
             self.base,

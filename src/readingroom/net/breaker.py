@@ -1,17 +1,17 @@
-"""Stops asking a host that keeps failing, and tries it again with one request at a time."""
+"""Circuit breaker: no requests to a host that keeps failing, then one at a time as a probe."""
 
 import time
 from collections.abc import Callable
 from enum import Enum
 
 
-class State(Enum):
+class BreakerState(Enum):
     CLOSED = "closed"
     """Requests pass."""
     OPEN = "open"
-    """None passes until the pause is over."""
+    """No request passes until the pause is over."""
     HALF_OPEN = "half_open"
-    """One is on its way, to see whether the host is back."""
+    """One request is under way, to see whether the host is back."""
 
 
 class CircuitBreaker:
@@ -27,42 +27,45 @@ class CircuitBreaker:
         self._pause = pause_seconds
         self._clock = clock
         self._failures = 0
-        self._opened = 0.0
-        self.state = State.CLOSED
+        self._opened_at = 0.0
+        self.state = BreakerState.CLOSED
 
-    def would_admit(self) -> bool:
-        """Whether a request could go now; asking changes nothing."""
-        return self.state is State.CLOSED or (self.state is State.OPEN and self.wait_seconds <= 0)
+    def would_allow(self) -> bool:
+        """Whether a request could be sent now; the state does not change."""
+        if self.state is BreakerState.OPEN:
+            return self.wait_seconds <= 0
+        return self.state is BreakerState.CLOSED
 
-    def admits(self) -> bool:
-        """Whether a request may go now. Who is admitted must report what came of it."""
-        if not self.would_admit():
+    def allow(self) -> bool:
+        """Whether a request may be sent now. If so, the caller must record its outcome."""
+        if not self.would_allow():
             return False
-        if self.state is State.OPEN:
-            self.state = State.HALF_OPEN
+        if self.state is BreakerState.OPEN:
+            self.state = BreakerState.HALF_OPEN
         return True
 
     @property
     def wait_seconds(self) -> float:
-        """How long until the host is tried again."""
-        if self.state is State.CLOSED:
+        """Seconds until the host is tried again."""
+        if self.state is BreakerState.CLOSED:
             return 0.0
-        return max(0.0, self._opened + self._pause - self._clock())
+        return max(0.0, self._opened_at + self._pause - self._clock())
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         self._failures = 0
-        self.state = State.CLOSED
+        self.state = BreakerState.CLOSED
 
-    def failed(self) -> None:
+    def record_failure(self) -> None:
         self._failures += 1
-        if self.state is State.HALF_OPEN or self._failures >= self._threshold:
+        if self.state is BreakerState.HALF_OPEN or self._failures >= self._threshold:
             self._open()
 
-    def abandoned(self) -> None:
-        """The caller left before there was an outcome; a probe must not block those after it."""
-        if self.state is State.HALF_OPEN:
-            self.state = State.OPEN  # its pause is over, so the next one is the probe
+    def record_cancelled(self) -> None:
+        """Record that the caller left before there was an outcome."""
+        # A probe must not block those after it. Its pause is over, so the next one is the probe.
+        if self.state is BreakerState.HALF_OPEN:
+            self.state = BreakerState.OPEN
 
     def _open(self) -> None:
-        self.state = State.OPEN
-        self._opened = self._clock()
+        self.state = BreakerState.OPEN
+        self._opened_at = self._clock()

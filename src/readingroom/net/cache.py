@@ -1,7 +1,7 @@
-"""Keeps what a remote API answered: explicit TTLs, stale only while it fails, one fetch at a time.
+"""Cache of a remote API's replies: explicit TTLs, stale replies only while it fails, single flight.
 
-An entry is fresh for its TTL. After that it is asked for again, with its ETag where it has one. If
-the upstream fails then, the old entry is served as stale, for a bounded time and marked.
+An entry is fresh for its TTL. After that it is fetched again, with its ETag where it has one. If
+the upstream fails then, the old entry is served, marked as stale, for a bounded time.
 """
 
 from collections import OrderedDict
@@ -12,25 +12,26 @@ from typing import Generic, Protocol, TypeVar
 import anyio
 
 from readingroom.core import clock
-from readingroom.net.errors import GuidanceError, UpstreamRateLimited, UpstreamUnavailable
+from readingroom.net.errors import UpstreamError, UpstreamRateLimited, UpstreamUnavailable
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the upstream said for good: found, moved, gone or not there. Failures are raised."""
+    """A definitive answer of the upstream: a page, moved, gone or missing. Failures are raised."""
 
     status: int
     body: bytes
     etag: str | None = None
     location: str | None = None
     max_age: float | None = None
-    """How long it may be kept, where the upstream says so."""
+    """Seconds for which it may be stored, where the upstream states them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A reply, when it was fetched and how long it is fresh. Times are the wall clock's, which
-    processes share.
+class CacheEntry:
+    """A reply, when it was fetched and for how many seconds it is fresh.
+
+    Times are those of the wall clock, which processes share.
     """
 
     reply: Reply
@@ -39,14 +40,14 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Cached:
-    """An entry as it was served."""
+class CachedReply:
+    """A reply as it was served: from the cache or fetched, and how old it is."""
 
-    entry: Entry
+    entry: CacheEntry
     hit: bool
     age: float
-    failure: GuidanceError | None = None
-    """Why a stale entry was served; None when it is not stale."""
+    failure: UpstreamError | None = None
+    """Why a stale entry was served; None when the entry is not stale."""
 
     @property
     def reply(self) -> Reply:
@@ -54,142 +55,152 @@ class Cached:
 
     @property
     def outcome(self) -> str:
-        """For logs and metrics."""
+        """`hit`, `miss` or `stale`, for logs and metrics."""
         if self.failure:
             return "stale"
         return "hit" if self.hit else "miss"
 
 
-class Shelf(Protocol):
-    """Where entries are kept. A shelf that fails has nothing and keeps nothing: it never raises."""
+class CacheBackend(Protocol):
+    """Storage of entries. It never raises: while it fails, it is empty and stores nothing."""
 
-    async def get(self, key: str) -> Entry | None: ...
+    async def get(self, key: str) -> CacheEntry | None: ...
 
-    async def put(self, key: str, entry: Entry, seconds: float) -> None:
-        """Keep it for so long; after that it must not come back."""
+    async def put(self, key: str, entry: CacheEntry, seconds: float) -> None:
+        """Store an entry for that many seconds; after that it is never returned."""
 
 
-class MemoryShelf:
-    """Entries of this process, the least used leaving first when there are too many bytes."""
+class MemoryCacheBackend:
+    """Entries in this process; the least recently used leave first when they take too much."""
 
     def __init__(
-        self, most_bytes: int = 64 * 1024 * 1024, clock: Callable[[], float] = clock.seconds
+        self, max_bytes: int = 64 * 1024 * 1024, clock: Callable[[], float] = clock.seconds
     ) -> None:
-        self._most = most_bytes
+        self._max_bytes = max_bytes
         self._clock = clock
-        self._held = 0
-        self._entries: OrderedDict[str, tuple[Entry, float]] = OrderedDict()
+        self._size = 0
+        self._entries: OrderedDict[str, tuple[CacheEntry, float]] = OrderedDict()
 
-    async def get(self, key: str) -> Entry | None:
-        found = self._entries.get(key)
-        if found is None:
+    async def get(self, key: str) -> CacheEntry | None:
+        entry, expires_at = self._entries.get(key, (None, 0.0))
+        if entry is None:
             return None
-        if self._clock() >= found[1]:
+        if self._clock() >= expires_at:
             self._drop(key)
             return None
         self._entries.move_to_end(key)
-        return found[0]
+        return entry
 
-    async def put(self, key: str, entry: Entry, seconds: float) -> None:
+    async def put(self, key: str, entry: CacheEntry, seconds: float) -> None:
         self._drop(key)
         self._entries[key] = (entry, self._clock() + seconds)
-        self._held += _weight(key, entry)
-        while self._held > self._most:
+        self._size += _size_of(key, entry)
+        while self._size > self._max_bytes:
             self._drop(next(iter(self._entries)))
 
     def _drop(self, key: str) -> None:
         dropped = self._entries.pop(key, None)
         if dropped:
-            self._held -= _weight(key, dropped[0])
+            self._size -= _size_of(key, dropped[0])
 
 
-def _weight(key: str, entry: Entry) -> int:
-    return len(key) + len(entry.reply.body) + 500  # the objects around them
+def _size_of(key: str, entry: CacheEntry) -> int:
+    return len(key) + len(entry.reply.body) + 500  # of the objects around them
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What a fetch may know of the entry it is to renew."""
+class StoredVersion:
+    """What a fetch may know about the entry that it is to renew."""
 
     etag: str | None = None
-    is_spare: bool = False
-    """Whether it can be served should the fetch fail; then nobody needs to wait for retries."""
+    can_be_served: bool = False
+    """Whether the entry is served if the fetch fails; then retries are not worth their time."""
 
 
-Fetch = Callable[[Held], Awaitable[Reply | None]]
-"""Asks the upstream; None means that it has not changed since the ETag of what is held."""
+Fetch = Callable[[StoredVersion], Awaitable[Reply | None]]
+"""Asks the upstream; returns None when nothing has changed since the stored version's ETag."""
 
 
 class Cache:
-    """Answers from the shelf when it can, from the upstream when it must."""
+    """Serves replies from its backend while they are fresh, and from the upstream otherwise."""
 
     def __init__(
-        self, shelf: Shelf, stale_seconds: float, clock: Callable[[], float] = clock.seconds
+        self,
+        backend: CacheBackend,
+        stale_seconds: float,
+        clock: Callable[[], float] = clock.seconds,
     ) -> None:
-        self._shelf = shelf
+        self._backend = backend
         self._stale = stale_seconds
         self._clock = clock
-        self._flights: SingleFlight[Cached] = SingleFlight()
+        self._flights: SingleFlight[CachedReply] = SingleFlight()
 
-    async def read(self, key: str, ttl: float, fetch: Fetch) -> Cached:
-        """The entry, fetched by one caller however many ask for it at once."""
-        fresh = self._fresh(await self._shelf.get(key))
-        return fresh or await self._flights.run(key, lambda: self._renewed(key, ttl, fetch))
+    async def read(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
+        """Return the reply, fetched once however many callers want it at the same time."""
+        fresh = self._fresh(await self._backend.get(key))
+        return fresh or await self._flights.run(key, lambda: self._renew(key, ttl, fetch))
 
-    async def refresh(self, key: str, ttl: float, fetch: Fetch) -> Cached:
-        """The same past the cache: asked for anew, whole, also when the held entry is fresh."""
-        return await self._flights.run(f"refresh {key}", lambda: self._anew(key, ttl, fetch))
+    async def refresh(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
+        """Return the reply fetched anew, without its ETag, even if the stored one is fresh."""
+        return await self._flights.run(f"refresh {key}", lambda: self._fetch_anew(key, ttl, fetch))
 
-    async def held(self, key: str) -> Entry | None:
-        """What is on the shelf, fresh or not; nothing is fetched."""
-        return await self._shelf.get(key)
+    async def peek(self, key: str) -> CacheEntry | None:
+        """Return the stored entry, fresh or not; nothing is fetched."""
+        return await self._backend.get(key)
 
-    async def _renewed(self, key: str, ttl: float, fetch: Fetch) -> Cached:
-        # Looked at again: a flight may have landed between the first look and this one's start.
-        held = await self._shelf.get(key)
-        fresh = self._fresh(held)
+    async def _renew(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
+        # Read again: another fetch may have finished between the first read and this one's start.
+        stored = await self._backend.get(key)
+        fresh = self._fresh(stored)
         if fresh:
             return fresh
         try:
-            return await self._fetched(key, ttl, fetch, held)
+            return await self._fetch(key, ttl, fetch, stored)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
-            return self._spare_or_raise(held, failure)
+            return self._stale_or_raise(stored, failure)
 
-    async def _anew(self, key: str, ttl: float, fetch: Fetch) -> Cached:
+    async def _fetch_anew(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
         try:
-            return await self._fetched(key, ttl, fetch, None)
+            return await self._fetch(key, ttl, fetch, None)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
-            return self._spare_or_raise(await self._shelf.get(key), failure)
+            return self._stale_or_raise(await self._backend.get(key), failure)
 
-    async def _fetched(self, key: str, ttl: float, fetch: Fetch, held: Entry | None) -> Cached:
-        reply = await fetch(Held(held.reply.etag, self._is_spare(held)) if held else Held())
+    async def _fetch(
+        self, key: str, ttl: float, fetch: Fetch, stored: CacheEntry | None
+    ) -> CachedReply:
+        version = (
+            StoredVersion(stored.reply.etag, self._can_be_served(stored))
+            if stored
+            else StoredVersion()
+        )
+        reply = await fetch(version)
         if reply is None:
-            assert held is not None, "only a held entry can be unchanged"
-            reply = held.reply
-        entry = Entry(reply, self._clock(), _bounded(ttl, reply.max_age))
-        # What may not be kept still takes the place of what was, which is no longer true.
-        await self._shelf.put(key, entry, entry.ttl + self._stale if entry.ttl > 0 else 0.0)
-        return Cached(entry, hit=False, age=0.0)
+            assert stored is not None, "only a stored entry can be unchanged"
+            reply = stored.reply
+        entry = CacheEntry(reply, self._clock(), _shorten(ttl, reply.max_age))
+        # A reply that may not be stored still replaces the older one, which no longer holds.
+        await self._backend.put(key, entry, entry.ttl + self._stale if entry.ttl > 0 else 0.0)
+        return CachedReply(entry, hit=False, age=0.0)
 
-    def _spare_or_raise(self, held: Entry | None, failure: GuidanceError) -> Cached:
-        if held is None or not self._is_spare(held):
+    def _stale_or_raise(self, stored: CacheEntry | None, failure: UpstreamError) -> CachedReply:
+        if stored is None or not self._can_be_served(stored):
             raise failure
-        return Cached(held, hit=True, age=self._age(held), failure=failure)
+        return CachedReply(stored, hit=True, age=self._age(stored), failure=failure)
 
-    def _is_spare(self, entry: Entry) -> bool:
-        # A page that was missing is no answer to hold on to; only what was there is worth it.
+    def _can_be_served(self, entry: CacheEntry) -> bool:
+        # Only pages: that one was missing a while ago says nothing about now.
         return entry.reply.status == 200 and self._age(entry) < entry.ttl + self._stale
 
-    def _fresh(self, entry: Entry | None) -> Cached | None:
+    def _fresh(self, entry: CacheEntry | None) -> CachedReply | None:
         if entry is None or self._age(entry) >= entry.ttl:
             return None
-        return Cached(entry, hit=True, age=self._age(entry))
+        return CachedReply(entry, hit=True, age=self._age(entry))
 
-    def _age(self, entry: Entry) -> float:
+    def _age(self, entry: CacheEntry) -> float:
         return max(0.0, self._clock() - entry.fetched_at)
 
 
-def _bounded(ttl: float, max_age: float | None) -> float:
+def _shorten(ttl: float, max_age: float | None) -> float:
     return ttl if max_age is None else min(ttl, max_age)
 
 
@@ -197,7 +208,7 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[T]):
-    """Those who ask for the same at the same time share one fetch and what comes of it."""
+    """Callers that want the same at the same time share one fetch, and its result or failure."""
 
     def __init__(self) -> None:
         self._flights: dict[str, _Flight[T]] = {}
@@ -210,7 +221,7 @@ class SingleFlight(Generic[T]):
                 raise flight.failure
             if flight.result is not None:
                 return flight.result
-            # Whoever led was cancelled: the first to notice leads the next flight.
+            # The leader was cancelled: the first to notice leads the next flight.
         return await self._lead(key, work)
 
     async def _lead(self, key: str, work: Callable[[], Awaitable[T]]) -> T:

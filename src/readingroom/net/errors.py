@@ -3,14 +3,17 @@
 from readingroom.core.errors import KnowledgeError
 
 
-class GuidanceError(KnowledgeError):
-    """What the guidance base's taxonomy lists: its children, by their docstrings' first lines."""
+class UpstreamError(KnowledgeError):
+    """A request to an upstream host failed, or was refused before it was sent
+
+    The parent of everything that the guidance base's error taxonomy lists.
+    """
 
     code = "guidance_error"
     http_status = 500
 
 
-class UpstreamRateLimited(GuidanceError):
+class UpstreamRateLimited(UpstreamError):
     """GOV.UK API rate limit exceeded
 
     Ours too: GOV.UK allows ten requests a second, so this server lets no client ask for more.
@@ -20,21 +23,21 @@ class UpstreamRateLimited(GuidanceError):
     http_status = 429
 
 
-class UpstreamParameterError(GuidanceError):
+class UpstreamParameterError(UpstreamError):
     """A search filter or its value is not known, here or to GOV.UK"""
 
     code = "upstream_parameter_error"
     http_status = 422
 
 
-class UpstreamUnavailable(GuidanceError):
+class UpstreamUnavailable(UpstreamError):
     """GOV.UK could not be reached, failed, or sent what cannot be read"""
 
     code = "upstream_unavailable"
     http_status = 503
 
 
-class InvalidPath(GuidanceError):
+class InvalidPath(UpstreamError):
     """The path is not a plain GOV.UK path such as /guidance/charity-annual-return"""
 
     code = "invalid_path"
@@ -42,7 +45,7 @@ class InvalidPath(GuidanceError):
 
 
 class DownloadFailed(KnowledgeError):
-    """An official host did not give a file, or gave a damaged one, however often it was asked."""
+    """An official host did not send a file, or sent a damaged one, on every attempt."""
 
     code = "download_failed"
     http_status = 502

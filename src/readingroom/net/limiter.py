@@ -1,4 +1,4 @@
-"""At most so many turns in any second, for each client: exact over a sliding window."""
+"""Rate limiter: a maximum of turns per client in any second, exact over a sliding window."""
 
 import time
 from collections import OrderedDict, deque
@@ -8,28 +8,30 @@ from typing import Protocol
 
 import anyio
 
-_MOST_CLIENTS = 10_000  # beyond this the client unseen for longest is forgotten
+_MAX_CLIENTS = 10_000  # beyond this the client unseen for longest is forgotten
 
 
 class Limiter(Protocol):
-    """Who wants to go takes a turn; where turns are kept is the implementation's business."""
+    """Grants turns to clients."""
 
-    async def take(self, client: str, patience: float) -> float | None:
-        """Wait for a turn, at most `patience` seconds; None when it was had, else how long it
-        would have taken. Nobody waits for a turn that would come too late.
+    async def acquire(self, client: str, max_wait: float) -> float | None:
+        """Wait for a turn. Return None when it was granted, else the seconds it would have taken.
+
+        A turn that would come after more than `max_wait` seconds is refused at once.
         """
 
 
 @dataclass(slots=True)
 class _Turn:
-    at: float
+    time: float
 
 
 class SlidingWindow:
-    """Turns kept in this process.
+    """A limiter whose turns are counted in this process.
 
-    The turn that is `limit` before mine must lie a whole window back. Who comes early is given a
-    moment in the future; who wakes late moves that moment, and those after him with it.
+    Of two turns that are `limit` apart, the later comes at least a window after the earlier. A
+    client that comes early is given a time in the future; one that wakes late moves its own time,
+    and with it those of the turns that depend on it.
     """
 
     def __init__(
@@ -45,23 +47,24 @@ class SlidingWindow:
         self._sleep = sleep
         self._turns: OrderedDict[str, deque[_Turn]] = OrderedDict()
 
-    async def take(self, client: str, patience: float) -> float | None:
-        turns = self._of(client)
-        before = turns[0] if len(turns) == self._limit else None
+    async def acquire(self, client: str, max_wait: float) -> float | None:
+        turns = self._turns_of(client)
+        earlier = turns[0] if len(turns) == self._limit else None
         now = self._clock()
-        mine = _Turn(max(now, before.at + self._window) if before else now)
-        if mine.at - now > patience:
-            return mine.at - now
-        turns.append(mine)
-        if before:
-            while (wait := before.at + self._window - self._clock()) > 0:
+        turn = _Turn(max(now, earlier.time + self._window) if earlier else now)
+        if turn.time - now > max_wait:
+            return turn.time - now
+        turns.append(turn)
+        if earlier:
+            # Computed anew after each sleep: the earlier turn moves when its client wakes late.
+            while (wait := earlier.time + self._window - self._clock()) > 0:
                 await self._sleep(wait)
-        mine.at = max(mine.at, self._clock())
+        turn.time = max(turn.time, self._clock())
         return None
 
-    def _of(self, client: str) -> deque[_Turn]:
+    def _turns_of(self, client: str) -> deque[_Turn]:
         turns = self._turns.pop(client, None) or deque(maxlen=self._limit)
         self._turns[client] = turns
-        if len(self._turns) > _MOST_CLIENTS:
+        if len(self._turns) > _MAX_CLIENTS:
             self._turns.popitem(last=False)
         return turns

@@ -1,21 +1,21 @@
-"""Counts what went upstream and what the cache answered, as Prometheus reads it."""
+"""Prometheus metrics of upstream requests and of reads through the cache."""
 
 from collections.abc import Callable
 
 from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.registry import Collector
 
-# 0.3 and 1 are the objectives of docs/slo.md: whether they hold can be read off exactly.
+# 0.3 and 1 are the objectives of docs/slo.md: with buckets there, they can be checked exactly.
 _BUCKETS = (0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 2.5, 5, 10)
 
 
-class Meter:
-    """The numbers of one upstream; the server shows its collectors at `/metrics`."""
+class UpstreamMetrics:
+    """The metrics of one upstream; the server shows its collectors at `/metrics`."""
 
     def __init__(self) -> None:
         self._requests = Counter(
             "readingroom_upstream_requests",
-            "Requests sent upstream, by what came of them.",
+            "Requests sent upstream, by outcome.",
             ["endpoint", "outcome"],
             registry=None,
         )
@@ -28,7 +28,7 @@ class Meter:
         )
         self._reads = Histogram(
             "readingroom_cache_read_seconds",
-            "Time a read through the cache took, by what came of it: hit, miss or stale.",
+            "Time a read through the cache took, by outcome: hit, miss or stale.",
             ["endpoint", "outcome"],
             buckets=_BUCKETS,
             registry=None,
@@ -43,11 +43,11 @@ class Meter:
     def collectors(self) -> tuple[Collector, ...]:
         return (self._requests, self._seconds, self._reads, self._open)
 
-    def request(self, endpoint: str, outcome: str, seconds: float) -> None:
+    def observe_request(self, endpoint: str, outcome: str, seconds: float) -> None:
         self._requests.labels(endpoint, outcome).inc()
         self._seconds.labels(endpoint).observe(seconds)
 
-    def read(self, endpoint: str, outcome: str, seconds: float) -> None:
+    def observe_read(self, endpoint: str, outcome: str, seconds: float) -> None:
         self._reads.labels(endpoint, outcome).observe(seconds)
 
     def watch_breaker(self, is_open: Callable[[], bool]) -> None:

@@ -18,7 +18,7 @@ from readingroom.bases.federal.schema.sources import BY_NAME
 from readingroom.bases.federal.store import file_in
 from readingroom.core import clock
 from readingroom.core.errors import UnknownSource
-from readingroom.net.download import Downloads, Fetched, NotThere, Remote
+from readingroom.net.download import DownloadedFile, Downloads, RemoteFile, RemoteFileMissing
 from readingroom.net.errors import DownloadFailed
 from tests.requirements import requirement
 from tests.support.federal.bulkhost import Host, hosting
@@ -49,8 +49,8 @@ def hosts_of(host: Host) -> Hosts:
     return Hosts(host.url, host.url, f"{host.url}/congress-legislators", host.url, host.url)
 
 
-def fetched(downloads: Downloads, host: Host, name: str = "a.zip") -> Fetched:
-    return downloads.fetch(Remote(f"{host.url}/{name}", name))
+def fetched(downloads: Downloads, host: Host, name: str = "a.zip") -> DownloadedFile:
+    return downloads.fetch(RemoteFile(f"{host.url}/{name}", name))
 
 
 # --- one file ---
@@ -62,10 +62,10 @@ def test_a_file_comes_whole_with_its_checksum_and_is_asked_for_politely(
 ) -> None:
     host.files["/a.zip"] = CONTENT
     first = fetched(downloads, host)
-    assert first.new and first.path.read_bytes() == CONTENT
+    assert first.is_new and first.path.read_bytes() == CONTENT
     assert first.sha256 == hashlib.sha256(CONTENT).hexdigest()
     again = fetched(downloads, host)
-    assert not again.new
+    assert not again.is_new
     assert waits == [0.25]
     host.files["/a.zip"] = CONTENT[:100]
     assert fetched(downloads, host).path.read_bytes() == CONTENT[:100]
@@ -97,7 +97,7 @@ def test_a_file_that_changed_meanwhile_is_fetched_from_its_beginning(
 def test_a_file_that_does_not_end_is_given_up(
     host: Host, downloads: Downloads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("readingroom.net.download.LARGEST", 1_000_000)
+    monkeypatch.setattr("readingroom.net.download.MAX_FILE_BYTES", 1_000_000)
     host.files["/a.zip"] = CONTENT
     with pytest.raises(DownloadFailed, match="longer than any"):
         fetched(downloads, host)
@@ -115,7 +115,7 @@ def test_nothing_half_written_counts(host: Host, tmp_path: Path) -> None:
         raise Killed
 
     with closing(Downloads(folder, pause=0)) as downloads, pytest.raises(Killed):
-        downloads.fetch(Remote(f"{host.url}/a.zip", "a.zip"), killed)
+        downloads.fetch(RemoteFile(f"{host.url}/a.zip", "a.zip"), killed)
     assert not (folder / "a.zip").exists()
     with closing(Downloads(folder, pause=0)) as downloads:
         assert fetched(downloads, host).path.read_bytes() == CONTENT
@@ -126,7 +126,7 @@ def test_a_file_damaged_on_disk_is_fetched_again(host: Host, downloads: Download
     host.files["/a.zip"] = CONTENT
     path = fetched(downloads, host).path
     path.write_bytes(b"x" + CONTENT[1:])
-    assert fetched(downloads, host).new
+    assert fetched(downloads, host).is_new
     assert path.read_bytes() == CONTENT
 
 
@@ -135,9 +135,9 @@ def test_a_host_that_is_busy_is_waited_for_and_one_that_fails_is_told(
 ) -> None:
     host.files["/a.zip"] = CONTENT
     host.refuse["/a.zip"] = 503
-    assert fetched(downloads, host).new
+    assert fetched(downloads, host).is_new
     assert 0 in waits
-    with pytest.raises(NotThere):
+    with pytest.raises(RemoteFileMissing):
         fetched(downloads, host, "b.zip")
     host.refuse["/a.zip"] = 301
     with pytest.raises(DownloadFailed, match="301"):
@@ -177,7 +177,7 @@ def test_a_listing_that_is_none_is_told(host: Host, tmp_path: Path, told: bytes)
 @pytest.mark.parametrize("name", ["../a.zip", "/etc/a.zip", "x/../../a.zip", ""])
 def test_a_name_that_leads_out_is_refused(host: Host, downloads: Downloads, name: str) -> None:
     with pytest.raises(DownloadFailed):
-        downloads.fetch(Remote(f"{host.url}/a.zip", name))
+        downloads.fetch(RemoteFile(f"{host.url}/a.zip", name))
 
 
 # --- where the files of each source are ---
@@ -195,7 +195,7 @@ def remotes(host: Host, source: str, since: date | None, today: date) -> list[st
     def ask(url: str, accept: str = "*/*") -> bytes:
         path = url.removeprefix(host.url)
         if path not in host.files:
-            raise NotThere(url)
+            raise RemoteFileMissing(url)
         return host.files[path]
 
     wanted = Wanted(hosts_of(host), ask, since, today)

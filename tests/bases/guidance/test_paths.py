@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from readingroom.bases.guidance.page import is_plain_path
 from readingroom.net.errors import InvalidPath
 from readingroom.net.limiter import SlidingWindow
-from readingroom.net.metrics import Meter
+from readingroom.net.metrics import UpstreamMetrics
 from readingroom.net.upstream import Request, UpstreamClient
 from tests.requirements import requirement
 from tests.support.govuk import RETURN, Upstream, asking, emulating
@@ -143,7 +143,7 @@ async def test_the_path_that_was_meant_is_suggested(upstream: Upstream) -> None:
         assert await hint("https://www.gov.uk/../x") is None
 
 
-CLIENT = UpstreamClient("https://www.gov.uk", SlidingWindow(1), Meter())
+CLIENT = UpstreamClient("https://www.gov.uk", SlidingWindow(1), UpstreamMetrics())
 
 
 @settings(deadline=None)

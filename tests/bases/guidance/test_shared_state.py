@@ -15,8 +15,8 @@ import pytest
 from valkey import Valkey
 
 from readingroom.net.breaker import CircuitBreaker
-from readingroom.net.cache import Entry, Reply
-from readingroom.net.shared import SharedRedis, SharedShelf, SharedWindow
+from readingroom.net.cache import CacheEntry, Reply
+from readingroom.net.shared import RedisCacheBackend, RedisConnection, RedisLimiter
 from tests.requirements import requirement
 from tests.support.govuk import RETURN, Upstream, asking
 from tests.support.kit import POST, Served, body, clean_environment, http, rpc, serving
@@ -24,7 +24,7 @@ from tests.support.valkey import valkey
 
 pytestmark = pytest.mark.anyio
 
-ENTRY = Entry(Reply(200, b'{"a": "\xc3\xa9\\n"}', 'W/"1"', None, 5.0), 1000.5, 60.0)
+ENTRY = CacheEntry(Reply(200, b'{"a": "\xc3\xa9\\n"}', 'W/"1"', None, 5.0), 1000.5, 60.0)
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,8 @@ def empty(url: str) -> None:
 
 @requirement("guidance:cache")
 async def test_an_entry_comes_back_as_it_was_and_not_after_its_time(url: str) -> None:
-    shared = SharedRedis(url)
-    shelf = SharedShelf(shared)
+    shared = RedisConnection(url)
+    shelf = RedisCacheBackend(shared)
     await shelf.put("key", ENTRY, 0.3)
     assert await shelf.get("key") == ENTRY
     assert await shelf.get("other") is None
@@ -52,8 +52,8 @@ async def test_an_entry_comes_back_as_it_was_and_not_after_its_time(url: str) ->
 
 
 async def test_what_somebody_else_wrote_is_no_entry(url: str) -> None:
-    shared = SharedRedis(url)
-    shelf = SharedShelf(shared)
+    shared = RedisConnection(url)
+    shelf = RedisCacheBackend(shared)
     await shelf.put("key", ENTRY, 60)
     with Valkey.from_url(url) as client:
         (name,) = client.keys()
@@ -105,14 +105,14 @@ async def test_two_processes_share_one_cache(url: str, upstream: Upstream, tmp_p
 
 BURST = """
 import json, sys, time, anyio
-from readingroom.net.shared import SharedRedis, SharedWindow
+from readingroom.net.shared import RedisConnection, RedisLimiter
 
 async def main():
-    shared = SharedRedis(sys.argv[1])
-    window = SharedWindow(shared, 10)
+    shared = RedisConnection(sys.argv[1])
+    window = RedisLimiter(shared, 10)
     taken = []
     async def one():
-        if await window.take("ann", 1.0) is None:
+        if await window.acquire("ann", 1.0) is None:
             taken.append(time.monotonic())
     await anyio.sleep(float(sys.argv[2]) - time.monotonic())
     async with anyio.create_task_group() as burst:
@@ -187,8 +187,8 @@ async def test_a_burst_of_500_on_two_servers_is_one_clients_burst(
 
 @requirement("guidance:limit")
 async def test_the_turns_that_valkey_gives_are_exactly_a_window_apart(url: str) -> None:
-    shared = SharedRedis(url)
-    window = SharedWindow(shared, 3, window=0.2)
+    shared = RedisConnection(url)
+    window = RedisLimiter(shared, 3, window=0.2)
     given: list[int] = []
     with Valkey.from_url(url) as client:
         async with anyio.create_task_group() as burst:
@@ -199,7 +199,7 @@ async def test_the_turns_that_valkey_gives_are_exactly_a_window_apart(url: str) 
     assert len(given) == 3
     assert given == sorted(given)
     for _ in range(20):
-        await window.take("ann", 5)
+        await window.acquire("ann", 5)
         with Valkey.from_url(url) as client:
             turns = [int(at) for at in client.lrange(name, 0, -1)]
         given += turns[-1:]
@@ -238,8 +238,8 @@ async def test_a_valkey_that_hangs_costs_its_timeout_twice_and_then_nothing(
     tmp_path: Path,
 ) -> None:
     with valkey(tmp_path) as (address, process):
-        shared = SharedRedis(address, CircuitBreaker(threshold=2, pause_seconds=60))
-        shelf = SharedShelf(shared)
+        shared = RedisConnection(address, CircuitBreaker(threshold=2, pause_seconds=60))
+        shelf = RedisCacheBackend(shared)
         await shelf.put("key", ENTRY, 60)
         process.send_signal(SIGSTOP)
         for _ in range(2):

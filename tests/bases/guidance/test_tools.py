@@ -22,7 +22,7 @@ from readingroom.bases.guidance.models import (
 from readingroom.bases.guidance.store import Lifetimes
 from readingroom.core.errors import InvalidSetting, KnowledgeError
 from readingroom.demo import govuk
-from readingroom.net.errors import GuidanceError, UpstreamUnavailable
+from readingroom.net.errors import UpstreamError, UpstreamUnavailable
 from tests.requirements import requirement
 from tests.support import faults
 from tests.support.govuk import RETURN, Upstream, asking, nobody, rigged
@@ -443,7 +443,7 @@ async def test_a_second_call_is_answered_from_the_cache_until_the_ttl_is_over(
         states = []
         for pause in (0, 30, 31):
             rig.wall.now += pause
-            states.append((await rig.service.content(asked, rig.errand())).cache)
+            states.append((await rig.service.content(asked, rig.context())).cache)
     assert [(state.hit, state.age_s) for state in states] == [(False, 0), (True, 30), (False, 0)]
     assert {state.ttl_s for state in states} == {60}
     assert "if-none-match" in upstream.emulator.seen[1].headers
@@ -474,13 +474,13 @@ async def test_searches_that_differ_only_in_spaces_and_order_share_an_entry(
 async def test_a_stale_page_is_an_answer_with_a_warning_and_its_age(upstream: Upstream) -> None:
     async with rigged(upstream.url, stale_seconds=100) as rig:
         asked = GetContentByPath(path=RETURN)
-        fresh = await rig.service.content(asked, rig.errand())
+        fresh = await rig.service.content(asked, rig.context())
         upstream.emulator.fault = faults.failing(500)
         rig.wall.now += 100
-        stale = await rig.service.content(asked, rig.errand())
+        stale = await rig.service.content(asked, rig.context())
         rig.wall.now += 60
         with pytest.raises(UpstreamUnavailable):
-            await rig.service.content(asked, rig.errand())
+            await rig.service.content(asked, rig.context())
     assert (stale.text, stale.cache.stale, stale.cache.age_s) == (fresh.text, True, 100)
     (warning,) = stale.warnings
     assert (warning.code, warning.age_s) == ("STALE_CACHE_SERVED", 100)
@@ -508,21 +508,21 @@ async def test_a_page_that_changes_twice_in_one_moment_is_read_as_it_is_now(
     async with rigged(upstream.url) as rig:  # its clock stands still
         for title in ("First", "Second", "First"):
             upstream.emulator.items[RETURN]["title"] = title
-            await rig.service.refresh(ForceRefresh(path=RETURN), rig.errand())
-            page = await rig.service.content(GetContentByPath(path=RETURN), rig.errand())
+            await rig.service.refresh(ForceRefresh(path=RETURN), rig.context())
+            page = await rig.service.content(GetContentByPath(path=RETURN), rig.context())
             assert page.title == title
 
 
 @requirement("guidance:refresh")
 async def test_a_refresh_that_fails_keeps_the_old_copy_and_says_so(upstream: Upstream) -> None:
     async with rigged(upstream.url) as rig:
-        await rig.service.content(GetContentByPath(path=RETURN), rig.errand())
+        await rig.service.content(GetContentByPath(path=RETURN), rig.context())
         upstream.emulator.fault = faults.failing(500)
         rig.wall.now += 10
-        done = await rig.service.refresh(ForceRefresh(path=RETURN), rig.errand())
-        kept = await rig.service.metadata(GetSourceMetadata(path=RETURN), rig.errand())
+        done = await rig.service.refresh(ForceRefresh(path=RETURN), rig.context())
+        kept = await rig.service.metadata(GetSourceMetadata(path=RETURN), rig.context())
         with pytest.raises(UpstreamUnavailable):
-            await rig.service.refresh(ForceRefresh(path=RESERVES), rig.errand())
+            await rig.service.refresh(ForceRefresh(path=RESERVES), rig.context())
     assert (done.refreshed, done.changed) == (False, False)
     assert done.timestamp == "1970-01-12T13:46:40Z"
     assert done.warnings[0].code == "STALE_CACHE_SERVED"
@@ -618,7 +618,7 @@ async def test_no_second_sees_more_than_ten_requests_upstream(upstream: Upstream
 
         async def one(path: str) -> None:
             with contextlib.suppress(ContentOutOfScope):
-                await rig.service.content(GetContentByPath(path=path), rig.errand())
+                await rig.service.content(GetContentByPath(path=path), rig.context())
 
         started = time.monotonic()
         async with anyio.create_task_group() as burst:
@@ -643,7 +643,7 @@ async def test_the_taxonomy_lists_the_codes_that_can_be_told(upstream: Upstream)
     assert known["STALE_CACHE_SERVED"] == "Stale cache served due to upstream failure"
     assert known["CONTENT_OUT_OF_SCOPE"] == "Content is not part of Charity Commission guidance"
     assert known.keys() == {
-        *(kind.code.upper() for kind in GuidanceError.__subclasses__()),
+        *(kind.code.upper() for kind in UpstreamError.__subclasses__()),
         "INVALID_ARGUMENTS",
         "INTERNAL",
     }
@@ -665,7 +665,7 @@ def test_what_the_base_and_its_upstream_raise_is_in_the_taxonomy() -> None:
     }
     named.remove(InvalidSetting)  # told when the server starts, never to a caller
     assert named
-    assert all(issubclass(kind, GuidanceError) for kind in named)
+    assert all(issubclass(kind, UpstreamError) for kind in named)
 
 
 def _descendants(kind: type[KnowledgeError]) -> Iterator[type[KnowledgeError]]:

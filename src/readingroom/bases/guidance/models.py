@@ -94,7 +94,7 @@ class RecentChanges(_Paged):
     since: date = Field(description="The first day to look at, YYYY-MM-DD.")
 
 
-class Warned(Answer):
+class CacheWarning(Answer):
     """Something the reader should know of an answer that is one all the same."""
 
     code: str
@@ -107,7 +107,7 @@ class GuidanceAnswer(Answer):
 
     attribution: str = Field(default=ATTRIBUTION, description="Whose words these are; repeat it.")
     disclaimer: str = Field(default=DISCLAIMER, description="What this is not; repeat it.")
-    warnings: list[Warned] = Field(
+    warnings: list[CacheWarning] = Field(
         default_factory=list, description="STALE_CACHE_SERVED when GOV.UK failed; else empty."
     )
 

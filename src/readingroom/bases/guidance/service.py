@@ -9,12 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_json
 
 from readingroom.bases.guidance.errors import (
+    TAXONOMY,
     ContentOutOfScope,
     NotFoundOrRedirected,
     StaleCacheServed,
 )
 from readingroom.bases.guidance.models import (
     CacheState,
+    CacheWarning,
     Changes,
     ErrorKind,
     ErrorTaxonomy,
@@ -30,19 +32,18 @@ from readingroom.bases.guidance.models import (
     SearchGuidance,
     SearchResults,
     SourceMetadata,
-    Warned,
 )
 from readingroom.bases.guidance.page import ORGANISATION, Page, is_plain_path, website_url
 from readingroom.bases.guidance.store import GovukStore
 from readingroom.core import clock, ids
-from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
-from readingroom.net.cache import Cached
-from readingroom.net.errors import GuidanceError, UpstreamParameterError, UpstreamRateLimited
+from readingroom.core.errors import InvalidArguments, KnowledgeError
+from readingroom.net.cache import CachedReply
+from readingroom.net.errors import UpstreamParameterError, UpstreamRateLimited
 from readingroom.net.limiter import Limiter
-from readingroom.net.upstream import Errand, Params
+from readingroom.net.upstream import CallContext, Params
 
-PATIENCE_SECONDS = 1.0
-"""How long a call over its client's rate waits before it is refused."""
+MAX_WAIT_SECONDS = 1.0
+"""Seconds that a call over its client's rate may wait before it is refused."""
 
 _FIELDS = (
     "content_id",
@@ -58,7 +59,7 @@ _Names = _Name | Annotated[list[_Name], Field(min_length=1, max_length=20)]
 
 
 class _Filters(BaseModel):
-    """The filters a search may have; anything else is refused by name."""
+    """The filters that a search accepts; any other is rejected by name."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -71,111 +72,112 @@ class _Filters(BaseModel):
 
 
 class GuidanceService:
-    """Charity Commission guidance: pages, searches, and what is known of each."""
+    """Charity Commission guidance: its pages, searches over them, and their metadata."""
 
     def __init__(self, store: GovukStore, limiter: Limiter) -> None:
         self._store = store
         self._limiter = limiter
 
-    async def content(self, asked: GetContentByPath, errand: Errand) -> PageContent | PageText:
-        await self._admit(errand)
-        page, cached = await self._page(asked.path, errand)
-        return _reading(page, cached, asked)
+    async def content(
+        self, question: GetContentByPath, context: CallContext
+    ) -> PageContent | PageText:
+        await self._check_rate(context)
+        page, cached = await self._get_page(question.path, context)
+        return _page_answer(page, cached, question)
 
-    async def content_by_id(self, asked: GetContentById, errand: Errand) -> PageContent | PageText:
-        """The Content API knows paths only, so the search is asked for the path of the id."""
-        await self._admit(errand)
-        params = [("filter_content_id", asked.content_id), *_scope(10, 0)]
-        found, _ = await self._store.search(params, errand)
+    async def content_by_id(
+        self, question: GetContentById, context: CallContext
+    ) -> PageContent | PageText:
+        """Return the page with this content id; raise `NotFoundOrRedirected` if there is none."""
+        await self._check_rate(context)
+        # The Content API knows paths only, so the search has to find the path of the id.
+        params = [("filter_content_id", question.content_id), *_scope_params(10, 0)]
+        response, _ = await self._store.search(params, context)
         # Translations share an id; theirs is the original's path and a suffix.
-        path = min((hit.path for hit in _hits(found) if hit.path), key=len, default=None)
+        path = min((hit.path for hit in _parse_hits(response) if hit.path), key=len, default=None)
         if path:
-            page, cached = await self._page(path, errand)
-            if page.content.get("content_id") == asked.content_id:
-                return _reading(page, cached, asked)
+            page, cached = await self._get_page(path, context)
+            if page.content.get("content_id") == question.content_id:
+                return _page_answer(page, cached, question)
         raise NotFoundOrRedirected(
-            f"The Charity Commission has no page with the id {asked.content_id}",
+            f"The Charity Commission has no page with the id {question.content_id}",
             use_tool="search_guidance",
         )
 
-    async def metadata(self, asked: GetSourceMetadata, errand: Errand) -> SourceMetadata:
-        await self._admit(errand)
-        page, cached = await self._page(asked.path, errand)
+    async def metadata(self, question: GetSourceMetadata, context: CallContext) -> SourceMetadata:
+        await self._check_rate(context)
+        page, cached = await self._get_page(question.path, context)
         return SourceMetadata(
-            **_source(page, cached),
+            **_source_fields(page, cached),
             last_updated=page.public_updated_at,
             first_published_at=page.first_published_at,
             organisations=page.organisations,
         )
 
-    async def refresh(self, asked: ForceRefresh, errand: Errand) -> Refreshed:
-        """Go past the cache. Where GOV.UK fails, say that the old copy stays, and how old it is."""
-        await self._admit(errand)
-        before = await self._store.held(asked.path)
-        page, cached = await self._store.refresh(asked.path, errand)
+    async def refresh(self, question: ForceRefresh, context: CallContext) -> Refreshed:
+        """Fetch a page past the cache; where GOV.UK fails, keep the old copy and state its age."""
+        await self._check_rate(context)
+        before = await self._store.peek(question.path)
+        page, cached = await self._store.refresh(question.path, context)
         _check_scope(page)
         return Refreshed(
             refreshed=cached.failure is None,
-            timestamp=_moment(cached.entry.fetched_at),
+            timestamp=_format_timestamp(cached.entry.fetched_at),
             changed=before.reply.body != cached.reply.body if before else None,
             url=page.url,
             public_updated_at=page.public_updated_at,
             warnings=_warnings(cached),
         )
 
-    async def search(self, asked: SearchGuidance, errand: Errand) -> SearchResults:
-        await self._admit(errand)
-        query = " ".join(asked.query.split())
-        filters = _filters(asked.filters)
-        params = [("q", query), *filters, *_scope(asked.page_size, _start(asked))]
-        if asked.order == "newest":
+    async def search(self, question: SearchGuidance, context: CallContext) -> SearchResults:
+        await self._check_rate(context)
+        query = " ".join(question.query.split())
+        filters = _translate_filters(question.filters)
+        params = [("q", query), *filters, *_scope_params(question.page_size, _start(question))]
+        if question.order == "newest":
             params.append(("order", "-public_timestamp"))
-        found, cached = await self._store.search(params, errand)
+        response, cached = await self._store.search(params, context)
         return SearchResults(
-            **_found(found, cached, asked),
+            **_paging_fields(response, cached, question),
             query=query,
-            searched={"organisation": ORGANISATION, **_told(filters)},
-            results=_hits(found),
+            searched={"organisation": ORGANISATION, **_group_by_name(filters)},
+            results=_parse_hits(response),
         )
 
-    async def changes(self, asked: RecentChanges, errand: Errand) -> Changes:
-        await self._admit(errand)
+    async def changes(self, question: RecentChanges, context: CallContext) -> Changes:
+        await self._check_rate(context)
         params = [
-            ("filter_public_timestamp", f"from:{asked.since}"),
+            ("filter_public_timestamp", f"from:{question.since}"),
             ("order", "-public_timestamp"),
-            *_scope(asked.page_size, _start(asked)),
+            *_scope_params(question.page_size, _start(question)),
         ]
-        found, cached = await self._store.search(params, errand)
-        return Changes(**_found(found, cached, asked), since=asked.since, changes=_hits(found))
+        response, cached = await self._store.search(params, context)
+        return Changes(
+            **_paging_fields(response, cached, question),
+            since=question.since,
+            changes=_parse_hits(response),
+        )
 
-    async def taxonomy(self, errand: Errand) -> ErrorTaxonomy:
-        await self._admit(errand)
-        return TAXONOMY
+    async def taxonomy(self, context: CallContext) -> ErrorTaxonomy:
+        await self._check_rate(context)
+        return ErrorTaxonomy(errors=[_describe(error) for error in TAXONOMY])
 
-    async def _admit(self, errand: Errand) -> None:
-        missing = await self._limiter.take(errand.client, PATIENCE_SECONDS)
+    async def _check_rate(self, context: CallContext) -> None:
+        missing = await self._limiter.acquire(context.client, MAX_WAIT_SECONDS)
         if missing is not None:
             raise UpstreamRateLimited(
-                "This client asks more often than GOV.UK allows", retry_after=round(missing, 1)
+                "This client sends more requests than GOV.UK allows", retry_after=round(missing, 1)
             )
 
-    async def _page(self, path: str, errand: Errand) -> tuple[Page, Cached]:
-        page, cached = await self._store.page(path, errand)
+    async def _get_page(self, path: str, context: CallContext) -> tuple[Page, CachedReply]:
+        page, cached = await self._store.page(path, context)
         _check_scope(page)
         return page, cached
 
 
-def _described(error: type[KnowledgeError]) -> ErrorKind:
+def _describe(error: type[KnowledgeError]) -> ErrorKind:
     first_line = inspect.cleandoc(error.__doc__ or "").partition("\n")[0]
     return ErrorKind(code=error.code.upper(), description=first_line)
-
-
-# The base's own errors, and the two that the server around it may tell in its place.
-TAXONOMY = ErrorTaxonomy(
-    errors=[
-        _described(error) for error in (*GuidanceError.__subclasses__(), InvalidArguments, Internal)
-    ]
-)
 
 
 def _check_scope(page: Page) -> None:
@@ -188,25 +190,25 @@ def _check_scope(page: Page) -> None:
         )
 
 
-def _reading(
-    page: Page, cached: Cached, asked: GetContentByPath | GetContentById
+def _page_answer(
+    page: Page, cached: CachedReply, question: GetContentByPath | GetContentById
 ) -> PageContent | PageText:
-    """As much of a page as was asked for."""
-    end = len(page.text) if asked.max_chars is None else asked.offset + asked.max_chars
+    """Return the part of a page that the question is for."""
+    end = len(page.text) if question.max_chars is None else question.offset + question.max_chars
     fields = {
-        **_source(page, cached),
+        **_source_fields(page, cached),
         "public_updated_at": page.public_updated_at,
-        "text": page.text[asked.offset : end],
+        "text": page.text[question.offset : end],
         "text_chars": len(page.text),
         "next_offset": end if end < len(page.text) else None,
     }
-    if asked.text_only:
+    if question.text_only:
         return PageText(**fields)
     return PageContent(**fields, content=dict(page.content))
 
 
-def _source(page: Page, cached: Cached) -> dict[str, Any]:
-    """What every answer about a page says of it."""
+def _source_fields(page: Page, cached: CachedReply) -> dict[str, Any]:
+    """Return the fields that every answer about a page has."""
     return {
         "id": ids.guidance_id(page.path),
         "url": page.url,
@@ -217,28 +219,28 @@ def _source(page: Page, cached: Cached) -> dict[str, Any]:
         "translations": page.translations,
         "withdrawn": page.withdrawn_notice is not None,
         "withdrawn_notice": page.withdrawn_notice,
-        "cache": _state(cached),
+        "cache": _cache_state(cached),
         "warnings": _warnings(cached),
     }
 
 
-def _found(
-    found: Mapping[str, Any], cached: Cached, asked: SearchGuidance | RecentChanges
+def _paging_fields(
+    response: Mapping[str, Any], cached: CachedReply, question: SearchGuidance | RecentChanges
 ) -> dict[str, Any]:
-    total = found.get("total")
-    total = total if isinstance(total, int) else len(_hits(found))
-    more = _start(asked) + asked.page_size < total
+    total = response.get("total")
+    total = total if isinstance(total, int) else len(_parse_hits(response))
+    has_more = _start(question) + question.page_size < total
     return {
         "total": total,
-        "page": asked.page,
-        "page_size": asked.page_size,
-        "next_page": asked.page + 1 if more else None,
-        "cache": _state(cached),
+        "page": question.page,
+        "page_size": question.page_size,
+        "next_page": question.page + 1 if has_more else None,
+        "cache": _cache_state(cached),
         "warnings": _warnings(cached),
     }
 
 
-def _state(cached: Cached) -> CacheState:
+def _cache_state(cached: CachedReply) -> CacheState:
     return CacheState(
         hit=cached.hit,
         age_s=round(cached.age, 3),
@@ -247,16 +249,16 @@ def _state(cached: Cached) -> CacheState:
     )
 
 
-def _warnings(cached: Cached) -> list[Warned]:
+def _warnings(cached: CachedReply) -> list[CacheWarning]:
     if cached.failure is None:
         return []
-    message = f"{_described(StaleCacheServed).description}: {cached.failure.message}"
+    message = f"{_describe(StaleCacheServed).description}: {cached.failure.message}"
     age = round(cached.age, 3)
-    return [Warned(code=StaleCacheServed.code.upper(), message=message, age_s=age)]
+    return [CacheWarning(code=StaleCacheServed.code.upper(), message=message, age_s=age)]
 
 
-def _scope(count: int, start: int) -> list[tuple[str, str]]:
-    """What every search says, whatever the caller asked for."""
+def _scope_params(count: int, start: int) -> list[tuple[str, str]]:
+    """Return the parameters of every search, whatever the caller wants."""
     return [
         ("filter_organisations", ORGANISATION),
         ("count", str(count)),
@@ -265,33 +267,34 @@ def _scope(count: int, start: int) -> list[tuple[str, str]]:
     ]
 
 
-def _start(asked: SearchGuidance | RecentChanges) -> int:
-    return (asked.page - 1) * asked.page_size
+def _start(question: SearchGuidance | RecentChanges) -> int:
+    return (question.page - 1) * question.page_size
 
 
-def _filters(given: Mapping[str, Any]) -> Params:
-    """The caller's filters in GOV.UK's words."""
+def _translate_filters(arguments: Mapping[str, Any]) -> Params:
+    """Return the caller's filters as GOV.UK names them; raise `UpstreamParameterError`."""
     try:
-        filters = _Filters.model_validate_json(to_json(given))
+        filters = _Filters.model_validate_json(to_json(arguments))
     except ValidationError as error:
-        told = InvalidArguments.of(error).errors
-        names = "; ".join(f"{one['field']}: {one['message']}" for one in told)
+        problems = InvalidArguments.of(error).errors
+        names = "; ".join(f"{problem['field']}: {problem['message']}" for problem in problems)
         raise UpstreamParameterError(
             f"These filters cannot be used: {names}", known_filters=sorted(_Filters.model_fields)
         ) from error
-    for wanted in (filters.organisation, filters.organisations):
-        if set(_listed(wanted)) != {ORGANISATION}:
+    for organisations in (filters.organisation, filters.organisations):
+        if set(_as_list(organisations)) != {ORGANISATION}:
             raise UpstreamParameterError(
-                f"Only guidance of {ORGANISATION} can be searched here", organisation=ORGANISATION
+                f"Only guidance of {ORGANISATION} can be searched in this base",
+                organisation=ORGANISATION,
             )
     return [
-        *(("filter_format", name) for name in _listed(filters.format)),
-        *(("filter_content_store_document_type", name) for name in _listed(filters.document_type)),
+        *(("filter_format", name) for name in _as_list(filters.format)),
+        *(("filter_content_store_document_type", name) for name in _as_list(filters.document_type)),
         *_period(filters.public_timestamp_from, filters.public_timestamp_to),
     ]
 
 
-def _listed(names: str | list[str] | None) -> list[str]:
+def _as_list(names: str | list[str] | None) -> list[str]:
     if names is None:
         return []
     return [names] if isinstance(names, str) else names
@@ -302,40 +305,40 @@ def _period(first: date | None, last: date | None) -> Params:
     return [("filter_public_timestamp", ",".join(ends))] if ends else []
 
 
-def _told(params: Params) -> dict[str, list[str]]:
-    told: dict[str, list[str]] = {}
+def _group_by_name(params: Params) -> dict[str, list[str]]:
+    values: dict[str, list[str]] = {}
     for name, value in params:
-        told.setdefault(name.removeprefix("filter_"), []).append(value)
-    return told
+        values.setdefault(name.removeprefix("filter_"), []).append(value)
+    return values
 
 
-def _hits(found: Mapping[str, Any]) -> list[Hit]:
-    results = found.get("results")
-    read = (_hit(one) for one in results or [] if isinstance(one, Mapping))
-    return [hit for hit in read if hit is not None]
+def _parse_hits(response: Mapping[str, Any]) -> list[Hit]:
+    results = response.get("results")
+    hits = (_parse_hit(result) for result in results or [] if isinstance(result, Mapping))
+    return [hit for hit in hits if hit is not None]
 
 
-def _hit(result: Mapping[str, Any]) -> Hit | None:
-    """A result as the contract has it; what has no title or no address cannot be cited."""
-    title, link = _word(result, "title"), _word(result, "link")
+def _parse_hit(result: Mapping[str, Any]) -> Hit | None:
+    """Return a search result as a hit; None where it has no title or no link to cite."""
+    title, link = _get_text(result, "title"), _get_text(result, "link")
     if not title or not link:
         return None
     path = link if is_plain_path(link) else None
     return Hit(
         title=title,
         url=website_url(link),
-        summary=_word(result, "description") or "",
-        public_updated_at=_word(result, "public_timestamp"),
+        summary=_get_text(result, "description") or "",
+        public_updated_at=_get_text(result, "public_timestamp"),
         path=path,
         id=ids.guidance_id(path) if path else None,
-        document_type=_word(result, "content_store_document_type"),
+        document_type=_get_text(result, "content_store_document_type"),
     )
 
 
-def _word(result: Mapping[str, Any], name: str) -> str | None:
+def _get_text(result: Mapping[str, Any], name: str) -> str | None:
     value = result.get(name)
     return value if isinstance(value, str) and value else None
 
 
-def _moment(seconds: float) -> str:
+def _format_timestamp(seconds: float) -> str:
     return clock.moment(seconds).isoformat(timespec="seconds").replace("+00:00", "Z")

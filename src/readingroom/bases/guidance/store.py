@@ -1,4 +1,4 @@
-"""Reads GOV.UK's two APIs through the cache: a path or a search in, what is there out."""
+"""Reads GOV.UK's Content API and Search API through the cache."""
 
 import time
 from collections import OrderedDict
@@ -13,146 +13,154 @@ from pydantic_core import from_json
 from readingroom.bases.guidance.errors import NotFoundOrRedirected
 from readingroom.bases.guidance.markdown import to_markdown
 from readingroom.bases.guidance.page import WEBSITE, Page, is_plain_path
-from readingroom.net.cache import Cache, Cached, Entry, Held, Reply
+from readingroom.net.cache import Cache, CachedReply, CacheEntry, Reply, StoredVersion
 from readingroom.net.errors import InvalidPath, UpstreamUnavailable
-from readingroom.net.metrics import Meter
-from readingroom.net.upstream import Errand, Params, Request, UpstreamClient
+from readingroom.net.metrics import UpstreamMetrics
+from readingroom.net.upstream import CallContext, Params, Request, UpstreamClient
 
 _CONTENT = "/api/content"
 _SEARCH = "/api/search.json"
-_READ_PAGES = 64  # kept parsed, so that a page that is asked for often is read once
+_MAX_PARSED_PAGES = 64  # stored parsed, so that a popular page is parsed once
 
 
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
-    """How long answers are fresh, in seconds."""
+    """Seconds for which answers are fresh."""
 
     content: float = 60.0
     search: float = 30.0
 
 
 class GovukStore:
-    """GOV.UK as far as this base sees it."""
+    """Access to GOV.UK's pages and its search."""
 
     def __init__(
-        self, base_url: str, client: UpstreamClient, cache: Cache, meter: Meter, fresh: Lifetimes
+        self,
+        base_url: str,
+        client: UpstreamClient,
+        cache: Cache,
+        metrics: UpstreamMetrics,
+        lifetimes: Lifetimes,
     ) -> None:
         self._base_url = base_url
         self._client = client
         self._cache = cache
-        self._meter = meter
-        self._fresh = fresh
+        self._metrics = metrics
+        self._lifetimes = lifetimes
         self._pages: OrderedDict[bytes, Page] = OrderedDict()
 
-    async def page(self, path: str, errand: Errand) -> tuple[Page, Cached]:
-        """The page at a path, or why there is none."""
-        request = Request("content", _content(path))
-        cached = await self._read(request, self._fresh.content, errand)
-        return await self._opened(path, cached), cached
+    async def page(self, path: str, context: CallContext) -> tuple[Page, CachedReply]:
+        """Return the page at a path; raise `NotFoundOrRedirected` or `InvalidPath`."""
+        request = Request("content", _content_path(path))
+        cached = await self._read(request, self._lifetimes.content, context)
+        return await self._parse_page(path, cached), cached
 
-    async def refresh(self, path: str, errand: Errand) -> tuple[Page, Cached]:
-        """The same, asked for anew."""
-        request = Request("content", _content(path), past_caches=True)
+    async def refresh(self, path: str, context: CallContext) -> tuple[Page, CachedReply]:
+        """Return the page at a path, fetched anew from GOV.UK."""
+        request = Request("content", _content_path(path), bypass_caches=True)
 
-        async def fetch(held: Held) -> Reply | None:
-            return await self._client.get(request, errand)
+        async def fetch(stored: StoredVersion) -> Reply | None:
+            return await self._client.get(request, context)
 
         started = time.perf_counter()
-        cached = await self._cache.refresh(self._key(request), self._fresh.content, fetch)
-        self._note(request, cached, errand, started)
-        return await self._opened(path, cached), cached
+        cached = await self._cache.refresh(self._cache_key(request), self._lifetimes.content, fetch)
+        self._record(request, cached, context, started)
+        return await self._parse_page(path, cached), cached
 
-    async def held(self, path: str) -> Entry | None:
-        """What the cache has of a page; nothing is fetched."""
-        return await self._cache.held(self._key(Request("content", _content(path))))
+    async def peek(self, path: str) -> CacheEntry | None:
+        """Return the cache's entry of a page, fresh or not; nothing is fetched."""
+        return await self._cache.peek(self._cache_key(Request("content", _content_path(path))))
 
-    async def search(self, params: Params, errand: Errand) -> tuple[Mapping[str, Any], Cached]:
-        """The envelope of a search."""
+    async def search(
+        self, params: Params, context: CallContext
+    ) -> tuple[Mapping[str, Any], CachedReply]:
+        """Return GOV.UK's answer to a search, as it came."""
         request = Request("search", _SEARCH, tuple(sorted(params)))
-        cached = await self._read(request, self._fresh.search, errand)
+        cached = await self._read(request, self._lifetimes.search, context)
         if cached.reply.status != 200:
-            raise UpstreamUnavailable("GOV.UK's search is not where it was")
-        found = await anyio.to_thread.run_sync(from_json, cached.reply.body)
-        return found, cached
+            raise UpstreamUnavailable("GOV.UK's search does not answer at its usual address")
+        answer = await anyio.to_thread.run_sync(from_json, cached.reply.body)
+        return answer, cached
 
-    async def _read(self, request: Request, ttl: float, errand: Errand) -> Cached:
-        async def fetch(held: Held) -> Reply | None:
-            asked = replace(request, etag=held.etag, hurried=held.is_spare)
-            return await self._client.get(asked, errand)
+    async def _read(self, request: Request, ttl: float, context: CallContext) -> CachedReply:
+        async def fetch(stored: StoredVersion) -> Reply | None:
+            conditional = replace(request, etag=stored.etag, fail_fast=stored.can_be_served)
+            return await self._client.get(conditional, context)
 
         started = time.perf_counter()
-        cached = await self._cache.read(self._key(request), ttl, fetch)
-        self._note(request, cached, errand, started)
+        cached = await self._cache.read(self._cache_key(request), ttl, fetch)
+        self._record(request, cached, context, started)
         return cached
 
-    def _key(self, request: Request) -> str:
-        """What an answer depends on: the host, the path, the parameters in their order."""
+    def _cache_key(self, request: Request) -> str:
         return f"{self._base_url}{request.path}?{urlencode(request.params)}"
 
-    def _note(self, request: Request, cached: Cached, errand: Errand, started: float) -> None:
-        self._meter.read(request.endpoint, cached.outcome, time.perf_counter() - started)
-        errand.facts["cache"] = cached.outcome
+    def _record(
+        self, request: Request, cached: CachedReply, context: CallContext, started: float
+    ) -> None:
+        self._metrics.observe_read(request.endpoint, cached.outcome, time.perf_counter() - started)
+        context.facts["cache"] = cached.outcome
 
-    async def _opened(self, path: str, cached: Cached) -> Page:
-        """The page an entry holds; parsed once for as long as its bytes stay the same."""
+    async def _parse_page(self, path: str, cached: CachedReply) -> Page:
+        """Return the page of a reply, parsed once for as long as its bytes stay the same."""
         raw = cached.reply.body
         page = self._pages.get(raw) if cached.reply.status == 200 else None
         if page is None:
-            page = await anyio.to_thread.run_sync(_parsed, path, cached.reply)
+            page = await anyio.to_thread.run_sync(_parse_reply, path, cached.reply)
             self._pages[raw] = page
-            if len(self._pages) > _READ_PAGES:
+            if len(self._pages) > _MAX_PARSED_PAGES:
                 self._pages.popitem(last=False)
         return page
 
 
-def _content(path: str) -> str:
+def _content_path(path: str) -> str:
     if not is_plain_path(path):
         raise InvalidPath(
-            "The path must be that of a GOV.UK page and nothing more, such as "
-            "/guidance/charity-annual-return: no address, no query, no escapes",
-            **_suggestion(path),
+            "The path must be the plain path of a GOV.UK page, such as "
+            "/guidance/charity-annual-return: no host, no query, no escapes",
+            **_suggest_path(path),
         )
     return _CONTENT + path
 
 
-def _suggestion(text: str) -> dict[str, str]:
-    """The path that was probably meant, where the text is a whole address or lacks its slash."""
+def _suggest_path(text: str) -> dict[str, str]:
+    """Return the path that was probably meant, for a full URL or a path without its slash."""
     try:
         parts = urlsplit(text)
     except ValueError:
         return {}
     path = parts.path if parts.path.startswith("/") else f"/{parts.path}"
-    at_home = (parts.scheme, parts.netloc) in (("", ""), ("https", "www.gov.uk"))
-    return {"path": path} if at_home and is_plain_path(path) and path != "/" else {}
+    is_govuk = (parts.scheme, parts.netloc) in (("", ""), ("https", "www.gov.uk"))
+    return {"path": path} if is_govuk and is_plain_path(path) and path != "/" else {}
 
 
-def _parsed(path: str, reply: Reply) -> Page:
-    """What a reply holds, in a worker thread: pages can be long."""
+def _parse_reply(path: str, reply: Reply) -> Page:
+    """Return the page that a reply holds; raise `NotFoundOrRedirected` where it holds none."""
     if reply.status == 200:
         page = Page(from_json(reply.body))
         if page.content.get("schema_name") == "redirect":
-            raise _moved(path, _destination(path, page.content.get("redirects")))
+            raise _moved_error(path, _redirect_target(path, page.content.get("redirects")))
         if page.content.get("schema_name") == "gone":
-            raise _gone(path, page.content)
-        _ = page.text  # made here, not where the loop waits for it
+            raise _gone_error(path, page.content)
+        _ = page.text  # computed here, in a worker thread, instead of in the event loop
         return page
     if reply.status == 410:
-        raise _gone(path, _object(reply.body))
+        raise _gone_error(path, _parse_object(reply.body))
     if reply.location is not None:
-        raise _moved(path, _target(reply.location))
+        raise _moved_error(path, _location_target(reply.location))
     raise NotFoundOrRedirected(f"GOV.UK has no page at {path}", use_tool="search_guidance")
 
 
-def _moved(path: str, target: str | None) -> NotFoundOrRedirected:
+def _moved_error(path: str, target: str | None) -> NotFoundOrRedirected:
     if target is None:
-        return NotFoundOrRedirected(f"{path} was moved, GOV.UK does not say where to")
+        return NotFoundOrRedirected(f"{path} was moved, and GOV.UK does not say where")
     hint = {"redirected_to": target}
     if is_plain_path(target):
         hint["use_tool"] = "get_content_by_path"
     return NotFoundOrRedirected(f"{path} was moved to {target}", **hint)
 
 
-def _gone(path: str, content: Mapping[str, Any]) -> NotFoundOrRedirected:
+def _gone_error(path: str, content: Mapping[str, Any]) -> NotFoundOrRedirected:
     details = content.get("details")
     details = details if isinstance(details, Mapping) else {}
     hint = {}
@@ -163,22 +171,22 @@ def _gone(path: str, content: Mapping[str, Any]) -> NotFoundOrRedirected:
     return NotFoundOrRedirected(f"The page at {path} was taken down", **hint)
 
 
-def _target(location: str) -> str | None:
-    """A redirect's target: a path of the same site, or the address of another as it stands."""
+def _location_target(location: str) -> str | None:
+    """Return the target of a Location header: a path on GOV.UK, or the full URL of another site."""
     try:
         parts = urlsplit(location)
     except ValueError:
         return None
-    elsewhere = parts.netloc not in ("", urlsplit(WEBSITE).netloc)
-    if elsewhere and not parts.path.startswith(_CONTENT):
+    is_elsewhere = parts.netloc not in ("", urlsplit(WEBSITE).netloc)
+    if is_elsewhere and not parts.path.startswith(_CONTENT):
         return location
     path = parts.path.removeprefix(_CONTENT)
     return path if is_plain_path(path) else None
 
 
-def _destination(path: str, redirects: Any) -> str | None:
-    """Where a redirect item sends this path: the longest rule that fits."""
-    rules = [rule for rule in _rules(redirects) if _fits(rule, path)]
+def _redirect_target(path: str, redirects: Any) -> str | None:
+    """Return where a redirect item sends this path, by the longest rule that matches."""
+    rules = [rule for rule in _valid_rules(redirects) if _matches(rule, path)]
     if not rules:
         return None
     rule = max(rules, key=lambda rule: len(str(rule["path"])))
@@ -188,23 +196,22 @@ def _destination(path: str, redirects: Any) -> str | None:
     return target
 
 
-def _rules(redirects: Any) -> Sequence[Mapping[str, Any]]:
-    whole = isinstance(redirects, list)
+def _valid_rules(redirects: Any) -> Sequence[Mapping[str, Any]]:
     return [
         rule
-        for rule in (redirects if whole else [])
+        for rule in (redirects if isinstance(redirects, list) else [])
         if isinstance(rule, Mapping) and rule.get("path") and rule.get("destination")
     ]
 
 
-def _fits(rule: Mapping[str, Any], path: str) -> bool:
-    start = str(rule["path"])
-    return path == start or (rule.get("type") == "prefix" and path.startswith(f"{start}/"))
+def _matches(rule: Mapping[str, Any], path: str) -> bool:
+    prefix = str(rule["path"])
+    return path == prefix or (rule.get("type") == "prefix" and path.startswith(f"{prefix}/"))
 
 
-def _object(body: bytes) -> Mapping[str, Any]:
+def _parse_object(body: bytes) -> Mapping[str, Any]:
     try:
-        found = from_json(body)
+        document = from_json(body)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

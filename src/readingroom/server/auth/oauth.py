@@ -16,6 +16,7 @@ from starlette.types import Scope
 
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.settings import TRUSTED_URL, Settings
+from readingroom.net.http import make_async_client
 from readingroom.server.auth.keys import INVALID, Posture, Users, bearer
 from readingroom.server.errors import IssuerUnreachable, Unauthorized
 from readingroom.storage.keys import Holder, KeyRing
@@ -200,7 +201,7 @@ class SigningKeys:
 
 
 async def _fetched(issuer: str, jwks_url: str | None) -> Keys:
-    async with httpx2.AsyncClient(timeout=_PATIENCE_SECONDS, trust_env=False) as web:
+    async with make_async_client(timeout=_PATIENCE_SECONDS) as web:
         return _keys(await _document(web, jwks_url or await _discovered(web, issuer)))
 
 

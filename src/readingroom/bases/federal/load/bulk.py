@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from readingroom.bases.federal.formats.parts.xml import parse, said
 from readingroom.bases.federal.schema.congress import began, congress_on
 from readingroom.bases.federal.schema.ids import BILL_TYPES
-from readingroom.net.download import NotThere, Remote
+from readingroom.net.download import RemoteFile, RemoteFileMissing
 
 FIRST_CONGRESS = 108
 """The first of which there are BILLSTATUS files."""
@@ -36,7 +36,7 @@ _DAY_AND_MONTH = re.compile(r"(\d{1,2}-[A-Z][a-z]{2})")
 
 
 class Ask(Protocol):
-    """Reads a listing; `NotThere` where there is none."""
+    """Reads a listing; `RemoteFileMissing` where there is none."""
 
     def __call__(self, url: str, accept: str = "*/*") -> bytes: ...
 
@@ -68,7 +68,7 @@ class Wanted:
         return range(max(FIRST_CONGRESS, first), congress_on(self.today.isoformat()) + 1)
 
 
-def bills(wanted: Wanted) -> Iterator[Remote]:
+def bills(wanted: Wanted) -> Iterator[RemoteFile]:
     """A zip for each type of a whole Congress; of one that had begun, the files changed since."""
     for congress in wanted.congresses:
         for kind in BILL_TYPES:
@@ -80,7 +80,7 @@ def bills(wanted: Wanted) -> Iterator[Remote]:
                 yield from _listed(wanted, folder, name)
 
 
-def public_laws(wanted: Wanted) -> Iterator[Remote]:
+def public_laws(wanted: Wanted) -> Iterator[RemoteFile]:
     """`PLAW-117publ103.xml`: USLM, one law a file."""
     for congress in wanted.congresses:
         for kind, short in (("public", "publ"), ("private", "pvtl")):
@@ -88,7 +88,7 @@ def public_laws(wanted: Wanted) -> Iterator[Remote]:
             yield from _listed(wanted, f"PLAW/{congress}/{kind}", name)
 
 
-def federal_register(wanted: Wanted) -> Iterator[Remote]:
+def federal_register(wanted: Wanted) -> Iterator[RemoteFile]:
     """A file a day, from the Register's API; nothing is published on weekends."""
     first = wanted.since or wanted.today - timedelta(days=_REGISTER_DAYS)
     for day in _days(first, wanted.today):
@@ -96,18 +96,20 @@ def federal_register(wanted: Wanted) -> Iterator[Remote]:
             asked = [("conditions[publication_date][is]", day.isoformat()), ("per_page", "1000")]
             asked += [("fields[]", field) for field in _REGISTER_FIELDS]
             host = wanted.hosts.federal_register
-            yield Remote(f"{host}/api/v1/documents.json?{urlencode(asked)}", f"register/{day}.json")
+            yield RemoteFile(
+                f"{host}/api/v1/documents.json?{urlencode(asked)}", f"register/{day}.json"
+            )
 
 
-def people(*names: str) -> Callable[[Wanted], Iterator[Remote]]:
-    def remotes(wanted: Wanted) -> Iterator[Remote]:
+def people(*names: str) -> Callable[[Wanted], Iterator[RemoteFile]]:
+    def remotes(wanted: Wanted) -> Iterator[RemoteFile]:
         for name in names:
-            yield Remote(f"{wanted.hosts.legislators}/{name}", f"congress-legislators/{name}")
+            yield RemoteFile(f"{wanted.hosts.legislators}/{name}", f"congress-legislators/{name}")
 
     return remotes
 
 
-def roll_call_votes(wanted: Wanted) -> Iterator[Remote]:
+def roll_call_votes(wanted: Wanted) -> Iterator[RemoteFile]:
     """Both chambers: the House by year, the Senate by session."""
     first = wanted.since or date(wanted.today.year, 1, 1)
     for year in range(first.year, wanted.today.year + 1):
@@ -115,7 +117,7 @@ def roll_call_votes(wanted: Wanted) -> Iterator[Remote]:
         yield from _of_senate(wanted, year, first)
 
 
-LAYOUTS: Mapping[str, Callable[[Wanted], Iterator[Remote]]] = {
+LAYOUTS: Mapping[str, Callable[[Wanted], Iterator[RemoteFile]]] = {
     "bills": bills,
     "public_laws": public_laws,
     "federal_register": federal_register,
@@ -131,16 +133,16 @@ LAYOUTS: Mapping[str, Callable[[Wanted], Iterator[Remote]]] = {
 # --- govinfo ---
 
 
-def _bulk(wanted: Wanted, path: str) -> Remote:
-    return Remote(f"{wanted.hosts.govinfo}/bulkdata/{path}", path)
+def _bulk(wanted: Wanted, path: str) -> RemoteFile:
+    return RemoteFile(f"{wanted.hosts.govinfo}/bulkdata/{path}", path)
 
 
-def _listed(wanted: Wanted, folder: str, name: re.Pattern[str]) -> Iterator[Remote]:
+def _listed(wanted: Wanted, folder: str, name: re.Pattern[str]) -> Iterator[RemoteFile]:
     """The files of a folder, by its listing; a folder with nothing in it is not there."""
     url = f"{wanted.hosts.govinfo}/bulkdata/json/{folder}"
     try:
         told = json.loads(wanted.ask(url, "application/json"))
-    except NotThere:
+    except RemoteFileMissing:
         return
     for file in told["files"]:
         if name.fullmatch(file["justFileName"]) and _since(file, wanted.since):
@@ -160,36 +162,38 @@ def _since(file: Mapping[str, str], since: date | None) -> bool:
 # --- votes ---
 
 
-def _of_house(wanted: Wanted, year: int, first: date) -> Iterator[Remote]:
+def _of_house(wanted: Wanted, year: int, first: date) -> Iterator[RemoteFile]:
     """The clerk lists a hundred votes a page, `ROLL_000.asp` and on; the index has a few only."""
     root = f"{wanted.hosts.house_clerk}/evs/{year}"
     for hundred in range(0, 3000, 100):
         try:
             page = wanted.ask(f"{root}/ROLL_{hundred:03}.asp").decode("utf-8", "replace")
-        except NotThere:
+        except RemoteFileMissing:
             return
         rows = _ROLL.findall(page)
         for number, cell in rows:
             if _voted(cell, year) >= first:
                 file = f"roll{int(number):03}.xml"
-                yield Remote(f"{root}/{file}", f"votes/house/{year}/{file}")
+                yield RemoteFile(f"{root}/{file}", f"votes/house/{year}/{file}")
         if not rows:
             return
 
 
-def _of_senate(wanted: Wanted, year: int, first: date) -> Iterator[Remote]:
+def _of_senate(wanted: Wanted, year: int, first: date) -> Iterator[RemoteFile]:
     congress, session = congress_on(f"{year}-06-01"), 2 - year % 2
     root = f"{wanted.hosts.senate}/legislative/LIS"
     try:
         menu = parse(wanted.ask(f"{root}/roll_call_lists/vote_menu_{congress}_{session}.xml"))
-    except NotThere:
+    except RemoteFileMissing:
         return
     for vote in menu.iterfind("votes/vote"):
         number = said(vote, "vote_number") or ""
         if number.isdecimal() and _voted(said(vote, "vote_date") or "", year) >= first:
             file = f"vote_{congress}_{session}_{int(number):05}.xml"
             folder = f"vote{congress}{session}"
-            yield Remote(f"{root}/roll_call_votes/{folder}/{file}", f"votes/senate/{folder}/{file}")
+            yield RemoteFile(
+                f"{root}/roll_call_votes/{folder}/{file}", f"votes/senate/{folder}/{file}"
+            )
 
 
 def _voted(cell: str, year: int) -> date:

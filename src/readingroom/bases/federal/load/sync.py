@@ -16,7 +16,7 @@ from readingroom.bases.federal.schema.sources import Source
 from readingroom.core import clock
 from readingroom.core.errors import UnknownSource
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
-from readingroom.net.download import Downloads, NotThere, Remote
+from readingroom.net.download import Downloads, RemoteFile, RemoteFileMissing
 from readingroom.net.errors import DownloadFailed
 from readingroom.storage.errors import StorageFailed
 from readingroom.storage.lock import FolderLock
@@ -73,12 +73,12 @@ def _opened(folder: Path, pause: float) -> Downloads:
 
 
 def _fetched(
-    downloads: Downloads, listed: Callable[[], list[Remote]], report: ReportProgressSync
+    downloads: Downloads, listed: Callable[[], list[RemoteFile]], report: ReportProgressSync
 ) -> tuple[Synced, list[Path]]:
     synced, came = Synced(), []
     try:
         remotes = listed()
-    except NotThere as error:
+    except RemoteFileMissing as error:
         raise DownloadFailed(str(error)) from error
     except BAD_FILE as error:
         raise DownloadFailed(f"A listing cannot be read: {complaint(error)}") from error
@@ -87,14 +87,14 @@ def _fetched(
         report(place, len(remotes), remote.name)
         try:
             file = downloads.fetch(remote)
-        except NotThere:
+        except RemoteFileMissing:
             synced.missing += 1
         except DownloadFailed as error:
             synced.failed += 1
             synced.errors.append({"file": remote.name, "error": error.message})
         else:
             came.append(file.path)
-            synced.bytes += file.size if file.new else 0
-            synced.downloaded += file.new
-            synced.unchanged += not file.new
+            synced.bytes += file.size if file.is_new else 0
+            synced.downloaded += file.is_new
+            synced.unchanged += not file.is_new
     return synced, came

@@ -1,0 +1,135 @@
+"""HTTP as this project speaks it: how clients are made, and how a failed request is retried."""
+
+import email.utils
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import anyio
+import httpx2
+
+from readingroom import __version__
+from readingroom.core import clock
+
+T = TypeVar("T")
+
+MAX_RETRY_AFTER = 3600.0
+"""Longest pause in seconds that a host may impose with `Retry-After`."""
+
+
+def make_client(
+    *, timeout: float = 30.0, headers: Mapping[str, str] | None = None, verify: bool = True
+) -> httpx2.Client:
+    """Return a client that follows no redirects and ignores proxies of the environment."""
+    return httpx2.Client(timeout=timeout, verify=verify, **_shared_options(headers))
+
+
+def make_async_client(
+    *,
+    timeout: float | httpx2.Timeout = 30.0,
+    headers: Mapping[str, str] | None = None,
+    verify: bool = True,
+    max_connections: int = 20,
+) -> httpx2.AsyncClient:
+    """Return an asynchronous client that follows the same rules as `make_client`."""
+    limits = httpx2.Limits(
+        max_connections=max_connections, max_keepalive_connections=max_connections // 2
+    )
+    return httpx2.AsyncClient(
+        timeout=timeout, verify=verify, limits=limits, **_shared_options(headers)
+    )
+
+
+def _shared_options(headers: Mapping[str, str] | None) -> dict[str, Any]:
+    return {
+        # A redirect could send us anywhere; callers decide what a 3xx means to them.
+        "follow_redirects": False,
+        # Settings are read in one place, and the proxy variables are not among them.
+        "trust_env": False,
+        "headers": {"User-Agent": f"readingroom/{__version__}", **(headers or {})},
+    }
+
+
+class TransientError(Exception):
+    """An attempt failed in a way that the next one may not."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        """Seconds that the host asked us to wait, if it did."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often a request is attempted, and how long to wait between two attempts."""
+
+    attempts: int = 4
+    first_wait: float = 1.0
+    max_wait: float = 60.0
+    jitter: Callable[[], float] = lambda: 0.5
+    """A number from 0 to 1. Random ones spread the waits from half to one and a half of theirs."""
+
+    def backoff(self, attempt: int) -> float:
+        """Return the seconds to wait after an attempt, counted from 0; they double each time."""
+        return self.first_wait * 2.0**attempt * (0.5 + self.jitter())
+
+    def wait_after(self, attempt: int, error: TransientError, remaining: float) -> float:
+        """Return the seconds to wait before the next attempt.
+
+        Raise the error itself when there is no attempt left, or no time for one in the
+        `remaining` seconds.
+        """
+        wait = self.backoff(attempt) if error.retry_after is None else error.retry_after
+        wait = min(wait, self.max_wait)
+        if attempt + 1 >= self.attempts or wait >= remaining:
+            raise error
+        return wait
+
+
+def retry(
+    work: Callable[[], T], policy: RetryPolicy, sleep: Callable[[float], None] = time.sleep
+) -> T:
+    """Return what `work` returns; call it again, within the policy, after a `TransientError`."""
+    attempt = 0
+    while True:
+        try:
+            return work()
+        except TransientError as error:
+            wait = policy.wait_after(attempt, error, remaining=math.inf)
+        sleep(wait)
+        attempt += 1
+
+
+async def retry_async(
+    work: Callable[[], Awaitable[T]],
+    policy: RetryPolicy,
+    *,
+    deadline: float = math.inf,
+    now: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+) -> T:
+    """Do the same for a coroutine, and start no attempt that would begin after the deadline."""
+    attempt = 0
+    while True:
+        try:
+            return await work()
+        except TransientError as error:
+            wait = policy.wait_after(attempt, error, remaining=deadline - now())
+        await sleep(wait)
+        attempt += 1
+
+
+def parse_retry_after(header: str | None) -> float | None:
+    """Return the seconds to wait, from a number or a date; None for a header that is neither."""
+    if header is None:
+        return None
+    if header.strip().isdecimal():
+        wait = float(header)
+    else:
+        try:
+            wait = email.utils.parsedate_to_datetime(header).timestamp() - clock.seconds()
+        except (ValueError, OverflowError):
+            return None
+    return min(max(wait, 0.0), MAX_RETRY_AFTER)
