@@ -261,7 +261,7 @@ def _write(
             if size > MAX_FILE_BYTES:
                 part_path.unlink()
                 raise DownloadFailed(f"{response.url} is longer than any official file")
-            report(size, total, part_path.name)
+            report(size, total, None)
         file.flush()
         os.fsync(file.fileno())
     return size
