@@ -1,4 +1,8 @@
-"""What the guidance base is asked and what it answers."""
+"""Questions and answers of the guidance base.
+
+Class names, docstrings and descriptions are part of the schemas that tests/bases/guidance pins to
+`SCHEMA_VERSION`: changing one requires a new version (docs/governance.md).
+"""
 
 from datetime import date
 from typing import Annotated, Any, Literal
@@ -12,7 +16,7 @@ DISCLAIMER = "This is guidance, not legal advice."
 LICENCE = "OGL v3.0"
 LICENCE_URL = "https://www.nationalarchives.gov.uk/doc/open-government-licence/version/3/"
 
-# Handed on as GOV.UK wrote them: parsing and writing again could change what was said.
+# Passed on as GOV.UK wrote them: parsing and formatting them again could change them.
 Moment = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 Url = Annotated[str, WithJsonSchema({"type": "string", "format": "uri"})]
 
@@ -94,7 +98,7 @@ class RecentChanges(_Paged):
     since: date = Field(description="The first day to look at, YYYY-MM-DD.")
 
 
-class CacheWarning(Answer):
+class Warned(Answer):
     """Something the reader should know of an answer that is one all the same."""
 
     code: str
@@ -107,7 +111,7 @@ class GuidanceAnswer(Answer):
 
     attribution: str = Field(default=ATTRIBUTION, description="Whose words these are; repeat it.")
     disclaimer: str = Field(default=DISCLAIMER, description="What this is not; repeat it.")
-    warnings: list[CacheWarning] = Field(
+    warnings: list[Warned] = Field(
         default_factory=list, description="STALE_CACHE_SERVED when GOV.UK failed; else empty."
     )
 

@@ -16,7 +16,6 @@ from readingroom.bases.guidance.errors import (
 )
 from readingroom.bases.guidance.models import (
     CacheState,
-    CacheWarning,
     Changes,
     ErrorKind,
     ErrorTaxonomy,
@@ -32,6 +31,7 @@ from readingroom.bases.guidance.models import (
     SearchGuidance,
     SearchResults,
     SourceMetadata,
+    Warned,
 )
 from readingroom.bases.guidance.page import ORGANISATION, Page, is_plain_path, website_url
 from readingroom.bases.guidance.store import GovukStore
@@ -249,12 +249,12 @@ def _cache_state(cached: CachedReply) -> CacheState:
     )
 
 
-def _warnings(cached: CachedReply) -> list[CacheWarning]:
+def _warnings(cached: CachedReply) -> list[Warned]:
     if cached.failure is None:
         return []
     message = f"{_describe(StaleCacheServed).description}: {cached.failure.message}"
     age = round(cached.age, 3)
-    return [CacheWarning(code=StaleCacheServed.code.upper(), message=message, age_s=age)]
+    return [Warned(code=StaleCacheServed.code.upper(), message=message, age_s=age)]
 
 
 def _scope_params(count: int, start: int) -> list[tuple[str, str]]:
