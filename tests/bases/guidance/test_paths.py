@@ -153,7 +153,7 @@ CLIENT = UpstreamClient("https://www.gov.uk", SlidingWindow(1), UpstreamMetrics(
 def test_any_text_that_passes_stays_on_the_host_and_under_the_api(text: str) -> None:
     if not is_plain_path(text):
         return
-    url = CLIENT._url(Request("content", f"/api/content{text}"))
+    url = CLIENT._build_url(Request("content", f"/api/content{text}"))
     assert (url.scheme, url.host, url.path) == ("https", "www.gov.uk", f"/api/content{text}")
     assert url.raw_path == f"/api/content{text}".encode()
 
@@ -169,6 +169,6 @@ async def test_the_client_itself_never_leaves_its_host() -> None:
     """A second wall, should the first one ever be left open."""
     for path in HOSTILE:
         with contextlib.suppress(InvalidPath, httpx2.InvalidURL, UnicodeError):
-            url = CLIENT._url(Request("content", f"/api/content{path}"))
+            url = CLIENT._build_url(Request("content", f"/api/content{path}"))
             assert (url.scheme, url.netloc) == ("https", b"www.gov.uk")
             assert url.path.startswith("/api/content")
