@@ -193,7 +193,7 @@ async def test_the_turns_that_valkey_gives_are_exactly_a_window_apart(url: str) 
     with Valkey.from_url(url) as client:
         async with anyio.create_task_group() as burst:
             for _ in range(30):
-                burst.start_soon(window.take, "ann", 0.5)
+                burst.start_soon(window.acquire, "ann", 0.5)
         (name,) = client.keys()
         given = [int(at) for at in client.lrange(name, 0, -1)]
     assert len(given) == 3
