@@ -933,18 +933,18 @@ ENGINE = (
         "kill -9 during an upsert loses no acknowledged chunk; the index equals the store.",
     ),
     Requirement(
-        "engine:shelf:search",
-        "A shelf finds by words, by meaning and by both; without a model by words, saying so.",
+        "engine:index:search",
+        "An index finds by words, by meaning and by both; without a model by words, saying so.",
     ),
     Requirement(
-        "engine:shelf:identity",
+        "engine:index:identity",
         "Vectors of different models or precisions never meet in one collection.",
     ),
     Requirement(
-        "engine:shelf:in-step",
+        "engine:index:in-step",
         "After any writes, failures and restarts both indexes agree with the store.",
     ),
-    Requirement("engine:shelf:concurrent", "Readers and a writer share a shelf."),
+    Requirement("engine:index:concurrent", "Readers and a writer share an index."),
     Requirement("engine:hybrid", "Words and meaning rank together under one filter."),
     Requirement("engine:fusion", "Rankings fuse to one deterministic order, ties by id."),
     Requirement(

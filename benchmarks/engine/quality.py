@@ -12,8 +12,7 @@ from benchmarks.engine.corpus import KEPT, MODELS, Judged, judged
 from benchmarks.table import Table
 from readingroom.core.filters import Fields
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.fusion import fuse
-from readingroom.engine.hybrid import DEPTH, search_both
+from readingroom.engine.hybrid import DEPTH, fuse, search_both
 from readingroom.engine.lexical import Document, LexicalIndex
 from readingroom.engine.vectors import VectorIndex
 

@@ -16,8 +16,7 @@ from benchmarks.engine.corpus import KEPT, MODELS, chunks, many, natural, vector
 from benchmarks.table import Ratio, Table
 from readingroom.core.filters import And, Fields, Filter, In, Range
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.lexical import LexicalIndex
-from readingroom.engine.shelf import TEXT, Shelf
+from readingroom.engine.index import ChunkIndex
 from readingroom.storage.chunks import Chunks, ChunkStore
 from tests.support.processes import resident_mb
 
@@ -34,9 +33,9 @@ _PAGE = 5_000
 def filtered(rounds: int) -> Table:
     """Search under a filter, in the index and in Chroma, on the same vectors."""
     store, collection = _peer(LARGE)
-    with contextlib.closing(store), _shelf(LARGE) as shelf:
-        index = shelf.vectors()
-        held = shelf.chunks.get(vectors=True)
+    with contextlib.closing(store), _index(LARGE) as chunk_index:
+        index = chunk_index.vectors()
+        held = chunk_index.collection.get(vectors=True)
         questions = held.vectors[:: LARGE // rounds][:rounds]
         rows = [
             row
@@ -57,10 +56,11 @@ def filtered(rounds: int) -> Table:
 def refill(rounds: int) -> Table:
     """Filling the index from the store, beside the bare export of the same rows from Chroma."""
     ours, bare = [], []
-    with _shelf(LARGE) as shelf:
+    with _index(LARGE) as chunk_index:
         for _ in range(rounds + 1):
-            bare.append(_seconds(lambda: _export(shelf)))
-            ours.append(_seconds(lambda: Shelf.vectors(_fresh(shelf))))
+            bare.append(_seconds(lambda: _export(chunk_index)))
+            chunk_index._vectors = None  # as in a process that has just started
+            ours.append(_seconds(chunk_index.vectors))
     ratio = Ratio(ours[1:], bare[1:])
     return Table(
         f"Filling the index from the store, {LARGE:,} chunks",
@@ -78,9 +78,9 @@ def memory() -> Table:
     """Resident memory of a process that has embedded and holds the store and both indexes."""
     rows = []
     for count, target in ((SMALL, 400), (LARGE, 550)):
-        with _shelf(count):
+        with _index(count):
             pass
-        code = f"from benchmarks import engine_store; engine_store.report({count})"
+        code = f"from benchmarks.engine import store; store.report({count})"
         done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
         said = json.loads(done.stdout.splitlines()[-1])
         verdict = f"{'met' if said['settled'] <= target else '**missed**'} (at most {target} MB)"
@@ -103,15 +103,15 @@ def report(count: int) -> None:
     import mcp.server  # noqa: F401
 
     said = {"imported": resident_mb()}
-    with _shelf(count) as shelf:
+    with _index(count) as index:
         said["opened"] = resident_mb()
-        shelf.vectors()
+        index.vectors()
         said["filled"] = resident_mb()
-        texts = shelf.chunks.get(limit=64).texts
-        shelf._embedder.embed_batch(texts)
+        texts = index.collection.get(limit=64).texts
+        index.embedder.embed_batch(texts)
         said["embedded"] = resident_mb()
         for question in texts[:10]:
-            shelf.search(question[:80], 10, _where(20))
+            index.search(question[:80], 10, _where(20), "hybrid")
         said["settled"] = resident_mb()
     print(json.dumps(said))
 
@@ -192,21 +192,22 @@ def _batches(count: int) -> Iterator[Chunks]:
 
 
 @contextlib.contextmanager
-def _shelf(count: int) -> Iterator[Shelf]:
+def _index(count: int) -> Iterator[ChunkIndex]:
     """Our store of so many chunks, built once."""
-    folder = KEPT / f"shelf-{count}"
+    folder = KEPT / f"index-{count}"
     if not (folder / "built").exists():
         shutil.rmtree(folder, ignore_errors=True)
     store = ChunkStore(folder / "chroma")
-    words = LexicalIndex(folder / "words.sqlite", {TEXT: 1.0}, FIELDS)
-    with contextlib.closing(store), contextlib.closing(words):
-        shelf = Shelf(store.collection("policy_docs"), FIELDS, Embedder(MODELS), words)
+    with contextlib.closing(store):
+        collection = store.collection("policy_docs")
+        index = ChunkIndex(collection, FIELDS, Embedder(MODELS), folder / "words.sqlite")
         if not (folder / "built").exists():
             for batch in _batches(count):
-                shelf.put(batch)
-            shelf.words()
+                index.put(batch)
+            index.words()
             (folder / "built").touch()
-        yield shelf
+        yield index
+        index.close()
 
 
 def _peer(count: int) -> tuple[Any, Any]:
@@ -231,14 +232,10 @@ def _peer(count: int) -> tuple[Any, Any]:
     return client, collection
 
 
-def _export(shelf: Shelf) -> None:
-    collection = shelf.chunks._collection
+def _export(index: ChunkIndex) -> None:
+    collection = index.collection._collection
     for offset in range(0, collection.count(), _PAGE):
         collection.get(include=["embeddings", "metadatas"], limit=_PAGE, offset=offset)
-
-
-def _fresh(shelf: Shelf) -> Shelf:
-    return Shelf(shelf.chunks, shelf.fields, shelf._embedder, shelf._words)
 
 
 def _seconds(work: Any) -> float:

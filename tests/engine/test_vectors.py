@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata, Range
 from readingroom.engine import vectors
-from readingroom.engine.vectors import Hit, VectorIndex
+from readingroom.engine.vectors import VectorHit, VectorIndex
 from tests.requirements import requirement
 from tests.support.filters import passes
 
@@ -49,20 +49,20 @@ def vector(seed: int, size: int = SIZE) -> Any:
     return made / np.linalg.norm(made)
 
 
-Shelf = dict[str, tuple[Any, Metadata]]
+Stored = dict[str, tuple[Any, Metadata]]
 
 
-def brute(stored: Shelf, query: Any, k: int, where: Filter | None) -> list[Hit]:
+def brute(stored: Stored, query: Any, k: int, where: Filter | None) -> list[VectorHit]:
     """Every stored vector that passes, compared one by one in double precision."""
     hits = [
-        Hit(id, float(((held.astype(float) - query) ** 2).sum()))
+        VectorHit(id, float(((held.astype(float) - query) ** 2).sum()))
         for id, (held, metadata) in stored.items()
         if passes(metadata, where)
     ]
     return sorted(hits, key=lambda hit: (hit.distance, hit.id))[:k]
 
 
-def agree(found: Sequence[Hit], wanted: Sequence[Hit]) -> bool:
+def agree(found: Sequence[VectorHit], wanted: Sequence[VectorHit]) -> bool:
     return [hit.id for hit in found] == [hit.id for hit in wanted] and all(
         abs(left.score - right.score) < 1e-5 for left, right in zip(found, wanted, strict=True)
     )
@@ -74,7 +74,7 @@ class WritesAndSearches(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.index = VectorIndex(FIELDS, SIZE)
-        self.stored: Shelf = {}
+        self.stored: Stored = {}
 
     @rule(rows=st.dictionaries(st.integers(0, 30), st.tuples(st.integers(0, 40), _METADATA)))
     def upsert(self, rows: dict[int, tuple[int, dict[str, Any]]]) -> None:
@@ -159,7 +159,7 @@ def test_vectors_that_are_not_of_unit_length_have_their_true_distance() -> None:
 
     hits = index.search(np.array([2, 0], np.float32), 5)
 
-    assert hits == [Hit("near", 1.0), Hit("far", 5.0)]
+    assert hits == [VectorHit("near", 1.0), VectorHit("far", 5.0)]
     assert [hit.score for hit in hits] == [0.5, 0.0]
 
 

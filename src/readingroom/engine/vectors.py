@@ -30,7 +30,7 @@ _ROUNDING = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class VectorHit:
     """A row that was found; `distance` is the squared Euclidean one, as in Chroma's `l2`."""
 
     id: str
@@ -87,7 +87,7 @@ class VectorIndex:
         with self._writing:
             self._replace(ids, np.empty((0, self.dimensions), np.float32), [])
 
-    def search(self, vector: Floats, k: int, where: Filter | None = None) -> list[Hit]:
+    def search(self, vector: Floats, k: int, where: Filter | None = None) -> list[VectorHit]:
         """The k nearest rows that pass the filter, nearest first, equal ones by id."""
         if k < 0:
             raise ValueError(f"k is a number of rows, not {k}")
@@ -98,7 +98,7 @@ class VectorIndex:
 
     def search_groups(
         self, vector: Floats, k: int, field: str, where: Filter | None = None
-    ) -> list[Hit]:
+    ) -> list[VectorHit]:
         """The nearest row of each of the k nearest groups, a group being the rows that have the
         same value of `field`. One scan, however many rows the nearest groups have.
         """
@@ -166,7 +166,7 @@ def _checked(vectors: Floats, count: int, dimensions: int) -> Floats:
     return array
 
 
-def _nearest(view: RowView, query: Floats, k: int, rows: RowNumbers) -> list[Hit]:
+def _nearest(view: RowView, query: Floats, k: int, rows: RowNumbers) -> list[VectorHit]:
     rows, rough = _candidates(view, query, k, rows)
     if k < len(rows):
         furthest = np.partition(rough, k - 1)[k - 1]
@@ -183,12 +183,13 @@ def _candidates(
     return rows, view.squares[rows] - 2 * _products(view, query, rows)
 
 
-def _exactly(view: RowView, query: Floats, rows: RowNumbers) -> list[Hit]:
+def _exactly(view: RowView, query: Floats, rows: RowNumbers) -> list[VectorHit]:
     """These rows, nearest first, row by row: so equal vectors have equal distances."""
     apart = view.vectors[rows].astype(np.float64) - query
     distances = np.einsum("ij,ij->i", apart, apart)
     hits = [
-        Hit(view.ids[row], float(distance)) for row, distance in zip(rows, distances, strict=True)
+        VectorHit(view.ids[row], float(distance))
+        for row, distance in zip(rows, distances, strict=True)
     ]
     return sorted(hits, key=lambda hit: (hit.distance, hit.id))
 

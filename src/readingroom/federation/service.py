@@ -13,7 +13,7 @@ from readingroom.core.errors import RecordNotFound, UnknownSource, UnrecognizedI
 from readingroom.core.ids import ROOM_PREFIXES, base_of
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.engine.fusion import fuse
+from readingroom.engine.hybrid import fuse
 from readingroom.federation.errors import ValidationDateUnknown
 from readingroom.federation.fan_out import Switchboard
 from readingroom.federation.models import (

@@ -115,13 +115,13 @@ class DocumentsService:
             question.document_types,
             question.mode,
         )
-        chunks = await self.store.named([found.chunk_id for found in ranking.found])
+        chunks = await self.store.named([hit.chunk_id for hit in ranking.hits])
         known = await self.store.known(list({one.document_id for one in chunks.values()}))
         results = [
-            _hit(chunk, found.score)
-            for found in ranking.found
+            _hit(chunk, hit.score)
+            for hit in ranking.hits
             # A document that comes or goes at this moment is there when its entry is.
-            if (chunk := chunks.get(found.chunk_id)) and chunk.document_id in known
+            if (chunk := chunks.get(hit.chunk_id)) and chunk.document_id in known
         ]
         return DocumentHits(
             query=question.query,

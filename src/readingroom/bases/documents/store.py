@@ -1,7 +1,7 @@
 """Documents and their chunks in ChromaDB: the collections `application_docs`, `document_registry`.
 
 The registry has vectors of zeros, as the contract asks: nobody searches it. Chunks are found by the
-engine's librarian. Metadata holds the contract's fields and, after them, ours.
+engine's `ChunkIndex`. Metadata holds the contract's fields and, after them, ours.
 """
 
 from collections import Counter
@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import anyio
 import anyio.to_thread
 import numpy as np
 
@@ -17,7 +16,7 @@ from readingroom.bases.documents.records import DocumentRecord, StoredChunk
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.librarian import Librarian, Ranking
+from readingroom.engine.index import ChunkIndex, Ranking
 from readingroom.engine.vectors import DIMENSIONS
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import Vectors
@@ -44,7 +43,7 @@ class DocumentStore:
         self._words = words
         self._embedder = embedder
         self._chroma: ChunkStore | None = None
-        self._chunks: Librarian
+        self._index: ChunkIndex
         self._registry: ChunkCollection
 
     async def open(self) -> None:
@@ -80,29 +79,29 @@ class DocumentStore:
             [_entry(record)],
             np.zeros((1, DIMENSIONS), np.float32),
         )
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self._registry.upsert, entry)
+        await anyio.to_thread.run_sync(self._registry.upsert, entry)
 
     async def forget(self, document_id: str) -> None:
-        with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(self._registry.delete, [document_id])
+        await anyio.to_thread.run_sync(self._registry.delete, [document_id])
 
     # --- the chunks ---
 
     async def put(self, chunks: Chunks) -> None:
-        await self._chunks.put(chunks)
+        await anyio.to_thread.run_sync(self._index.put, chunks)
 
     async def delete(self, chunk_ids: Sequence[str]) -> None:
-        await self._chunks.delete(chunk_ids)
+        await anyio.to_thread.run_sync(self._index.delete, chunk_ids)
 
     async def chunks_of(self, document_id: str) -> list[StoredChunk]:
         """A document's chunks in reading order."""
-        held = await self._chunks.get(where=Equals("document_id", document_id))
+        held = await self._read(Equals("document_id", document_id))
         return sorted(_stored(held), key=lambda chunk: chunk.chunk_index)
 
     async def named(self, chunk_ids: Sequence[str]) -> dict[str, StoredChunk]:
         """Chunks by id; those that are not there are left out."""
-        held = await self._chunks.named(chunk_ids) if chunk_ids else Chunks([], [], [])
+        if not chunk_ids:
+            return {}
+        held = await anyio.to_thread.run_sync(self._index.fetch, chunk_ids)
         return {chunk.chunk_id: chunk for chunk in _stored(held)}
 
     async def ranked(
@@ -115,31 +114,31 @@ class DocumentStore:
     ) -> Ranking:
         """The chunks that answer best, among those of this application and these types."""
         where = _within(application_ref, document_types)
-        return await self._chunks.ranked(query, k, where, mode)
+        return await anyio.to_thread.run_sync(self._index.search, query, k, where, mode)
 
     async def census(self) -> Counter[str]:
         """How many chunks there are of every document: what a check compares."""
-        held = await self._chunks.get()
+        held = await self._read()
         return Counter(str(metadata["document_id"]) for metadata in held.metadatas)
 
     async def index_sizes(self) -> tuple[int, int]:
         """How many chunks the vector index and the word index hold."""
-        return await self._chunks.index_sizes()
+        return await anyio.to_thread.run_sync(self._index.sizes)
 
     async def rebuild(self) -> None:
         """Make both indexes anew from the chunks."""
-        await self._chunks.rebuild()
+        await anyio.to_thread.run_sync(self._index.rebuild)
 
     # --- copies ---
 
     async def dump(self, chunks: Path, registry: Path) -> int:
         """Write both collections to files; returns how many chunks there are."""
         await anyio.to_thread.run_sync(dump_chunks, self._registry, registry)
-        return await anyio.to_thread.run_sync(dump_chunks, self._chunks.chunks, chunks)
+        return await anyio.to_thread.run_sync(dump_chunks, self._index.collection, chunks)
 
     async def fill(self, chunks: Path, registry: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need."""
-        held = await anyio.to_thread.run_sync(fill_chunks, chunks, self._chunks.chunks)
+        held = await anyio.to_thread.run_sync(fill_chunks, chunks, self._index.collection)
         await anyio.to_thread.run_sync(fill_chunks, registry, self._registry)
         await self.rebuild()
         return held
@@ -152,15 +151,18 @@ class DocumentStore:
         held = await anyio.to_thread.run_sync(lambda: self._registry.get(ids, where))
         return [_record(id, entry) for id, entry in zip(held.ids, held.metadatas, strict=True)]
 
+    async def _read(self, where: Filter | None = None) -> Chunks:
+        return await anyio.to_thread.run_sync(lambda: self._index.collection.get(where=where))
+
     def _open(self) -> None:
         self._chroma = ChunkStore(self._directory)
         self._registry = self._chroma.collection(REGISTRY)
         chunks = self._chroma.collection(CHUNKS)
-        self._chunks = Librarian(chunks, FIELDS, self._embedder, self._words)
+        self._index = ChunkIndex(chunks, FIELDS, self._embedder, self._words)
 
     def _close(self) -> None:
         if self._chroma:
-            self._chunks.close()
+            self._index.close()
             self._chroma.close()
             self._chroma = None
 

@@ -99,14 +99,14 @@ class PolicySearch:
         ranking = await self._store.ranked(
             question.query, wanted + 1, scope.revisions, question.mode
         )
-        page = ranking.found[offset:wanted]
-        chunks = await self._store.named([found.chunk_id for found in page])
+        page = ranking.hits[offset:wanted]
+        chunks = await self._store.named([hit.chunk_id for hit in page])
         results = [
-            self._hit(chunks[found.chunk_id], found.score, scope.timelines)
-            for found in page
-            if found.chunk_id in chunks
+            self._hit(chunks[hit.chunk_id], hit.score, scope.timelines)
+            for hit in page
+            if hit.chunk_id in chunks
         ]
-        more = len(ranking.found) > wanted and wanted < _DEEPEST
+        more = len(ranking.hits) > wanted and wanted < _DEEPEST
         return PolicyHits(
             query=question.query,
             effective_date=question.effective_date,

@@ -324,7 +324,7 @@ class PolicyService:
         self, quote: str, revisions: list[Revision]
     ) -> NearestPassage | None:
         ranking = await self.store.ranked(quote[:2000], _CANDIDATES, revisions, "hybrid")
-        chunks = await self.store.named([found.chunk_id for found in ranking.found])
+        chunks = await self.store.named([hit.chunk_id for hit in ranking.hits])
         near: list[NearestPassage] = []
         for chunk in chunks.values():
             text, similarity = await anyio.to_thread.run_sync(passages.closest, quote, chunk.text)

@@ -1,6 +1,6 @@
 """The chunks of policies: kept in ChromaDB, found in memory and by words, always in step.
 
-ChromaDB is what lasts; the engine's librarian keeps both indexes in step with it.
+ChromaDB is what lasts; the engine's `ChunkIndex` keeps both indexes in step with it.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from readingroom.core.dates import number
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.librarian import Librarian, Ranking
+from readingroom.engine.index import ChunkIndex, Ranking
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import Vectors
 from readingroom.storage.archive import dump_chunks, fill_chunks
@@ -61,7 +61,7 @@ class PolicyStore:
         self._folder = folder
         self._embedder = embedder
         self._chroma: ChunkStore | None = None
-        self._docs: Librarian
+        self._index: ChunkIndex
 
     async def open(self) -> None:
         await anyio.to_thread.run_sync(self._open)
@@ -71,58 +71,60 @@ class PolicyStore:
 
     async def put(self, chunks: Chunks) -> None:
         """Add chunks, in place of those with the same ids."""
-        await self._docs.put(chunks)
+        await anyio.to_thread.run_sync(self._index.put, chunks)
 
     async def delete(self, ids: Sequence[str]) -> None:
-        await self._docs.delete(ids)
+        await anyio.to_thread.run_sync(self._index.delete, ids)
 
     async def describe(self, policy: Policy, revision: Revision, end: date | None) -> int:
         """Make the metadata of a revision's chunks say what the registry says; returns how many
         chunks had said something else.
         """
         wanted = of_registry(policy, revision, end)
-        held = await self._docs.get(where=_of(revision.source, revision.revision_id))
+        held = await self._read(_of(revision.source, revision.revision_id))
         wrong = [
             id
             for id, metadata in zip(held.ids, held.metadatas, strict=True)
             if differs(metadata, wanted)
         ]
         if wrong:
-            await self._docs.change(wrong, [wanted] * len(wrong))
+            await anyio.to_thread.run_sync(
+                self._index.update_metadata, wrong, [wanted] * len(wrong)
+            )
         return len(wrong)
 
     async def rebuild(self) -> None:
         """Make both indexes anew from the chunks."""
-        await self._docs.rebuild()
+        await anyio.to_thread.run_sync(self._index.rebuild)
 
     async def dump(self, path: Path) -> int:
         """Write every chunk to a file; returns how many."""
-        return await anyio.to_thread.run_sync(dump_chunks, self._docs.chunks, path)
+        return await anyio.to_thread.run_sync(dump_chunks, self._index.collection, path)
 
     async def fill(self, path: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need."""
-        held = await anyio.to_thread.run_sync(fill_chunks, path, self._docs.chunks)
+        held = await anyio.to_thread.run_sync(fill_chunks, path, self._index.collection)
         await self.rebuild()
         return held
 
     async def ids_of(self, source: str, revision_id: str) -> list[str]:
-        return (await self._docs.get(where=_of(source, revision_id))).ids
+        return (await self._read(_of(source, revision_id))).ids
 
     async def chunks_of(self, source: str, revision_id: str) -> list[StoredChunk]:
         """A revision's chunks in reading order."""
-        held = await self._docs.get(where=_of(source, revision_id))
+        held = await self._read(_of(source, revision_id))
         return sorted(_stored(held), key=lambda chunk: chunk.chunk_index)
 
     async def named(self, ids: Sequence[str]) -> dict[str, StoredChunk]:
         """Chunks by id; those that are not there are left out."""
         if not ids:
             return {}
-        held = await self._docs.named(ids)
+        held = await anyio.to_thread.run_sync(self._index.fetch, ids)
         return {chunk.chunk_id: chunk for chunk in _stored(held)}
 
     async def census(self) -> dict[tuple[str, str], list[Metadata]]:
         """The metadata of every chunk, by source and revision: what a check compares."""
-        held = await self._docs.get()
+        held = await self._read()
         found: dict[tuple[str, str], list[Metadata]] = {}
         for metadata in held.metadatas:
             key = (str(metadata["source"]), str(metadata["revision_id"]))
@@ -131,7 +133,7 @@ class PolicyStore:
 
     async def index_sizes(self) -> tuple[int, int]:
         """How many chunks the vector index and the word index hold."""
-        return await self._docs.index_sizes()
+        return await anyio.to_thread.run_sync(self._index.sizes)
 
     async def ranked(
         self, query: str, k: int, revisions: Sequence[Revision], mode: Mode
@@ -139,16 +141,21 @@ class PolicyStore:
         """The chunks that answer best, among those of these revisions."""
         if not revisions:
             return Ranking([])
-        return await self._docs.ranked(query, k, _within(revisions), mode)
+        return await anyio.to_thread.run_sync(
+            self._index.search, query, k, _within(revisions), mode
+        )
+
+    async def _read(self, where: Filter | None = None) -> Chunks:
+        return await anyio.to_thread.run_sync(lambda: self._index.collection.get(where=where))
 
     def _open(self) -> None:
         self._chroma = ChunkStore(self._folder / "chroma")
         collection = self._chroma.collection(COLLECTION)
-        self._docs = Librarian(collection, _FIELDS, self._embedder, self._folder / "words.db")
+        self._index = ChunkIndex(collection, _FIELDS, self._embedder, self._folder / "words.db")
 
     def _close(self) -> None:
         if self._chroma:
-            self._docs.close()
+            self._index.close()
             self._chroma.close()
             self._chroma = None
 

@@ -4,7 +4,6 @@ import logging
 import os
 import tempfile
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from readingroom.core.lru import LRUCache
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.engine.embedding.machine import cores, return_memory
 from readingroom.engine.embedding.weights import Weights, find_weights
@@ -35,7 +35,7 @@ LONGEST = 1024
 _TOKENS = 256
 # 32 is the size of a call, not of a tensor: small ones are faster, in a third of the memory.
 _TENSOR = 8
-_REMEMBERED = 4096  # vectors, in six megabytes: questions, and passages that answer many
+_RECENT_VECTORS = 4096  # six megabytes: queries, and passages that answer many
 
 log = logging.getLogger(__name__)
 
@@ -62,8 +62,7 @@ class Embedder:
         self._loading = threading.Lock()
         # One ingest at a time; searches pass it by and share the processor with it.
         self._bulk = threading.Lock()
-        self._remembered: OrderedDict[str, Vector] = OrderedDict()
-        self._remembering = threading.Lock()
+        self._recent: LRUCache[str, Vector] = LRUCache(_RECENT_VECTORS)
 
     @property
     def identity(self) -> str:
@@ -78,20 +77,17 @@ class Embedder:
     def embed_each(self, texts: Sequence[str]) -> list[Vector]:
         """The same for a few texts, in one run of the model; it does not wait for an ingest."""
         checked = _checked(texts)
-        with self._remembering:
-            known = {text: self._remembered[text] for text in checked if text in self._remembered}
-        missing = [text for text in dict.fromkeys(checked) if text not in known]
+        vectors = {
+            text: vector for text in checked if (vector := self._recent.get(text)) is not None
+        }
+        missing = [text for text in dict.fromkeys(checked) if text not in vectors]
         if missing:
-            vectors = self._loaded().run(missing)
-            vectors.setflags(write=False)
-            known |= zip(missing, vectors, strict=True)
-        with self._remembering:
-            for text in checked:
-                self._remembered[text] = known[text]
-                self._remembered.move_to_end(text)
-            while len(self._remembered) > _REMEMBERED:
-                self._remembered.popitem(last=False)
-        return [known[text] for text in checked]
+            matrix = self._loaded().run(missing)
+            matrix.setflags(write=False)
+            for text, vector in zip(missing, matrix, strict=True):
+                vectors[text] = vector
+                self._recent.put(text, vector)
+        return [vectors[text] for text in checked]
 
     def embed_batch(
         self,

@@ -31,7 +31,7 @@ from readingroom.bases.federal.store import progress_of
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.engine.fusion import fuse
+from readingroom.engine.hybrid import fuse
 from readingroom.engine.lexical import deadline
 from readingroom.engine.words import sought, words_of
 

@@ -1,0 +1,252 @@
+"""The searchable index of one collection of chunks: its vectors in memory, its words in a file.
+
+The collection is the source of truth. Both indexes are filled from it when they are first needed
+and kept up to date by every write. The word index records the generation of the collection it was
+built from and is built anew when the two differ, so a crash at any moment leaves nothing to repair.
+"""
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from readingroom.core.filters import Fields, Filter, Metadata
+from readingroom.core.lru import LRUCache
+from readingroom.core.modes import Mode
+from readingroom.engine.embedding.embedder import Embedder, Vector
+from readingroom.engine.embedding.machine import return_memory
+from readingroom.engine.errors import ModelUnavailable
+from readingroom.engine.hybrid import DEPTH, RRF_K, search_both
+from readingroom.engine.lexical import Document, LexicalHit, LexicalIndex
+from readingroom.engine.vectors import VectorHit, VectorIndex
+from readingroom.storage.chunks import ChunkCollection, Chunks
+from readingroom.storage.errors import EmbeddingMismatch
+
+_TEXT = "text"
+_PAGE_SIZE = 5_000
+_RECENT_CHUNKS = 4_096  # about 8 MB
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkHit:
+    """A chunk that matches a query, and how well: the score lies between 0 and 1."""
+
+    chunk_id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The hits of a search, best first; `degraded` says why meaning was left out, if it was."""
+
+    hits: list[ChunkHit]
+    degraded: str | None = None
+
+
+class ChunkIndex:
+    """A collection of chunks that can be searched by words, by meaning and by both.
+
+    Safe for concurrent readers and writers. Every method blocks: callers on an event loop run them
+    in a thread. `words` is the path of the word index, a file that may be deleted at any time.
+    """
+
+    def __init__(
+        self, collection: ChunkCollection, fields: Fields, embedder: Embedder, words: Path
+    ) -> None:
+        self.collection = collection
+        self.embedder = embedder
+        self._fields = fields
+        self._words_path = words
+        self._words = self._open_words()
+        self._vectors: VectorIndex | None = None
+        self._recent = _new_cache()
+        self._writing = threading.RLock()
+
+    def close(self) -> None:
+        """Close the word index; nothing may be searching."""
+        self._words.close()
+
+    # --- writing: the collection first, then what is derived from it ---
+
+    def put(self, chunks: Chunks) -> None:
+        """Add chunks with their vectors, in place of those with the same ids.
+
+        Raise `EmbeddingMismatch` when another model made the vectors of this collection.
+        """
+        if not len(chunks):
+            return
+        with self._writing:
+            self.collection.claim(self.embedder.identity)
+            with self._change() as words:
+                self.collection.upsert(chunks)
+                if self._vectors is not None:
+                    self._vectors.upsert(chunks.ids, chunks.vectors, chunks.metadatas)
+                if words is not None:
+                    words.upsert(_documents(chunks), self.collection.generation)
+
+    def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+        """Merge new values into the metadata of chunks; unknown ids are ignored."""
+        with self._change() as words:
+            self.collection.update_metadata(ids, metadatas)
+            if self._vectors is not None:
+                self._vectors.update_metadata(ids, metadatas)
+            if words is not None:
+                words.update_metadata(ids, metadatas, self.collection.generation)
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Remove chunks; unknown ids are ignored."""
+        if not ids:
+            return
+        with self._change() as words:
+            self.collection.delete(ids)
+            if self._vectors is not None:
+                self._vectors.delete(ids)
+            if words is not None:
+                words.delete(ids, self.collection.generation)
+
+    def rebuild(self) -> None:
+        """Build both indexes anew from the collection, when they are next needed."""
+        with self._writing:
+            self._words.close()
+            # A word index without its file has no generation, so it is filled at the next search.
+            self._words_path.unlink(missing_ok=True)
+            self._words = self._open_words()
+            self._vectors = None
+            self._recent = _new_cache()
+
+    # --- reading ---
+
+    def search(self, query: str, k: int, where: Filter | None, mode: Mode) -> Ranking:
+        """Return the k best chunks that pass the filter.
+
+        Where there is no model, words alone rank them and the ranking says that it is degraded.
+        """
+        if mode == "hybrid":
+            return self._search_hybrid(query, k, where)
+        if mode == "semantic":
+            try:
+                nearest = self.search_vectors(query, k, where)
+            except ModelUnavailable as error:
+                return Ranking(self._rank_by_words(query, k, where), error.message)
+            return Ranking([ChunkHit(hit.id, hit.score) for hit in nearest])
+        return Ranking(self._rank_by_words(query, k, where))
+
+    def search_vectors(self, query: str, k: int, where: Filter | None = None) -> list[VectorHit]:
+        """Return the k chunks nearest in meaning; raise `ModelUnavailable` without a model."""
+        return self.vectors().search(self._embed(query), k, where)
+
+    def search_words(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
+        """Return the k chunks that match the words of the query best."""
+        return self.words().search(query, k, where)
+
+    def fetch(self, ids: Sequence[str]) -> Chunks:
+        """Return the chunks with these ids, without vectors; unknown ids are left out.
+
+        The same passages answer again and again, and reading ten of them from the collection takes
+        as long as finding them, so the most recent ones are kept in memory.
+        """
+        # The cache as it is before reading: a write that ends meanwhile puts another one in its
+        # place, so what was read too early is never served.
+        recent = self._recent
+        rows = {id: row for id in ids if (row := recent.get(id)) is not None}
+        missing = [id for id in ids if id not in rows]
+        if missing:
+            read = self.collection.get(missing)
+            for id, text, metadata in zip(read.ids, read.texts, read.metadatas, strict=True):
+                rows[id] = (text, metadata)
+                recent.put(id, rows[id])
+        present = [id for id in ids if id in rows]
+        return Chunks(present, [rows[id][0] for id in present], [rows[id][1] for id in present])
+
+    def sizes(self) -> tuple[int, int]:
+        """Return how many chunks the vector index and the word index hold."""
+        return len(self.vectors()), len(self.words())
+
+    def vectors(self) -> VectorIndex:
+        """Return the vector index, filled from the collection when it is first needed."""
+        if self._vectors is None:
+            with self._writing:
+                if self._vectors is None:
+                    self._vectors = self._fill_vectors()
+        return self._vectors
+
+    def words(self) -> LexicalIndex:
+        """Return the word index, filled anew when the collection has changed without it."""
+        if not self._words_are_current():
+            with self._writing:
+                if not self._words_are_current():
+                    pages = self._read_pages(vectors=False)
+                    documents = (document for page in pages for document in _documents(page))
+                    self._words.fill(documents, self.collection.generation)
+        return self._words
+
+    # --- internals ---
+
+    def _search_hybrid(self, query: str, k: int, where: Filter | None) -> Ranking:
+        by_words = [hit.id for hit in self.search_words(query, max(DEPTH, k), where)]
+        try:
+            vector = self._embed(query)
+        except (ModelUnavailable, EmbeddingMismatch) as error:
+            return Ranking(_score_by_rank(by_words[:k]), error.message)
+        fused = search_both(by_words, vector, self.vectors(), k, where)
+        return Ranking(_score_by_rank([id for id, _ in fused]))
+
+    def _rank_by_words(self, query: str, k: int, where: Filter | None) -> list[ChunkHit]:
+        return _score_by_rank([hit.id for hit in self.search_words(query, k, where)])
+
+    def _embed(self, query: str) -> Vector:
+        vector = self.embedder.embed(query)
+        if self.collection.embedding is not None:
+            self.collection.claim(self.embedder.identity)
+        return vector
+
+    def _open_words(self) -> LexicalIndex:
+        return LexicalIndex(self._words_path, {_TEXT: 1.0}, self._fields)
+
+    def _words_are_current(self) -> bool:
+        return self._words.generation == self.collection.generation
+
+    @contextlib.contextmanager
+    def _change(self) -> Iterator[LexicalIndex | None]:
+        """Enclose a write, and yield the word index if it is to be kept up to date.
+
+        One that is out of date already is filled at the next search. After a write that failed
+        half-way the vector index is in doubt, so it is dropped and filled again.
+        """
+        with self._writing:
+            words = self._words if self._words_are_current() else None
+            try:
+                yield words
+            except BaseException:
+                self._vectors = None
+                raise
+            finally:
+                self._recent = _new_cache()
+
+    def _fill_vectors(self) -> VectorIndex:
+        index: VectorIndex | None = None
+        for page in self._read_pages(vectors=True):
+            if index is None:
+                index = VectorIndex(self._fields, page.vectors.shape[1], self.collection.count())
+            index.upsert(page.ids, page.vectors, page.metadatas)
+        return_memory()
+        return index or VectorIndex(self._fields)
+
+    def _read_pages(self, vectors: bool) -> Iterator[Chunks]:
+        for offset in range(0, self.collection.count(), _PAGE_SIZE):
+            yield self.collection.get(vectors=vectors, limit=_PAGE_SIZE, offset=offset)
+
+
+def _new_cache() -> LRUCache[str, tuple[str, Metadata]]:
+    return LRUCache(_RECENT_CHUNKS)
+
+
+def _documents(chunks: Chunks) -> Iterator[Document]:
+    for id, text, metadata in zip(chunks.ids, chunks.texts, chunks.metadatas, strict=True):
+        yield Document(id, {_TEXT: text}, metadata)
+
+
+def _score_by_rank(ids: Sequence[str]) -> list[ChunkHit]:
+    """Score hits by their rank: neither BM25 nor fused scores lie between 0 and 1."""
+    return [ChunkHit(id, RRF_K / (RRF_K + rank)) for rank, id in enumerate(ids)]

@@ -1,0 +1,288 @@
+"""The index of a collection: three ways to search, always in step with the store."""
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from readingroom.core.filters import And, Equals, Filter, Range
+from readingroom.core.modes import Mode
+from readingroom.engine.embedding import weights
+from readingroom.engine.embedding.embedder import Embedder
+from readingroom.engine.index import ChunkIndex, Ranking
+from readingroom.storage.chunks import ChunkCollection, Chunks, ChunkStore
+from readingroom.storage.errors import EmbeddingMismatch, StoreUnusable
+from tests.engine.test_vectors import _METADATA, FILTERS, agree, brute, vector
+from tests.requirements import requirement
+from tests.storage.test_chunks import FIELDS, chunks
+
+COLLECTION = "policy_docs"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ChunkStore]:
+    store = ChunkStore(tmp_path / "chroma")
+    yield store
+    store.close()
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+import numpy as np
+from readingroom.storage.chunks import Chunks, ChunkStore
+held = ChunkStore(Path(sys.argv[1])).collection("policy_docs")
+made = np.random.default_rng(1)
+print("ready", flush=True)
+for batch in range(50):
+    ids = [f"{batch:02}-{number:03}" for number in range(100)]
+    vectors = made.standard_normal((100, 384)).astype(np.float32)
+    texts = ["cycle parking " + id for id in ids]
+    held.upsert(Chunks(ids, texts, [{"source": "A"}] * 100, vectors))
+    print(batch, flush=True)
+"""
+
+
+@requirement("engine:chunks:crash", "engine:index:in-step")
+@pytest.mark.parametrize("after", [1, 9, 23])
+def test_kill_9_during_an_upsert_of_5000_chunks_loses_nothing_acknowledged(
+    tmp_path: Path, embedder: Embedder, after: int
+) -> None:
+    directory = tmp_path / "chroma"
+    with subprocess.Popen(
+        [sys.executable, "-c", _WRITER, str(directory)], stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout is not None
+        acknowledged = -1
+        for line in writer.stdout:
+            if line != "ready\n":
+                acknowledged = int(line)
+            if acknowledged == after:
+                writer.send_signal(signal.SIGKILL)
+                break
+        writer.wait()
+
+    store = ChunkStore(directory)
+    index = ChunkIndex(store.collection(COLLECTION), FIELDS, embedder, tmp_path / "words.sqlite")
+    found = index.collection.get(vectors=True)
+
+    promised = {f"{batch:02}-{number:03}" for batch in range(after + 1) for number in range(100)}
+    assert promised <= set(found.ids)
+    assert index.vectors().matching() == sorted(found.ids)
+    stored = {
+        id: (row, metadata)
+        for id, row, metadata in zip(found.ids, found.vectors, found.metadatas, strict=True)
+    }
+    query = vector(5, 384)
+    assert agree(index.vectors().search(query, 10), brute(stored, query, 10, None))
+    assert len(index.words()) == len(found)
+    index.close()
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def embedder(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
+    return Embedder(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture
+def index(store: ChunkStore, tmp_path: Path, embedder: Embedder) -> Iterator[ChunkIndex]:
+    index = ChunkIndex(store.collection(COLLECTION), FIELDS, embedder, tmp_path / "words.sqlite")
+    yield index
+    index.close()
+
+
+TEXTS = {
+    "cycle": "Every new home needs secure and covered space for bicycles.",
+    "flood": "Development in areas at risk of flooding should be avoided.",
+    "green": "The Green Belt prevents urban sprawl by keeping land open.",
+}
+
+
+def ids(ranking: Ranking) -> list[str]:
+    return [hit.chunk_id for hit in ranking.hits]
+
+
+def put(index: ChunkIndex, **metadata: Any) -> None:
+    texts = list(TEXTS.values())
+    vectors = index.embedder.embed_batch(texts)
+    index.put(Chunks(list(TEXTS), texts, [dict(metadata) for _ in TEXTS], vectors))
+
+
+@requirement("engine:index:search")
+def test_an_index_finds_by_words_by_meaning_and_by_both(index: ChunkIndex) -> None:
+    put(index, source="A")
+
+    assert ids(index.search("green belt", 3, None, "lexical")) == ["green"]
+    assert ids(index.search("Where can I keep my bike?", 1, None, "semantic")) == ["cycle"]
+    assert ids(index.search("Can I build where rivers overflow?", 3, None, "hybrid"))[0] == "flood"
+    for mode in get_args(Mode):
+        assert ids(index.search("green belt", 3, Equals("source", "B"), mode)) == []
+
+
+@requirement("engine:index:search")
+def test_without_a_model_words_still_answer_and_the_answer_says_so(
+    index: ChunkIndex, store: ChunkStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(index)
+    monkeypatch.setattr(weights, "PACKAGE", "no-such-package")
+    collection = store.collection(COLLECTION)
+    bare = ChunkIndex(collection, FIELDS, Embedder(tmp_path / "none"), tmp_path / "other.sqlite")
+
+    for mode in ("semantic", "hybrid"):
+        ranking = bare.search("green belt", 3, None, mode)
+
+        assert ids(ranking) == ["green"]
+        assert ranking.degraded is not None
+        assert "readingroom model install" in ranking.degraded
+    bare.close()
+
+
+@requirement("engine:index:identity")
+def test_vectors_of_two_precisions_never_meet_in_one_collection(
+    index: ChunkIndex, store: ChunkStore, tmp_path: Path
+) -> None:
+    put(index)
+    quick = Embedder(tmp_path / "models", precision="int8")
+    other = ChunkIndex(store.collection(COLLECTION), FIELDS, quick, tmp_path / "other.sqlite")
+
+    with pytest.raises(EmbeddingMismatch, match="must not be mixed"):
+        put(other)
+    with pytest.raises(EmbeddingMismatch):
+        other.search("bicycles", 3, None, "semantic")
+    assert ids(other.search("green belt", 3, None, "hybrid")) == ["green"]
+    other.close()
+
+
+@requirement("engine:index:in-step")
+@settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("put"), st.sets(st.integers(0, 9), min_size=1), _METADATA),
+            st.tuples(st.just("change"), st.sets(st.integers(0, 12), min_size=1), _METADATA),
+            st.tuples(st.just("remove"), st.sets(st.integers(0, 12)), st.just({})),
+        ),
+        max_size=6,
+    ),
+    FILTERS,
+)
+def test_after_any_writes_both_indexes_agree_with_the_store(
+    index: ChunkIndex, writes: list[tuple[str, set[int], dict[str, Any]]], where: Filter | None
+) -> None:
+    index.vectors()
+    index.words()
+    for verb, numbers, metadata in writes:
+        ids = [f"id{number}" for number in sorted(numbers)]
+        known = {name: value for name, value in metadata.items() if name in ("source", "open")}
+        if verb == "put":
+            index.put(chunks(*ids, seed=len(ids), **metadata))
+        elif verb == "change" and known:
+            index.update_metadata(ids, [known] * len(ids))
+        elif verb == "remove":
+            index.delete(ids)
+        every = [f"id{number}" for number in range(13)]
+        assert described(index.fetch(every)) == described(index.collection.get(every))
+
+    wanted = sorted(index.collection.get(where=where).ids)
+    assert index.vectors().matching(where) == wanted
+    assert sorted(hit.id for hit in index.search_words("cycle", 99, where)) == wanted
+    index.delete(index.collection.get().ids)
+
+
+def described(held: Chunks) -> dict[str, tuple[str, Any]]:
+    rows = zip(held.texts, held.metadatas, strict=True)
+    return dict(zip(held.ids, rows, strict=True))
+
+
+@requirement("engine:index:in-step")
+def test_what_a_write_overtook_is_not_remembered(
+    index: ChunkIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.put(chunks("a", source="old"))
+    read = index.collection.get
+
+    def read_overtaken_by_a_write(ids: Any) -> Chunks:
+        overtaken = read(ids)
+        index.update_metadata(["a"], [{"source": "new"}])
+        return overtaken
+
+    with monkeypatch.context() as slow:
+        slow.setattr(index.collection, "get", read_overtaken_by_a_write)
+        assert index.fetch(["a"]).metadatas == [{"source": "old"}]
+
+    assert index.fetch(["a"]).metadatas == [{"source": "new"}]
+    index.delete(["a"])
+    assert index.fetch(["a"]).ids == []
+
+
+@requirement("engine:index:in-step")
+def test_a_store_that_moved_on_alone_makes_the_lexical_index_anew(
+    index: ChunkIndex, store: ChunkStore
+) -> None:
+    put(index)
+    assert len(index.words()) == 3
+
+    store.collection(COLLECTION)  # as another run would open it
+    index.collection.delete(["green"])
+
+    assert index.search_words("green belt", 3) == []
+
+
+@requirement("engine:index:in-step")
+def test_a_write_that_fails_half_way_leaves_no_doubt_behind(
+    index: ChunkIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(index)
+    index.vectors()
+
+    def fail(*args: Any) -> None:
+        raise StoreUnusable("the disk is full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(ChunkCollection, "upsert", fail)
+        with pytest.raises(StoreUnusable):
+            index.put(chunks("new"))
+
+    assert index.vectors().matching() == sorted(TEXTS)
+    assert [hit.id for hit in index.search_words("green", 5)] == ["green"]
+
+
+@requirement("engine:index:concurrent")
+def test_many_readers_and_one_writer_share_an_index(index: ChunkIndex) -> None:
+    index.put(chunks(*(f"id{number}" for number in range(60)), source="A"))
+    stop, wrong = threading.Event(), list[Any]()
+
+    def read() -> None:
+        while not stop.is_set():
+            try:
+                where = And((Equals("source", "A"),))
+                ranking = index.search("cycle parking", 100, where, "hybrid")
+            except Exception as error:
+                wrong.append(error)
+                return
+            if len(ranking.hits) != 60:
+                wrong.append(len(ranking.hits))
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for turn in range(12):
+        index.update_metadata([f"id{turn}"], [{"start": 20200101 + turn}])
+    stop.set()
+    for reader in readers:
+        reader.join()
+
+    assert wrong == []
+    assert len(index.vectors().matching(Range("start", low=20200101))) == 12
