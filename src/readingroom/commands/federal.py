@@ -191,7 +191,7 @@ def status(data: str | None, as_json: bool) -> None:
     store.prepare(path)
     reader = store.FederalStore(path)
     rows = reader.now(store.status)
-    failed = [dict(row) for row in reader.now(lambda db: list(loading.failures(db)))]
+    failed = [dict(row) for row in reader.now(lambda db: list(loading.list_failures(db)))]
     reader.close()
     lines = [f"{'source':<26} {'records':>9} {'chunks':>9} {'embedded':>9}  loaded up to"]
     lines += [

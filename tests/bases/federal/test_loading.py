@@ -19,7 +19,7 @@ from readingroom.bases.federal.formats.billstatus import BillStatus
 from readingroom.bases.federal.formats.parts.files import RawFile, load_yaml
 from readingroom.bases.federal.formats.parts.xml import Refused, parse
 from readingroom.bases.federal.formats.uslm import BillTexts
-from readingroom.bases.federal.load.loading import failures
+from readingroom.bases.federal.load.loading import list_failures
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.schema.entries import Origin
 from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES
@@ -341,7 +341,7 @@ def test_a_zip_that_was_damaged_and_is_whole_now_is_no_failure_any_more(tmp_path
             archive.write(one, one.name)
     loaded(tmp_path, path, embed=False)
     with closing(store.connect(file_in(tmp_path))) as db:
-        assert list(failures(db)) == []
+        assert list(list_failures(db)) == []
 
 
 def test_a_load_that_is_interrupted_twice_keeps_no_half_of_a_file(
@@ -375,13 +375,13 @@ def test_a_load_that_is_interrupted_twice_keeps_no_half_of_a_file(
 
 
 def test_a_pdf_named_outside_its_folder_is_not_read(tmp_path: Path) -> None:
-    from readingroom.bases.federal.formats.parts.files import found
+    from readingroom.bases.federal.formats.parts.files import find_files
 
     (tmp_path / "secret").write_text("x", "utf-8")
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "a.yaml").write_text("x", "utf-8")
-    ((_, read),) = found([tmp_path / "files"])
-    assert read().beside("../secret") is None
+    (file,) = find_files([tmp_path / "files"])
+    assert file.read().read_sibling("../secret") is None
 
 
 def test_kill_nine_in_the_middle_of_a_load_loses_nothing_and_repeats_nothing(

@@ -6,16 +6,18 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing
+from multiprocessing import parent_process
 from multiprocessing.context import ForkContext, SpawnContext
 from pathlib import Path
 
 import pytest
 
 from readingroom.bases.federal import store
+from readingroom.bases.federal.formats import Loader
+from readingroom.bases.federal.formats.parts.files import FileRef, RawFile
 from readingroom.bases.federal.load import loading, read_ahead
 from readingroom.bases.federal.store import file_in
 from tests.support.federal.base import loaded, told_in, write_world
@@ -32,7 +34,7 @@ def files(tmp_path: Path) -> Path:
 @pytest.fixture
 def worthwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A second process from the first byte on, as a large load has it."""
-    monkeypatch.setattr(read_ahead, "_WORTH", 0)
+    monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 0)
     monkeypatch.setattr(read_ahead, "cores", lambda: 2)
     before = descendants()
     yield
@@ -55,28 +57,39 @@ def test_what_is_read_ahead_is_what_would_be_read_in_turn(
 ) -> None:
     monkeypatch.setattr(read_ahead, "_context", context)
     ahead = loaded(tmp_path / "ahead", files, embed=False)
-    monkeypatch.setattr(read_ahead, "_WORTH", 1 << 40)
+    monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 1 << 40)
     in_turn = loaded(tmp_path / "turn", files, embed=False)
     assert vars(ahead) == vars(in_turn)
     assert told_in(tmp_path / "ahead") == told_in(tmp_path / "turn")
 
 
+_parse_all = read_ahead._parse_all
+_parsed_here: list[str] = []
+"""The files that the two functions below have parsed in this process; a worker has its own list."""
+
+
+def die_at_the_third(loader: Loader, raw: RawFile) -> read_ahead.Contents | str:
+    """Stands in for `_parse_all`; a function of a module, so that a worker can find it."""
+    _parsed_here.append(raw.name)
+    if parent_process() and len(_parsed_here) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return _parse_all(loader, raw)
+
+
+def fail_by_our_mistake(loader: Loader, raw: RawFile) -> read_ahead.Contents | str:
+    raise AssertionError("a mistake of ours")
+
+
 @pytest.mark.usefixtures("worthwhile")
-def test_a_reader_that_is_killed_leaves_its_files_to_us(
+def test_a_worker_that_is_killed_leaves_its_files_to_us(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ours, tell_all, read = os.getpid(), read_ahead._tell_all, []
-
-    def die_at_the_third(turn: read_ahead.Turn) -> read_ahead.Contents | str:
-        read.append(turn)
-        if os.getpid() != ours and len(read) == 3:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return tell_all(turn)
-
+    _parsed_here.clear()
     monkeypatch.setattr(read_ahead, "_context", ForkContext)
-    monkeypatch.setattr(read_ahead, "_tell_all", die_at_the_third)
+    monkeypatch.setattr(read_ahead, "_parse_all", die_at_the_third)
     killed = loaded(tmp_path / "killed", files, embed=False)
-    monkeypatch.setattr(read_ahead, "_WORTH", 1 << 40)
+    assert _parsed_here, "the worker was not killed"
+    monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 1 << 40)
     assert vars(killed) == vars(loaded(tmp_path / "turn", files, embed=False))
     assert told_in(tmp_path / "killed") == told_in(tmp_path / "turn")
 
@@ -95,26 +108,6 @@ def test_without_room_for_another_process_everything_is_read_here(
 
 
 @pytest.mark.usefixtures("worthwhile")
-def test_a_reader_killed_while_it_asks_what_is_next_holds_nobody_up(
-    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours = os.getpid()
-
-    def next_or_die(self: read_ahead._Places) -> int | None:
-        if os.getpid() != ours:
-            self._lock.acquire()
-            os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(0.2)
-        return _next(self)
-
-    _next = read_ahead._Places.next
-    monkeypatch.setattr(read_ahead, "_context", ForkContext)
-    monkeypatch.setattr(read_ahead, "_KILLED", 0.2)
-    monkeypatch.setattr(read_ahead._Places, "next", next_or_die)
-    assert loaded(tmp_path / "data", files, embed=False).failed == 0
-
-
-@pytest.mark.usefixtures("worthwhile")
 def test_files_that_cannot_be_read_are_told_in_the_same_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,34 +118,47 @@ def test_files_that_cannot_be_read_are_told_in_the_same_words(
     (files / "rule.json").write_text('{"document_number": "no id", "title": "x"}', "utf-8")
     (files / "odd.json").write_text('{"document_number": [1], "title": {"x": 2}}', "utf-8")
     ahead = loaded(tmp_path / "ahead", files, embed=False)
-    monkeypatch.setattr(read_ahead, "_WORTH", 1 << 40)
+    monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 1 << 40)
     in_turn = loaded(tmp_path / "turn", files, embed=False)
     assert ahead.failed == in_turn.failed >= 3
     assert ahead.errors == in_turn.errors
 
 
 @pytest.mark.usefixtures("worthwhile")
-def test_a_file_that_is_long_in_coming_does_not_bring_all_others_into_memory(
+def test_only_so_many_bytes_are_read_before_their_turn(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ours, tell_all, held = os.getpid(), read_ahead._tell_all, []
-    further = read_ahead._Ahead._come_further
+    ahead: list[int] = []
+    look_ahead = read_ahead._ReadAhead._look_ahead
 
-    def slowly(turn: read_ahead.Turn) -> read_ahead.Contents | str:
-        if os.getpid() != ours:
-            time.sleep(0.5)
-        return tell_all(turn)
+    def watch(self: read_ahead._ReadAhead, index: int) -> None:
+        look_ahead(self, index)
+        ahead.append(len(self._ahead))
 
-    def watched(self: read_ahead._Ahead) -> None:
-        further(self)
-        held.append(len(self._told))
-
-    monkeypatch.setattr(read_ahead, "_AHEAD", 4)
+    monkeypatch.setattr(read_ahead, "_MAX_BYTES_AHEAD", 4 * read_ahead._MIN_FILE_COST)
     monkeypatch.setattr(read_ahead, "_context", ForkContext)
-    monkeypatch.setattr(read_ahead, "_tell_all", slowly)
-    monkeypatch.setattr(read_ahead._Ahead, "_come_further", watched)
+    monkeypatch.setattr(read_ahead._ReadAhead, "_look_ahead", watch)
     assert loaded(tmp_path / "data", files, embed=False).failed == 0
-    assert 4 <= max(held) <= 5
+    assert max(ahead) == 4
+
+
+@pytest.mark.usefixtures("worthwhile")
+def test_a_file_is_read_and_hashed_once(
+    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    read_file = FileRef.read
+
+    def note(self: FileRef) -> RawFile:
+        read.append(self.path)
+        return read_file(self)
+
+    monkeypatch.setattr(FileRef, "read", note)
+    summary = loaded(tmp_path / "data", files, embed=False)
+    assert len(read) == len(set(read)) == summary.files
+    read.clear()
+    assert loaded(tmp_path / "data", files, embed=False).unchanged == summary.files
+    assert len(read) == len(set(read)) == summary.files
 
 
 def test_a_reader_that_dies_as_it_starts_is_not_waited_for(tmp_path: Path) -> None:
@@ -164,7 +170,7 @@ from pathlib import Path
 from readingroom.bases.federal.load import loading, read_ahead
 
 def load():
-    read_ahead._WORTH, read_ahead.cores = 0, lambda: 2
+    read_ahead._MIN_LOAD_BYTES, read_ahead.cores = 0, lambda: 2
     folder = Path({str(tmp_path)!r})
     summary = loading.load(folder / "federal.db", [folder / "files"], None)
     print(summary.files == summary.loaded > 400)
@@ -183,11 +189,8 @@ thread.join()
 def test_what_is_no_fault_of_a_file_ends_the_load_and_is_told_once(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(turn: read_ahead.Turn) -> read_ahead.Contents | str:
-        raise AssertionError("a mistake of ours")
-
     monkeypatch.setattr(read_ahead, "_context", ForkContext)
-    monkeypatch.setattr(read_ahead, "_tell_all", broken)
+    monkeypatch.setattr(read_ahead, "_parse_all", fail_by_our_mistake)
     with pytest.raises(AssertionError, match="ours"):
         loaded(tmp_path / "data", files, embed=False)
     assert capfd.readouterr().err == ""
@@ -270,7 +273,7 @@ from readingroom.__main__ import main
 from readingroom.bases.federal.load import loading
 
 database, paused = sys.argv.pop(), Path(sys.argv.pop())
-in_turn = loading.in_turn
+read_in_order = loading.read_in_order
 
 def count_bills():
     with suppress(sqlite3.OperationalError):
@@ -279,13 +282,13 @@ def count_bills():
     return 0
 
 def pause_after_twenty_bills(*args):
-    for reading in in_turn(*args):
+    for reading in read_in_order(*args):
         if count_bills() > 20:
             paused.touch()
             time.sleep(3600)
         yield reading
 
-loading.in_turn = pause_after_twenty_bills
+loading.read_in_order = pause_after_twenty_bills
 main()
 """
 """`readingroom federal load` that stops by itself in the middle, and waits to be interrupted."""

@@ -27,38 +27,42 @@ from readingroom.bases.federal.schema.entries import Entry, Origin
 
 
 class Loader(Protocol):
-    """A format: how its files are recognised, and what they say."""
+    """Recognises the files of one format, and parses them."""
 
     name: ClassVar[str]
-    """With its version: a new one reads again what an old one has loaded."""
+    """With its version: files that an older version loaded are read again."""
     sources: ClassVar[tuple[str, ...]]
-    """Where its records go; `federal load SOURCE …` chooses by them."""
+    """The sources of its records; `federal load SOURCE …` chooses loaders by them."""
 
-    whole: ClassVar[str | None]
-    """A field, or several with commas between, of whose values a file holds all records
-    (`congress`): others of the same values are gone."""
+    complete_for: ClassVar[str | None]
+    """Columns (`congress`, or several with commas) for whose values a file holds every record:
+    stored records with the same values that are not in the file are gone."""
 
-    def recognises(self, file: RawFile) -> bool: ...
+    def matches(self, file: RawFile) -> bool:
+        """Whether a file is in this format, judged by its name and its beginning."""
+        ...
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]: ...
 
 
 @runtime_checkable
-class Sitting(Protocol):
-    """A format one of whose files lists all who sit now: who is left out of it does no longer."""
+class ListsCurrent(Protocol):
+    """A loader one of whose files lists all current members: whoever is not in it has left."""
 
-    sitting: ClassVar[str]
-    """The source whose records have `current`."""
+    current_source: ClassVar[str]
+    """The source whose records have the column `current`."""
 
 
 @runtime_checkable
-class Accompanied(Protocol):
-    """A format whose files name others that lie beside them and are read with them."""
+class HasCompanions(Protocol):
+    """A loader whose files name other files next to them, which are read with them."""
 
-    def companions(self, file: RawFile) -> Iterator[str]: ...
+    def companions(self, file: RawFile) -> Iterator[str]:
+        """Yield the names of the companions."""
+        ...
 
 
-# In the order they load when several are named: people before what they did.
+# In the order in which files are loaded: people before what they did.
 LOADERS: tuple[Loader, ...] = (
     legislators.Legislators(),
     legislators.Committees(),

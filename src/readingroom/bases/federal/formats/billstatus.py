@@ -72,9 +72,9 @@ class BillStatus:
         "committee_reports",
         "topic_taxonomy",
     )
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return b"<billStatus" in file.head
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:

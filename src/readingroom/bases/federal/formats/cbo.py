@@ -27,9 +27,9 @@ class Estimates:
 
     name: ClassVar[str] = "cbo/1"
     sources: ClassVar[tuple[str, ...]] = ("cbo_cost_estimates",)
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return b"<response>" in file.head and b"cbo.gov/" in file.head
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:

@@ -33,9 +33,9 @@ class Regulations:
 
     name: ClassVar[str] = "cfr/3"
     sources: ClassVar[tuple[str, ...]] = ("cfr_sections",)
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return is_uslm(file, b"<cfrDoc ")
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:

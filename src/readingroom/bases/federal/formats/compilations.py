@@ -25,9 +25,9 @@ class Compilations:
 
     name: ClassVar[str] = "comps/1"
     sources: ClassVar[tuple[str, ...]] = ("statute_compilations",)
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return is_uslm(file, b"<statuteCompilation ")
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:

@@ -60,9 +60,9 @@ class Pages:
 
     name: ClassVar[str] = "crec-page/2"
     sources: ClassVar[tuple[str, ...]] = ("congressional_record", "amendments")
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return b"[Congressional Record Volume" in file.head and file.name.startswith("CREC-")
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
@@ -76,9 +76,9 @@ class Issues:
 
     name: ClassVar[str] = "crec-mods/2"
     sources: ClassVar[tuple[str, ...]] = ("congressional_record",)
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return b"http://www.loc.gov/mods" in file.head and b">CREC<" in file.head
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:

@@ -22,9 +22,9 @@ class CrsReports:
 
     name: ClassVar[str] = "crs/3"
     sources: ClassVar[tuple[str, ...]] = ("crs_reports",)
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return file.head.lstrip()[:1] == b"{" and b'"CRSReport' in file.head
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:

@@ -18,9 +18,9 @@ class Dockets:
 
     name: ClassVar[str] = "dockets/1"
     sources: ClassVar[tuple[str, ...]] = ("regulations_dot_gov_dockets",)
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         head = file.head
         return head.lstrip()[:1] == b"{" and b'"dockets"' in head and b'"attributes"' in head
 

@@ -30,9 +30,9 @@ class HouseMeetings:
 
     name: ClassVar[str] = "house-meeting/2"
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return b"<committee-meeting" in file.head
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
@@ -44,9 +44,9 @@ class HouseWitnesses:
 
     name: ClassVar[str] = "house-witnesses/1"
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return b"<witness-list" in file.head
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
@@ -58,9 +58,9 @@ class CongressMeetings:
 
     name: ClassVar[str] = "congress-meeting/2"
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return _holds(file, b"committeeMeeting")
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
@@ -72,9 +72,9 @@ class CongressHearings:
 
     name: ClassVar[str] = "congress-hearing/2"
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return _holds(file, b"hearing")
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:

@@ -33,11 +33,11 @@ class Legislators:
 
     name: ClassVar[str] = "legislators/2"
     sources: ClassVar[tuple[str, ...]] = ("legislators", "staff_directories")
-    sitting: ClassVar[str] = "legislators"
-    whole: ClassVar[str | None] = None
+    current_source: ClassVar[str] = "legislators"
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
-        start = file.begin(200_000)
+    def matches(self, file: RawFile) -> bool:
+        start = file.normalized_start(200_000)
         # executive.yaml is alike, but its people are presidents.
         members = b"  - type: sen" in start or b"  - type: rep" in start
         return start.startswith(b"- id:\n") and members and b"  - type: prez" not in start
@@ -55,10 +55,10 @@ class Committees:
 
     name: ClassVar[str] = "committees/1"
     sources: ClassVar[tuple[str, ...]] = ("committees",)
-    sitting: ClassVar[str] = "committees"
-    whole: ClassVar[str | None] = None
+    current_source: ClassVar[str] = "committees"
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return file.head.startswith(b"- type: ") and b"thomas_id:" in file.head
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
@@ -76,9 +76,9 @@ class Rosters:
 
     name: ClassVar[str] = "rosters/1"
     sources: ClassVar[tuple[str, ...]] = ("committee_memberships",)
-    whole: ClassVar[str | None] = "congress"
+    complete_for: ClassVar[str | None] = "congress"
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         first, _, rest = file.head.partition(b"\n")
         return first.endswith(b":") and rest.startswith(b"- name:") and b"bioguide:" in file.head
 

@@ -23,9 +23,9 @@ class LobbyingFilings:
 
     name: ClassVar[str] = "lda/1"
     sources: ClassVar[tuple[str, ...]] = ("lda_filings",)
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return file.head.lstrip()[:1] == b"{" and b'"filing_uuid"' in file.head
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:

@@ -15,9 +15,9 @@ class DistrictOffices:
 
     name: ClassVar[str] = "district-offices/1"
     sources: ClassVar[tuple[str, ...]] = ("staff_directories",)
-    whole: ClassVar[str | None] = "type"
+    complete_for: ClassVar[str | None] = "type"
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return file.head.startswith(b"- id:\n") and b"\n  offices:\n" in file.head
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
@@ -31,9 +31,9 @@ class SocialMedia:
 
     name: ClassVar[str] = "social-media/1"
     sources: ClassVar[tuple[str, ...]] = ("staff_directories",)
-    whole: ClassVar[str | None] = "type"
+    complete_for: ClassVar[str | None] = "type"
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return b"- id:\n" in file.head and b"\n  social:\n" in file.head
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:

@@ -38,9 +38,9 @@ class RegisterIssues:
 
     name: ClassVar[str] = "register-issue/3"
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
-    whole: ClassVar[str | None] = "published_at"
+    complete_for: ClassVar[str | None] = "published_at"
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return NAMESPACE in file.head and b"<frDoc" in file.head
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
@@ -57,9 +57,9 @@ class RegisterJson:
 
     name: ClassVar[str] = "register-json/3"
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         # The API may put a long abstract and every agency first.
         return file.head.lstrip()[:1] == b"{" and b'"document_number"' in file.data[:_FAR]
 

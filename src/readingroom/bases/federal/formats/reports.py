@@ -37,9 +37,9 @@ class Reports:
 
     name: ClassVar[str] = "report/2"
     sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return file.head.lstrip()[:1] == b"{" and b'"committeeReports"' in file.head
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
@@ -52,9 +52,9 @@ class ReportTexts:
 
     name: ClassVar[str] = "report-text/1"
     sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return _PRINTED.search(file.head.decode("utf-8", "replace")) is not None
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:

@@ -23,12 +23,12 @@ class Saps:
 
     name: ClassVar[str] = "saps/3"
     sources: ClassVar[tuple[str, ...]] = ("saps",)
-    whole: ClassVar[str | None] = "president, congress"
+    complete_for: ClassVar[str | None] = "president, congress"
 
     def __init__(self, pdf_texts: Callable[[Sequence[bytes]], list[str]]) -> None:
         self._pdf_texts = pdf_texts
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return file.head.startswith(b"- bills:") and b"document_title:" in file.head
 
     def companions(self, file: RawFile) -> Iterator[str]:
@@ -51,7 +51,9 @@ class Saps:
 
     def _texts(self, file: RawFile, statements: list[dict[str, Any]]) -> list[str]:
         """The words of the PDFs that the archive has here; older statements have none."""
-        beside = [file.beside(told["file"]) if told.get("file") else None for told in statements]
+        beside = [
+            file.read_sibling(told["file"]) if told.get("file") else None for told in statements
+        ]
         read = iter(self._pdf_texts([data for data in beside if data]))
         return [next(read) if data else "" for data in beside]
 

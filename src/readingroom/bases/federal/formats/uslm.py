@@ -34,9 +34,9 @@ class BillTexts:
 
     name: ClassVar[str] = "uslm-bill/1"
     sources: ClassVar[tuple[str, ...]] = ("bills",)
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return is_uslm(file, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
@@ -49,9 +49,9 @@ class Laws:
 
     name: ClassVar[str] = "uslm-law/4"
     sources: ClassVar[tuple[str, ...]] = ("public_laws", "committee_reports")
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return is_uslm(file, b"<pLaw ")
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:

@@ -27,9 +27,9 @@ class HouseVotes:
 
     name: ClassVar[str] = "house-vote/3"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return b"<rollcall-vote" in file.head
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
@@ -45,9 +45,9 @@ class SenateVotes:
 
     name: ClassVar[str] = "senate-vote/3"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
-    whole: ClassVar[str | None] = None
+    complete_for: ClassVar[str | None] = None
 
-    def recognises(self, file: RawFile) -> bool:
+    def matches(self, file: RawFile) -> bool:
         return b"<roll_call_vote" in file.head
 
     def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:

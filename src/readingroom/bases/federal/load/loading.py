@@ -1,4 +1,4 @@
-"""Loads files into the federal base: sniffed, each whole or not at all, a bad one skipped."""
+"""Loads official files into the federal base: a file is loaded completely or not at all."""
 
 import contextlib
 import gc
@@ -11,9 +11,21 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 
-from readingroom.bases.federal.formats import LOADERS, Loader, Sitting
-from readingroom.bases.federal.formats.parts.files import BAD_FILE, Opened, found, package_of
-from readingroom.bases.federal.load.read_ahead import Reading, Turn, complaint, in_turn, turn_of
+from readingroom.bases.federal.formats import LOADERS, ListsCurrent, Loader
+from readingroom.bases.federal.formats.parts.files import (
+    BAD_FILE_ERRORS,
+    FileRef,
+    find_files,
+    split_member,
+)
+from readingroom.bases.federal.load.read_ahead import (
+    Contents,
+    PendingFile,
+    ReadContents,
+    describe_error,
+    identify,
+    read_in_order,
+)
 from readingroom.bases.federal.load.writer import Writer, Written, cut_short, too_many
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.query.changes import Tally
@@ -26,7 +38,7 @@ from readingroom.core.progress import ReportProgressSync, no_progress_sync
 
 @dataclass
 class Summary:
-    """What a load came to."""
+    """The result of a load, in counts of files and records."""
 
     files: int = 0
     loaded: int = 0
@@ -40,7 +52,17 @@ class Summary:
     by_loader: Counter[str] = field(default_factory=Counter)
     errors: list[dict[str, str]] = field(default_factory=list)
     unrecognised: list[str] = field(default_factory=list)
-    """The files that were ignored: no loader takes them."""
+    """The files that were ignored, because no loader recognises them."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptions:
+    """Whether files add to what is stored, or replace it."""
+
+    updating: bool = False
+    """A record that a newer complete file leaves out is withdrawn."""
+    even_most: bool = False
+    """A newer file may leave out most records of an older one."""
 
 
 def load(
@@ -49,8 +71,8 @@ def load(
     only: Source | None,
     report: ReportProgressSync = no_progress_sync,
 ) -> Summary:
-    """Load these files and folders into the federal file at `path`."""
-    return _loaded(path, files, only, report, Manner())
+    """Load files and folders into the federal database at `path`."""
+    return _load(path, files, only, report, LoadOptions())
 
 
 def update(
@@ -61,198 +83,238 @@ def update(
     *,
     even_most: bool = False,
 ) -> Summary:
-    """Apply newer files over older ones: what they leave out, where they hold all, is withdrawn."""
-    return _loaded(path, files, only, report, Manner(updating=True, even_most=even_most))
+    """Load newer versions of files; records that a complete file leaves out are withdrawn."""
+    return _load(path, files, only, report, LoadOptions(updating=True, even_most=even_most))
 
 
-def _loaded(
+def list_failures(db: sqlite3.Connection, limit: int = 20) -> Iterator[sqlite3.Row]:
+    """Yield the files that could not be loaded and have not been since, newest first."""
+    yield from db.execute(
+        """SELECT at, file, error FROM ingestion_logs l WHERE outcome = 'failed'
+           AND NOT EXISTS (SELECT 1 FROM ingestion_logs n
+                           WHERE (n.file = l.file OR instr(n.file, l.file || '!') = 1)
+                           AND n.outcome = 'loaded' AND n.log > l.log)
+           ORDER BY log DESC LIMIT ?""",
+        (limit,),
+    )
+
+
+def _load(
     path: Path,
     files: Sequence[Path],
     only: Source | None,
     report: ReportProgressSync,
-    manner: "Manner",
+    options: LoadOptions,
 ) -> Summary:
     prepare(path)
-    chosen = [one for one in LOADERS if only is None or only.name in one.sources]
-    opened = list(found(files))
+    loaders = [loader for loader in LOADERS if only is None or only.name in loader.sources]
+    refs = list(find_files(files))
     with (
         storage(path),
         closing(connect(path, writing=True)) as db,
-        ThreadPoolExecutor(1, "federal-load") as beside,
+        ThreadPoolExecutor(1, "federal-load") as commit_thread,
     ):
-        return _Load(db, Writer(db, beside), chosen, report, manner).run(opened)
-
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How files are taken: as more of what there is, or as what there is now."""
-
-    updating: bool = False
-    even_most: bool = False
-    """A file may leave out most of what an older one had."""
+        return _Load(db, Writer(db, commit_thread), loaders, report, options).run(refs)
 
 
 class _Load:
+    """One load, from the files found to the summary."""
+
     def __init__(
         self,
         db: sqlite3.Connection,
         writer: Writer,
         loaders: Sequence[Loader],
         report: ReportProgressSync,
-        manner: Manner,
+        options: LoadOptions,
     ) -> None:
         self._db = db
-        self._manner = manner
+        self._options = options
         self._writer = writer
         self._seen = writer.seen()
         self._loaders = loaders
         self._report = report
         self.summary = Summary()
 
-    def run(self, opened: Sequence[Opened]) -> Summary:
-        """People first, then what they did: the loaders' order, each file when its turn comes."""
-        began, seen = clock.stamp(), changes.last(self._db)
-        turns = self._turns(opened)
+    def run(self, refs: Sequence[FileRef]) -> Summary:
+        started, last_change = clock.stamp(), changes.last(self._db)
+        files = self._identify_all(refs)
         try:
-            with _uncollected():
-                self._read_all(turns)
+            with _without_garbage_collection():
+                self._load_all(files)
         finally:
-            self._writer.commit()  # what was read whole is kept, whatever ends the load
+            self._writer.commit()  # complete files are kept, whatever ends the load
         with self._writer.transaction():
-            if self._manner.updating:
-                self._withdraw_left_out(turns, began)
+            if self._options.updating:
+                self._withdraw_left_out(files, started)
             self._writer.link()
             self._writer.count()
         self._writer.settle()
-        self.summary.changes = changes.tallied(self._db, seen)
-        self.summary.withdrawn = sum(one.withdrawn for one in self.summary.changes.values())
+        self.summary.changes = changes.tallied(self._db, last_change)
+        self.summary.withdrawn = sum(tally.withdrawn for tally in self.summary.changes.values())
         return self.summary
 
-    def _read_all(self, turns: Sequence[Turn]) -> None:
-        self.summary.files = len(turns)
-        for done, reading in enumerate(in_turn(turns, self._is_new), start=1):
-            self._report(done, len(turns), Path(reading.turn.name).name)
-            self._file(reading)
+    def _identify_all(self, refs: Sequence[FileRef]) -> list[PendingFile]:
+        """Return the files in the order of their loaders, people before what they did."""
+        rank: dict[Loader | None, int] = {loader: n for n, loader in enumerate(self._loaders)}
+        files = [identify(ref, self._loaders) for ref in refs]
+        return sorted(files, key=lambda file: rank.get(file.loader, len(rank)))
 
-    def _withdraw_left_out(self, turns: Sequence[Turn], at: str) -> None:
-        """A zip is an official package: a file that it no longer holds, by any name, is gone."""
-        packages: dict[str, set[str]] = {}
-        here = {turn.sha256 for turn in turns}
-        for turn in turns:
-            if packed := package_of(turn.name):
-                packages.setdefault(packed[0], set()).add(packed[1])
-        for package, members in packages.items():
+    def _load_all(self, files: Sequence[PendingFile]) -> None:
+        self.summary.files = len(files)
+        for number, (file, read) in enumerate(read_in_order(files, self._is_needed), start=1):
+            self._report(number, len(files), Path(file.ref.path).name)
+            self._load_file(file, read)
+
+    def _is_needed(self, file: PendingFile) -> bool:
+        """Whether the contents of a file will be written: it is new, or may say what is gone."""
+        if file.loader is None:
+            return False
+        return self._is_applied_again(file.loader) or not self._is_seen(file.sha256, file.loader)
+
+    def _is_seen(self, identity: str, loader: Loader) -> bool:
+        return (identity, loader.name) in self._seen
+
+    def _is_applied_again(self, loader: Loader) -> bool:
+        """Whether an update applies files of this format even if they were loaded before.
+
+        A complete file may return to what it said before the last one.
+        """
+        is_complete = bool(loader.complete_for) or isinstance(loader, ListsCurrent)
+        return self._options.updating and is_complete
+
+    def _load_file(self, file: PendingFile, read: ReadContents) -> None:
+        try:
+            outcome = self._read_and_write(file, read)
+        except BAD_FILE_ERRORS as error:
+            self._log_failure(file, describe_error(error))
+            return
+        setattr(self.summary, outcome, getattr(self.summary, outcome) + 1)
+        if file.loader and outcome in ("loaded", "unchanged"):
+            self.summary.by_loader[file.loader.name.partition("/")[0]] += 1
+
+    def _read_and_write(self, file: PendingFile, read: ReadContents) -> str:
+        """Write what a file says; return the count of the summary that it belongs to."""
+        if not file.may_be_read_ahead:
+            self._writer.commit()  # others may write while this is read, which can take long
+        contents = read()
+        if file.loader is None:
+            self.summary.unrecognised.append(file.ref.path)
+            return "ignored"
+        seen = self._is_seen(contents.identity, file.loader)
+        if seen and not self._is_applied_again(file.loader):
+            self._writer.commit()  # others may write while files are passed over
+            return "unchanged"
+        entries = _parse_first(contents.entries)
+        with self._writer.step():
+            written = self._write(file.loader, entries, contents.read_at)
+            if seen and not written.changed and not written.withdrawn:
+                return "unchanged"
+            self._log_loaded(file, file.loader, contents, written)
+        self._seen.add((contents.identity, file.loader.name))
+        self.summary.records += written.records
+        self.summary.changed += written.changed
+        return "loaded"
+
+    def _write(self, loader: Loader, entries: Iterable[Entry], read_at: str) -> Written:
+        written = self._writer.put_all(entries, loader.name)
+        even_most = self._options.even_most
+        if loader.complete_for and not written.older:
+            for name, ids in written.ids.items():
+                written.withdrawn += self._writer.withdraw_missing(
+                    BY_NAME[name],
+                    loader.name,
+                    loader.complete_for,
+                    ids,
+                    read_at,
+                    even_most=even_most,
+                )
+        if self._options.updating and isinstance(loader, ListsCurrent):
+            source = BY_NAME[loader.current_source]
+            ids = written.ids.get(source.name, set())
+            written.changed += self._writer.retire_missing(
+                source, ids, read_at, even_most=even_most
+            )
+        return written
+
+    def _log_loaded(
+        self, file: PendingFile, loader: Loader, contents: Contents, written: Written
+    ) -> None:
+        self._writer.log(
+            contents.read_at, file.ref.path, contents.identity, loader.name, "loaded", written
+        )
+
+    def _log_failure(self, file: PendingFile, message: str) -> None:
+        self._add_error(file.ref.path, message)
+        loader = file.loader.name if file.loader else None
+        with self._writer.step():
+            self._writer.log(
+                clock.stamp(), file.ref.path, file.sha256, loader, "failed", Written(), message
+            )
+
+    def _add_error(self, path: str, message: str) -> None:
+        self.summary.failed += 1
+        self.summary.errors.append({"file": path, "error": message})
+
+    def _withdraw_left_out(self, files: Sequence[PendingFile], started: str) -> None:
+        """Withdraw the records of files that an official zip held before and no longer holds."""
+        members_by_package: dict[str, set[str]] = {}
+        hashes = {file.sha256 for file in files}
+        for file in files:
+            if split := split_member(file.ref.path):
+                members_by_package.setdefault(split[0], set()).add(split[1])
+        for package, members in members_by_package.items():
+            # A file that is here under another name has only moved.
             gone = [
-                one for one in _left_out(self._db, package, members) if one["sha256"] not in here
+                row
+                for row in _find_left_out(self._db, package, members)
+                if row["sha256"] not in hashes
             ]
-            if too_many(gone, members) and not self._manner.even_most:
-                self._tell_failure(package, complaint(cut_short("files", gone, members)))
+            if too_many(gone, members) and not self._options.even_most:
+                self._add_error(package, describe_error(cut_short("files", gone, members)))
                 continue
             for row in gone:
                 for source in _sources_of(row["loader"]):
-                    self._writer.withdraw_file(source, row["sha256"], at)
+                    self._writer.withdraw_file(source, row["sha256"], started)
                 self._writer.forget_file(row["file"])
 
-    def _turns(self, opened: Sequence[Opened]) -> list[Turn]:
-        """In the loaders' order. Only names and loaders are kept, never the bytes."""
-        places: dict[Loader | None, int] = {one: place for place, one in enumerate(self._loaders)}
-        turns = [turn_of(self._loaders, *one) for one in opened]
-        return sorted(turns, key=lambda one: places.get(one.loader, len(places)))
 
-    def _is_new(self, turn: Turn) -> bool:
-        return turn.loader is not None and (turn.sha256, turn.loader.name) not in self._seen
+def _find_left_out(db: sqlite3.Connection, package: str, members: Set[str]) -> list[sqlite3.Row]:
+    """Return the log rows of files that were loaded from a package and are no longer in it.
 
-    def _file(self, reading: Reading) -> None:
-        turn, loader = reading.turn, reading.turn.loader
-        if not self._is_new(turn) or not turn.may_go_ahead:
-            self._writer.commit()  # nobody else waits while this is read for long, or for nothing
-        try:
-            outcome = self._take(reading)
-        except BAD_FILE as error:
-            said = complaint(error)
-            self._tell_failure(turn.name, said)
-            with self._writer.step():
-                self._writer.log(
-                    clock.stamp(), turn.name, turn.sha256, _name(loader), "failed", Written(), said
-                )
-            return
-        setattr(self.summary, outcome, getattr(self.summary, outcome) + 1)
-        if loader and outcome in ("loaded", "unchanged"):
-            self.summary.by_loader[loader.name.partition("/")[0]] += 1
-
-    def _tell_failure(self, file: str, said: str) -> None:
-        self.summary.failed += 1
-        self.summary.errors.append({"file": file, "error": said})
-
-    def _take(self, reading: Reading) -> str:
-        """Write what a file says, and tell which count of the summary it belongs to."""
-        contents, loader = reading.contents(), reading.turn.loader
-        if loader is None:
-            self.summary.unrecognised.append(reading.turn.name)
-            return "ignored"
-        seen = (contents.identity, loader.name) in self._seen
-        # A file that holds all may say again what it said before the last one.
-        all_of_something = loader.whole or isinstance(loader, Sitting)
-        if seen and not (self._manner.updating and all_of_something):
-            return "unchanged"
-        entries = _begun(contents.entries)
-        with self._writer.step():
-            done = self._writer.put_all(entries, loader.name)
-            if loader.whole and not done.older:
-                self._withdraw_missing(loader, loader.whole, done, contents.at)
-            if self._manner.updating and isinstance(loader, Sitting):
-                source = BY_NAME[loader.sitting]
-                kept = done.ids.get(source.name, set())
-                done.changed += self._writer.retire_missing(
-                    source, kept, contents.at, even_most=self._manner.even_most
-                )
-            if seen and not done.changed and not done.withdrawn:
-                return "unchanged"
-            self._writer.log(
-                contents.at, reading.turn.name, contents.identity, loader.name, "loaded", done
-            )
-        self._seen.add((contents.identity, loader.name))
-        self.summary.records += done.records
-        self.summary.changed += done.changed
-        return "loaded"
-
-    def _withdraw_missing(self, loader: Loader, whole: str, done: Written, at: str) -> None:
-        for name, kept in done.ids.items():
-            done.withdrawn += self._writer.withdraw_missing(
-                BY_NAME[name], loader.name, whole, kept, at, even_most=self._manner.even_most
-            )
-
-
-def _left_out(db: sqlite3.Connection, package: str, members: Set[str]) -> list[sqlite3.Row]:
-    """The files that were loaded from a package and are no longer in it by name.
-
-    The newest one may lie elsewhere, under the same name: then it shares files with the old one.
+    The newest package may lie in another folder, under the same name: it is the same package if
+    the two share members.
     """
     logged = db.execute(
         """SELECT file, sha256, loader, max(log) FROM ingestion_logs
            WHERE outcome = 'loaded' AND instr(file, ?) GROUP BY file""",
         (f"{Path(package).name}!",),
     )
-    before: dict[str, dict[str, sqlite3.Row]] = {}
+    rows_by_package: dict[str, dict[str, sqlite3.Row]] = {}
     for row in logged:
-        place, member = package_of(row["file"]) or ("", "")
-        if Path(place).name == Path(package).name:
-            before.setdefault(place, {})[member] = row
+        older, member = split_member(row["file"]) or ("", "")
+        if Path(older).name == Path(package).name:
+            rows_by_package.setdefault(older, {})[member] = row
     return [
         row
-        for place, files in before.items()
-        if place == package or files.keys() & members
-        for member, row in files.items()
+        for older, rows in rows_by_package.items()
+        if older == package or rows.keys() & members
+        for member, row in rows.items()
         if member not in members
     ]
 
 
-def _sources_of(loader: str) -> list[Source]:
-    return [BY_NAME[name] for one in LOADERS if one.name == loader for name in one.sources]
+def _sources_of(loader_name: str) -> list[Source]:
+    return [
+        BY_NAME[source]
+        for loader in LOADERS
+        if loader.name == loader_name
+        for source in loader.sources
+    ]
 
 
 @contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
+def _without_garbage_collection() -> Iterator[None]:
     """A file is hundreds of thousands of objects and no cycles: nothing for the collector here."""
     enabled = gc.isenabled()
     gc.disable()
@@ -263,26 +325,12 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _begun(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """The same entries, of which the first is read now: to come to it, a file is parsed whole, and
-    that goes on while the file before it is still being written.
+def _parse_first(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Return the same entries after parsing the first.
+
+    For that a loader parses its whole file, which can go on while the file before it is committed
+    on the other thread.
     """
-    rest = iter(entries)
-    first = list(islice(rest, 1))
-    return chain(first, rest)
-
-
-def _name(loader: Loader | None) -> str | None:
-    return loader.name if loader else None
-
-
-def failures(db: sqlite3.Connection, most: int = 20) -> Iterator[sqlite3.Row]:
-    """The files that could not be loaded and have not been since, newest first."""
-    yield from db.execute(
-        """SELECT at, file, error FROM ingestion_logs l WHERE outcome = 'failed'
-           AND NOT EXISTS (SELECT 1 FROM ingestion_logs n
-                           WHERE (n.file = l.file OR instr(n.file, l.file || '!') = 1)
-                           AND n.outcome = 'loaded' AND n.log > l.log)
-           ORDER BY log DESC LIMIT ?""",
-        (most,),
-    )
+    remaining = iter(entries)
+    first = list(islice(remaining, 1))
+    return chain(first, remaining)

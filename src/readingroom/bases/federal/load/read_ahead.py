@@ -1,246 +1,235 @@
-"""Reads the files of a load in their turn, or before it in a process beside this one."""
+"""Reads the files of a load in their order, and parses the next ones in a second process."""
 
 import gc
 import hashlib
 import os
-import pickle
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from multiprocessing import current_process
-from multiprocessing.connection import Connection
+from multiprocessing import current_process, parent_process
 from multiprocessing.context import ForkContext, SpawnContext
-from queue import Queue
 
-from readingroom.bases.federal.formats import Accompanied, Loader
-from readingroom.bases.federal.formats.parts.files import BAD_FILE, RawFile, written
+from readingroom.bases.federal.formats import HasCompanions, Loader
+from readingroom.bases.federal.formats.parts.files import (
+    BAD_FILE_ERRORS,
+    FileRef,
+    RawFile,
+    to_text,
+)
 from readingroom.bases.federal.schema.entries import Entry, Origin
 from readingroom.core import clock
 from readingroom.engine.embedding.machine import cores
 
-_AHEAD = 16
-"""So many files are read before their turn, at most,"""
-_SMALL = 4 * 1024 * 1024
-"""and none that is larger: what was read ahead is held in memory."""
-_WORTH = 8 * 1024 * 1024
-"""With less to read, another process would only just have started."""
+_MAX_BYTES_AHEAD = 4 * 1024 * 1024
+"""How many bytes of files may be read before their turn; a larger file never is."""
+_MIN_FILE_COST = 64 * 1024
+"""What a file counts at least: the records of a small one take more memory than its bytes."""
+_MIN_LOAD_BYTES = 8 * 1024 * 1024
+"""A smaller load would be over by the time a second process had started."""
 
 _COMPRESSED = (b"PK\x03\x04", b"\x1f\x8b")
 """How zips and gzips begin: one inside another may show the first lines of what it holds."""
 
-_KILLED = 5.0
-"""Seconds after which nobody can still be looking up what to read next."""
+
+class UnreadableFile(ValueError):
+    """A file that the second process could not parse; the message is the whole description."""
 
 
-class Unreadable(ValueError):
-    """A file that another process could not read, in that one's words."""
+@dataclass(slots=True)
+class PendingFile:
+    """A file that waits for its turn, and the loader that will parse it."""
 
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A file that waits for its turn: who reads it, and what it was when it was found."""
-
-    name: str
-    read: Callable[[], RawFile]
+    ref: FileRef
     loader: Loader | None = None
+    """None for a file that no loader recognises, or that cannot be opened."""
     sha256: str = ""
-    size: int = 0
+    """Known once the file has been read."""
 
     @property
-    def may_go_ahead(self) -> bool:
-        alone = self.loader is not None and not isinstance(self.loader, Accompanied)
-        return alone and self.size <= _SMALL
-
-
-def turn_of(loaders: Sequence[Loader], name: str, read: Callable[[], RawFile]) -> Turn:
-    """The turn of a file; one that cannot be read will say so when it comes."""
-    with suppress(*BAD_FILE):
-        file = read()
-        mine = () if file.head.startswith(_COMPRESSED) else loaders
-        loader = next((one for one in mine if one.recognises(file)), None)
-        return Turn(name, read, loader, file.sha256, len(file.data))
-    return Turn(name, read)
+    def may_be_read_ahead(self) -> bool:
+        alone = self.loader is not None and not isinstance(self.loader, HasCompanions)
+        return alone and self.ref.size <= _MAX_BYTES_AHEAD
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
     """What a file says, when it was read, and the hash of all that was read for it."""
 
-    at: str
+    read_at: str
     identity: str
     entries: Iterable[Entry]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A file whose turn has come."""
-
-    turn: Turn
-    contents: Callable[[], Contents]
-    """What it says: read ahead, or here as its entries are asked for."""
+ReadContents = Callable[[], Contents]
+IsNeeded = Callable[[PendingFile], bool]
 
 
-def in_turn(turns: Sequence[Turn], is_new: Callable[[Turn], bool]) -> Iterator[Reading]:
-    """Each file when its turn comes; of those that are new, the next ones are read meanwhile."""
-    ahead = {place: one for place, one in enumerate(turns) if one.may_go_ahead and is_new(one)}
-    reader = _reader(ahead)
-    if reader is None:
-        yield from (Reading(turn, partial(_tell, turn)) for turn in turns)
+def identify(ref: FileRef, loaders: Sequence[Loader]) -> PendingFile:
+    """Find the loader of a file; one that cannot be opened is reported when it is read."""
+    with suppress(*BAD_FILE_ERRORS):
+        start = ref.peek()
+        if not start.head.startswith(_COMPRESSED):
+            return PendingFile(ref, next((each for each in loaders if each.matches(start)), None))
+    return PendingFile(ref)
+
+
+def read_in_order(
+    files: Sequence[PendingFile], is_needed: IsNeeded
+) -> Iterator[tuple[PendingFile, ReadContents]]:
+    """Yield each file with a function that returns its contents, or raises what is wrong with it.
+
+    `is_needed` says, of a file whose hash is known, whether its contents will be asked for.
+    """
+    if not _is_worth_a_process(files):
+        yield from ((file, partial(_read_here, file)) for file in files)
         return
-    with closing(reader):
-        for place, turn in enumerate(turns):
-            yield Reading(turn, partial(reader.tell, place, turn))
+    with closing(_ReadAhead(files, is_needed)) as ahead:
+        for index, file in enumerate(files):
+            yield file, partial(ahead.read, index)
 
 
-def _reader(turns: Mapping[int, Turn]) -> "_Ahead | None":
-    """Somebody to read these beside us, where that is worth it and there can be another process."""
-    much = sum(one.size for one in turns.values()) >= _WORTH
-    if not much or cores() < 2 or current_process().daemon:
-        return None
-    try:
-        return _Ahead(turns)
-    except OSError:  # as many processes as there may be, or no memory that two could share
-        return None
+def describe_error(error: BaseException) -> str:
+    """Return what is wrong with a file, for the log and the summary of the load."""
+    if isinstance(error, UnreadableFile):
+        return str(error)
+    missing = "it has no " if isinstance(error, KeyError) else ""
+    return to_text(f"{type(error).__name__}: {missing}{error}"[:500])
 
 
-class _Ahead:
-    """Reads files before their turn, in a process of its own, and here where that one lags."""
+def _is_worth_a_process(files: Iterable[PendingFile]) -> bool:
+    size = sum(file.ref.size for file in files if file.may_be_read_ahead)
+    # A daemonic process may not have children.
+    return size >= _MIN_LOAD_BYTES and cores() >= 2 and not current_process().daemon
 
-    def __init__(self, turns: Mapping[int, Turn]) -> None:
-        context = _context()
-        self._turns = turns
-        self._told: dict[int, Contents | str] = {}
-        self._queue = _Places(context)
-        self._ours, theirs = context.Pipe()
-        self._process = context.Process(
-            target=_read_ahead, args=(self._ours, theirs, self._queue), daemon=True
-        )
-        self._process.start()
-        theirs.close()
-        self._queue.places = list(turns)
+
+def _read_here(file: PendingFile) -> Contents:
+    read_at, raw = clock.stamp(), file.ref.read()
+    file.sha256 = raw.sha256
+    if file.loader is None:
+        return Contents(read_at, raw.sha256, ())
+    entries = file.loader.read(raw, Origin(read_at, raw.sha256))
+    return Contents(read_at, _hash_with_companions(file.loader, raw), entries)
+
+
+def _hash_with_companions(loader: Loader, raw: RawFile) -> str:
+    """Return the hash of all that a loader reads: the file, and the files it names."""
+    if not isinstance(loader, HasCompanions):
+        return raw.sha256
+    hashed = hashlib.sha256(raw.data)
+    for name in loader.companions(raw):
+        data = raw.read_sibling(name)
+        hashed.update(f"{name}\0{hashlib.sha256(data).hexdigest() if data else ''}".encode())
+    return hashed.hexdigest()
+
+
+@dataclass(slots=True)
+class _FileAhead:
+    """A file that was read before its turn; `parsed` is None when nobody needs its contents."""
+
+    raw: RawFile
+    cost: int
+    parsed: Future[Contents | str] | None
+
+
+class _ReadAhead:
+    """Reads and hashes files a little ahead, here; a second process parses those that are needed.
+
+    Whatever happens to that process, its files are parsed here instead.
+    """
+
+    def __init__(self, files: Sequence[PendingFile], is_needed: IsNeeded) -> None:
+        self._files = files
+        self._is_needed = is_needed
+        self._ahead: dict[int, _FileAhead] = {}
+        self._bytes_ahead = 0
+        self._next = 0
+        """Index of the first file that has not been looked at."""
+        self._pool: ProcessPoolExecutor | None = None
+        self._pool_failed = False
+
+    def read(self, index: int) -> Contents:
+        self._look_ahead(index)
+        file, ahead = self._files[index], self._ahead.pop(index, None)
+        if ahead is None:
+            return _read_here(file)
+        self._bytes_ahead -= ahead.cost
+        if ahead.parsed is None or file.loader is None:
+            return Contents(clock.stamp(), file.sha256, ())
+        return self._result_of(file.loader, ahead)
+
+    def _look_ahead(self, index: int) -> None:
+        self._next = max(self._next, index)
+        while self._next < len(self._files) and self._bytes_ahead < _MAX_BYTES_AHEAD:
+            if self._files[self._next].may_be_read_ahead and not self._pool_failed:
+                # One that cannot be read is read again, and reported, when its turn comes.
+                with suppress(*BAD_FILE_ERRORS):
+                    self._read_raw(self._next)
+            self._next += 1
+
+    def _read_raw(self, index: int) -> None:
+        file = self._files[index]
+        raw = file.ref.read()
+        file.sha256 = raw.sha256
+        parsed = self._submit(file.loader, raw) if file.loader and self._is_needed(file) else None
+        cost = max(len(raw.data), _MIN_FILE_COST)
+        self._ahead[index] = _FileAhead(raw, cost, parsed)
+        self._bytes_ahead += cost
+
+    def _submit(self, loader: Loader, raw: RawFile) -> Future[Contents | str]:
         try:
-            # Not as an argument: one that died as it started would be waited for, were it long.
-            self._ours.send(turns)
-        except OSError:
-            self.close()
-            raise
+            self._pool = self._pool or ProcessPoolExecutor(1, _context(), _start_worker)
+            return self._pool.submit(_parse_all, loader, raw)
+        except (OSError, RuntimeError) as error:  # no process could be started, or it was killed
+            self._pool_failed = True
+            failed: Future[Contents | str] = Future()
+            failed.set_exception(error)
+            return failed
 
-    def tell(self, place: int, turn: Turn) -> Contents:
-        while place in self._turns and place not in self._told:
-            self._come_further()
-        told = self._told.pop(place, None)
-        if isinstance(told, str):
-            raise Unreadable(told)
-        return told or _tell(turn)
-
-    def _come_further(self) -> None:
-        """Take what is there; else read something; with nothing left to read, or enough read
-        already for one that is long in coming, wait.
-        """
+    def _result_of(self, loader: Loader, ahead: _FileAhead) -> Contents:
+        assert ahead.parsed is not None
         try:
-            full = len(self._told) >= _AHEAD
-            if full or self._ours.poll() or (mine := self._queue.next()) is None:
-                place, told = self._ours.recv()
-                self._told[place] = told
-            else:
-                self._told[mine] = _tell_all(self._turns[mine])
-        except (EOFError, OSError):
-            self._turns = {}  # it is not there any more; what it had is read here
+            result = ahead.parsed.result()
+        except Exception:  # if it is a bug of ours, parsing here raises it with its traceback
+            result = _parse_all(loader, ahead.raw)
+        if isinstance(result, str):
+            raise UnreadableFile(result)
+        return result
 
     def close(self) -> None:
-        self._ours.close()
-        self._process.kill()  # it may have our handlers for anything milder
-        self._process.join()
-
-
-class _Places:
-    """What is still to be read, by either side: each file goes to who asks first."""
-
-    def __init__(self, context: ForkContext | SpawnContext) -> None:
-        self.places: list[int] = []
-        """The same on both sides; only how many are taken is shared."""
-        self._taken = context.RawValue("q", 0)
-        self._lock = context.Lock()
-
-    def next(self) -> int | None:
-        if not self._lock.acquire(timeout=_KILLED):
-            raise TimeoutError("the other side was killed while it asked")
-        try:
-            taken = int(self._taken.value)
-            self._taken.value = taken + 1
-        finally:
-            self._lock.release()
-        return self.places[taken] if taken < len(self.places) else None
+        if self._pool:
+            self._pool.shutdown(cancel_futures=True)
 
 
 def _context() -> ForkContext | SpawnContext:
-    """A process is started anew, but where this thread is alone: a copy of it runs at once."""
+    """A copy of this process starts at once, but is safe only where no other thread runs."""
     alone = sys.platform == "linux" and threading.active_count() == 1
     return ForkContext() if alone else SpawnContext()
 
 
-def _tell(turn: Turn) -> Contents:
-    at = clock.stamp()
-    file = turn.read()
-    if turn.loader is None:
-        return Contents(at, file.sha256, ())
-    entries = turn.loader.read(file, Origin(at, file.sha256))
-    return Contents(at, _identity(turn.loader, file), entries)
+# --- in the second process ---
 
 
-def _identity(loader: Loader, file: RawFile) -> str:
-    """The hash of what a loader reads: the file, and whatever lies beside it that it names."""
-    if not isinstance(loader, Accompanied):
-        return file.sha256
-    hashed = hashlib.sha256(file.data)
-    for name in loader.companions(file):
-        beside = file.beside(name)
-        hashed.update(f"{name}\0{hashlib.sha256(beside).hexdigest() if beside else ''}".encode())
-    return hashed.hexdigest()
-
-
-def complaint(error: BaseException) -> str:
-    """What is told of a file that could not be read."""
-    if isinstance(error, Unreadable):
-        return str(error)
-    missing = "it has no " if isinstance(error, KeyError) else ""
-    return written(f"{type(error).__name__}: {missing}{error}"[:500])
-
-
-# --- in the process beside ---
-
-
-def _read_ahead(ours: Connection, theirs: Connection, queue: _Places) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asked is told, and ends this one
+def _start_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process is interrupted, and ends us
     gc.disable()
-    ours.close()
-    waiting: Queue[bytes] = Queue(_AHEAD)
-    with suppress(Exception):  # what is no file's fault is met again, and told, where we came from
-        turns: Mapping[int, Turn] = theirs.recv()
-        queue.places = list(turns)
-        threading.Thread(target=_hand_over, args=(waiting, theirs), daemon=True).start()
-        while (place := queue.next()) is not None:
-            told = _tell_all(turns[place])
-            waiting.put(pickle.dumps((place, told), pickle.HIGHEST_PROTOCOL))
-        waiting.join()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def _hand_over(waiting: "Queue[bytes]", theirs: Connection) -> None:
-    while True:
-        try:
-            theirs.send_bytes(waiting.get())
-        except OSError:
-            os._exit(1)  # nobody is there to be told
-        waiting.task_done()
+def _exit_with_parent() -> None:
+    if parent := parent_process():
+        parent.join()
+    os._exit(1)  # a pool's worker would wait for ever for a parent that was killed
 
 
-def _tell_all(turn: Turn) -> Contents | str:
+def _parse_all(loader: Loader, raw: RawFile) -> Contents | str:
+    read_at = clock.stamp()
     try:
-        told = _tell(turn)
-        return replace(told, entries=list(told.entries))
-    except BAD_FILE as error:
-        return complaint(error)  # not every error can be handed over as it is
+        entries = list(loader.read(raw, Origin(read_at, raw.sha256)))
+    except BAD_FILE_ERRORS as error:
+        return describe_error(error)  # not every error can be pickled
+    return Contents(read_at, raw.sha256, entries)

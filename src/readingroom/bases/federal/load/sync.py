@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from readingroom.bases.federal.formats.parts.files import BAD_FILE
+from readingroom.bases.federal.formats.parts.files import BAD_FILE_ERRORS
 from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.load.bulk import LAYOUTS, Hosts, Wanted
 from readingroom.bases.federal.load.loading import Summary
-from readingroom.bases.federal.load.read_ahead import complaint
+from readingroom.bases.federal.load.read_ahead import describe_error
 from readingroom.bases.federal.schema.sources import Source
 from readingroom.core import clock
 from readingroom.core.errors import UnknownSource
@@ -80,8 +80,8 @@ def _fetched(
         remotes = listed()
     except RemoteFileMissing as error:
         raise DownloadFailed(str(error)) from error
-    except BAD_FILE as error:
-        raise DownloadFailed(f"A listing cannot be read: {complaint(error)}") from error
+    except BAD_FILE_ERRORS as error:
+        raise DownloadFailed(f"A listing cannot be read: {describe_error(error)}") from error
     synced.files = len(remotes)
     for place, remote in enumerate(remotes, start=1):
         report(place, len(remotes), remote.name)

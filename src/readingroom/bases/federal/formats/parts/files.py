@@ -1,4 +1,4 @@
-"""Finds the files of a load: named ones, those of folders, those inside zips, one at a time."""
+"""Finds the files to load (named ones, those in folders, those inside zips) and reads them."""
 
 import hashlib
 import lzma
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from xml.parsers.expat import ExpatError
 
 import yaml
@@ -20,37 +20,46 @@ from pydantic import ValidationError
 
 from readingroom.core.errors import UnrecognizedId
 
-# What a file can do wrong; anything else is ours, and ends the load.
-BAD_FILE = (
+# What a bad file can raise in a loader. Anything else is a bug of ours and ends the load.
+BAD_FILE_ERRORS = (
     *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError),
     *(OSError, EOFError, RuntimeError),
     *(ExpatError, yaml.YAMLError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
     *(ValidationError, UnrecognizedId),
-    *(sqlite3.IntegrityError, sqlite3.ProgrammingError),  # a value that no column takes
+    *(sqlite3.IntegrityError, sqlite3.ProgrammingError),  # a value that no column accepts
 )
 
-LARGEST = 256 * 1024 * 1024
-_NEVER = {".pdf", ".md", ".txt", ".gif", ".jpg", ".png", ".xsl", ".css", ".dtd"}
-_HEAD = 4096
+MAX_FILE_BYTES = 256 * 1024 * 1024
+PEEK_BYTES = 200_000
+"""How much of a file is read to recognise its format."""
+
+_IGNORED_SUFFIXES = {".pdf", ".md", ".txt", ".gif", ".jpg", ".png", ".xsl", ".css", ".dtd"}
+_HEAD_BYTES = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_ANCHOR = re.compile(rb"(?:^|[\s\[{,:-])&\w")
-_PACKED = re.compile(r"(.+?\.zip)!(.+)", re.I | re.S)
+_YAML_ANCHOR = re.compile(rb"(?:^|[\s\[{,:-])&\w")
+_ZIP_MEMBER = re.compile(r"(.+?\.zip)!(.+)", re.I | re.S)
+
+ReadSibling = Callable[[str], bytes | None]
+
+
+class FileTooLarge(ValueError):
+    """The file is larger than any official file we know of."""
 
 
 @dataclass(frozen=True)
 class RawFile:
-    """A file of official bytes; `beside` reads another that it refers to."""
+    """The bytes of an official file; `read_sibling` reads a file next to it by name."""
 
     name: str
     data: bytes
-    beside: Callable[[str], bytes | None]
+    read_sibling: ReadSibling
 
     @cached_property
     def head(self) -> bytes:
-        return self.begin(_HEAD)
+        return self.normalized_start(_HEAD_BYTES)
 
-    def begin(self, size: int) -> bytes:
-        """How it begins, on whatever system it was saved."""
+    def normalized_start(self, size: int) -> bytes:
+        """Return the first `size` bytes without byte order mark and Windows line ends."""
         return self.data[:size].removeprefix(_BYTE_ORDER_MARK).replace(b"\r\n", b"\n")
 
     @cached_property
@@ -58,122 +67,153 @@ class RawFile:
         return hashlib.sha256(self.data).hexdigest()
 
 
-class TooLarge(ValueError):
-    """The file is larger than any official one we know."""
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """A file to load that has not been read yet."""
+
+    path: str
+    """Where it lies, as text; a member of a zip is `folder/package.zip!member.xml`."""
+    size: int
+    """As the folder or the zip states it; a zip may state less than there is."""
+    read_bytes: Callable[[int], bytes]
+    """Return at most so many bytes of the file, or raise one of `BAD_FILE_ERRORS`."""
+    read_sibling: ReadSibling
+
+    def read(self) -> RawFile:
+        """Read the whole file. Raise `FileTooLarge` if it exceeds `MAX_FILE_BYTES`."""
+        data = b"" if self.size > MAX_FILE_BYTES else self.read_bytes(MAX_FILE_BYTES + 1)
+        if max(self.size, len(data)) > MAX_FILE_BYTES:
+            raise FileTooLarge(f"larger than {MAX_FILE_BYTES // 1024 // 1024} MB")
+        return self._raw_file(data)
+
+    def peek(self) -> RawFile:
+        """Read only the beginning, enough to recognise the format."""
+        return self._raw_file(self.read_bytes(PEEK_BYTES))
+
+    def _raw_file(self, data: bytes) -> RawFile:
+        _, member = split_member(self.path) or ("", self.path)
+        return RawFile(Path(member).name, data, self.read_sibling)
 
 
-Opened = tuple[str, Callable[[], RawFile]]
-"""A name, and how to read it; another process can be asked to."""
+def find_files(paths: Iterable[Path]) -> Iterator[FileRef]:
+    """Yield every file under these paths.
 
-
-def found(paths: Iterable[Path]) -> Iterator[Opened]:
-    """Every file under these paths by name, and how to read it when its turn comes.
-
-    What only lies in a folder is passed over where it cannot be meant; what was named is not.
+    Inside a folder or a zip, files of a type that no loader reads are left out; a file that was
+    named by itself never is.
     """
     for path in paths:
         if path.is_dir():
-            yield from _inside(path)
+            yield from _find_in_folder(path)
         else:
-            yield from _file(path)
+            yield from _find_at(path)
 
 
-def package_of(name: str) -> tuple[str, str] | None:
-    """The zip that a file came in, and its name there; None when it lies by itself."""
-    packed = _PACKED.fullmatch(name)
-    return (packed[1], packed[2]) if packed else None
+def split_member(path: str) -> tuple[str, str] | None:
+    """Split `package.zip!member` into zip and member; return None for a file that is in no zip."""
+    match = _ZIP_MEMBER.fullmatch(path)
+    return (match[1], match[2]) if match else None
 
 
-def _inside(folder: Path) -> Iterator[Opened]:
-    closed: list[OSError] = []
-    walked = [
-        Path(root, name)
-        for root, _, names in os.walk(folder, onerror=closed.append)
-        for name in names
-    ]
-    for path in sorted(one for one in walked if one.is_file()):
-        if path.suffix.lower() not in _NEVER:
-            yield from _file(path)
-    for error in closed:
-        yield written(error.filename), partial(_fail, error)
-
-
-def _file(path: Path) -> Iterator[Opened]:
-    if path.suffix.lower() == ".zip":
-        yield from _zipped(path)
-    else:
-        yield written(path), partial(_plain, path)
-
-
-def written(name: str | Path) -> str:
-    """A name, or what is said of one, as text: bytes that are none are spelt out."""
+def to_text(name: str | Path) -> str:
+    """Return a file name or message as valid text, with undecodable bytes escaped."""
     return str(name).encode("utf-8", "backslashreplace").decode()
 
 
-def _plain(path: Path) -> RawFile:
-    return RawFile(written(path.name), _read(path), partial(_beside, path))
+def load_yaml(data: bytes) -> Any:
+    """Parse YAML, refusing aliases: a few lines of them can expand to gigabytes."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times as fast
+    if _YAML_ANCHOR.search(data) and any(
+        isinstance(event, yaml.AliasEvent) for event in yaml.parse(data, Loader=loader)
+    ):
+        raise ValueError("the file has YAML aliases, which no official file has")
+    return yaml.load(data, Loader=loader)
 
 
-def _read(path: Path) -> bytes:
-    told = path.stat()
-    if not stat.S_ISREG(told.st_mode):
-        raise ValueError("neither a file nor a folder; save what it gives as a file first")
-    if told.st_size > LARGEST:
-        raise TooLarge(f"larger than {LARGEST // 1024 // 1024} MB")
-    return path.read_bytes()
+def _find_in_folder(folder: Path) -> Iterator[FileRef]:
+    errors: list[OSError] = []
+    paths = [
+        Path(root, name)
+        for root, _, names in os.walk(folder, onerror=errors.append)
+        for name in names
+    ]
+    for path in sorted(path for path in paths if path.is_file()):
+        if path.suffix.lower() not in _IGNORED_SUFFIXES:
+            yield from _find_at(path)
+    for error in errors:
+        yield _unreadable(error.filename, error)
 
 
-def _beside(path: Path, name: str) -> bytes | None:
-    """A file that this one names, below its own folder: a name that leads out is not followed."""
+def _find_at(path: Path) -> Iterator[FileRef]:
+    if path.suffix.lower() == ".zip":
+        yield from _find_in_zip(path)
+        return
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        yield _unreadable(path, error)
+    else:
+        siblings = partial(_read_sibling, path)
+        yield FileRef(to_text(path), size, partial(_read_path, path), siblings)
+
+
+def _find_in_zip(path: Path) -> Iterator[FileRef]:
+    try:
+        members = _open_zip(*_zip_state(path)).infolist()
+    except BAD_FILE_ERRORS as error:
+        yield _unreadable(path, error)
+        return
+    for member in sorted(members, key=lambda member: member.filename):
+        ignored = Path(member.filename).suffix.lower() in _IGNORED_SUFFIXES
+        if not ignored and not member.is_dir():
+            name = to_text(f"{path}!{member.filename}")
+            read = partial(_read_member, path, member)
+            yield FileRef(name, member.file_size, read, _no_sibling)
+
+
+def _unreadable(path: str | Path, error: Exception) -> FileRef:
+    """A file that fails when its turn comes, so that it is reported like any other."""
+    return FileRef(to_text(path), 0, partial(_raise, error), _no_sibling)
+
+
+def _raise(error: Exception, size: int) -> NoReturn:
+    raise error
+
+
+def _no_sibling(name: str) -> None:
+    return None
+
+
+def _read_path(path: Path, size: int) -> bytes:
+    status = path.stat()
+    # Opening a named pipe would wait for somebody to write into it.
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("neither a file nor a folder; save its contents as a file first")
+    with path.open("rb") as file:
+        # Python reserves as much memory as it is asked to read.
+        return file.read(size) if size < status.st_size else file.read()
+
+
+def _read_sibling(path: Path, name: str) -> bytes | None:
+    """Read a file below the folder of `path`; return None for a name that leads out of it."""
     folder = path.parent.resolve()
     target = (folder / name).resolve()
     if not target.is_relative_to(folder) or not target.is_file():
         return None
-    return target.read_bytes() if target.stat().st_size <= LARGEST else None
+    return target.read_bytes() if target.stat().st_size <= MAX_FILE_BYTES else None
 
 
-def _zipped(path: Path) -> Iterator[Opened]:
-    try:
-        names = [one for one in _archive(*_as_it_is(path)).infolist() if not one.is_dir()]
-    except BAD_FILE as error:
-        yield written(path), partial(_fail, error)
-        return
-    for member in sorted(names, key=lambda one: one.filename):
-        if Path(member.filename).suffix.lower() not in _NEVER:
-            yield written(f"{path}!{member.filename}"), partial(_member, path, member)
+def _read_member(path: Path, member: zipfile.ZipInfo, size: int) -> bytes:
+    # At most `size`, whatever the zip's directory says: that of a zip bomb lies.
+    with _open_zip(*_zip_state(path)).open(member) as stream:
+        return stream.read(size)
 
 
-def _fail(error: Exception) -> RawFile:
-    """A file that is told as unreadable when its turn comes, like any other."""
-    raise error
-
-
-def _member(path: Path, member: zipfile.ZipInfo) -> RawFile:
-    # The size a zip declares is checked as it is read: a bomb lies in its directory too.
-    with _archive(*_as_it_is(path)).open(member) as stream:
-        data = stream.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise TooLarge(f"larger than {LARGEST // 1024 // 1024} MB")
-    return RawFile(written(Path(member.filename).name), data, lambda name: None)
-
-
-def _as_it_is(path: Path) -> tuple[Path, int, int, int]:
-    """A zip as it is now, for this process: a copy of the process would share the place in it."""
-    told = path.stat()
-    return path, told.st_mtime_ns, told.st_size, os.getpid()
+def _zip_state(path: Path) -> tuple[Path, int, int]:
+    state = path.stat()
+    return path, state.st_mtime_ns, state.st_size
 
 
 @lru_cache(maxsize=1)
-def _archive(path: Path, changed: int, size: int, process: int) -> zipfile.ZipFile:
-    """Kept open for the next of its files: to open it, the names of ten thousand are read."""
+def _open_zip(path: Path, modified: int, size: int) -> zipfile.ZipFile:
+    """Open a zip and keep it open for its next member: its directory may list ten thousand."""
     return zipfile.ZipFile(path)
-
-
-def load_yaml(data: bytes) -> Any:
-    """What a file says, without aliases: a few lines of those can stand for a thousand million."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is ten times as fast
-    if _ANCHOR.search(data) and any(
-        isinstance(event, yaml.AliasEvent) for event in yaml.parse(data, Loader=loader)
-    ):
-        raise ValueError("it has aliases, which no official file of ours has")
-    return yaml.load(data, Loader=loader)
