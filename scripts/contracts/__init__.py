@@ -1,0 +1,1 @@
+"""The public contracts as data: collected from a running version, written, and compared."""

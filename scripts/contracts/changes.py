@@ -1,0 +1,63 @@
+"""docs/contract-changes.md: every difference between two snapshots of the public contracts."""
+
+from collections.abc import Iterator
+from typing import Any
+
+# Keys whose value is read by people (or models) and parsed by nobody.
+TEXT_KEYS = ("description", "title", "help", "summary", "instructions", "epilog")
+INTRO = """\
+Every difference between what 0.1.0 offered and what this version offers, found by comparing two
+snapshots: `tools/list` of each server, the OpenAPI document, the command line, the settings, the
+error codes and the stored formats. The snapshots are in `tests/contracts/`; after a change
+`python -m scripts.contracts` writes them and this page, and a test compares them with the code."""
+MARK = "<!-- Written by `python -m scripts.contracts`; changes made here by hand are lost. -->"
+
+Difference = tuple[str, Any, Any]
+ABSENT = object()
+
+
+def changes_page(baseline: dict[str, Any], current: dict[str, Any]) -> str:
+    """Render the differences: those of texts apart from all others."""
+    differences = list(compare(baseline, current))
+    texts = [row for row in differences if is_text(row[0])]
+    others = [row for row in differences if not is_text(row[0])]
+    return "\n".join(
+        [
+            *("# Changes of public contracts since 0.1.0", "", MARK, "", INTRO, ""),
+            *("## Names, types, fields, paths and formats", ""),
+            *(render_rows(others) or ["None."]),
+            *("", f"## Texts ({len(texts)})", ""),
+            *(render_rows(texts) or ["None."]),
+            "",
+        ]
+    )
+
+
+def compare(old: Any, new: Any, path: str = "") -> Iterator[Difference]:
+    """Yield path, old and new value of every difference."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in [*old, *(key for key in new if key not in old)]:
+            inner = f"{path} / {key}" if path else str(key)
+            yield from compare(old.get(key, ABSENT), new.get(key, ABSENT), inner)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (before, after) in enumerate(zip(old, new, strict=True)):
+            yield from compare(before, after, f"{path} / {index}")
+    elif old != new:
+        yield path, old, new
+
+
+def is_text(path: str) -> bool:
+    return path.rpartition(" / ")[2] in TEXT_KEYS
+
+
+def render_rows(differences: list[Difference]) -> list[str]:
+    lines: list[str] = []
+    for path, old, new in differences:
+        lines += [f"- **{path}**", f"  - 0.1.0: {render(old)}", f"  - now: {render(new)}"]
+    return lines
+
+
+def render(value: Any) -> str:
+    if value is ABSENT:
+        return "(absent)"
+    return "`" + " ".join(str(value).replace("`", "'").split()) + "`"
