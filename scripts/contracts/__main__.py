@@ -20,13 +20,12 @@ from scripts.contracts.changes import changes_page
 from scripts.contracts.snapshot import (
     BASELINE,
     CURRENT,
+    ROOT,
     collect_stored,
     collect_surfaces,
     read_snapshot,
     write_snapshot,
 )
-
-ROOT = Path(__file__).parents[2]
 
 
 def main(argv: Sequence[str]) -> None:

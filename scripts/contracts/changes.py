@@ -18,9 +18,8 @@ ABSENT = object()
 
 def changes_page(baseline: dict[str, Any], current: dict[str, Any]) -> str:
     """Render the differences: those of texts apart from all others."""
-    differences = list(compare(baseline, current))
-    texts = [row for row in differences if is_text(row[0])]
-    others = [row for row in differences if not is_text(row[0])]
+    texts = [row for row in compare(baseline, current) if is_text(row[0])]
+    others = find_shape_differences(baseline, current)
     return "\n".join(
         [
             *("# Changes of public contracts since 0.1.0", "", MARK, "", INTRO, ""),
@@ -31,6 +30,11 @@ def changes_page(baseline: dict[str, Any], current: dict[str, Any]) -> str:
             "",
         ]
     )
+
+
+def find_shape_differences(baseline: dict[str, Any], current: dict[str, Any]) -> list[Difference]:
+    """Return the differences that a program could notice."""
+    return [row for row in compare(baseline, current) if not is_text(row[0])]
 
 
 def compare(old: Any, new: Any, path: str = "") -> Iterator[Difference]:

@@ -20,7 +20,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from scripts.contracts import stored
 
-CONTRACTS = Path(__file__).parents[2] / "tests" / "contracts"
+ROOT = Path(__file__).parents[2]
+CONTRACTS = ROOT / "tests" / "contracts"
 BASELINE = CONTRACTS / "0.1.0"
 CURRENT = CONTRACTS / "current"
 PROBE = Path(__file__).parent / "probe.py"
@@ -50,7 +51,8 @@ def collect_stored(bin_folder: Path) -> Snapshot:
             for words in (["backup", backup], ["keys", "add", "reader"]):
                 command = [bin_folder / "readingroom", *words, "--demo", "--data", data]
                 subprocess.run(command, check=True, capture_output=True)
-        return {"stored": stored.describe(data, backup)}
+        formats = stored.describe_data(data)
+        return {"stored": formats | {"backup": stored.describe_backup(backup)}}
 
 
 def write_snapshot(folder: Path, snapshot: Snapshot) -> None:

@@ -28,8 +28,8 @@ _COLLECTIONS = """
 """
 
 
-def describe(data: Path, backup: Path) -> dict[str, Any]:
-    """Return the formats of everything in a data directory and in a backup of it."""
+def describe_data(data: Path) -> dict[str, Any]:
+    """Return the formats of everything in a data directory."""
     return {
         "sqlite": {
             path.relative_to(data).as_posix(): describe_database(path)
@@ -40,7 +40,6 @@ def describe(data: Path, backup: Path) -> dict[str, Any]:
             for path in sorted(data.rglob("chroma.sqlite3"))
         },
         "redis": describe_keys(data),
-        "backup": describe_backup(backup),
     }
 
 

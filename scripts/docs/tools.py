@@ -4,9 +4,11 @@ import atexit
 import json
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from readingroom.core.settings import Settings
 from readingroom.protocol.base import KnowledgeBase
@@ -15,28 +17,31 @@ from readingroom.server.catalogue import OFFERS, STDIO, desk_of
 from readingroom.server.faces import Face, faces_of_all
 from scripts.docs.markdown import as_json, code, page, slug, table, wrapped
 
+# An answer's field with more values than this shows their number, not the values.
+_MAX_VALUES = 8
+
 
 def tools_page() -> str:
     intro = """\
-Every tool of every base, as a client sees it. The `/mcp` address of
-`readingroom serve` lists all of them; `/{base}/mcp` those of one base. Arguments that are not
-listed here are refused. An answer with an output schema comes twice, and both are the same: as
-`structuredContent` and as the JSON of the one text item. How an error is told is in
-[errors.md](errors.md)."""
+Every tool of every base. The `/mcp` address of `readingroom serve` lists all of them, and
+`/{base}/mcp` those of one base. Unknown arguments are refused. An answer comes twice, and both are
+the same: as `structuredContent`, and as JSON in the one text item. [errors.md](errors.md) shows
+what an error looks like. Examples are of the sample: try them with `readingroom serve --demo`. The
+full JSON schemas are what `tools/list` answers; a copy is in `tests/contracts/current/`."""
     rows = sorted(
         (f"[{code(tool.name)}](#{slug(tool_heading(base, tool))})", base.name, tool.title)
         for base in bases()
         for tool in base.tools
     )
     sections = [part for base in bases() for part in base_sections(base)]
-    listed = table(("tool", "base", "title"), *rows)
-    return page("Tools", intro, listed, *listing_sizes(), *sections)
+    overview = table(("tool", "base", "title"), *rows)
+    return page("Tools", intro, overview, *listing_sizes(), *sections)
 
 
 @cache
 def bases() -> tuple[KnowledgeBase, ...]:
-    """Every base there is, opened with the default settings on an empty data directory."""
-    # There until we end: a base may read its folder whenever it describes a tool.
+    """Return every base, opened with the default settings on an empty data directory."""
+    # Removed at exit only: a base may read its folder whenever it describes a tool.
     data = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, data, ignore_errors=True)
     settings = Settings(data=Path(data))
@@ -45,11 +50,11 @@ def bases() -> tuple[KnowledgeBase, ...]:
 
 
 def listing_sizes() -> Iterator[str]:
-    """What a client's model has to read before it has asked anything."""
+    """Yield the section on what a client's model reads before its first call."""
     yield "## What a listing costs"
     yield wrapped(
-        "Names, descriptions and input schemas of `tools/list`, in tokens: bytes divided by four. "
-        "No base may cost more than 8,000; connect to one base where that of all is too much."
+        "The names, descriptions and input schemas of `tools/list` in tokens (bytes divided by "
+        "four). No base may cost more than 8,000. Where all bases are too much, connect to one."
     )
     *own, desk = bases()
     yield table(
@@ -62,8 +67,8 @@ def listing_sizes() -> Iterator[str]:
 
 
 def tokens(face: Face) -> int:
-    said = [(tool.name, tool.describe(), tool.input_schema) for tool, _ in face.tools.values()]
-    return len(json.dumps(said).encode()) // 4
+    listing = [(tool.name, tool.describe(), tool.input_schema) for tool, _ in face.tools.values()]
+    return len(json.dumps(listing).encode()) // 4
 
 
 def base_sections(base: KnowledgeBase) -> Iterator[str]:
@@ -72,21 +77,21 @@ def base_sections(base: KnowledgeBase) -> Iterator[str]:
     yield "\n".join(
         [
             f"- Server name: {code(base.server_name)}",
-            alone or "- Served at `/mcp` of all bases, never alone",
+            alone or "- Served at `/mcp` with all bases, never alone",
             f"- Transports: {', '.join(transports(base))}",
-            f"- Sessions over Streamable HTTP: {'kept' if base.stateful else 'none'}",
+            f"- Sessions over Streamable HTTP: {yes_or_no(base.stateful)}",
         ]
     )
-    yield wrapped(f"What a model is told of it: {base.instructions}")
+    yield wrapped(f"Instructions to the model: {base.instructions}")
     for tool in sorted(base.tools, key=lambda tool: tool.name):
         yield f"### {tool_heading(base, tool)}"
-        yield from tool_sections(tool)
+        yield from tool_sections(base, tool)
 
 
 def tool_heading(base: KnowledgeBase, tool: Tool) -> str:
-    """Its name; what the desk has in place of a base's tool of that name says so."""
-    others = (one for other in bases() if other is not base for one in other.tools)
-    if base.name == "desk" and any(one.name == tool.name for one in others):
+    """Return the tool's name, with "at the desk" where a base has a tool of that name too."""
+    others = {own.name for other in bases() if other is not base for own in other.tools}
+    if base.name == "desk" and tool.name in others:
         return f"{code(tool.name)} at the desk"
     return code(tool.name)
 
@@ -97,24 +102,35 @@ def transports(base: KnowledgeBase) -> Iterator[str]:
     yield from ["stdio"] if base.name in STDIO else []
 
 
-def tool_sections(tool: Tool) -> Iterator[str]:
-    hints = tool.hints
-    yield f"**{tool.title}.**"
+def tool_sections(base: KnowledgeBase, tool: Tool) -> Iterator[str]:
+    yield f"**{tool.title}.** {describe_hints(tool)}"
     yield wrapped(tool.describe())
-    yield table(
-        ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"),
-        [
-            yes_or_no(hint)
-            for hint in (hints.read_only, hints.destructive, hints.idempotent, hints.open_world)
-        ],
-    )
     yield arguments(tool.input_schema)
     for shape in shapes(tool.output_schema or {}):
-        yield f"Answer: {shape.get('description', '')}"
+        yield wrapped(f"Answer: {shape.get('description', '')}")
         yield fields(shape)
-    yield from ("Input schema:", as_json(tool.input_schema))
-    if tool.output_schema is not None:
-        yield from ("Output schema:", as_json(tool.output_schema))
+    yield from ("Example:", as_json({"name": tool.name, "arguments": example(base, tool)}))
+
+
+def describe_hints(tool: Tool) -> str:
+    """Say what the tool's annotations let a client assume."""
+    hints = tool.hints
+    effect = "Reads only" if hints.read_only else "Deletes" if hints.destructive else "Writes"
+    repeat = "" if hints.idempotent else ", not idempotent"
+    world = ", asks a server elsewhere" if hints.open_world else ""
+    return f"{effect}{repeat}{world}."
+
+
+def example(base: KnowledgeBase, tool: Tool) -> dict[str, Any]:
+    """Return the arguments of the tool's example; raise where they do not fit its schema."""
+    arguments: dict[str, Any] = examples()[base.name][tool.name]
+    tool.ask(arguments)
+    return arguments
+
+
+@cache
+def examples() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("examples.toml").read_text("utf-8"))
 
 
 def yes_or_no(value: bool) -> str:
@@ -131,33 +147,35 @@ def arguments(schema: Schema) -> str:
 
 
 def shapes(schema: Schema) -> list[Schema]:
-    """The shapes an answer may have: one, or each arm of a union."""
-    known = schema.get("$defs", {})
+    """Return the shapes an answer may have: one, or each arm of a union."""
+    definitions = schema.get("$defs", {})
     arms = schema.get("anyOf", [schema])
-    return [known.get(arm.get("$ref", "").rpartition("/")[2], arm) for arm in arms]
+    return [definitions.get(arm.get("$ref", "").rpartition("/")[2], arm) for arm in arms]
 
 
 def fields(schema: Schema) -> str:
     rows = [
-        (code(name), kind(field), field.get("description", ""))
+        (code(name), kind(field, _MAX_VALUES), field.get("description", ""))
         for name, field in schema.get("properties", {}).items()
     ]
     return table(("field", "type", "meaning"), *rows)
 
 
-def kind(schema: Schema) -> str:
-    """A schema's type in a word or two."""
+def kind(schema: Schema, max_values: int = 100) -> str:
+    """Name a schema's type in a word or two."""
     match schema:
         case {"const": value}:
             return code(value)
+        case {"enum": values} if len(values) > max_values:
+            return f"one of {len(values)} words"
         case {"enum": values}:
             return " or ".join(map(code, values))
         case {"anyOf": arms}:
-            return " or ".join(map(kind, arms))
+            return " or ".join(kind(arm, max_values) for arm in arms)
         case {"$ref": reference}:
             return str(reference).rpartition("/")[2]
         case {"type": "array"}:
-            return f"list of {kind(schema.get('items', {}))}"
+            return f"list of {kind(schema.get('items', {}), max_values)}"
         case {"type": str(name), "format": str(form)}:
             return f"{name} ({form})"
     return str(schema.get("type", "any"))

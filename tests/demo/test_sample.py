@@ -31,8 +31,12 @@ from readingroom.ingest.document import Document
 from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read.sandbox import Sandbox
+from scripts.contracts.changes import compare
+from scripts.contracts.snapshot import CURRENT, read_snapshot
+from scripts.contracts.stored import describe_data
 from scripts.docs.console import SAMPLE_ADDRESS, WorkedExample, worked_examples
 from scripts.docs.pages import ROOT
+from scripts.docs.tools import examples
 from tests.requirements import requirement
 from tests.support.kit import (
     LEGACY,
@@ -65,6 +69,14 @@ def is_loaded(data: Path) -> bool:
     mark = data / "sample.json"
     told = json.loads(mark.read_text()) if mark.exists() else {}
     return (told.get("corpus"), told.get("state")) == (digest(), "loaded")
+
+
+@requirement("room:docs")
+def test_the_formats_of_stored_data_are_those_of_the_snapshot(demo: Served) -> None:
+    expected = read_snapshot(CURRENT)["stored"]
+    del expected["backup"], expected["sqlite"]["keys.db"]  # the sample has neither
+
+    assert list(compare(expected, describe_data(demo.data))) == []
 
 
 @requirement("room:sample")
@@ -147,6 +159,18 @@ def test_rest_and_the_shell_mark_theirs(demo: Served) -> None:
     assert all(hit["citation"].startswith("[sample] ") for hit in searched["results"])
     page = shell(demo, "guidance", "get", "/guidance/charity-accounts-and-reports", "--json")
     assert page["citation"].startswith("[sample] ")
+
+
+@requirement("room:docs:worked")
+async def test_the_examples_of_tools_are_answered(demo: Served) -> None:
+    for base, calls in examples().items():
+        url = f"{demo.url}/mcp" if base == "desk" else f"{demo.url}/{base}/mcp"
+        async with http(url) as client:
+            listing = (await client.list_tools()).tools
+            readers = {item.name for item in listing if item.annotations.read_only_hint}
+            for name in calls.keys() & readers:
+                result = await client.call_tool(name, calls[name])
+                assert not result.is_error, (name, result.content)
 
 
 @requirement("room:docs:worked")
