@@ -15,15 +15,15 @@ from benchmarks.federal.registries import QUICK, WHOLE
 from benchmarks.federal.scale import client, spent, spread, timed
 from benchmarks.federal.world import Stand
 from benchmarks.table import Ratio, Table
-from readingroom.bases.federal import filters as narrowing
 from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
+from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.names import resolver
 from readingroom.bases.federal.query import dossiers
 from readingroom.bases.federal.query.aggregates import Aggregation, Aggregator, Budget
 from readingroom.bases.federal.schema import fold
-from readingroom.bases.federal.schema.sources import BY_NAME, resource
+from readingroom.bases.federal.schema.sources import BY_NAME, find_resource
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.store import FILE
 
@@ -74,7 +74,7 @@ def names(quick: bool) -> Table:
 
 
 def _bare_trigrams(db: sqlite3.Connection, source: str, name: str) -> None:
-    pieces = dict.fromkeys(piece for word in fold.words(name) for piece in fold.pieces(word))
+    pieces = dict.fromkeys(piece for word in fold.words(name) for piece in fold.trigrams(word))
     first = fold.first_row(source)
     db.execute(
         """SELECT rowid FROM names_fts WHERE names_fts MATCH ? AND rowid BETWEEN ? AND ?
@@ -85,7 +85,7 @@ def _bare_trigrams(db: sqlite3.Connection, source: str, name: str) -> None:
 
 def _resolved(db: sqlite3.Connection, source: str, name: str) -> None:
     found = BY_NAME[source]
-    resolver.resolve(db, found, name, narrowing.read(found.resource, {}))
+    resolver.resolve(db, found, name, parse_filters(found.resource, {}))
 
 
 # --- numbers ---
@@ -153,8 +153,8 @@ def numbers(quick: bool) -> Table:
 
 
 def _aggregation(asked: dict[str, Any]) -> Aggregation:
-    found = resource(asked.pop("resource"))
-    return Aggregation(found, narrowing.read(found, asked.pop("filters", None)), **asked)
+    found = find_resource(asked.pop("resource"))
+    return Aggregation(found, parse_filters(found, asked.pop("filters", None)), **asked)
 
 
 def _broad() -> Aggregation:

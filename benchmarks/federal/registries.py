@@ -162,7 +162,7 @@ def _names(db: sqlite3.Connection, source: str, names: list[tuple[str, str]]) ->
     rows: dict[str, int] = {}
     forms = []
     for id, name in names:
-        folded = fold.padded(fold.words(name))
+        folded = fold.pad(fold.words(name))
         row = rows.setdefault(folded, fold.first_row(source) + 1 + len(rows))
         forms.append((row, id, name))
     db.executemany(

@@ -89,11 +89,11 @@ def changes(since: str, source: str | None, limit: int, data: str | None, as_jso
     """List what came, changed or was withdrawn since a day, each record once, oldest first."""
     from readingroom.bases.federal import store
     from readingroom.bases.federal.query import changes as changed
-    from readingroom.bases.federal.schema.sources import named
+    from readingroom.bases.federal.schema.sources import find_source
     from readingroom.core.dates import parse_day
 
     day = parse_day(since).isoformat()
-    meant = named(source) if source else None
+    meant = find_source(source) if source else None
     path = _file(data)
     store.prepare(path)
     reader = store.FederalStore(path)
@@ -125,7 +125,7 @@ def sync(source: str, since: str | None, data: str | None, as_json: bool) -> Non
     """
     from readingroom.bases.federal.load import sync as syncing
     from readingroom.bases.federal.load.bulk import Hosts
-    from readingroom.bases.federal.schema.sources import named
+    from readingroom.bases.federal.schema.sources import find_source
     from readingroom.core.dates import parse_day
 
     settings = load_settings({"data": data})
@@ -139,7 +139,13 @@ def sync(source: str, since: str | None, data: str | None, as_json: bool) -> Non
     day = parse_day(since) if since else None
     with bar("Fetching", as_json) as told, bar("Updating", as_json) as loading_told:
         synced = syncing.sync(
-            _file(data), named(source), day, hosts, settings.sync_pause_seconds, told, loading_told
+            _file(data),
+            find_source(source),
+            day,
+            hosts,
+            settings.sync_pause_seconds,
+            told,
+            loading_told,
         )
     body = vars(synced) | {"update": _told_of(synced.update)}
     lines = [
@@ -240,11 +246,11 @@ def _is_puzzling(summary: "Summary") -> bool:
 
 def _sources_and_files(paths: tuple[str, ...]) -> "tuple[Source | None, list[Path]]":
     """A first word that names a source and no file is the source that is meant."""
-    from readingroom.bases.federal.schema.sources import named
+    from readingroom.bases.federal.schema.sources import find_source
 
     only, rest = None, list(paths)
     if not Path(rest[0]).exists() and len(rest) > 1:
-        only, rest = named(rest[0]), rest[1:]
+        only, rest = find_source(rest[0]), rest[1:]
     missing = [path for path in rest if not Path(path).exists()]
     if missing:
         raise LoadFailed(f"There is no file or folder {missing[0]}")

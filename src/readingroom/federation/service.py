@@ -142,10 +142,10 @@ class DeskService:
         return [*bases, "federal"] if narrowed else bases, narrowed
 
     def _federal_source(self, name: str) -> str:
-        known = federal.names_of(federal.SOURCES) if "federal" in self._readers else []
+        known = federal.source_names(federal.SOURCES) if "federal" in self._readers else []
         try:
             if known:
-                return federal.named(name).name
+                return federal.find_source(name).name
         except UnknownSource:
             pass
         raise UnknownSource(

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from readingroom.bases.federal import filters as narrowing
 from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
+from readingroom.bases.federal.filters import RowFilter, parse_filters
 from readingroom.bases.federal.models import Interval
 from readingroom.bases.federal.query import aggregates
 from readingroom.bases.federal.query.aggregates import (
@@ -28,7 +28,7 @@ from readingroom.bases.federal.query.aggregates import (
     _starts,
     _stretches,
 )
-from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RESOURCES, Measure, resource
+from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RESOURCES, Measure, find_resource
 from readingroom.bases.federal.store import FILE, file_in
 from tests.requirements import requirement
 from tests.support.federal.base import asked, loaded, write_world
@@ -280,8 +280,8 @@ def test_a_row_budget_is_kept_while_the_query_runs(world: Path) -> None:
             "INSERT INTO bill_committees SELECT ?, id FROM committees LIMIT 1",
             [(row["id"],) for row in db.execute("SELECT id FROM bills")],
         )
-        bills = resource("bills")
-        broad = Aggregation(bills, narrowing.read(bills, {}), group_by="cosponsor")
+        bills = find_resource("bills")
+        broad = Aggregation(bills, parse_filters(bills, {}), group_by="cosponsor")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("readingroom.bases.federal.query.aggregates._STEPS_AT_ONCE", 10)
             aggregator = Aggregator(db, Budget(rows=10))
@@ -295,8 +295,8 @@ def test_a_failure_that_is_no_budget_is_told_as_it_is(world: Path) -> None:
     with closing(store.connect(file_in(world))) as db:
         db.execute("SELECT 1").fetchone()
         broken = Aggregator(db, Budget())
-        bills = resource("bills")
-        wrong = narrowing.Narrowed("no_such_column = 1", (), {})
+        bills = find_resource("bills")
+        wrong = RowFilter("no_such_column = 1", (), {})
         with pytest.raises(sqlite3.OperationalError, match="no_such_column"):
             broken.total(Aggregation(bills, wrong))
 
@@ -339,10 +339,10 @@ def test_aggregates_equal_a_naive_computation(
     blank.execute("BEGIN")
     try:
         _fill(blank, rows)
-        bills = resource("bills")
+        bills = find_resource("bills")
         ask = Aggregation(
             bills,
-            narrowing.read(bills, filters),
+            parse_filters(bills, filters),
             group_by=group,
             time_field="published_at",
             interval=interval,
@@ -433,7 +433,7 @@ def _stretch(interval: str, day: date) -> str:
 def test_every_resource_can_be_counted_by_every_field_of_its_plan(world: Path) -> None:
     with closing(store.connect(file_in(world))) as db:
         for one in RESOURCES.values():
-            everything = narrowing.read(one, {})
+            everything = parse_filters(one, {})
             whole = Aggregator(db, Budget()).total(Aggregation(one, everything))
             for group in one.plan.groups:
                 found = Aggregator(db, Budget()).total(
@@ -453,8 +453,8 @@ def test_every_resource_can_be_counted_by_every_field_of_its_plan(world: Path) -
 
 def test_the_time_limit_holds_for_a_query_that_would_run_for_hours(world: Path) -> None:
     with closing(store.connect(file_in(world))) as db:
-        bills = resource("bills")
-        endless = narrowing.Narrowed(
+        bills = find_resource("bills")
+        endless = RowFilter(
             """(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
                 SELECT count(*) FROM n) > 0""",
             (),

@@ -11,13 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from readingroom.bases.federal import filters as narrowing
 from readingroom.bases.federal import store
+from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.names import resolver
-from readingroom.bases.federal.names.similarity import alike, distance, spelt_out
+from readingroom.bases.federal.names.similarity import count_typos, find_initials, match_word
 from readingroom.bases.federal.schema import fold
-from readingroom.bases.federal.schema.sources import Shape, names_of, of_shape, registry
+from readingroom.bases.federal.schema.sources import (
+    Shape,
+    find_registry,
+    source_names,
+    sources_of_shape,
+)
 from readingroom.bases.federal.store import file_in
 from tests.requirements import requirement
 from tests.support.federal.base import Asked, asked, loaded
@@ -267,7 +272,7 @@ async def test_a_name_that_nobody_bears_is_not_found_by_what_stands_beside_it(
 
 
 @pytest.mark.parametrize(
-    ("word", "other", "how"),
+    ("word", "other", "relation"),
     [
         ("svcs", "services", "shortens"),
         ("mgmt", "management", "shortens"),
@@ -279,10 +284,10 @@ async def test_a_name_that_nobody_bears_is_not_found_by_what_stands_beside_it(
     ],
 )
 def test_a_word_may_be_a_short_form_or_of_the_same_stem(
-    word: str, other: str, how: str | None
+    word: str, other: str, relation: str | None
 ) -> None:
-    tie = alike(word, other)
-    assert (tie.how if tie else None) == how
+    match = match_word(word, other)
+    assert (match.relation if match else None) == relation
 
 
 @pytest.mark.parametrize(
@@ -296,7 +301,7 @@ def test_a_word_may_be_a_short_form_or_of_the_same_stem(
 def test_letters_may_be_the_initials_of_some_words_of_a_name(
     letters: str, name: str, words: int
 ) -> None:
-    assert len(spelt_out(letters, fold.words(name)) or ()) == words
+    assert len(find_initials(letters, fold.words(name)) or ()) == words
 
 
 @requirement("federal:AC-15", "federal:D")
@@ -366,7 +371,7 @@ async def test_the_registries_are_listed_live_and_nothing_else_is_taken(registri
         )
         assert "filters.a" in told["error"]["message"]
         assert "state" in told["error"]["message"]
-        for source in of_shape(Shape.REGISTRY):
+        for source in sources_of_shape(Shape.REGISTRY):
             assert (await ask.record(f"/{source.path}", q="nobody at all"))["results"] == []
             dashed = {"query": "nobody at all", "entity_type": source.path.replace("-", "_")}
             assert (await ask.answer("resolve_entity", **dashed))["source"] == source.name
@@ -410,7 +415,7 @@ def test_names_that_no_record_goes_by_any_more_are_forgotten(tmp_path: Path) -> 
     (tmp_path / "legislators-current.yaml").write_text(PEOPLE.lstrip(), "utf-8")
     loaded(tmp_path, tmp_path / "legislators-current.yaml", embed=False)
     with closing(store.connect(file_in(tmp_path), writing=True)) as db:
-        people = registry("legislators")
+        people = find_registry("legislators")
         before = _names(db)
         assert "  robert  smith " in before
         with (writer := Writer(db)).transaction():
@@ -443,11 +448,11 @@ def test_typos_are_counted_like_a_naive_recursion_counts_them(one: str, other: s
         return min(ways)
 
     if len(one) + len(other) <= 9:  # the recursion is exponential
-        assert distance(one, other) == naive(one, other)
+        assert count_typos(one, other) == naive(one, other)
 
 
 def test_no_two_registries_share_rows_of_names() -> None:
-    firsts = sorted(fold.first_row(name) for name in names_of(of_shape(Shape.REGISTRY)))
+    firsts = sorted(fold.first_row(name) for name in source_names(sources_of_shape(Shape.REGISTRY)))
     gaps = [later - earlier for earlier, later in pairwise(firsts)]
     assert all(gap > fold.ROWS for gap in gaps)
 
@@ -478,8 +483,8 @@ def _check(db: sqlite3.Connection, table: list[tuple[str, str, str]]) -> None:
 
 
 def _rank(db: sqlite3.Connection, query: str, entity_type: str, id: str) -> int:
-    source = registry(entity_type)
-    found = resolver.resolve(db, source, query, narrowing.read(source.resource, {}))
+    source = find_registry(entity_type)
+    found = resolver.resolve(db, source, query, parse_filters(source.resource, {}))
     return next((place for place, one in enumerate(found) if one.id == id), 1000)
 
 

@@ -22,8 +22,8 @@ from readingroom.bases.federal.schema.sources import (
     SOURCES,
     Shape,
     Source,
-    names_of,
-    of_shape,
+    source_names,
+    sources_of_shape,
 )
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.store import file_in
@@ -436,7 +436,7 @@ async def test_five_hundred_searches_over_every_source_all_fetch(official: Path)
                     assert (await service.fetch(one["id"])).id == one["id"]
                     fetched.add(one["id"])
         assert len(queries) == 500
-        searchable = set(names_of(of_shape(Shape.BODY, Shape.SHORT)))
+        searchable = set(source_names(sources_of_shape(Shape.BODY, Shape.SHORT)))
         assert {source for _, source in queries} == searchable - MADE_UP
 
 
@@ -450,7 +450,7 @@ def _queries(data: Path, count: int) -> Iterator[tuple[str, str]]:
                     f"SELECT json_extract(record, '$.title') FROM {source.name} ORDER BY id"
                 )
             ]
-            for source in of_shape(Shape.BODY, Shape.SHORT)
+            for source in sources_of_shape(Shape.BODY, Shape.SHORT)
             if source.name not in MADE_UP
         }
     for number in range(count):
@@ -532,7 +532,9 @@ async def test_a_source_without_vectors_is_refused_by_meaning(world: Path) -> No
     async with asked(world) as ask:
         result = await ask.call("semantic_search", query="x", source="saps")
         assert result["_meta"]["error_code"] == "source_not_searchable_semantically"
-        assert result["_meta"]["hint"]["valid_sources"] == names_of(of_shape(Shape.BODY))
+        assert result["_meta"]["hint"]["valid_sources"] == source_names(
+            sources_of_shape(Shape.BODY)
+        )
 
 
 @requirement("federal:degraded", "federal:B")
@@ -607,7 +609,7 @@ async def test_the_search_tools_name_their_sources_from_the_live_schema(world: P
     async with asked(world) as ask:
         listed = (await ask.rpc("tools/list", {}))["result"]["tools"]
         said = {tool["name"]: tool["description"] for tool in listed}
-        for name in names_of(of_shape(Shape.BODY)):
+        for name in source_names(sources_of_shape(Shape.BODY)):
             assert name in said["semantic_search"]
         assert "saps" not in said["semantic_search"]
         assert "saps" in said["search"] and "saps" in said["lexical_search"]

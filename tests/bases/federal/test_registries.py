@@ -12,14 +12,14 @@ import pytest
 from readingroom.bases.federal.formats.lobbying import dollars
 from readingroom.bases.federal.formats.parts.mentions import bills_named, laws_named
 from readingroom.bases.federal.schema.records import LinkKind
-from readingroom.bases.federal.schema.sources import Shape, Source, of_shape
+from readingroom.bases.federal.schema.sources import Shape, Source, sources_of_shape
 from readingroom.bases.federal.store import file_in
 from tests.requirements import requirement
 from tests.support.federal.base import asked, loaded, write_world
 
 pytestmark = pytest.mark.anyio
 
-REGISTRIES = of_shape(Shape.REGISTRY)
+REGISTRIES = sources_of_shape(Shape.REGISTRY)
 
 
 @pytest.fixture(scope="module")

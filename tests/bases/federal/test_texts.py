@@ -12,7 +12,7 @@ from readingroom.bases.federal.formats import Loader, cbo, cfr, compilations, cr
 from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.schema.entries import Entry, Origin
 from readingroom.bases.federal.schema.ids import federal_id
-from readingroom.bases.federal.schema.sources import BY_NAME, Shape, names_of, of_shape
+from readingroom.bases.federal.schema.sources import BY_NAME, Shape, source_names, sources_of_shape
 from readingroom.bases.federal.store import file_in
 from tests.requirements import requirement
 from tests.support.federal.base import MADE_UP, asked, loaded, write_world
@@ -20,7 +20,7 @@ from tests.support.federal.world import World, register_document
 from tests.support.federal.world_texts import committee_reports, crs_reports, regulations
 
 ORIGIN = Origin("2026-01-01T00:00:00+00:00", "0" * 64)
-BODIES = names_of(of_shape(Shape.BODY))
+BODIES = source_names(sources_of_shape(Shape.BODY))
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,10 @@ async def test_a_body_source_answers_by_search_fetch_and_rest(world: Path, sourc
         for tool in ("search", "lexical_search", "semantic_search"):
             found = await ask.answer(tool, query=listed["title"], source=source)
             assert listed["id"] in [one["id"] for one in found["results"]], tool
-            assert {one["source"] for one in found["results"]} <= {source, *BY_NAME[source].holds}
+            assert {one["source"] for one in found["results"]} <= {
+                source,
+                *BY_NAME[source].includes,
+            }
         hit = next(one for one in found["results"] if one["id"] == listed["id"])
         assert hit["citation"]["citation_string"] == listed["citation_string"]
         fetched = await ask.answer("fetch", id=listed["id"])

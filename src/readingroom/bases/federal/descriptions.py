@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from readingroom.bases.federal.schema.sources import Resource, Shape, Source, names_of
+from readingroom.bases.federal.schema.sources import Resource, Shape, Source, source_names
 
 _REGISTRIES = (
     "Registries (people, offices, committees, topics) are out of scope here: they hold names, not "
@@ -44,7 +44,7 @@ def semantic_search(sources: tuple[Source, ...]) -> str:
 
 
 def _listed(sources: tuple[Source, ...], *shapes: Shape) -> str:
-    return ", ".join(names_of(source for source in sources if source.shape in shapes))
+    return ", ".join(source_names(source for source in sources if source.shape in shapes))
 
 
 def count(resources: tuple[Resource, ...]) -> str:

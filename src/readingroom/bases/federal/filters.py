@@ -1,4 +1,4 @@
-"""What a list, a resolution or an aggregate is narrowed by: its filters, as SQL."""
+"""Filters of lists, names and aggregates: a model for each resource, and the same as SQL."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -16,27 +16,26 @@ from pydantic import (
 )
 
 from readingroom.bases.federal.models import Day
-from readingroom.bases.federal.schema import values as spelling
 from readingroom.bases.federal.schema.sources import Column, Resource
-from readingroom.bases.federal.schema.values import Word
+from readingroom.bases.federal.schema.values import VALUE_TYPES, Word, one_of
 from readingroom.core.errors import InvalidArguments
 
 
-def _no_truth(told: Any) -> Any:
-    """True is no number, though Python takes it for 1."""
-    if isinstance(told, bool):
+def _reject_bool(value: Any) -> Any:
+    """Reject bool, which is an int in Python."""
+    if isinstance(value, bool):
         raise ValueError("must be a number")
-    return told
+    return value
 
 
-_KINDS: dict[str, Any] = {
-    "INTEGER": Annotated[int, Field(ge=0, le=2**31), BeforeValidator(_no_truth)],
+_TYPES: dict[str, Any] = {
+    "INTEGER": Annotated[int, Field(ge=0, le=2**31), BeforeValidator(_reject_bool)],
     "BOOLEAN": bool,
 }
 
 
 class SourceFilters(BaseModel):
-    """What every resource can be narrowed by; each has fields of its own besides."""
+    """The filters that every resource has; each has fields of its own besides."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -45,8 +44,8 @@ class SourceFilters(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowed:
-    """Conditions on the rows of a source, and the values they speak of."""
+class RowFilter:
+    """A condition on the rows of a resource in SQL, its values, and the filters it came from."""
 
     sql: str
     values: tuple[Any, ...]
@@ -54,79 +53,84 @@ class Narrowed:
 
 
 @cache
-def filters_of(resource: Resource) -> type[SourceFilters]:
-    """The filters of one resource, as a model that says which do not fit."""
-    facets = {one.name: spelling.BY_NAME.get(one.name, Word) for one in resource.plan.facets}
-    kinds = facets | {column.name: _kind(column) for column in resource.filters}
-    fields: dict[str, Any] = {name: (kind | None, None) for name, kind in kinds.items()}
+def filters_model(resource: Resource) -> type[SourceFilters]:
+    """Return the model of a resource's filters, which reports those that do not fit."""
+    facets = {facet.name: VALUE_TYPES.get(facet.name, Word) for facet in resource.plan.facets}
+    types = facets | {column.name: _filter_type(column) for column in resource.filters}
+    fields: dict[str, Any] = {name: (type | None, None) for name, type in types.items()}
     title = resource.name.title().replace("_", "")
     return create_model(f"{title}Filters", __base__=SourceFilters, **fields)
 
 
-def _kind(column: Column) -> Any:
+def _filter_type(column: Column) -> Any:
     if column.kind != "TEXT":
-        return _KINDS[column.kind]
-    if column.among:
-        return spelling.one_of(column.among)
-    return spelling.BY_NAME.get(column.name, Word)
+        return _TYPES[column.kind]
+    if column.choices:
+        return one_of(column.choices)
+    return VALUE_TYPES.get(column.name, Word)
 
 
-def read(resource: Resource, filters: Mapping[str, Any] | None) -> Narrowed:
-    """Filters as a tool is given them; one that the resource does not have is named."""
+def parse_filters(resource: Resource, filters: Mapping[str, Any] | None) -> RowFilter:
+    """Check the filters that a tool was called with, and return them as SQL.
+
+    Raise InvalidArguments for those that the resource does not have, or whose value does not fit.
+    """
+    model = filters_model(resource)
     try:
-        told = filters_of(resource).model_validate(dict(filters or {}))
+        parsed = model.model_validate(dict(filters or {}))
     except ValidationError as error:
-        problems = InvalidArguments.of(error).errors
-        valid = ", ".join(filters_of(resource).model_fields)
+        valid = ", ".join(model.model_fields)
         raise InvalidArguments(
             [
                 {
-                    "field": f"filters.{one['field']}",
-                    "message": f"{one['message']} ({resource.path} takes {valid})",
+                    "field": f"filters.{problem['field']}",
+                    "message": f"{problem['message']} ({resource.path} takes {valid})",
                 }
-                for one in problems
+                for problem in InvalidArguments.of(error).errors
             ]
         ) from error
-    return narrowed(resource, told.model_dump(exclude_none=True))
+    return build_row_filter(resource, parsed.model_dump(exclude_none=True))
 
 
-def narrowed(resource: Resource, filters: Mapping[str, Any]) -> Narrowed:
-    """The same filters as conditions; withdrawn records never pass."""
-    where = [resource.where, *(_condition(resource, name) for name in filters)]
-    return Narrowed(" AND ".join(where), tuple(filters.values()), dict(filters))
+def build_row_filter(resource: Resource, filters: Mapping[str, Any]) -> RowFilter:
+    """Return checked filters as SQL. Withdrawn records never pass."""
+    conditions = [resource.where, *(_condition(resource, name) for name in filters)]
+    return RowFilter(" AND ".join(conditions), tuple(filters.values()), dict(filters))
 
 
-def as_stored(db: sqlite3.Connection, resource: Resource, asked: Narrowed) -> Narrowed:
-    """The same, with names of an open list (`commerce`, `epa`) in the case they are kept in.
+def match_stored_case(
+    db: sqlite3.Connection, resource: Resource, row_filter: RowFilter
+) -> RowFilter:
+    """Return the filter with values of open lists (`commerce`, `epa`) in the case they are stored.
 
-    A name that is there as it was written means itself.
+    A value that is stored just as it was written stays.
     """
-    open_names = {
+    open_lists = {
         column.name
         for column in resource.filters
-        if column.kind == "TEXT" and not column.among and column.name not in spelling.BY_NAME
+        if column.kind == "TEXT" and not column.choices and column.name not in VALUE_TYPES
     }
     filters = {
-        name: _stored(db, resource, name, value) if name in open_names else value
-        for name, value in asked.filters.items()
+        name: _stored_value(db, resource, name, value) if name in open_lists else value
+        for name, value in row_filter.filters.items()
     }
-    return replace(asked, values=tuple(filters.values()), filters=filters)
+    return replace(row_filter, values=tuple(filters.values()), filters=filters)
 
 
-def _stored(db: sqlite3.Connection, resource: Resource, name: str, value: str) -> str:
-    for loosely in ("", "COLLATE NOCASE"):
-        found = db.execute(
-            f"SELECT {name} FROM {resource.name} WHERE {name} = ? {loosely} LIMIT 1", (value,)
+def _stored_value(db: sqlite3.Connection, resource: Resource, name: str, value: str) -> str:
+    for collation in ("", "COLLATE NOCASE"):
+        row = db.execute(
+            f"SELECT {name} FROM {resource.name} WHERE {name} = ? {collation} LIMIT 1", (value,)
         ).fetchone()
-        if found:
-            return str(found[0])
+        if row:
+            return str(row[0])
     return value
 
 
 def _condition(resource: Resource, name: str) -> str:
     if name == "since":
-        return f"{resource.dated} >= ?"
+        return f"{resource.date_sql} >= ?"
     if name == "until":
-        return f"{resource.dated} <= ?"
-    facet = next((one for one in resource.plan.facets if one.name == name), None)
+        return f"{resource.date_sql} <= ?"
+    facet = next((facet for facet in resource.plan.facets if facet.name == name), None)
     return f"id IN (SELECT id FROM ({facet.rows}) WHERE value = ?)" if facet else f"{name} = ?"

@@ -13,8 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from readingroom.bases.federal import filters as narrowing
-from readingroom.bases.federal.filters import Narrowed
+from readingroom.bases.federal.filters import RowFilter, build_row_filter, filters_model
 from readingroom.bases.federal.models import (
     MOST_LIKELY,
     ActionPage,
@@ -119,9 +118,9 @@ class AggregateQuestion(BaseModel):
     def wants_numbers(self) -> bool:
         return self.aggregate is not None or self.bucket_by_time is not None
 
-    def narrowed(self, resource: Resource) -> Narrowed:
-        names = narrowing.filters_of(resource).model_fields.keys()
-        return narrowing.narrowed(resource, self.model_dump(include=set(names), exclude_none=True))
+    def row_filter(self, resource: Resource) -> RowFilter:
+        names = filters_model(resource).model_fields.keys()
+        return build_row_filter(resource, self.model_dump(include=set(names), exclude_none=True))
 
     async def numbers(
         self, service: FederalService, resource: Resource
@@ -129,7 +128,7 @@ class AggregateQuestion(BaseModel):
         """What the tools answer to the same."""
         asked = Aggregation(
             resource,
-            self.narrowed(resource),
+            self.row_filter(resource),
             self.sum_field,
             self.group_by,
             self.top or 20,
@@ -166,7 +165,7 @@ class ListQuestion(AggregateQuestion):
         if self.wants_numbers:
             return await self.numbers(service, source.resource)
         return await service.records(
-            source, self.narrowed(source.resource), self.limit, self.cursor
+            source, self.row_filter(source.resource), self.limit, self.cursor
         )
 
 
@@ -188,9 +187,9 @@ class RegistryQuestion(ListQuestion):
             return await super().answered(service, source)
         if self.wants_numbers:
             raise _unfit("q", "names are looked up, not counted: leave it out")
-        narrowed = self.narrowed(source.resource)
+        row_filter = self.row_filter(source.resource)
         limit = self.limit if "limit" in self.model_fields_set else MOST_LIKELY
-        return await service.resolve(source, self.q, narrowed, limit, self.cursor)
+        return await service.resolve(source, self.q, row_filter, limit, self.cursor)
 
 
 def _apart(written: list[str]) -> list[str]:
@@ -292,7 +291,7 @@ def _list(routes: APIRouter, service: FederalService, source: Source) -> None:
         f"List{source.record.__name__}",
         __base__=(
             RegistryQuestion if registry else ListQuestion,
-            narrowing.filters_of(source.resource),
+            filters_model(source.resource),
         ),
     )
 
@@ -315,7 +314,7 @@ def _list(routes: APIRouter, service: FederalService, source: Source) -> None:
 
 def _member_votes(routes: APIRouter, service: FederalService) -> None:
     question_model = create_model(
-        "CountMemberVotes", __base__=(CountQuestion, narrowing.filters_of(MEMBER_VOTES))
+        "CountMemberVotes", __base__=(CountQuestion, filters_model(MEMBER_VOTES))
     )
 
     @routes.get("/member-votes", tags=["roll-call-votes"])

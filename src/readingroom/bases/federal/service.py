@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from pydantic_core import from_json
 
-from readingroom.bases.federal import filters, store
-from readingroom.bases.federal.filters import Narrowed
+from readingroom.bases.federal import store
+from readingroom.bases.federal.filters import RowFilter, build_row_filter, match_stored_case
 from readingroom.bases.federal.models import (
     LONGEST_TEXT,
     MOST_LIKELY,
@@ -55,7 +55,7 @@ from readingroom.bases.federal.schema.records import (
     MemberVote,
     Witness,
 )
-from readingroom.bases.federal.schema.sources import BY_NAME, Source, named
+from readingroom.bases.federal.schema.sources import BY_NAME, Source, find_source
 from readingroom.bases.federal.schema.tables import PARENTS
 from readingroom.bases.federal.search import search as searching
 from readingroom.bases.federal.search.passages import Passages
@@ -88,14 +88,14 @@ class FederalService:
     async def records(
         self,
         source: Source,
-        narrowed: Narrowed,
+        row_filter: RowFilter,
         limit: int = 50,
         cursor: str | None = None,
     ) -> RecordPage:
         after = cursors.decode(cursor, (str, type(None)), str)
 
         def read(db: sqlite3.Connection) -> RecordPage:
-            stored = filters.as_stored(db, source.resource, narrowed)
+            stored = match_stored_case(db, source.resource, row_filter)
             page = store.records(db, source, stored, limit, after)
             up_to = store.progress_of(db, source).loaded_up_to
             return RecordPage(
@@ -152,8 +152,8 @@ class FederalService:
         id = self._of(source, bill)
         await self.store.ask(lambda db: store.record(db, source, id))
         theirs = BY_NAME["amendments"]
-        narrowed = filters.narrowed(theirs.resource, {"bill_id": id})
-        return await self.records(theirs, narrowed, limit, cursor)
+        row_filter = build_row_filter(theirs.resource, {"bill_id": id})
+        return await self.records(theirs, row_filter, limit, cursor)
 
     async def members(
         self, committee: str, congress: int | None, limit: int, cursor: str | None
@@ -248,7 +248,7 @@ class FederalService:
             told = "say a day, or go on with the `resume_cursor` of an earlier answer"
             raise InvalidArguments([{"field": "since", "message": told}])
         (after,) = cursors.decode(cursor, int) or (0,)
-        meant = named(source) if source else None
+        meant = find_source(source) if source else None
 
         def read(db: sqlite3.Connection) -> ChangePage:
             rows, end, more = changes.since(db, since, meant, kind, limit, after)
@@ -307,7 +307,7 @@ class FederalService:
         self,
         source: Source,
         query: str,
-        narrowed: Narrowed,
+        row_filter: RowFilter,
         limit: int = MOST_LIKELY,
         cursor: str | None = None,
     ) -> Resolved:
@@ -316,14 +316,15 @@ class FederalService:
 
         def look(db: sqlite3.Connection) -> Resolved:
             with store.snapshot(db):
-                stored = filters.as_stored(db, source.resource, narrowed)
+                stored = match_stored_case(db, source.resource, row_filter)
                 found = resolver.resolve(db, source, query, stored)
                 up_to = store.progress_of(db, source).loaded_up_to
             end = start + limit
             page = store.Page(found[start:end], (end,) if end < len(found) else None)
             return Resolved(
                 results=[
-                    match.record | {"loaded_up_to": up_to, "score": match.score, "why": match.why}
+                    match.record
+                    | {"loaded_up_to": up_to, "score": match.score, "why": match.reasons}
                     for match in page.rows
                 ],
                 total=len(found),

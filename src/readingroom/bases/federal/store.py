@@ -11,7 +11,7 @@ import anyio.to_thread
 from pydantic_core import from_json, to_json
 
 from readingroom.bases.federal.errors import RecordGone
-from readingroom.bases.federal.filters import Narrowed
+from readingroom.bases.federal.filters import RowFilter
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, SOURCES, Resource, Source
 from readingroom.bases.federal.schema.tables import ensure_schema
 from readingroom.core.errors import RecordNotFound
@@ -170,12 +170,12 @@ def record_json(db: sqlite3.Connection, source: Source, id: str) -> str:
 def records(
     db: sqlite3.Connection,
     source: Source,
-    narrowed: Narrowed,
+    row_filter: RowFilter,
     limit: int,
     after: Sequence[Any] | None,
 ) -> Page:
     """A page of a source's active records, newest first; those without a date come last."""
-    where, values = [narrowed.sql], [*narrowed.values]
+    where, values = [row_filter.sql], [*row_filter.values]
     if after:
         day, id = after
         where.append(
@@ -195,10 +195,10 @@ def records(
     return Page(rows, (last["published_at"], last["id"]) if last else None)
 
 
-def count(db: sqlite3.Connection, source: Source, narrowed: Narrowed) -> int:
+def count(db: sqlite3.Connection, source: Source, row_filter: RowFilter) -> int:
     """How many records a list has in all."""
     row = db.execute(
-        f"SELECT count(*) FROM {source.name} WHERE {narrowed.sql}", narrowed.values
+        f"SELECT count(*) FROM {source.name} WHERE {row_filter.sql}", row_filter.values
     ).fetchone()
     return int(row[0])
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from readingroom.bases.federal import descriptions, store
-from readingroom.bases.federal import filters as narrowing
+from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.models import (
     BillDossier,
     BillText,
@@ -40,9 +40,14 @@ from readingroom.bases.federal.models import (
 )
 from readingroom.bases.federal.query.aggregates import Aggregation, Budget
 from readingroom.bases.federal.routes import router
-from readingroom.bases.federal.schema import sources
 from readingroom.bases.federal.schema.records import Bill, Committee, Legislator
-from readingroom.bases.federal.schema.sources import Resource, Shape, Source
+from readingroom.bases.federal.schema.sources import (
+    Resource,
+    Shape,
+    Source,
+    find_registry,
+    find_resource,
+)
 from readingroom.bases.federal.service import FederalService
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.protocol.base import KnowledgeBase
@@ -214,10 +219,10 @@ def _resolution(service: FederalService) -> Tool:
         chambers are understood. Returns full records, the likeliest first, each with a score and
         why. For what documents say on a subject use `search`.
         """
-        source = sources.registry(question.entity_type)
-        narrowed = narrowing.read(source.resource, question.filters)
+        source = find_registry(question.entity_type)
+        row_filter = parse_filters(source.resource, question.filters)
         return await service.resolve(
-            source, question.query, narrowed, question.limit, question.cursor
+            source, question.query, row_filter, question.limit, question.cursor
         )
 
     def choices() -> dict[str, list[str]]:
@@ -229,24 +234,24 @@ def _resolution(service: FederalService) -> Tool:
 
 def _aggregates(service: FederalService) -> tuple[Tool, ...]:
     async def count(question: Count, call: Call) -> Total | Buckets:
-        found = sources.resource(question.resource)
-        narrowed = narrowing.read(found, question.filters)
-        asked = Aggregation(found, narrowed, group_by=question.group_by, top=question.top)
+        found = find_resource(question.resource)
+        row_filter = parse_filters(found, question.filters)
+        asked = Aggregation(found, row_filter, group_by=question.group_by, top=question.top)
         return await service.aggregate(asked)
 
     async def sum(question: Sum, call: Call) -> Total | Buckets:
-        found = sources.resource(question.resource)
-        narrowed = narrowing.read(found, question.filters)
+        found = find_resource(question.resource)
+        row_filter = parse_filters(found, question.filters)
         asked = Aggregation(
-            found, narrowed, question.sum_field, question.group_by, top=question.top
+            found, row_filter, question.sum_field, question.group_by, top=question.top
         )
         return await service.aggregate(asked)
 
     async def time_series(question: TimeSeries, call: Call) -> Series:
-        found = sources.resource(question.resource)
+        found = find_resource(question.resource)
         asked = Aggregation(
             found,
-            narrowing.read(found, question.filters),
+            parse_filters(found, question.filters),
             question.sum_field,
             question.group_by,
             question.top,

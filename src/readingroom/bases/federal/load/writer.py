@@ -459,7 +459,7 @@ class Writer:
         """The row of a name, made when there is none; those of one source lie together."""
         known = self._db.execute(
             "SELECT name_row FROM names WHERE source = ? AND folded = ?",
-            (source, fold.padded(folded)),
+            (source, fold.pad(folded)),
         ).fetchone()
         if known:
             return int(known["name_row"])
@@ -468,11 +468,11 @@ class Writer:
             """INSERT INTO names (name_row, source, folded, initials)
                SELECT coalesce(max(name_row), ?) + 1, ?, ?, ? FROM names
                WHERE name_row BETWEEN ? AND ?""",
-            (first, source, fold.padded(folded), fold.initials(folded), first,
+            (first, source, fold.pad(folded), fold.initials(folded), first,
              first + fold.ROWS),
         )  # fmt: skip
         row = int(added.lastrowid or 0)
-        self._names.rows.append((row, fold.padded(folded)))
+        self._names.rows.append((row, fold.pad(folded)))
         return row
 
     def _forget_names(self, id: str) -> None:

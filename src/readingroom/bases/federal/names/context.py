@@ -1,4 +1,4 @@
-"""What stands beside a record's name: what it belongs to, and what else it says of itself."""
+"""What a record tells besides its name: what it belongs to, and the words of its other fields."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,96 +9,97 @@ from typing import Any
 from pydantic_core import from_json
 
 from readingroom.bases.federal.names.similarity import (
-    Likeness,
-    Tie,
-    alike,
+    Similarity,
+    WordMatch,
     compare,
-    initials_worth,
-    spelt_out,
+    find_initials,
+    match_word,
+    score_initials,
 )
 from readingroom.bases.federal.schema import fold
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """Where to look, in the records of a registry, for words that are not in their names."""
+class ContextFields:
+    """The fields of a registry's records where words of a query may be found besides the name."""
 
-    kin: Mapping[str, str] = field(default_factory=dict)
-    """Fields with ids of what the record belongs to, each with the registry of those."""
-    told: tuple[str, ...] = ()
-    """Fields whose words may be asked for."""
+    parents: Mapping[str, str] = field(default_factory=dict)
+    """Fields with ids of what the record belongs to, each with the registry of those ids."""
+    texts: tuple[str, ...] = ()
+    """Fields whose words a query may contain."""
 
 
-BESIDE: Mapping[str, Beside] = {
-    "committees": Beside({"parent_id": "committees"}),
-    "staff_directories": Beside(
+_FIELDS: Mapping[str, ContextFields] = {
+    "committees": ContextFields({"parent_id": "committees"}),
+    "staff_directories": ContextFields(
         {"bioguide_id": "legislators"},
         ("title", "type", "city", "building", "address", "zip", "accounts"),
     ),
-    "committee_memberships": Beside(
+    "committee_memberships": ContextFields(
         {"committee_id": "committees", "bioguide_id": "legislators"}, ("role", "side")
     ),
-    "hearings": Beside({"committees": "committees"}, ("id", "title", "type", "location", "bills")),
-    "roll_call_votes": Beside(
-        told=("title", "question", "description", "amendment", "result", "type")
+    "hearings": ContextFields(
+        {"committees": "committees"}, ("id", "title", "type", "location", "bills")
     ),
-    "lda_filings": Beside(told=("title", "period", "activities")),
-    "regulations_dot_gov_dockets": Beside(
-        told=("title", "id", "agency", "type", "abstract", "keywords", "program", "organization")
+    "roll_call_votes": ContextFields(
+        texts=("title", "question", "description", "amendment", "result", "type")
+    ),
+    "lda_filings": ContextFields(texts=("title", "period", "activities")),
+    "regulations_dot_gov_dockets": ContextFields(
+        texts=("title", "id", "agency", "type", "abstract", "keywords", "program", "organization")
     ),
 }
-_NOTHING = Beside()
-_KIN, _TOLD = 0.97, 0.9
-"""What a word is worth that is found there, beside 1 for one in the name."""
+_NO_FIELDS = ContextFields()
+
+_PARENT_FACTOR, _FIELD_FACTOR = 0.97, 0.9
+"""What a match there counts, compared with 1 for one in the record's own name."""
+_MIN_SCORE = 0.6
+"""A lower score explains nothing there: among so many words, some have the same initial."""
+_MAX_FIELD_WORDS = 200
+"""How many words of the other fields are compared: an abstract may be long."""
 
 
-_FAR = 0.6
-"""What is less than this by itself explains nothing there: an initial among so many words."""
-_WORDS = 200
-"""How many words of its other fields are looked at: an abstract may be long."""
+def context_fields(source: str) -> ContextFields:
+    return _FIELDS.get(source, _NO_FIELDS)
 
 
-def letters_beside(record: Mapping[str, Any]) -> str:
-    """What an acronym may have besides the initials of a committee: its chamber, `committee`."""
+def extra_initials(record: Mapping[str, Any]) -> str:
+    """Return letters that an acronym may have besides a name's: `committee` and its chamber."""
     return f"c{(record.get('chamber') or ' ')[0]}" if record.get("source") == "committees" else ""
 
 
-def beside(source: str) -> Beside:
-    return BESIDE.get(source, _NOTHING)
-
-
 @dataclass(frozen=True, slots=True)
-class Kin:
-    """A record that another belongs to, beside the question."""
+class Parent:
+    """A record that another one belongs to, and how similar its name is to the query."""
 
     record: Mapping[str, Any]
-    likeness: Likeness
+    similarity: Similarity
 
 
-class Company:
-    """Explains words of a question by what stands beside a name; reads each relative once."""
+class NameContext:
+    """Explains words of a query by the context of a record. Each parent is read once."""
 
-    def __init__(self, db: sqlite3.Connection, source: str, asked: Sequence[str]) -> None:
+    def __init__(self, db: sqlite3.Connection, source: str, query: Sequence[str]) -> None:
         self._db = db
-        self._beside = beside(source)
-        self._asked = asked
-        self._kin: dict[str, Kin | None] = {}
+        self._fields = context_fields(source)
+        self._query = query
+        self._parents: dict[str, Parent | None] = {}
 
-    def kin_of(self, record: Mapping[str, Any]) -> list[Kin]:
-        """The records that one belongs to, as far as they are here."""
-        found = (
-            self._read(registry, id)
-            for name, registry in self._beside.kin.items()
-            for id in _several(record.get(name))
+    def parents_of(self, record: Mapping[str, Any]) -> list[Parent]:
+        """Return the records that this one belongs to, as far as they are loaded."""
+        parents = (
+            self._parent(registry, id)
+            for name, registry in self._fields.parents.items()
+            for id in _as_list(record.get(name))
         )
-        return [one for one in found if one]
+        return [parent for parent in parents if parent]
 
-    def _read(self, registry: str, id: str) -> Kin | None:
-        if id not in self._kin:
-            self._kin[id] = self._compared(registry, id)
-        return self._kin[id]
+    def _parent(self, registry: str, id: str) -> Parent | None:
+        if id not in self._parents:
+            self._parents[id] = self._read_parent(registry, id)
+        return self._parents[id]
 
-    def _compared(self, registry: str, id: str) -> Kin | None:
+    def _read_parent(self, registry: str, id: str) -> Parent | None:
         row = self._db.execute(f"SELECT record FROM {registry} WHERE id = ?", (id,)).fetchone()
         names = self._db.execute(
             "SELECT folded FROM name_forms JOIN names USING (name_row) WHERE record_id = ?", (id,)
@@ -106,78 +107,86 @@ class Company:
         if row is None or not names:
             return None
         record = from_json(row["record"])
-        near = (self._likeness(tuple(name["folded"].split()), record) for name in names)
-        return Kin(record, max(near, key=_closeness))
+        candidates = (self._compare(tuple(name["folded"].split()), record) for name in names)
+        return Parent(record, max(candidates, key=_total_score))
 
-    def _likeness(self, name: tuple[str, ...], record: Mapping[str, Any]) -> Likeness:
-        """Beside a name, of which a word of the question may be the initials."""
-        likeness = compare(self._asked, name)
-        ties = list(likeness.ties)
-        for at, word in enumerate(self._asked):
-            if ties[at] is None and 3 <= len(word) <= 6:
-                value = initials_worth(word, name, letters_beside(record))
-                ties[at] = Tie(word, " ".join(name), value, "stands for") if value else None
-        return Likeness(tuple(ties), likeness.asked_share)
+    def _compare(self, name: tuple[str, ...], record: Mapping[str, Any]) -> Similarity:
+        """Compare the query with a name; a word of the query may also be the name's initials."""
+        similarity = compare(self._query, name)
+        matches = list(similarity.matches)
+        for index, word in enumerate(self._query):
+            if matches[index] is None and 3 <= len(word) <= 6:
+                score = score_initials(word, name, extra_initials(record))
+                match = WordMatch(word, " ".join(name), score, "stands for")
+                matches[index] = match if score else None
+        return Similarity(tuple(matches), similarity.coverage)
 
-    def ties(
-        self, name: tuple[str, ...], record: Mapping[str, Any], kin: Iterable[Kin]
-    ) -> list[Tie | None]:
-        """The best that relatives and other fields say of each word of the question.
+    def match_words(
+        self, name: tuple[str, ...], record: Mapping[str, Any], parents: Iterable[Parent]
+    ) -> list[WordMatch | None]:
+        """Return, for each word of the query, its best match in the context of a record.
 
-        One word may be the initials of a committee whose name others say: `Intel (HPSCI)`.
+        A word may be the initials of a committee whose name other words have: `Intel (HPSCI)`.
         """
-        words = tuple(islice(self._told(record), _WORDS))
-        near = [one.likeness for one in kin]
+        field_words = tuple(islice(self._field_words(record), _MAX_FIELD_WORDS))
+        similarities = [parent.similarity for parent in parents]
         if record.get("source") == "committees":
-            near.append(self._likeness(name, record))
+            similarities.append(self._compare(name, record))
         return [
-            _best([_worth(one.ties[at], _KIN) for one in near] + [_in(word, words)])
-            for at, word in enumerate(self._asked)
+            _best(
+                [
+                    *(_scale(names.matches[index], _PARENT_FACTOR) for names in similarities),
+                    _match_among(word, field_words),
+                ]
+            )
+            for index, word in enumerate(self._query)
         ]
 
-    def _told(self, record: Mapping[str, Any]) -> Iterator[str]:
-        for name in self._beside.told:
+    def _field_words(self, record: Mapping[str, Any]) -> Iterator[str]:
+        for name in self._fields.texts:
             for text in _texts(record.get(name)):
                 yield from fold.all_words(text)
 
 
-def _closeness(likeness: Likeness) -> tuple[float, float]:
-    return sum(tie.value for tie in likeness.ties if tie), likeness.asked_share
+def _total_score(similarity: Similarity) -> tuple[float, float]:
+    return sum(match.score for match in similarity.matches if match), similarity.coverage
 
 
-def _several(told: Any) -> Sequence[str]:
-    return told if isinstance(told, list) else [told] if told else []
+def _as_list(value: Any) -> Sequence[str]:
+    return value if isinstance(value, list) else [value] if value else []
 
 
-def _texts(told: Any) -> Iterator[str]:
-    """Every text in a field, however deep, and what it is called there: `twitter`."""
-    if isinstance(told, Mapping):
-        told = [*told.keys(), *told.values()]
-    if isinstance(told, list):
-        for one in told:
-            yield from _texts(one)
-    elif told is not None:
-        yield str(told)
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in a field, however deep, and the keys above it: `twitter`."""
+    if isinstance(value, Mapping):
+        value = [*value.keys(), *value.values()]
+    if isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+    elif value is not None:
+        yield str(value)
 
 
-def _in(word: str, words: tuple[str, ...]) -> Tie | None:
-    """How a word stands among others; an initial says nothing there."""
+def _match_among(word: str, words: tuple[str, ...]) -> WordMatch | None:
+    """Return the best match of a word among those of the fields, where initials do not count."""
     if not word:
         return None
     if word in words:
-        return Tie(word, word, _TOLD, "stands beside")
+        return WordMatch(word, word, _FIELD_FACTOR, "stands beside")
     if len(word) < 3:
         return None
-    if run := spelt_out(word, words):
-        return _worth(Tie(word, " ".join(words[run.start : run.stop]), 0.85, "stands for"), _TOLD)
-    return _worth(_best(alike(word, other) for other in set(words) if len(other) > 2), _TOLD)
+    if run := find_initials(word, words):
+        spelled_out = " ".join(words[run.start : run.stop])
+        return _scale(WordMatch(word, spelled_out, 0.85, "stands for"), _FIELD_FACTOR)
+    matches = (match_word(word, other) for other in set(words) if len(other) > 2)
+    return _scale(_best(matches), _FIELD_FACTOR)
 
 
-def _worth(tie: Tie | None, share: float) -> Tie | None:
-    if tie is None or tie.value < _FAR:
+def _scale(match: WordMatch | None, factor: float) -> WordMatch | None:
+    if match is None or match.score < _MIN_SCORE:
         return None
-    return Tie(tie.word, tie.name_word, tie.value * share, tie.how)
+    return WordMatch(match.word, match.name_word, match.score * factor, match.relation)
 
 
-def _best(ties: Iterable[Tie | None]) -> Tie | None:
-    return max((tie for tie in ties if tie), key=lambda tie: tie.value, default=None)
+def _best(matches: Iterable[WordMatch | None]) -> WordMatch | None:
+    return max((match for match in matches if match), key=lambda match: match.score, default=None)

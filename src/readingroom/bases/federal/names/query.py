@@ -1,4 +1,4 @@
-"""A noisy name, word by word, and what each word may say besides."""
+"""A name as people write it, word by word, and what each word may mean besides a name."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,135 +10,139 @@ from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.fold import vocabulary
 from readingroom.bases.federal.schema.ids import BILL_TYPES
 
-_WHERE = ("of", "from")
-_FISCAL = re.compile(r"fy(\d{2}|\d{4})")
+_BEFORE_PLACES = ("of", "from")
+_FISCAL_YEAR = re.compile(r"fy(\d{2}|\d{4})")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _BILL = re.compile(rf"({'|'.join(BILL_TYPES)})(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """A word of the question, and what it may say of the record besides its name."""
+class QueryWord:
+    """A word of the query, and what it may say about the record besides its name."""
 
     text: str
     meaning: tuple[str, str] | None = None
-    no_name: bool = False
-    """Whether it can only be that: Smith `of Virginia` is not Virginia Smith."""
-    of_a_kind: bool = False
-    """Whether it may only say which kind of record is looked for: LEGO `lobbying report`."""
+    """A kind such as `state`, `chamber` or `number`, and the value in its stored form."""
+    is_never_name: bool = False
+    """Whether it can only have its meaning: Smith `of Virginia` is not Virginia Smith."""
+    is_record_kind: bool = False
+    """Whether it may only say what kind of record is wanted: LEGO `lobbying report`."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The question, word by word."""
+class NameQuery:
+    """The words of a query for a name."""
 
-    words: tuple[Word, ...]
+    words: tuple[QueryWord, ...]
 
     @classmethod
-    def of(cls, text: str, registry: str) -> "Asked":
+    def parse(cls, text: str, registry: str) -> "NameQuery":
+        """Return the query for a text, without stopwords unless it has no other words."""
         kinds = vocabulary().kinds.get(registry, frozenset())
         words = tuple(
-            replace(word, of_a_kind=word.text in kinds)
-            for word in _read(tuple(_spread(fold.all_words(text))))
+            replace(word, is_record_kind=word.text in kinds)
+            for word in _add_meanings(tuple(_split_compounds(fold.all_words(text))))
         )
-        telling = tuple(word for word in words if word.text not in vocabulary().silent)
-        return cls(telling or words)
+        content = tuple(word for word in words if word.text not in vocabulary().stopwords)
+        return cls(content or words)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
         return tuple(word.text for word in self.words)
 
     @cached_property
-    def spelt(self) -> tuple[str, ...]:
-        """The words as names are compared with them: nothing for one that is no name."""
-        return tuple("" if word.no_name else word.text for word in self.words)
+    def name_texts(self) -> tuple[str, ...]:
+        """The words that names are compared with; empty for one that cannot be a name."""
+        return tuple("" if word.is_never_name else word.text for word in self.words)
 
     @cached_property
-    def telling(self) -> tuple[str, ...]:
-        """The words that tell names apart; all of them where none does."""
+    def distinctive(self) -> tuple[str, ...]:
+        """The words that tell names apart; all words if none does."""
         weak = vocabulary().weak
-        told = [word.text for word in self.words if word.text not in weak]
+        strong = [word.text for word in self.words if word.text not in weak]
         plain = [
             word.text
             for word in self.words
-            if word.text in told and not word.meaning and not word.of_a_kind
+            if word.text in strong and not word.meaning and not word.is_record_kind
         ]
-        return tuple(plain or told or self.texts)
+        return tuple(plain or strong or self.texts)
 
     @cached_property
-    def sought(self) -> tuple[str, ...]:
-        """Of which words names must share pieces. One alone may stand for others: `guns`."""
+    def lookup_words(self) -> tuple[str, ...]:
+        """The words whose trigrams a name must share. A single word may mean others: `guns`."""
         numbers = [word.text for word in self.words if word.meaning and word.meaning[0] == "number"]
-        if len(self.telling) > 1:
-            return (*self.telling, *numbers)
-        return (*self.telling, *numbers, *vocabulary().nicknames.get(self.telling[0], ()))
+        if len(self.distinctive) > 1:
+            return (*self.distinctive, *numbers)
+        synonyms = vocabulary().nicknames.get(self.distinctive[0], ())
+        return (*self.distinctive, *numbers, *synonyms)
 
     @cached_property
-    def nothing(self) -> tuple[None, ...]:
-        """That no word of it is explained."""
+    def no_matches(self) -> tuple[None, ...]:
+        """The matches of a name that explains no word of the query."""
         return (None,) * len(self.words)
 
     @property
-    def of_a_part(self) -> bool:
+    def wants_subcommittee(self) -> bool:
         return any(word.meaning == ("kind", "subcommittee") for word in self.words)
 
     @cached_property
-    def letters(self) -> tuple[str, ...]:
-        """The words that `acronym` is made of: one of several letters, or all of one."""
-        alone = all(len(word) == 1 for word in self.telling)
-        return self.telling if alone else self.telling[:1]
+    def acronym_words(self) -> tuple[str, ...]:
+        """The words that `acronym` is made of: one of several letters, or all, of one letter."""
+        are_letters = all(len(word) == 1 for word in self.distinctive)
+        return self.distinctive if are_letters else self.distinctive[:1]
 
     @cached_property
     def acronym(self) -> str | None:
         """`AOC`, `HASC`, `T&I`: letters that may be the initials of a name."""
-        joined = "".join(self.letters)
-        if len(self.letters) < len(self.telling):
+        joined = "".join(self.acronym_words)
+        if len(self.acronym_words) < len(self.distinctive):
             return None
         return joined if 2 <= len(joined) <= 6 and joined.isalpha() else None
 
-    def joined(self) -> Iterator["Asked"]:
-        """The same with two neighbours as one word: `van hollen` is `vanhollen`."""
-        for at, pair in enumerate(pairwise(self.texts)):
-            one = Word("".join(pair))
-            yield replace(self, words=(*self.words[:at], one, *self.words[at + 2 :]))
+    def join_neighbours(self) -> Iterator["NameQuery"]:
+        """Yield the query with each two neighbours as one word: `van hollen` is `vanhollen`."""
+        for index, pair in enumerate(pairwise(self.texts)):
+            joined = QueryWord("".join(pair))
+            yield replace(self, words=(*self.words[:index], joined, *self.words[index + 2 :]))
 
 
-def _spread(texts: Iterable[str]) -> Iterator[str]:
-    """What is written as one word apart: `HR21`; and `FY15` as the year it is."""
+def _split_compounds(texts: Iterable[str]) -> Iterator[str]:
+    """Yield `HR21` as two words, and `FY15` as the year it is."""
     for text in texts:
-        if fiscal := _FISCAL.fullmatch(text):
-            yield f"20{fiscal[1][-2:]}"
+        if fiscal_year := _FISCAL_YEAR.fullmatch(text):
+            yield f"20{fiscal_year[1][-2:]}"
         elif bill := _BILL.fullmatch(text):
             yield from bill.groups()
         else:
             yield text
 
 
-def _read(texts: Sequence[str]) -> Iterator[Word]:
-    """Words with their meanings; the two of `new york` share one."""
-    known = vocabulary()
-    at = 0
-    while at < len(texts):
-        where = at > 0 and texts[at - 1] in _WHERE
-        pair = tuple(texts[at : at + 2])
-        if len(pair) == 2 and pair in known.states:
-            yield from (Word(text, ("state", known.states[pair]), where) for text in pair)
-            at += 2
+def _add_meanings(texts: Sequence[str]) -> Iterator[QueryWord]:
+    """Yield the words with their meanings; the two of `new york` share one."""
+    states = vocabulary().states
+    index = 0
+    while index < len(texts):
+        is_place = index > 0 and texts[index - 1] in _BEFORE_PLACES
+        pair = tuple(texts[index : index + 2])
+        if len(pair) == 2 and pair in states:
+            yield from (QueryWord(text, ("state", states[pair]), is_place) for text in pair)
+            index += 2
             continue
-        meaning = _meaning(texts[at])
-        yield Word(texts[at], meaning, where and meaning is not None and meaning[0] == "state")
-        at += 1
+        meaning = _meaning_of(texts[index])
+        is_state = meaning is not None and meaning[0] == "state"
+        yield QueryWord(texts[index], meaning, is_place and is_state)
+        index += 1
 
 
-def _meaning(text: str) -> tuple[str, str] | None:
-    known = vocabulary()
-    tables = {"chamber": known.chambers, "party": known.parties, "period": known.periods}
+def _meaning_of(text: str) -> tuple[str, str] | None:
+    terms = vocabulary()
+    tables = {"chamber": terms.chambers, "party": terms.parties, "period": terms.periods}
     for kind, table in tables.items():
         if text in table:
             return kind, table[text]
-    if (text,) in known.states:
-        return "state", known.states[(text,)]
-    if text in known.subcommittee:
+    if (text,) in terms.states:
+        return "state", terms.states[(text,)]
+    if text in terms.subcommittee:
         return "kind", "subcommittee"
     if ordinal := _ORDINAL.fullmatch(text):
         return "number", ordinal[1]

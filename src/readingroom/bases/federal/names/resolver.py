@@ -1,4 +1,4 @@
-"""Finds the records of a registry that a noisy name may mean, best first, and says why."""
+"""Finds the records of a registry that a name may mean, best first, and says why."""
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -8,99 +8,112 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from readingroom.bases.federal.filters import Narrowed
-from readingroom.bases.federal.names.context import Company, beside
-from readingroom.bases.federal.names.query import Asked
+from readingroom.bases.federal.filters import RowFilter
+from readingroom.bases.federal.names.context import NameContext, context_fields
+from readingroom.bases.federal.names.query import NameQuery
 from readingroom.bases.federal.names.scoring import (
-    ENOUGH,
-    Near,
-    borne_out,
-    close,
-    is_of_a_part,
-    judged,
-    near_of,
-    of_the_other_chamber,
-    scored,
+    COMMITTEE_INITIALS,
+    MIN_SCORE,
+    Candidate,
+    combine_scores,
+    explain_words,
+    is_of_other_chamber,
+    is_subcommittee,
+    make_candidate,
+    score_record,
+    select_candidates,
 )
-from readingroom.bases.federal.names.similarity import compare, initials_worth, spelt_out, weight
+from readingroom.bases.federal.names.similarity import (
+    compare,
+    find_initials,
+    score_initials,
+    word_weight,
+)
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.fold import vocabulary
 from readingroom.bases.federal.schema.ids import federal_id
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.core.errors import UnrecognizedId
 
-_NAMES = 300
-"""How many names that share pieces with the question are looked at closely."""
-_RECORDS = 600
-"""How many records that bear those names, or belong to those who do, are judged."""
-_ROWS = 5_000
-"""How many names are tried whose initials hold the letters that were asked for."""
+_MAX_NAMES = 300
+"""How many names that share trigrams with the query are compared with it."""
+_MAX_RECORDS = 600
+"""How many records with those names, or belonging to those who have them, are scored."""
+_MAX_INITIALS = 5_000
+"""How many names are tried whose initials contain the letters of an acronym."""
 _SURE = 0.8
-"""What ends the looking. Under it, what stands beside names is asked as well."""
-_KIN = 12
-"""How many relatives, of the likeliest, lead to their records."""
-_PART = 0.9
-"""What a subcommittee is worth beside its committee, unless one was asked for."""
-_PAST = 0.95
-"""What a committee of the past is worth beside one that sits."""
+"""A score that ends the search. Below it, the context of records is searched as well."""
+_MAX_PARENTS = 12
+"""How many of the likeliest names of parents lead to the records that belong to them."""
+_SUBCOMMITTEE_FACTOR = 0.9
+"""What a subcommittee scores compared with its committee, unless the query asks for one."""
+_PAST_FACTOR = 0.95
+"""What a committee of the past scores compared with one that sits."""
+
+Name = tuple[str, ...]
+"""A name as folded words."""
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class EntityMatch:
     """A record that may be meant: how surely, and why."""
 
     id: str
     score: float
-    why: list[str]
+    reasons: list[str]
     record: dict[str, Any]
-    length: int = 1
-    """How many words the name has that led here."""
+    name_length: int = 1
+    """How many words the name has that led to the record."""
 
 
 # --- the answer ---
 
 
-def resolve(db: sqlite3.Connection, source: Source, query: str, narrowed: Narrowed) -> list[Match]:
-    """Every record that the words may mean, the likeliest first."""
-    asked = Asked.of(query, source.name)
-    names = _candidates(db, source, asked, narrowed) if asked.words else {}
-    found: dict[str, Match] = {}
-    ways = (
-        _by_id(db, source, query, narrowed),
-        _matches(db, source, asked, close(asked, names), narrowed),
-        _by_known_name(db, source, asked, narrowed),
-        _by_context(db, source, asked, narrowed),
+def resolve(
+    db: sqlite3.Connection, source: Source, text: str, row_filter: RowFilter
+) -> list[EntityMatch]:
+    """Return every record of a registry that a text may mean, the likeliest first."""
+    query = NameQuery.parse(text, source.name)
+    names = _find_names(db, source, query, row_filter) if query.words else {}
+    candidates = select_candidates(query, names)
+    best: dict[str, EntityMatch] = {}
+    _keep_best(
+        best,
+        chain(
+            _match_id(db, source, text, row_filter),
+            _match_candidates(db, source, query, candidates, row_filter),
+            _match_popular_names(db, source, query, row_filter),
+            _match_without_name(db, source, query, row_filter),
+        ),
     )
-    _keep_best(found, chain.from_iterable(ways))
-    told = beside(source.name)
-    if told.kin or (told.told and all(match.score < _SURE for match in found.values())):
+    fields = context_fields(source.name)
+    is_unsure = all(match.score < _SURE for match in best.values())
+    if fields.parents or (fields.texts and is_unsure):
         # Names that explain only some of the words, where the record may explain the others.
-        wider = close(asked, names, unsaid=0.8)
-        _keep_best(found, _matches(db, source, asked, wider, narrowed))
-        _keep_best(found, _by_kin(db, source, asked, narrowed))
-    enough = (match for match in found.values() if match.score >= ENOUGH)
-    return sorted(enough, key=_order)
+        candidates = select_candidates(query, names, unexplained=0.8)
+        _keep_best(best, _match_candidates(db, source, query, candidates, row_filter))
+        _keep_best(best, _match_by_parents(db, source, query, row_filter))
+    matches = (match for match in best.values() if match.score >= MIN_SCORE)
+    return sorted(matches, key=_order)
 
 
-def _keep_best(found: dict[str, Match], matches: Iterable[Match]) -> None:
+def _keep_best(best: dict[str, EntityMatch], matches: Iterable[EntityMatch]) -> None:
     for match in matches:
-        best = found.get(match.id)
-        if best is None or match.score > best.score:
-            found[match.id] = match
+        previous = best.get(match.id)
+        if previous is None or match.score > previous.score:
+            best[match.id] = match
 
 
-def _order(match: Match) -> tuple[Any, ...]:
-    """By score; of equals, who sits now before who sat, committees before their parts, the newest
-    first.
-    """
-    told = match.record
+def _order(match: EntityMatch) -> tuple[Any, ...]:
+    """Sort by score; of equals, those in office and whole committees first, then the newest."""
+    record = match.record
     return (
         -match.score,
-        not told.get("current", True),
-        bool(told.get("stub")),
-        bool(told.get("parent_id")),
-        match.length,
-        _newest_first(told.get("published_at")),
+        not record.get("current", True),
+        bool(record.get("stub")),
+        bool(record.get("parent_id")),
+        match.name_length,
+        _newest_first(record.get("published_at")),
         match.id,
     )
 
@@ -109,258 +122,286 @@ def _newest_first(day: str | None) -> tuple[int, ...]:
     return tuple(-ord(letter) for letter in day) if day else (0,)
 
 
-def _by_id(
-    db: sqlite3.Connection, source: Source, query: str, narrowed: Narrowed
-) -> Iterator[Match]:
-    """The question may simply be an id."""
+# --- ways to match ---
+
+
+def _match_id(
+    db: sqlite3.Connection, source: Source, text: str, row_filter: RowFilter
+) -> Iterator[EntityMatch]:
+    """The text may simply be an id."""
     try:
-        found = federal_id(query)
+        parsed = federal_id(text)
     except UnrecognizedId:
         return
-    if found.source == source.name:
-        for id, record in _records(db, source, ("id = ?", found.id), narrowed):
-            yield Match(id, 1.0, [f"{id} is its id"], record)
+    if parsed.source == source.name:
+        for id, record in _records(db, source, ("id = ?", parsed.id), row_filter):
+            yield EntityMatch(id, 1.0, [f"{id} is its id"], record)
 
 
-def _candidates(
-    db: sqlite3.Connection, source: Source, asked: Asked, narrowed: Narrowed
-) -> dict[int, tuple[str, ...]]:
-    sharing = _sharing(db, source, asked, narrowed)
-    if len(sharing) >= _NAMES:
-        # More bear the name than are looked at: of these, not without the state that was said.
-        sharing |= _sharing(db, source, asked, _also(narrowed, _told(source, asked)))
-    return {**sharing, **_with_initials(db, source, asked.acronym)}
-
-
-def _matches(
+def _match_candidates(
     db: sqlite3.Connection,
     source: Source,
-    asked: Asked,
-    names: Mapping[int, "Near"],
-    narrowed: Narrowed,
-) -> Iterator[Match]:
-    company = Company(db, source.name, asked.spelt)
-    for id, (row, form), record in _named_records(db, source, names, narrowed):
-        yield from _match(company, asked, names[row], form, id, record)
+    query: NameQuery,
+    candidates: Mapping[int, Candidate],
+    row_filter: RowFilter,
+) -> Iterator[EntityMatch]:
+    """The records that have the names of candidates."""
+    context = NameContext(db, source.name, query.name_texts)
+    for id, (name_row, form), record in _named_records(db, source, candidates, row_filter):
+        yield from _match_record(context, query, candidates[name_row], form, id, record)
 
 
-def _match(
-    company: Company, asked: Asked, near: "Near", form: str, id: str, record: dict[str, Any]
-) -> Iterator[Match]:
-    of_committees = [one.record for one in company.kin_of(record) if "parent_id" in one.record]
-    if any(of_the_other_chamber(asked, near, one) for one in (record, *of_committees)):
+def _match_record(
+    context: NameContext,
+    query: NameQuery,
+    candidate: Candidate,
+    form: str,
+    id: str,
+    record: dict[str, Any],
+) -> Iterator[EntityMatch]:
+    parents = (parent.record for parent in context.parents_of(record))
+    committees = [parent for parent in parents if "parent_id" in parent]
+    if any(is_of_other_chamber(query, candidate, item) for item in (record, *committees)):
         return
-    score, why = judged(company, asked, near, form, record)
-    if is_of_a_part(record) and not asked.of_a_part:
-        score *= _PART
+    score, reasons = score_record(context, query, candidate, form, record)
+    if is_subcommittee(record) and not query.wants_subcommittee:
+        score *= _SUBCOMMITTEE_FACTOR
     if record.get("source") == "committees" and not record["current"]:
-        score *= _PAST
-    yield Match(id, round(score, 4), why, record, len(near.words))
+        score *= _PAST_FACTOR
+    yield EntityMatch(id, round(score, 4), reasons, record, len(candidate.words))
 
 
-def _by_known_name(
-    db: sqlite3.Connection, source: Source, asked: Asked, narrowed: Narrowed
-) -> Iterator[Match]:
+def _match_popular_names(
+    db: sqlite3.Connection, source: Source, query: NameQuery, row_filter: RowFilter
+) -> Iterator[EntityMatch]:
     """What everybody calls a record, though no official file does."""
-    company = Company(db, source.name, asked.spelt)
-    for name, meant in vocabulary().known_as.get(source.name, {}).items():
-        near = near_of(fold.words(name), asked)
-        if near.promise >= _SURE:
-            for id, record in _records(db, source, ("id = ?", meant), narrowed):
-                yield from _match(company, asked, near, name, id, record)
+    context = NameContext(db, source.name, query.name_texts)
+    for name, record_id in vocabulary().popular_names.get(source.name, {}).items():
+        candidate = make_candidate(fold.words(name), query)
+        if candidate.best_score >= _SURE:
+            for id, record in _records(db, source, ("id = ?", record_id), row_filter):
+                yield from _match_record(context, query, candidate, name, id, record)
 
 
-def _by_kin(
-    db: sqlite3.Connection, source: Source, asked: Asked, narrowed: Narrowed
-) -> Iterator[Match]:
-    """What belongs to those that some of the words name: the offices of Pelosi."""
-    if not asked.words:
+def _match_by_parents(
+    db: sqlite3.Connection, source: Source, query: NameQuery, row_filter: RowFilter
+) -> Iterator[EntityMatch]:
+    """The records that belong to those that some of the words name: the offices of Pelosi."""
+    if not query.words:
         return
-    company = Company(db, source.name, asked.spelt)
-    for field, registry in beside(source.name).kin.items():
-        relatives = _relatives(db, BY_NAME[registry], asked)
-        for id, record in _records_of(db, source, field, relatives, narrowed):
-            for folded, form in _forms(db, id):
-                yield from _match(company, asked, near_of(folded, asked), form, id, record)
+    context = NameContext(db, source.name, query.name_texts)
+    for field, registry in context_fields(source.name).parents.items():
+        parents = _likely_parents(db, BY_NAME[registry], query)
+        for id, record in _records_of(db, source, field, parents, row_filter):
+            for name, form in _names_of_record(db, id):
+                candidate = make_candidate(name, query)
+                yield from _match_record(context, query, candidate, form, id, record)
 
 
-def _relatives(db: sqlite3.Connection, registry: Source, asked: Asked) -> list[str]:
-    """The likeliest records of a registry that some of the words name."""
-    everything = Narrowed(registry.resource.where, (), {})
-    names = _sharing(db, registry, asked, everything)
-    for word in asked.telling:
+def _likely_parents(db: sqlite3.Connection, registry: Source, query: NameQuery) -> list[str]:
+    """Return the likeliest records of a registry that some of the words name."""
+    everything = RowFilter(registry.resource.where, (), {})
+    names = _names_sharing_trigrams(db, registry, query, everything)
+    for word in query.distinctive:
         if registry.name == "committees" and 3 <= len(word) <= 6:
-            names |= _with_initials(db, registry, word)
-    likely = sorted(names, key=lambda row: (-_named(asked, names[row]), row))[:_KIN]
-    found = db.execute(
+            names |= _names_with_initials(db, registry, word)
+    likely = sorted(names, key=lambda row: (-_score_mention(query, names[row]), row))[:_MAX_PARENTS]
+    rows = db.execute(
         f"""SELECT DISTINCT record_id FROM name_forms
-            WHERE name_row IN ({", ".join("?" * len(likely))}) LIMIT {2 * _KIN}""",
+            WHERE name_row IN ({", ".join("?" * len(likely))}) LIMIT {2 * _MAX_PARENTS}""",
         likely,
     )
-    return [row["record_id"] for row in found]
+    return [row["record_id"] for row in rows]
 
 
-def _named(asked: Asked, name: tuple[str, ...]) -> float:
-    """How much of a question names this, whatever the rest of it says."""
-    likeness = compare(asked.spelt, name)
+def _score_mention(query: NameQuery, name: Name) -> float:
+    """Return how well some of the words name this, whatever the others say."""
+    similarity = compare(query.name_texts, name)
     initials = max(
-        (initials_worth(word, name, "chsj") for word in asked.telling if 3 <= len(word) <= 6),
+        (
+            score_initials(word, name, COMMITTEE_INITIALS)
+            for word in query.distinctive
+            if 3 <= len(word) <= 6
+        ),
         default=0.0,
     )
-    values = sum(tie.value * weight(tie.word) for tie in likeness.ties if tie)
-    return max(values, initials) + 0.5 * likeness.asked_share
+    words = sum(match.score * word_weight(match.word) for match in similarity.matches if match)
+    return max(words, initials) + 0.5 * similarity.coverage
 
 
-def _by_context(
-    db: sqlite3.Connection, source: Source, asked: Asked, narrowed: Narrowed
-) -> Iterator[Match]:
-    """Who is meant when no name is said at all: `senators from Mass`, `CA-11`."""
-    told = _told(source, asked)
-    if "state" not in told or not all(word.meaning for word in asked.words):
+def _match_without_name(
+    db: sqlite3.Connection, source: Source, query: NameQuery, row_filter: RowFilter
+) -> Iterator[EntityMatch]:
+    """Those who are meant when there is no name at all: `senators from Mass`, `CA-11`."""
+    meanings = _meanings(source, query)
+    if "state" not in meanings or not all(word.meaning for word in query.words):
         return
-    for id, record in _records(db, source, ("1",), _also(narrowed, told)):
-        values, why = borne_out(asked, asked.nothing, asked.nothing, [record])
-        yield Match(id, round(scored(asked, values, 1.0), 4), why, record)
+    for id, record in _records(db, source, ("1",), _add_filters(row_filter, meanings)):
+        scores, reasons = explain_words(query, query.no_matches, query.no_matches, [record])
+        yield EntityMatch(id, round(combine_scores(query, scores, 1.0), 4), reasons, record)
 
 
-def _told(source: Source, asked: Asked) -> dict[str, str]:
-    """What the question says of the record that a column of the source can be asked for."""
+def _meanings(source: Source, query: NameQuery) -> dict[str, str]:
+    """Return what the query says about columns of the source."""
     columns = {column.name for column in source.columns}
-    return dict(word.meaning for word in asked.words if word.meaning and word.meaning[0] in columns)
+    return dict(word.meaning for word in query.words if word.meaning and word.meaning[0] in columns)
 
 
-def _also(narrowed: Narrowed, more: Mapping[str, str]) -> Narrowed:
-    sql = " AND ".join([narrowed.sql, *(f"{name} = ?" for name in more)])
-    return Narrowed(sql, (*narrowed.values, *more.values()), {**narrowed.filters, **more})
+def _add_filters(row_filter: RowFilter, filters: Mapping[str, str]) -> RowFilter:
+    sql = " AND ".join([row_filter.sql, *(f"{name} = ?" for name in filters)])
+    values = (*row_filter.values, *filters.values())
+    return RowFilter(sql, values, {**row_filter.filters, **filters})
 
 
 # --- names that may be meant ---
 
 
-def _sharing(
-    db: sqlite3.Connection, source: Source, asked: Asked, narrowed: Narrowed
-) -> dict[int, tuple[str, ...]]:
-    """The names that share most pieces with the question, and those that are it exactly."""
+def _find_names(
+    db: sqlite3.Connection, source: Source, query: NameQuery, row_filter: RowFilter
+) -> dict[int, Name]:
+    names = _names_sharing_trigrams(db, source, query, row_filter)
+    if len(names) >= _MAX_NAMES:
+        # There are more of the name than are compared: do not miss those of the state in the query.
+        stricter = _add_filters(row_filter, _meanings(source, query))
+        names |= _names_sharing_trigrams(db, source, query, stricter)
+    return {**names, **_names_with_initials(db, source, query.acronym)}
+
+
+def _names_sharing_trigrams(
+    db: sqlite3.Connection, source: Source, query: NameQuery, row_filter: RowFilter
+) -> dict[int, Name]:
+    """Return the names that share most trigrams with the query, and those equal to it."""
     first = fold.first_row(source.name)
-    rows = (first, first + fold.ROWS)
-    one = (
+    bounds = (first, first + fold.ROWS)
+    with_trigram = (
         "SELECT rowid AS name_row FROM names_fts WHERE names_fts MATCH ? AND rowid BETWEEN ? AND ?"
     )
-    pieces = dict.fromkeys(piece for word in asked.sought for piece in fold.pieces(word))
-    found = db.execute(
-        f"""SELECT name_row, count(*) AS shared FROM ({" UNION ALL ".join([one] * len(pieces))})
+    trigrams = dict.fromkeys(
+        trigram for word in query.lookup_words for trigram in fold.trigrams(word)
+    )
+    sharing = " UNION ALL ".join([with_trigram] * len(trigrams))
+    counted = db.execute(
+        f"""SELECT name_row, count(*) AS shared FROM ({sharing})
             GROUP BY name_row ORDER BY shared DESC""",
-        [value for piece in pieces for value in (f'"{piece}"', *rows)],
+        [value for trigram in trigrams for value in (f'"{trigram}"', *bounds)],
     )
-    near = list(islice(_passing(db, source, _nearest(found), narrowed), _NAMES))
-    named = db.execute(
-        f"""SELECT name_row, folded FROM names WHERE name_row IN ({", ".join("?" * len(near))})
+    passing = _filter_names(db, source, _nearest(counted), row_filter)
+    nearest = list(islice(passing, _MAX_NAMES))
+    rows = db.execute(
+        f"""SELECT name_row, folded FROM names WHERE name_row IN ({", ".join("?" * len(nearest))})
             UNION SELECT name_row, folded FROM names WHERE source = ? AND folded = ?""",
-        (*near, source.name, fold.padded(asked.texts)),
+        (*nearest, source.name, fold.pad(query.texts)),
     )
-    return {row["name_row"]: tuple(row["folded"].split()) for row in named}
+    return _names_by_row(rows)
 
 
-def _nearest(found: Iterable[sqlite3.Row]) -> Iterator[int]:
-    """Whoever shares less than half of what the best one does is not meant."""
-    most = 0
-    for row in found:
-        most = most or row["shared"]
-        if 2 * row["shared"] < most:
+def _names_by_row(rows: Iterable[sqlite3.Row]) -> dict[int, Name]:
+    return {row["name_row"]: tuple(row["folded"].split()) for row in rows}
+
+
+def _nearest(counted: Iterable[sqlite3.Row]) -> Iterator[int]:
+    """Yield the names that share at least half as many trigrams as the first, the best."""
+    most_shared = 0
+    for row in counted:
+        most_shared = most_shared or row["shared"]
+        if 2 * row["shared"] < most_shared:
             return
         yield row["name_row"]
 
 
-def _passing(
-    db: sqlite3.Connection, source: Source, rows: Iterator[int], narrowed: Narrowed
+def _filter_names(
+    db: sqlite3.Connection, source: Source, name_rows: Iterator[int], row_filter: RowFilter
 ) -> Iterator[int]:
-    """Those of the names that a record bears which passes the filters: asked before any is cut."""
-    if not narrowed.filters:
-        yield from rows
+    """Yield the names of records that pass the filters. This comes before the list is cut."""
+    if not row_filter.filters:
+        yield from name_rows
         return
-    bears = f"""SELECT 1 FROM name_forms f CROSS JOIN {source.name} r ON r.id = f.record_id
-                WHERE f.name_row = ? AND {narrowed.sql} LIMIT 1"""
-    for row in rows:
-        if db.execute(bears, (row, *narrowed.values)).fetchone():
-            yield row
+    has_record = f"""SELECT 1 FROM name_forms f CROSS JOIN {source.name} r ON r.id = f.record_id
+                     WHERE f.name_row = ? AND {row_filter.sql} LIMIT 1"""
+    for name_row in name_rows:
+        if db.execute(has_record, (name_row, *row_filter.values)).fetchone():
+            yield name_row
 
 
-def _with_initials(
+def _names_with_initials(
     db: sqlite3.Connection, source: Source, acronym: str | None
-) -> dict[int, tuple[str, ...]]:
-    """Names whose first letters are the question, with or without chamber and `committee`.
+) -> dict[int, Name]:
+    """Return names whose initials are the acronym, with or without chamber and `committee`.
 
     Also those with more words than it has letters: `THUD` has no R for Related Agencies.
     """
     if not acronym:
         return {}
     letters = sorted(acronym)
-    keys = {"".join(some) for size in range(1, 7) for some in combinations(letters, size)}
-    found = db.execute(
+    keys = {"".join(subset) for size in range(1, 7) for subset in combinations(letters, size)}
+    rows = db.execute(
         f"""SELECT name_row, folded FROM names
-            WHERE source = ? AND initials IN ({", ".join("?" * len(keys))}) LIMIT {_NAMES}""",
+            WHERE source = ? AND initials IN ({", ".join("?" * len(keys))}) LIMIT {_MAX_NAMES}""",
         (source.name, *keys),
-    ).fetchall()
-    names = {row["name_row"]: tuple(row["folded"].split()) for row in found}
+    )
+    names = _names_by_row(rows)
     if len(acronym) < 3:
         return names
-    found = db.execute(
-        f"SELECT name_row, folded FROM names WHERE source = ? AND initials LIKE ? LIMIT {_ROWS}",
+    rows = db.execute(
+        f"""SELECT name_row, folded FROM names
+            WHERE source = ? AND initials LIKE ? LIMIT {_MAX_INITIALS}""",
         (source.name, f"%{'%'.join(letters)}%"),
-    ).fetchall()
-    more = {row["name_row"]: tuple(row["folded"].split()) for row in found}
-    return names | {row: name for row, name in more.items() if spelt_out(acronym, name)}
+    )
+    longer = _names_by_row(rows)
+    return names | {row: name for row, name in longer.items() if find_initials(acronym, name)}
 
 
 # --- records ---
 
 
 def _named_records(
-    db: sqlite3.Connection, source: Source, names: Collection[int], narrowed: Narrowed
+    db: sqlite3.Connection, source: Source, name_rows: Collection[int], row_filter: RowFilter
 ) -> Iterator[tuple[str, tuple[int, str], dict[str, Any]]]:
-    """The newest records that bear each name, with the form in which they bear it."""
-    # CROSS JOIN: by the name first, however tempting the index of the newest records looks.
+    """Yield the newest records with each name, and the form of the name that each has."""
+    # CROSS JOIN makes SQLite start at the name, however good the index of newest records looks.
     sql = f"""SELECT r.id, f.form, r.record
               FROM name_forms f CROSS JOIN {source.name} r ON r.id = f.record_id
-              WHERE f.name_row = ? AND {narrowed.sql} ORDER BY r.published_at DESC, r.id LIMIT ?"""
-    for name in names:
-        for row in db.execute(sql, (name, *narrowed.values, max(1, _RECORDS // len(names)))):
-            yield row["id"], (name, row["form"]), from_json(row["record"])
+              WHERE f.name_row = ? AND {row_filter.sql}
+              ORDER BY r.published_at DESC, r.id LIMIT ?"""
+    for name_row in name_rows:
+        limit = max(1, _MAX_RECORDS // len(name_rows))
+        for row in db.execute(sql, (name_row, *row_filter.values, limit)):
+            yield row["id"], (name_row, row["form"]), from_json(row["record"])
 
 
 def _records_of(
     db: sqlite3.Connection,
     source: Source,
     field: str,
-    relatives: Sequence[str],
-    narrowed: Narrowed,
+    parents: Sequence[str],
+    row_filter: RowFilter,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The newest records that belong to any of these."""
-    many = ", ".join("?" * len(relatives))
+    """Yield the newest records that belong to any of these parents."""
+    marks = ", ".join("?" * len(parents))
     if any(column.name == field for column in source.columns):
-        condition = f"{field} IN ({many})"
+        condition = f"{field} IN ({marks})"
     else:
-        condition = f"id IN (SELECT from_id FROM links WHERE to_id IN ({many}))"
-    return _records(db, source, (condition, *relatives), narrowed)
+        condition = f"id IN (SELECT from_id FROM links WHERE to_id IN ({marks}))"
+    return _records(db, source, (condition, *parents), row_filter)
 
 
-def _forms(db: sqlite3.Connection, id: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    found = db.execute(
+def _names_of_record(db: sqlite3.Connection, id: str) -> Iterator[tuple[Name, str]]:
+    rows = db.execute(
         "SELECT folded, form FROM name_forms JOIN names USING (name_row) WHERE record_id = ?", (id,)
     )
-    for row in found:
+    for row in rows:
         yield tuple(row["folded"].split()), row["form"]
 
 
 def _records(
-    db: sqlite3.Connection, source: Source, where: tuple[Any, ...], narrowed: Narrowed
+    db: sqlite3.Connection, source: Source, where: tuple[Any, ...], row_filter: RowFilter
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The newest records under a condition, which comes with its values."""
+    """Yield the newest records under a condition, which is given with its values."""
     condition, *values = where
     rows = db.execute(
-        f"""SELECT id, record FROM {source.name} WHERE {condition} AND {narrowed.sql}
+        f"""SELECT id, record FROM {source.name} WHERE {condition} AND {row_filter.sql}
             ORDER BY published_at DESC, id LIMIT ?""",
-        (*values, *narrowed.values, _RECORDS),
+        (*values, *row_filter.values, _MAX_RECORDS),
     )
     for row in rows:
         yield row["id"], from_json(row["record"])

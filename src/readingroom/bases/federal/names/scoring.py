@@ -1,164 +1,217 @@
-"""How well a record explains a noisy name: by its own name, else by what stands beside it."""
+"""How well a record explains a query: by its own name, else by its context."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from readingroom.bases.federal.names.context import Company, Kin, letters_beside
-from readingroom.bases.federal.names.query import Asked, Word
+from readingroom.bases.federal.names.context import NameContext, Parent, extra_initials
+from readingroom.bases.federal.names.query import NameQuery, QueryWord
 from readingroom.bases.federal.names.similarity import (
-    Likeness,
-    Tie,
+    Similarity,
+    WordMatch,
     compare,
-    initials_worth,
-    same_spelling,
-    weight,
+    is_same_but_for_typos,
+    score_initials,
+    word_weight,
 )
 from readingroom.bases.federal.schema.fold import vocabulary
 
-ENOUGH = 0.5
-"""What a record must score to be an answer at all."""
-_CLOSE = 40
-"""For how many names, of the likeliest, it is tried to read two words as one."""
+MIN_SCORE = 0.5
+"""The score a record needs to be an answer at all."""
+COMMITTEE_INITIALS = "chsj"
+"""`committee`, and the chambers: House, Senate, joint."""
+_MAX_VARIANTS = 40
+"""For how many of the best names two words are also tried as one."""
 _NUMBERED = ("district", "congress", "number", "session", "year")
-_KIND, _WRONG_KIND = 0.15, 0.05
-"""What a word weighs that names a kind of record: when the record says so too, when it does not."""
-_CONTEXT = 0.6
-"""What a word like `Mass` or `Sen.` weighs, beside 1 for a name."""
+_KIND_WEIGHT, _WRONG_KIND_WEIGHT = 0.15, 0.05
+"""Weights of a word for a kind of record, when the record confirms it and when it does not."""
+_MEANING_WEIGHT = 0.6
+"""Weight of a word like `Mass` or `Sen.`, compared with 1 for a name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
-    """A name that may be meant, beside the reading of the question that is nearest to it."""
+class Candidate:
+    """A name that may be meant, and the variant of the query that is most similar to it."""
 
     words: tuple[str, ...]
-    asked: Asked
-    likeness: Likeness
-    promise: float
-    """What it can come to when the record bears out every word that may mean something else."""
+    query: NameQuery
+    similarity: Similarity
+    best_score: float
+    """The score if the record confirms every word that may mean something else."""
 
 
-def close(
-    asked: Asked, names: Mapping[int, tuple[str, ...]], unsaid: float = 0.0
-) -> dict[int, Near]:
-    """The names that may come to an answer. Only for the nearest are two words read as one."""
-    near = {row: near_of(words, asked, unsaid) for row, words in names.items()}
-    best = sorted(near, key=lambda row: (-near[row].promise, row))[:_CLOSE]
-    near |= {row: max(_readings(near[row]), key=lambda one: one.promise) for row in best}
-    return {row: one for row, one in near.items() if one.promise >= ENOUGH}
+def select_candidates(
+    query: NameQuery, names: Mapping[int, tuple[str, ...]], unexplained: float = 0.0
+) -> dict[int, Candidate]:
+    """Return the names that may reach MIN_SCORE, by row.
+
+    Only for the best of them are two words also tried as one: trying all costs too much.
+    """
+    candidates = {row: make_candidate(words, query, unexplained) for row, words in names.items()}
+    best = sorted(candidates, key=lambda row: (-candidates[row].best_score, row))[:_MAX_VARIANTS]
+    candidates |= {
+        row: max(_variants(candidates[row]), key=lambda variant: variant.best_score) for row in best
+    }
+    return {row: found for row, found in candidates.items() if found.best_score >= MIN_SCORE}
 
 
-def _readings(near: Near) -> Iterator[Near]:
-    yield near
+def _variants(candidate: Candidate) -> Iterator[Candidate]:
+    """Yield the candidate, and it with two words of the query, or of the name, joined."""
+    yield candidate
     weak = vocabulary().weak
-    for at, asked in enumerate(near.asked.joined()):
-        apart = any(word.of_a_kind or word.text in weak for word in near.asked.words[at : at + 2])
-        if not apart and any(same_spelling(asked.texts[at], word) for word in near.words):
-            yield near_of(near.words, asked)
-    for at, (one, other) in enumerate(pairwise(near.words)):
-        if any(same_spelling(word, one + other) for word in near.asked.texts):
-            yield near_of((*near.words[:at], one + other, *near.words[at + 2 :]), near.asked)
+    words = candidate.query.words
+    for index, query in enumerate(candidate.query.join_neighbours()):
+        is_apart = any(
+            word.is_record_kind or word.text in weak for word in words[index : index + 2]
+        )
+        joined = query.texts[index]
+        if not is_apart and any(is_same_but_for_typos(joined, word) for word in candidate.words):
+            yield make_candidate(candidate.words, query)
+    for index, (first, second) in enumerate(pairwise(candidate.words)):
+        joined = first + second
+        if any(is_same_but_for_typos(word, joined) for word in candidate.query.texts):
+            name = (*candidate.words[:index], joined, *candidate.words[index + 2 :])
+            yield make_candidate(name, candidate.query)
 
 
-def near_of(words: tuple[str, ...], asked: Asked, unsaid: float = 0.0) -> Near:
-    """`unsaid` is what a word may come to that the name does not explain."""
-    likeness = compare(asked.spelt, words)
-    if asked.acronym and initials_worth(asked.acronym, words, "chsj"):
-        return Near(words, asked, likeness, 1.0)
-    values = [
-        1.0 if word.meaning else tie.value if tie else 0.0 if word.of_a_kind else unsaid
-        for word, tie in zip(asked.words, likeness.ties, strict=True)
+def make_candidate(words: tuple[str, ...], query: NameQuery, unexplained: float = 0.0) -> Candidate:
+    """Compare a name with a query. Words that the name does not explain score `unexplained`."""
+    similarity = compare(query.name_texts, words)
+    if query.acronym and score_initials(query.acronym, words, COMMITTEE_INITIALS):
+        return Candidate(words, query, similarity, 1.0)
+    scores = [
+        _best_word_score(word, match, unexplained)
+        for word, match in zip(query.words, similarity.matches, strict=True)
     ]
-    return Near(words, asked, likeness, scored(asked, values, likeness.asked_share))
+    best_score = combine_scores(query, scores, similarity.coverage)
+    return Candidate(words, query, similarity, best_score)
 
 
-def is_of_a_part(record: Mapping[str, Any]) -> bool:
-    """Whether it is a subcommittee, or a seat on one."""
+def _best_word_score(word: QueryWord, match: WordMatch | None, unexplained: float) -> float:
+    if word.meaning:
+        return 1.0
+    if match:
+        return match.score
+    return 0.0 if word.is_record_kind else unexplained
+
+
+def is_subcommittee(record: Mapping[str, Any]) -> bool:
+    """Return whether a record is a subcommittee, or a seat on one."""
     id = record["id"] if record.get("source") == "committees" else record.get("committee_id")
     return len(id or "") > 4
 
 
-def judged(
-    company: Company, asked: Asked, near: Near, form: str, record: Mapping[str, Any]
+def score_record(
+    context: NameContext,
+    query: NameQuery,
+    candidate: Candidate,
+    form: str,
+    record: Mapping[str, Any],
 ) -> tuple[float, list[str]]:
-    """How well a record explains the question: by its name, else by what stands beside it."""
-    acronym = asked.acronym or ""
-    initials = acronym and initials_worth(acronym, near.words, letters_beside(record))
-    if initials:
-        values, why = borne_out(asked, asked.nothing, asked.nothing, [record])
-        told = [
-            initials if word.text in asked.letters else value
-            for word, value in zip(asked.words, values, strict=True)
+    """Return how well a record explains the query, and the reasons for that."""
+    if score := _score_acronym(query, candidate, record):
+        scores, reasons = explain_words(query, query.no_matches, query.no_matches, [record])
+        scores = [
+            score if word.text in query.acronym_words else other
+            for word, other in zip(query.words, scores, strict=True)
         ]
-        said = f"{acronym!r} are the initials of {form!r}"
-        return scored(asked, told, 1.0), [said, *why]
-    ties = near.likeness.ties
-    kin: list[Kin] = []
-    besides: Sequence[Tie | None] = near.asked.nothing
-    if near.asked is asked and not all(tie and tie.value == 1.0 for tie in ties):
-        kin = company.kin_of(record)
-        besides = company.ties(near.words, record, kin)
-    if not any(tie and tie.value > 0.5 for tie in (*ties, *besides)):
+        initials = f"{query.acronym!r} are the initials of {form!r}"
+        return combine_scores(query, scores, 1.0), [initials, *reasons]
+    return _score_by_words(context, query, candidate, form, record)
+
+
+def _score_acronym(query: NameQuery, candidate: Candidate, record: Mapping[str, Any]) -> float:
+    if not query.acronym:
+        return 0.0
+    return score_initials(query.acronym, candidate.words, extra_initials(record))
+
+
+def _score_by_words(
+    context: NameContext,
+    query: NameQuery,
+    candidate: Candidate,
+    form: str,
+    record: Mapping[str, Any],
+) -> tuple[float, list[str]]:
+    matches = candidate.similarity.matches
+    parents: list[Parent] = []
+    in_context: Sequence[WordMatch | None] = candidate.query.no_matches
+    is_exact = all(match and match.score == 1.0 for match in matches)
+    # A variant has other words than the query that the context was made for.
+    if candidate.query is query and not is_exact:
+        parents = context.parents_of(record)
+        in_context = context.match_words(candidate.words, record, parents)
+    if not any(match and match.score > 0.5 for match in (*matches, *in_context)):
         return 0.0, []
-    values, why = borne_out(near.asked, ties, besides, [record, *(one.record for one in kin)])
-    if kin and _names_another(near.asked, ties, values):
+    records = [record, *(parent.record for parent in parents)]
+    scores, reasons = explain_words(candidate.query, matches, in_context, records)
+    if parents and _names_another(candidate.query, matches, scores):
         return 0.0, []
-    shares = [near.likeness.asked_share, *(one.likeness.asked_share for one in kin)]
-    named = _fully_named(near)
-    score = scored(near.asked, values, sum(shares) / len(shares), 0.5 if named else 1.0)
-    return score, [f"named {form!r}", *why]
+    coverages = [
+        candidate.similarity.coverage,
+        *(parent.similarity.coverage for parent in parents),
+    ]
+    coverage = sum(coverages) / len(coverages)
+    unexplained_weight = 0.5 if _is_full_name(candidate) else 1.0
+    score = combine_scores(candidate.query, scores, coverage, unexplained_weight)
+    return score, [f"named {form!r}", *reasons]
 
 
 def _names_another(
-    asked: Asked, ties: Sequence[Tie | None], values: Sequence[float | None]
+    query: NameQuery, matches: Sequence[WordMatch | None], scores: Sequence[float | None]
 ) -> bool:
-    """Whether a name was said that is not the record's, and nothing of its own: who sits on the
-    committee beside `Gandalf` is no answer.
+    """Return whether the query has a name that is not the record's, and nothing of the record's.
+
+    Whoever sits on the committee mentioned beside `Gandalf` is no answer.
     """
-    if any(tie and tie.value > 0.5 and weight(tie.word) == 1.0 for tie in ties):
+    if any(match and match.score > 0.5 and word_weight(match.word) == 1.0 for match in matches):
         return False
     return any(
-        value == 0.0 and not word.meaning and not word.of_a_kind and weight(word.text) == 1.0
-        for word, value in zip(asked.words, values, strict=True)
+        score == 0.0
+        and not word.meaning
+        and not word.is_record_kind
+        and word_weight(word.text) == 1.0
+        for word, score in zip(query.words, scores, strict=True)
     )
 
 
-def _fully_named(near: Near) -> bool:
-    """Whether the whole of a name was said, of more than one word: the rest says less then."""
-    well = (tie for tie in near.likeness.ties if tie and tie.value > 0.8)
-    return sum(weight(tie.word) == 1.0 for tie in well) > 1 and near.likeness.asked_share > 0.9
+def _is_full_name(candidate: Candidate) -> bool:
+    """Return whether the query has a whole name of several words: other words count less then."""
+    similarity = candidate.similarity
+    close = (match for match in similarity.matches if match and match.score > 0.8)
+    return sum(word_weight(match.word) == 1.0 for match in close) > 1 and similarity.coverage > 0.9
 
 
-def borne_out(
-    asked: Asked,
-    ties: Sequence[Tie | None],
-    besides: Sequence[Tie | None],
+def explain_words(
+    query: NameQuery,
+    matches: Sequence[WordMatch | None],
+    in_context: Sequence[WordMatch | None],
     records: Sequence[Mapping[str, Any]],
 ) -> tuple[list[float | None], list[str]]:
-    """What each word comes to, and why; None for one that neither speaks for a record nor against.
+    """Return the score of each word and the reasons; None if it is neither for nor against.
 
-    The first record is the one that may be meant; the others are what it belongs to.
+    The first record is the one that may be meant, the others are those it belongs to.
     """
-    values: list[float | None] = []
-    why = []
-    for word, tie, other in zip(asked.words, ties, besides, strict=True):
-        best = other if other and (tie is None or other.value > tie.value) else tie
-        said = next(filter(None, (_says(one, word) for one in records)), None)
-        if said and (best is None or best.value < 1.0):
-            values.append(1.0)
-            why.append(f"{word.text!r} is its {said}")
+    scores: list[float | None] = []
+    reasons = []
+    for word, match, other in zip(query.words, matches, in_context, strict=True):
+        best = other if other and (match is None or other.score > match.score) else match
+        field = next(filter(None, (_confirming_field(record, word) for record in records)), None)
+        if field and (best is None or best.score < 1.0):
+            scores.append(1.0)
+            reasons.append(f"{word.text!r} is its {field}")
         elif best:
-            values.append(best.value)
-            if best.value < 1.0:
-                why.append(f"{best.word!r} {best.how} {best.name_word!r}")
+            scores.append(best.score)
+            if best.score < 1.0:
+                reasons.append(f"{best.word!r} {best.relation} {best.name_word!r}")
         else:
-            values.append(None if _says_nothing(word, records[0]) else 0.0)
-    return values, why
+            scores.append(None if _is_neutral(word, records[0]) else 0.0)
+    return scores, reasons
 
 
-def _says_nothing(word: Word, record: Mapping[str, Any]) -> bool:
-    """Whether a word is no reason against a record that does not bear it out."""
+def _is_neutral(word: QueryWord, record: Mapping[str, Any]) -> bool:
+    """Return whether a word does not speak against a record that cannot confirm it."""
     return bool(
         word.meaning
         and word.meaning[0] == "number"
@@ -167,25 +220,25 @@ def _says_nothing(word: Word, record: Mapping[str, Any]) -> bool:
     )
 
 
-def of_the_other_chamber(asked: Asked, near: Near, record: Mapping[str, Any]) -> bool:
-    """Whether the question names a chamber that is not the record's, nor a word of its name.
+def is_of_other_chamber(query: NameQuery, candidate: Candidate, record: Mapping[str, Any]) -> bool:
+    """Return whether the query names a chamber that is neither the record's nor in its name.
 
-    People change chambers, and are called by either; what is joint is of both.
+    People change chambers and are called by either; what is joint belongs to both.
     """
-    said = [word for word in asked.words if word.meaning and word.meaning[0] == "chamber"]
-    if not said or "terms" in record or record.get("chamber") not in ("house", "senate"):
+    chambers = [word for word in query.words if word.meaning and word.meaning[0] == "chamber"]
+    if not chambers or "terms" in record or record.get("chamber") not in ("house", "senate"):
         return False
-    ours = ("chamber", record["chamber"])
-    return not any(word.meaning == ours or word.text in near.words for word in said)
+    own = ("chamber", record["chamber"])
+    return not any(word.meaning == own or word.text in candidate.words for word in chambers)
 
 
-def _says(record: Mapping[str, Any], word: Word) -> str | None:
-    """What of a record, besides its name, a word may mean."""
+def _confirming_field(record: Mapping[str, Any], word: QueryWord) -> str | None:
+    """Return what the meaning of a word is in a record, such as its `state`, or None."""
     if word.meaning is None:
         return None
     kind, value = word.meaning
     if kind == "kind":
-        return "kind" if is_of_a_part(record) else None
+        return "kind" if is_subcommittee(record) else None
     if kind == "number":
         if len(value) == 4 and (record.get("published_at") or "").startswith(value):
             return "year"
@@ -194,26 +247,29 @@ def _says(record: Mapping[str, Any], word: Word) -> str | None:
     return kind if value in (record.get(kind), *past) else None
 
 
-def scored(
-    asked: Asked, values: Sequence[float | None], share: float, unexplained: float = 1.0
+def combine_scores(
+    query: NameQuery,
+    scores: Sequence[float | None],
+    coverage: float,
+    unexplained_weight: float = 1.0,
 ) -> float:
-    """Mostly how much of the question is explained, a little how much of the name was asked for.
+    """Return mostly how much of the query is explained, and a little how much of the name.
 
-    `unexplained` is what a word weighs that nothing explains, beside one that is.
+    Words that nothing explains count `unexplained_weight` times as much as others.
     """
     total = explained = 0.0
-    for word, value in zip(asked.words, values, strict=True):
-        if value is None:
+    for word, score in zip(query.words, scores, strict=True):
+        if score is None:
             continue
-        telling = _weight(word, value)
-        total += telling if value else telling * unexplained
-        explained += telling * value
-    return explained / total * (0.85 + 0.15 * share) if total else 0.0
+        weight = _weight_in_query(word, score)
+        total += weight if score else weight * unexplained_weight
+        explained += weight * score
+    return explained / total * (0.85 + 0.15 * coverage) if total else 0.0
 
 
-def _weight(word: Word, value: float) -> float:
-    """How much a word counts; least when it only names a kind of record, and another one."""
-    if word.of_a_kind:
-        return _KIND if value else _WRONG_KIND
-    telling = weight(word.text)
-    return _CONTEXT if word.meaning and telling == 1.0 else telling
+def _weight_in_query(word: QueryWord, score: float) -> float:
+    """Return how much a word counts; least when it only names a kind of record, and another."""
+    if word.is_record_kind:
+        return _KIND_WEIGHT if score else _WRONG_KIND_WEIGHT
+    weight = word_weight(word.text)
+    return _MEANING_WEIGHT if word.meaning and weight == 1.0 else weight

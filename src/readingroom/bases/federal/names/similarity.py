@@ -1,4 +1,4 @@
-"""How alike two names are: word by word, in any order, through nicknames, short forms and typos."""
+"""How similar two names are: word by word, in any order, through nicknames, short forms, typos."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,212 +6,215 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from rapidfuzz.distance import OSA, Prefix
+
 from readingroom.bases.federal.schema.fold import vocabulary
 
-_NICKNAME, _INITIALS, _BEGINNING, _STEM, _INITIAL = 0.93, 0.85, 0.8, 0.8, 0.75
-_CONTRACTED, _ABBREVIATED = 0.7, 0.5
-_FAINT = 0.15
-"""What a word weighs that stands in every second name."""
+# Scores of a word that explains another one other than by being it.
+_NICKNAME, _INITIALS, _PREFIX, _STEM, _INITIAL = 0.93, 0.85, 0.8, 0.8, 0.75
+_CONTRACTION, _NAME_INITIAL = 0.7, 0.5
+_WEAK_WEIGHT = 0.15
+"""Weight of a word that occurs in every second name."""
 _VOWELS = frozenset("aeiou")
-_SMALL = frozenset("afiot")
-"""First letters of `and`, `for`, `in`, `of`, `on`, `the`, without which names are kept."""
+_STOPWORD_INITIALS = frozenset("afiot")
+"""First letters of `and`, `for`, `in`, `of`, `on`, `the`, which folded names do not contain."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tie:
-    """A word of the question that a word of a name explains, how well, and how."""
+class WordMatch:
+    """A word of the query, the word of a name that explains it, how well, and by what relation."""
 
     word: str
     name_word: str
-    value: float
-    how: str
+    score: float
+    relation: str
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
-    """A name beside a question: what of the question it explains, and how much of it was asked."""
+class Similarity:
+    """What a name explains of a query, and how much of the name the query covers."""
 
-    ties: tuple[Tie | None, ...]
-    """One for each word of the question."""
-    asked_share: float
+    matches: tuple[WordMatch | None, ...]
+    """One for each word of the query; None for a word that the name does not explain."""
+    coverage: float
 
 
-def compare(asked: Sequence[str], name: Sequence[str]) -> Likeness:
-    """The best pairs first, each word used once: the order of words does not matter."""
+def compare(query: Sequence[str], name: Sequence[str]) -> Similarity:
+    """Pair the words of a query with those of a name, best pairs first, each word used once.
+
+    The order of the words does not matter. An empty word of the query is never paired.
+    """
     pairs = sorted(
-        (-tie.value, left, right, tie)
-        for left, word in enumerate(asked)
-        for right, other in enumerate(name)
-        if word and (tie := alike(word, other))
+        (-match.score, query_index, name_index, match)
+        for query_index, word in enumerate(query)
+        for name_index, name_word in enumerate(name)
+        if word and (match := match_word(word, name_word))
     )
-    ties: dict[int, Tie] = {}
+    matches: dict[int, WordMatch] = {}
     used: dict[int, float] = {}
-    for _, left, right, tie in pairs:
-        if left not in ties and right not in used:
-            ties[left], used[right] = tie, tie.value
-    for left, word in enumerate(asked):
-        if left not in ties and (run := spelt_out(word, name) or _blended(word, name)):
-            value = _INITIALS if len(word) > 2 else _INITIAL
-            ties[left] = Tie(word, " ".join(name[run.start : run.stop]), value, "stands for")
-            used |= {right: max(value, used.get(right, 0.0)) for right in run}
-    if not any(len(tie.name_word) > 1 or len(tie.word) == 1 for tie in ties.values()):
-        ties, used = {}, {}  # that some name has the initial of a word says nothing by itself
-    return Likeness(tuple(map(ties.get, range(len(asked)))), _share(name, used))
+    for _, query_index, name_index, match in pairs:
+        if query_index not in matches and name_index not in used:
+            matches[query_index], used[name_index] = match, match.score
+    for index, word in enumerate(query):
+        if index not in matches and (run := find_initials(word, name) or _find_blend(word, name)):
+            score = _INITIALS if len(word) > 2 else _INITIAL
+            spelled_out = " ".join(name[run.start : run.stop])
+            matches[index] = WordMatch(word, spelled_out, score, "stands for")
+            used |= {name_index: max(score, used.get(name_index, 0.0)) for name_index in run}
+    if not any(len(match.name_word) > 1 or len(match.word) == 1 for match in matches.values()):
+        # That some name has the initial of a word is no evidence by itself.
+        matches, used = {}, {}
+    return Similarity(tuple(map(matches.get, range(len(query)))), _coverage(name, used))
 
 
-def weight(word: str) -> float:
-    """How much a word tells about which name is meant."""
+def word_weight(word: str) -> float:
+    """Return how much a word tells about which name is meant."""
     if word in vocabulary().weak:
-        return _FAINT
+        return _WEAK_WEIGHT
     return 0.3 if len(word) == 1 else 1.0
 
 
-def _share(name: Sequence[str], used: dict[int, float]) -> float:
-    """How much of a name was asked for; what stands in every name need not be."""
-    weights = {at: weight(word) for at, word in enumerate(name)}
-    telling = {at: w for at, w in weights.items() if w > _FAINT or at in used} or weights
-    return sum(telling[at] * used.get(at, 0.0) for at in telling) / sum(telling.values())
+def _coverage(name: Sequence[str], used: dict[int, float]) -> float:
+    """Return the share of a name that was explained; weak words need not be."""
+    weights = {index: word_weight(word) for index, word in enumerate(name)}
+    counted = {
+        index: weight for index, weight in weights.items() if weight > _WEAK_WEIGHT or index in used
+    } or weights
+    return sum(counted[index] * used.get(index, 0.0) for index in counted) / sum(counted.values())
 
 
 @lru_cache(maxsize=65_536)
-def alike(word: str, other: str) -> Tie | None:
-    """How a word of a question may mean a word of a name; None where it does not."""
-    if word == other:
-        return Tie(word, other, 1.0, "is")
-    if other in vocabulary().nicknames.get(word, ()):
-        return Tie(word, other, _NICKNAME, "is short for, or a form of,")
-    if len(word) == 1 or len(other) == 1:
-        value = _INITIAL if len(word) == 1 else _ABBREVIATED
-        return Tie(word, other, value, "has the initial of") if word[0] == other[0] else None
-    if _begins(word, other):
-        return Tie(word, other, _BEGINNING, "begins")
-    if value := _spelt_alike(word, other):
-        return Tie(word, other, value, "is spelt like")
-    if _of_one_stem(word, other):
-        return Tie(word, other, _STEM, "has the stem of")
-    return Tie(word, other, _CONTRACTED, "shortens") if _shortens(word, other) else None
+def match_word(word: str, name_word: str) -> WordMatch | None:
+    """Return how a word of a query may mean a word of a name, or None if it cannot."""
+    if word == name_word:
+        return WordMatch(word, name_word, 1.0, "is")
+    if name_word in vocabulary().nicknames.get(word, ()):
+        return WordMatch(word, name_word, _NICKNAME, "is short for, or a form of,")
+    if len(word) == 1 or len(name_word) == 1:
+        score = _INITIAL if len(word) == 1 else _NAME_INITIAL
+        has_initial = word[0] == name_word[0]
+        return WordMatch(word, name_word, score, "has the initial of") if has_initial else None
+    if _is_prefix(word, name_word):
+        return WordMatch(word, name_word, _PREFIX, "begins")
+    if score := _score_spelling(word, name_word):
+        return WordMatch(word, name_word, score, "is spelt like")
+    if _has_same_stem(word, name_word):
+        return WordMatch(word, name_word, _STEM, "has the stem of")
+    if _is_contraction(word, name_word):
+        return WordMatch(word, name_word, _CONTRACTION, "shortens")
+    return None
 
 
 @lru_cache(maxsize=65_536)
-def same_spelling(word: str, other: str) -> bool:
-    """Whether two words are one, but for a typo or two."""
-    return word == other or _spelt_alike(word, other) > 0
+def is_same_but_for_typos(word: str, other: str) -> bool:
+    """Return whether two words are the same, or one is the other with a typo or two."""
+    return word == other or _score_spelling(word, other) > 0
 
 
-def _begins(word: str, other: str) -> bool:
-    """`ag` begins `agriculture`, `approps` nearly `appropriations`."""
-    if other.startswith(word):
+def _is_prefix(word: str, name_word: str) -> bool:
+    """`ag` begins `agriculture`, and `approps` nearly begins `appropriations`."""
+    if name_word.startswith(word):
         return True
-    return len(word) > 4 and word[-1] == "s" and other.startswith(word[:-1])
+    return len(word) > 4 and word[-1] == "s" and name_word.startswith(word[:-1])
 
 
-def _shortens(word: str, other: str) -> bool:
-    """`svcs`, `mgmt`: without their vowels; `natl`, `envt`: a beginning and the last letter."""
-    if len(word) < 3 or len(other) < len(word) + 3 or word[0] != other[0]:
+def _is_contraction(word: str, name_word: str) -> bool:
+    """`svcs`, `mgmt` have lost their vowels; `natl`, `envt` are a prefix and the last letter."""
+    if len(word) < 3 or len(name_word) < len(word) + 3 or word[0] != name_word[0]:
         return False
-    if len(word) > 3 and other.startswith(word[:-1]) and other.endswith(word[-1]):
+    if len(word) > 3 and name_word.startswith(word[:-1]) and name_word.endswith(word[-1]):
         return True
-    letters = iter(other)
+    letters = iter(name_word)
     return _VOWELS.isdisjoint(word[1:]) and all(letter in letters for letter in word)
 
 
-def _of_one_stem(word: str, other: str) -> bool:
-    """`China` and `Chinese`, `immigrants` and `immigration`: alike but for a common ending."""
-    same = next(
-        (at for at, (one, two) in enumerate(zip(word, other, strict=False)) if one != two),
-        min(len(word), len(other)),
-    )
+def _has_same_stem(word: str, name_word: str) -> bool:
+    """`China` and `Chinese`, `immigrants` and `immigration` differ only in a common ending."""
+    prefix = Prefix.similarity(word, name_word)
     endings = vocabulary().endings
+    # The last letter they share may belong to both endings: immigr-ants, immigr-ation.
     return any(
-        word[at:] in endings and other[at:] in endings for at in range(max(4, same - 1), same + 1)
+        word[stem:] in endings and name_word[stem:] in endings
+        for stem in range(max(4, prefix - 1), prefix + 1)
     )
 
 
-def spelt_out(word: str, name: Sequence[str]) -> range | None:
-    """Where a name has, in order, the words that these are the first letters of.
+def find_initials(letters: str, name: Sequence[str]) -> range | None:
+    """Return where a name has, in order, the words that these are the first letters of.
 
-    One letter inside may be of a small word, which names are kept without: `DOGE` is Delivering
-    *on* Government Efficiency.
+    One letter inside may stand for a stopword, which folded names do not contain: `DOGE` is
+    Delivering *on* Government Efficiency.
     """
-    if not 2 <= len(word) <= 6 or not word.isalpha():
+    if not 2 <= len(letters) <= 6 or not letters.isalpha():
         return None
-    firsts = "".join(one[0] for one in name)
-    inside = (at for at in range(1, len(word) - 1) if word[at] in _SMALL)
-    shorter = (word[:at] + word[at + 1 :] for at in inside)
-    for letters in (word, *shorter):
-        at = firsts.find(letters)
-        weights = [weight(one) for one in name[at : at + len(letters)]]
-        if at >= 0 and sum(one > _FAINT for one in weights) > 1:
-            return range(at, at + len(letters))
+    initials = "".join(word[0] for word in name)
+    inner = (index for index in range(1, len(letters) - 1) if letters[index] in _STOPWORD_INITIALS)
+    shorter = (letters[:index] + letters[index + 1 :] for index in inner)
+    for sequence in (letters, *shorter):
+        start = initials.find(sequence)
+        weights = [word_weight(word) for word in name[start : start + len(sequence)]]
+        if start >= 0 and sum(weight > _WEAK_WEIGHT for weight in weights) > 1:
+            return range(start, start + len(sequence))
     return None
 
 
-def _blended(word: str, name: Sequence[str]) -> range | None:
-    """Where a name has two words that this is made of the beginnings of: `MilCon`, `fintech`."""
-    for at, (one, two) in enumerate(pairwise(name)):
+def _find_blend(word: str, name: Sequence[str]) -> range | None:
+    """Return where a name has two words whose beginnings make this: `MilCon`, `fintech`."""
+    for index, (first, second) in enumerate(pairwise(name)):
         cuts = range(3, len(word) - 2)
-        if any(one.startswith(word[:cut]) and two.startswith(word[cut:]) for cut in cuts):
-            return range(at, at + 2)
+        if any(first.startswith(word[:cut]) and second.startswith(word[cut:]) for cut in cuts):
+            return range(index, index + 2)
     return None
 
 
-def initials_worth(letters: str, name: Sequence[str], besides: str = "") -> float:
-    """What letters are worth as the initials of a whole name: more when they come in its order.
+def score_initials(letters: str, name: Sequence[str], extra_letters: str = "") -> float:
+    """Return what letters are worth as the initials of a whole name; more if in its order.
 
-    There may be letters of words that stand in many names, the H and the C of HASC, and `besides`.
+    They may include initials of weak words, such as the H and the C of HASC, and `extra_letters`.
     """
     counted = Counter(letters)
     core = [word[0] for word in name if word not in vocabulary().weak]
-    faint = [word[0] for word in name if word in vocabulary().weak]
-    extra = counted - Counter(core)
-    if Counter(core) - counted or not extra <= Counter(faint) | Counter(besides):
+    weak = [word[0] for word in name if word in vocabulary().weak]
+    surplus = counted - Counter(core)
+    if Counter(core) - counted or not surplus <= Counter(weak) | Counter(extra_letters):
         return 0.0
-    if len(core) < 2 and len(letters) < 4 and letters not in _in_order(name):
+    if len(core) < 2 and len(letters) < 4 and letters not in _initials_in_order(name):
         return 0.0
     rest = iter(letters)
-    value = 0.95 if all(letter in rest for letter in core) else 0.65
-    return value - 0.05 if len(core) < 2 or any(len(word) == 1 for word in name) else value
+    score = 0.95 if all(letter in rest for letter in core) else 0.65
+    return score - 0.05 if len(core) < 2 or any(len(word) == 1 for word in name) else score
 
 
-def _in_order(name: Sequence[str]) -> tuple[str, str]:
-    """All its initials; and with the committee's at the end: `SJC` is a Committee on Judiciary."""
-    firsts = "".join(word[0] for word in name)
+def _initials_in_order(name: Sequence[str]) -> tuple[str, str]:
+    """Return all initials, and those with the C of `committee` last: `SJC` for the Judiciary."""
+    initials = "".join(word[0] for word in name)
     others = "".join(word[0] for word in name if word not in vocabulary().committee)
-    return firsts, f"{others}c"
+    return initials, f"{others}c"
 
 
-def _spelt_alike(word: str, other: str) -> float:
-    """Less for each typo; 0 where there are too many for words of this length.
+def _score_spelling(word: str, other: str) -> float:
+    """Return a score that falls with each typo; 0 if there are too many for words this long.
 
-    Another number is another number, however alike.
+    Different numbers never match, however similar they look.
     """
     if word.isdecimal() or other.isdecimal():
         return 0.0
     longest = max(len(word), len(other))
     allowed = 0 if longest < 4 else 1 if longest < 6 else 2 if longest < 9 else 3
-    if abs(len(word) - len(other)) > allowed or not _share_pairs(word, other):
+    if abs(len(word) - len(other)) > allowed or not _share_letter_pair(word, other):
         return 0.0
-    typos = distance(word, other)
+    typos = count_typos(word, other)
     if typos > allowed:
         return 0.0
-    other_start = 0.08 if word[0] != other[0] else 0.0
-    return 0.97 - 0.9 * typos / longest - other_start
+    other_initial = 0.08 if word[0] != other[0] else 0.0
+    return 0.97 - 0.9 * typos / longest - other_initial
 
 
-def _share_pairs(word: str, other: str) -> bool:
-    pairs = {word[at : at + 2] for at in range(len(word) - 1)}
-    return any(other[at : at + 2] in pairs for at in range(len(other) - 1))
+def _share_letter_pair(word: str, other: str) -> bool:
+    pairs = {word[index : index + 2] for index in range(len(word) - 1)}
+    return any(other[index : index + 2] in pairs for index in range(len(other) - 1))
 
 
-def distance(word: str, other: str) -> int:
-    """Letters to add, drop, change or swap with their neighbour to make one word the other."""
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(word, start=1):
-        older, before, row = before, row, [i]
-        for j, mark in enumerate(other, start=1):
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != mark))
-            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == mark:
-                cost = min(cost, older[j - 2] + 1)
-            row.append(cost)
-    return row[-1]
+def count_typos(word: str, other: str) -> int:
+    """Count the letters to add, drop, change or swap with a neighbour to get from word to word."""
+    return OSA.distance(word, other)

@@ -10,10 +10,9 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from readingroom.bases.federal import filters as narrowing
 from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
-from readingroom.bases.federal.filters import Narrowed
+from readingroom.bases.federal.filters import RowFilter, match_stored_case
 from readingroom.bases.federal.models import (
     Bucket,
     Buckets,
@@ -51,7 +50,7 @@ class Aggregation:
     """What is asked: a count, or a sum where `sum_field` names one."""
 
     resource: Resource
-    narrowed: Narrowed
+    row_filter: RowFilter
     sum_field: str | None = None
     group_by: str | None = None
     top: int = 20
@@ -117,8 +116,8 @@ class Aggregator:
         return self._within_budget(asked, self._series)
 
     def _within_budget(self, asked: Aggregation, read: Callable[[Aggregation, Query], T]) -> T:
-        stored = narrowing.as_stored(self._db, asked.resource, asked.narrowed)
-        asked = replace(asked, narrowed=stored)
+        stored = match_stored_case(self._db, asked.resource, asked.row_filter)
+        asked = replace(asked, row_filter=stored)
         query = self._planned(asked)
         if query.rows > self._budget.rows:
             raise AggregateTooBroad(
@@ -153,7 +152,7 @@ class Aggregator:
 
     def _planned(self, asked: Aggregation) -> Query:
         resource, measure = asked.resource, _measure(asked)
-        index, rows = self._cheapest(resource, asked.narrowed)
+        index, rows = self._cheapest(resource, asked.row_filter)
         tables, grouped = f"{resource.name} r {index}", asked.group_by
         facet = next((one for one in resource.plan.facets if one.name == grouped), None)
         if facet:
@@ -169,27 +168,27 @@ class Aggregator:
             timed = times[asked.time_field]
         return Query(
             tables,
-            asked.narrowed.sql,
-            asked.narrowed.values,
+            asked.row_filter.sql,
+            asked.row_filter.values,
             measure,
             grouped,
             timed,
             rows,
         )
 
-    def _cheapest(self, resource: Resource, narrowed: Narrowed) -> tuple[str, int]:
+    def _cheapest(self, resource: Resource, row_filter: RowFilter) -> tuple[str, int]:
         """The index to read, and how many rows of it: all facts, or those that one filter leaves.
 
         A filter's rows are counted only as far as they could still be the cheaper way.
         """
         index = f"INDEXED BY {resource.facts}" if resource.facts else ""
-        (rows,) = self._db.execute(resource.size).fetchone() or (0,)
+        (rows,) = self._db.execute(resource.size_sql).fetchone() or (0,)
         rows = rows or 0
         for name in resource.lookups:
-            if name in narrowed.filters:
+            if name in row_filter.filters:
                 some = self._count(
                     f"SELECT 1 FROM {resource.name} WHERE {name} = ? LIMIT {rows // _LOOKUP + 1}",
-                    (narrowed.filters[name],),
+                    (row_filter.filters[name],),
                 )
                 if some * _LOOKUP < rows:
                     index = f"INDEXED BY {resource.name}_{name}" if resource.facts else ""
@@ -280,8 +279,8 @@ class Aggregator:
     ) -> tuple[date | None, date | None]:
         """From the first to the last that is there, or as far as was asked for."""
         starts = [start for series in cells.values() for start in series]
-        since, until = (_day(asked.narrowed.filters.get(name)) for name in ("since", "until"))
-        if dict(asked.resource.plan.times)[asked.time_field or ""] not in asked.resource.dated:
+        since, until = (_day(asked.row_filter.filters.get(name)) for name in ("since", "until"))
+        if dict(asked.resource.plan.times)[asked.time_field or ""] not in asked.resource.date_sql:
             since = until = None  # they speak of another date
         first = _start(asked.interval, since) if since else min(starts, default=None)
         last = _start(asked.interval, until) if until else max(starts, default=None)
@@ -304,7 +303,7 @@ class Aggregator:
 
     def _recent(self, asked: Aggregation, stretches: int) -> list[dict[str, Any]]:
         (newest,) = self._db.execute(
-            f"SELECT max({asked.resource.dated}) FROM {asked.resource.name}"
+            f"SELECT max({asked.resource.date_sql}) FROM {asked.resource.name}"
         ).fetchone()
         last = _day(newest)
         if last is None:
@@ -354,28 +353,28 @@ class Aggregator:
 
     def _suggestions(self, asked: Aggregation, most: int) -> Iterator[dict[str, Any]]:
         resource = asked.resource
-        for name, newest in resource.newest:
+        for name, newest in resource.newest_sql:
             (value,) = self._db.execute(newest).fetchone() or (None,)
-            if value is None or name in asked.narrowed.filters:
+            if value is None or name in asked.row_filter.filters:
                 continue
             rows = self._count(
                 f"SELECT 1 FROM {resource.name} WHERE {name} = ? LIMIT {most + 1}", (value,)
             )
             if rows <= most:
                 yield {"filters": {name: value}, "rows": rows}
-        if resource.facts and "since" not in asked.narrowed.filters:
+        if resource.facts and "since" not in asked.row_filter.filters:
             yield from self._since(resource, most)
 
     def _since(self, resource: Resource, most: int) -> Iterator[dict[str, Any]]:
         row = self._db.execute(
-            f"""SELECT {resource.dated} FROM {resource.name}
-                ORDER BY {resource.dated} DESC LIMIT 1 OFFSET ?""",
+            f"""SELECT {resource.date_sql} FROM {resource.name}
+                ORDER BY {resource.date_sql} DESC LIMIT 1 OFFSET ?""",
             (most,),
         ).fetchone()
         if (day := _day(row[0]) if row else None) is not None:
             since = (day + timedelta(days=1)).isoformat()
             rows = self._count(
-                f"SELECT 1 FROM {resource.name} WHERE {resource.dated} >= ?", (since,)
+                f"SELECT 1 FROM {resource.name} WHERE {resource.date_sql} >= ?", (since,)
             )
             if rows:
                 yield {"filters": {"since": since}, "rows": rows}

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 
 from pydantic_core import from_json
 
-from readingroom.bases.federal import filters as narrowing
 from readingroom.bases.federal import store
+from readingroom.bases.federal.filters import build_row_filter
 from readingroom.bases.federal.models import Section, SectionError
 from readingroom.bases.federal.query import cursors, links
 from readingroom.bases.federal.schema.congress import began
@@ -116,9 +116,9 @@ def listed(name: str, field: str, *, by_congress: bool = False) -> Part:
         filters: dict[str, Any] = {field: subject.id}
         if by_congress and subject.congress is not None:
             filters["congress"] = subject.congress
-        narrowed = narrowing.narrowed(source.resource, filters)
-        page = store.records(subject.db, source, narrowed, LONGEST, None)
-        total = store.count(subject.db, source, narrowed) if page.after else len(page.rows)
+        row_filter = build_row_filter(source.resource, filters)
+        page = store.records(subject.db, source, row_filter, LONGEST, None)
+        total = store.count(subject.db, source, row_filter) if page.after else len(page.rows)
         return _section(page.rows, total, f"/v1/{source.path}", page.after, **filters)
 
     return part

@@ -1,4 +1,4 @@
-"""The sources of the federal base: their names, shapes, tables and what each can be filtered by.
+"""The sources of the federal base: their names, shapes, tables, filters and aggregates.
 
 Adding a source is one entry here, one record model and one loader.
 """
@@ -37,41 +37,44 @@ from readingroom.core.errors import InvalidArguments, UnknownSource
 
 
 class Shape(StrEnum):
-    """What of a source can be searched."""
+    """How a source can be searched."""
 
     BODY = "body"
+    """Long texts: by words and by meaning."""
     SHORT = "short"
+    """Short texts: by words only."""
     REGISTRY = "registry"
+    """Names rather than texts: by name only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A field of the record that lists are filtered by, kept as a column of its own."""
+    """A field of the record that lists are filtered by, generated as a column of the table."""
 
     name: str
     kind: str = "TEXT"
     path: str = ""
-    """Where it stands in the record, when not at the top under its own name."""
-    among: tuple[str, ...] = ()
-    """All the values there can be, where these are few and known."""
+    """JSON path in the record, unless it is a top-level field of the same name."""
+    choices: tuple[str, ...] = ()
+    """All possible values, where they are few."""
     measure: bool = False
-    """Whether it is only summed: no list is filtered by it, and it has no index of its own."""
+    """Whether it is only summed: lists are not filtered by it, and it has no index of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What can be summed. Money is kept in whole cents, so that no sum of it is ever rounded."""
+    """A number that can be summed. Money is stored in whole cents, so that sums are exact."""
 
     name: str
     column: str
     digits: int = 0
-    """How many decimal digits of the column's whole numbers come after the point."""
+    """How many digits of the column's whole numbers are decimals."""
     unit: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A field of which a record may have several values; `rows` selects `id` and `value`."""
+    """A field with several values per record; the SQL in `rows` selects `id` and `value`."""
 
     name: str
     rows: str
@@ -79,10 +82,10 @@ class Facet:
 
 @dataclass(frozen=True, slots=True)
 class AggregationPlan:
-    """What of a resource can be counted by, summed, and laid out over time."""
+    """What a resource can be grouped by, which numbers can be summed, and which dates it has."""
 
     group_by: tuple[str, ...] = ()
-    """Names of columns; none means each that lists are filtered by."""
+    """Names of columns; empty for every column that lists are filtered by."""
     facets: tuple[Facet, ...] = ()
     sums: tuple[Measure, ...] = ()
     times: tuple[tuple[str, str], ...] = (("published_at", "published_at"),)
@@ -95,22 +98,22 @@ class AggregationPlan:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A table whose rows can be narrowed and counted."""
+    """A table whose rows can be filtered and counted."""
 
     name: str
     columns: tuple[Column, ...]
     plan: AggregationPlan
-    size: str
-    """SQL that tells at once about how many rows there are."""
+    size_sql: str
+    """SQL that quickly tells about how many rows there are."""
     facts: str | None = None
-    """The index that alone answers every aggregate."""
+    """The index that covers every aggregate."""
     lookups: tuple[str, ...] = ()
     """The columns that have an index of their own."""
-    newest: tuple[tuple[str, str], ...] = ()
-    """Some of these, each with the SQL of its newest value: what to narrow an aggregate to."""
+    newest_sql: tuple[tuple[str, str], ...] = ()
+    """Some of these columns, each with SQL for its newest value, to suggest as a filter."""
     where: str = "status = 'active'"
-    dated: str = "published_at"
-    """What `since` and `until` speak of."""
+    date_sql: str = "published_at"
+    """The date that `since` and `until` are compared with."""
 
     @property
     def path(self) -> str:
@@ -123,7 +126,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One source: its table has its name, its records have its model."""
+    """A source: the table has its name, the records have its model."""
 
     name: str
     shape: Shape
@@ -131,25 +134,25 @@ class Source:
     columns: tuple[Column, ...] = ()
     aliases: tuple[str, ...] = ()
     as_of: str = "published_at"
-    """The field whose newest value says up to when the source is loaded."""
+    """The field whose newest value is the date up to which the source is loaded."""
     newest_of: str | None = None
-    """A column that is alike for records that replace each other: the newest posted is active."""
-    holds: tuple[str, ...] = ()
-    """Sources that are parts of this one: a search of it looks through them too."""
+    """A column that is equal for records that replace each other: the newest one is active."""
+    includes: tuple[str, ...] = ()
+    """Sources that are parts of this one: a search of it covers them too."""
     plan: AggregationPlan = field(default_factory=AggregationPlan)
 
     @property
     def resource(self) -> Resource:
-        """The source as something to narrow and count."""
+        """The table of the source, to filter and count its rows."""
         filters = tuple(column.name for column in self.columns if not column.measure)
         return Resource(
             self.name,
             self.columns,
             replace(self.plan, group_by=self.plan.group_by or filters),
-            size=f"SELECT records FROM progress WHERE source = '{self.name}'",
+            size_sql=f"SELECT records FROM progress WHERE source = '{self.name}'",
             facts=f"{self.name}_facts",
             lookups=filters,
-            newest=tuple(
+            newest_sql=tuple(
                 (column.name, f"SELECT max({column.name}) FROM {self.name}")
                 for column in self.columns
                 if column.kind == "INTEGER" and not column.measure
@@ -158,27 +161,27 @@ class Source:
 
     @property
     def path(self) -> str:
-        """Its place under `/v1`."""
+        """The name of its endpoint under `/v1`."""
         return self.name.replace("_", "-")
 
 
-# The words a record can be searched by are kept ready beside it.
+# The facets that searches filter by serve lists and aggregates too.
 _FACET = """SELECT d.id AS id, f.value AS value FROM facets f JOIN documents d USING (doc)
             WHERE f.field = '{field}'"""
 
 
 def _linked(name: str, *kinds: str) -> Facet:
-    """The records at the other end of links of these kinds, whichever end says so."""
-    among = ", ".join(f"'{kind}'" for kind in kinds)
+    """Return the facet of records linked by these kinds, in either direction."""
+    kind_list = ", ".join(f"'{kind}'" for kind in kinds)
     return Facet(
         name,
-        f"""SELECT from_id AS id, to_id AS value FROM links WHERE kind IN ({among})
-            UNION SELECT to_id, from_id FROM links WHERE kind IN ({among})""",
+        f"""SELECT from_id AS id, to_id AS value FROM links WHERE kind IN ({kind_list})
+            UNION SELECT to_id, from_id FROM links WHERE kind IN ({kind_list})""",
     )
 
 
 def _choices(record: type[Record], field: str) -> tuple[str, ...]:
-    """The values that a record's model allows."""
+    """Return the values that a record's model allows for a field."""
     return get_args(record.model_fields[field].annotation)
 
 
@@ -193,7 +196,7 @@ SOURCES = (
         Bill,
         (
             _CONGRESS,
-            Column("type", among=BILL_TYPES),
+            Column("type", choices=BILL_TYPES),
             Column("chamber", path="$.origin_chamber"),
             Column("policy_area"),
             Column("sponsor", path="$.sponsors[0].bioguide_id"),
@@ -229,7 +232,7 @@ SOURCES = (
         Amendment,
         (
             _CONGRESS,
-            Column("type", among=("hamdt", "samdt", "suamdt")),
+            Column("type", choices=("hamdt", "samdt", "suamdt")),
             _CHAMBER,
             Column("bill_id"),
             Column("sponsor", path="$.sponsors[0].bioguide_id"),
@@ -249,8 +252,8 @@ SOURCES = (
         Rule,
         (_TYPE, Column("subtype")),
         ("fr", "rules"),
-        # The President's documents are printed there; each is one record, under its own source.
-        holds=("presidential_documents",),
+        # The President's documents are printed there, but are records of a source of their own.
+        includes=("presidential_documents",),
         plan=AggregationPlan(
             facets=(
                 Facet(
@@ -277,7 +280,7 @@ SOURCES = (
         (
             _CONGRESS,
             _CHAMBER,
-            Column("type", among=("house", "senate", "extensions", "digest")),
+            Column("type", choices=("house", "senate", "extensions", "digest")),
             Column("category"),
         ),
         ("crec", "record", "speeches"),
@@ -320,7 +323,7 @@ SOURCES = (
         (
             _CONGRESS,
             _CHAMBER,
-            Column("type", among=("hrpt", "srpt", "erpt")),
+            Column("type", choices=("hrpt", "srpt", "erpt")),
             Column("conference", "BOOLEAN"),
             Column("bill_id", path="$.bills[0]"),
         ),
@@ -397,7 +400,7 @@ SOURCES = (
         (
             Column("policy_area", "BOOLEAN"),
             Column("parent_id"),
-            Column("vocabulary", among=_choices(Topic, "vocabulary")),
+            Column("vocabulary", choices=_choices(Topic, "vocabulary")),
         ),
         ("topics",),
         as_of="retrieved_at",
@@ -407,7 +410,7 @@ SOURCES = (
         Shape.REGISTRY,
         Office,
         (
-            Column("type", among=_choices(Office, "type")),
+            Column("type", choices=_choices(Office, "type")),
             Column("bioguide_id"),
             Column("state"),
             Column("city"),
@@ -459,7 +462,7 @@ SOURCES = (
         "hearings",
         Shape.REGISTRY,
         Hearing,
-        (_CONGRESS, _CHAMBER, Column("type", among=_choices(Hearing, "type"))),
+        (_CONGRESS, _CHAMBER, Column("type", choices=_choices(Hearing, "type"))),
         ("hearing", "meetings"),
         plan=AggregationPlan(
             facets=(_linked("committee", "committee"), _linked("bill", "hearing")),
@@ -488,69 +491,77 @@ MEMBER_VOTES = Resource(
         ("position", "party", "state", "congress", "bioguide_id", "vote_id"),
         times=(("voted_at", "sorted_at"),),
     ),
-    size="SELECT sum(recorded) FROM roll_call_votes",
+    size_sql="SELECT sum(recorded) FROM roll_call_votes",
     lookups=("bioguide_id", "vote_id"),
-    newest=(("vote_id", _NEWEST_VOTE), ("bioguide_id", f"{_VOTER} = ({_NEWEST_VOTE}) LIMIT 1")),
-    # Not those that are: the list of the others is short, and read once.
+    newest_sql=(("vote_id", _NEWEST_VOTE), ("bioguide_id", f"{_VOTER} = ({_NEWEST_VOTE}) LIMIT 1")),
+    # NOT IN the inactive ones, rather than IN the active ones: that list is short and read once.
     where="vote_id NOT IN (SELECT id FROM roll_call_votes WHERE status <> 'active')",
-    dated="substr(sorted_at, 1, 10)",
+    date_sql="substr(sorted_at, 1, 10)",
 )
-"""How each member voted in each roll call: counted, though listed only by member or by vote."""
+"""How each member voted in each roll call: counted here, listed only by member or by vote."""
 
-RESOURCES = {one.name: one for one in (*(source.resource for source in SOURCES), MEMBER_VOTES)}
+_ALL_RESOURCES = (*(source.resource for source in SOURCES), MEMBER_VOTES)
+RESOURCES = {resource.name: resource for resource in _ALL_RESOURCES}
 _ALIASES = {alias: source for source in SOURCES for alias in source.aliases}
 
 
-def named(name: str) -> Source:
-    """A source by its name or an alias; `-` and `_` are the same."""
-    folded = name.strip().lower().replace("-", "_")
-    found = BY_NAME.get(folded) or _ALIASES.get(folded)
-    if found is None:
+def find_source(name: str) -> Source:
+    """Return a source by its name or an alias, with `-` or `_`; raise UnknownSource if none."""
+    source = _find(name)
+    if source is None:
         raise UnknownSource(
-            f"There is no source {name[:100]!r}", valid_sources=[one.name for one in SOURCES]
+            f"There is no source {name[:100]!r}", valid_sources=source_names(SOURCES)
         )
-    return found
+    return source
 
 
-def registry(name: str) -> Source:
-    """A registry by its name; what is no registry does not fit the argument."""
-    try:
-        found = named(name)
-        problem = f"{found.name} is searched with search, not by name"
-    except UnknownSource as error:
-        found, problem = None, error.message
-    if found is None or found.shape is not Shape.REGISTRY:
-        valid = ", ".join(one.path for one in of_shape(Shape.REGISTRY))
-        told = {"field": "entity_type", "message": f"{problem}; one of {valid}"}
-        raise InvalidArguments([told])
-    return found
+def find_registry(name: str) -> Source:
+    """Return a registry by its name or an alias; raise InvalidArguments if it is not one."""
+    source = _find(name)
+    if source is not None and source.shape is Shape.REGISTRY:
+        return source
+    valid = ", ".join(registry.path for registry in sources_of_shape(Shape.REGISTRY))
+    problem = (
+        f"{source.name} is searched with search, not by name"
+        if source
+        else f"There is no source {name[:100]!r}"
+    )
+    raise InvalidArguments([{"field": "entity_type", "message": f"{problem}; one of {valid}"}])
 
 
-def resource(name: str) -> Resource:
-    """What can be aggregated, by its name or an alias of its source."""
-    folded = name.strip().lower().replace("-", "_")
-    source = BY_NAME.get(folded) or _ALIASES.get(folded)
-    found = RESOURCES.get(source.name if source else folded)
-    if found is None:
-        valid = ", ".join(one.path for one in RESOURCES.values())
-        told = {"field": "resource", "message": f"there is no {name[:100]!r}; one of {valid}"}
-        raise InvalidArguments([told])
-    return found
+def find_resource(name: str) -> Resource:
+    """Return what can be aggregated, by its name or an alias; raise InvalidArguments if none."""
+    source = _find(name)
+    resource = RESOURCES.get(source.name if source else _fold_name(name))
+    if resource is None:
+        valid = ", ".join(each.path for each in RESOURCES.values())
+        problem = f"there is no {name[:100]!r}; one of {valid}"
+        raise InvalidArguments([{"field": "resource", "message": problem}])
+    return resource
 
 
-def several(names: str | Sequence[str] | None) -> tuple[Source, ...]:
-    """The sources meant by a list of names, or by names with commas between them."""
+def find_sources(names: str | Sequence[str] | None) -> tuple[Source, ...]:
+    """Return the sources of a list of names, or of names with commas between, and their parts."""
     if names is None:
         return ()
-    written = names.split(",") if isinstance(names, str) else names
-    meant = [named(name) for name in written if name.strip()]
-    parts = [BY_NAME[part] for source in meant for part in source.holds]
-    return tuple(dict.fromkeys((*meant, *parts)))
+    names = names.split(",") if isinstance(names, str) else names
+    sources = [find_source(name) for name in names if name.strip()]
+    parts = [BY_NAME[part] for source in sources for part in source.includes]
+    return tuple(dict.fromkeys((*sources, *parts)))
 
 
-def of_shape(*shapes: Shape) -> tuple[Source, ...]:
+def _find(name: str) -> Source | None:
+    folded = _fold_name(name)
+    return BY_NAME.get(folded) or _ALIASES.get(folded)
+
+
+def _fold_name(name: str) -> str:
+    return name.strip().lower().replace("-", "_")
+
+
+def sources_of_shape(*shapes: Shape) -> tuple[Source, ...]:
     return tuple(source for source in SOURCES if source.shape in shapes)
 
 
-def names_of(sources: Iterable[Source]) -> list[str]:
+def source_names(sources: Iterable[Source]) -> list[str]:
     return [source.name for source in sources]

@@ -1,4 +1,4 @@
-"""What filters are given, in whatever spelling: one reading for lists, searches and numbers."""
+"""Types of filter values: each accepts the usual spellings and yields the stored one."""
 
 import re
 from collections.abc import Sequence
@@ -14,88 +14,90 @@ from readingroom.core.errors import UnrecognizedId
 Word = Annotated[str, Field(min_length=1, max_length=100)]
 
 
-def _canonical(text: str) -> str:
+def _canonical_id(text: str) -> str:
     try:
         return federal_id(text).id
     except UnrecognizedId as error:
         raise ValueError(error.message) from error
 
 
-RecordOf = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_canonical)]
+RecordOf = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_canonical_id)]
 """The id of another record."""
 
 
-def _chamber(told: Any) -> Any:
-    """`House`, `Senators`, `House of Representatives`; what is none is left to be refused."""
-    if not isinstance(told, str):
-        return told
-    known = fold.vocabulary().chambers
-    meant = {known.get(word) for word in fold.words(told)}
-    return meant.pop() if len(meant) == 1 and None not in meant else told
+def _parse_chamber(value: Any) -> Any:
+    """`House`, `Senators`, `House of Representatives`; other values are left for the type."""
+    if not isinstance(value, str):
+        return value
+    chambers = fold.vocabulary().chambers
+    meanings = {chambers.get(word) for word in fold.words(value)}
+    return meanings.pop() if len(meanings) == 1 and None not in meanings else value
 
 
-AnyChamber = Annotated[Chamber, BeforeValidator(_chamber)]
-HouseOrSenate = Annotated[Literal["house", "senate"], BeforeValidator(_chamber)]
+AnyChamber = Annotated[Chamber, BeforeValidator(_parse_chamber)]
+HouseOrSenate = Annotated[Literal["house", "senate"], BeforeValidator(_parse_chamber)]
 
 
-def _party(text: str) -> str:
+def _parse_party(text: str) -> str:
     """`Democrat` and `democratic` are D. Parties of the past go by their names: Whig."""
-    known = fold.vocabulary().parties.get(" ".join(fold.all_words(text)))
-    if known or len(text) <= 2:
-        return known or text.upper()
+    code = fold.vocabulary().parties.get(" ".join(fold.all_words(text)))
+    if code or len(text) <= 2:
+        return code or text.upper()
     return text.title() if text.islower() else text
 
 
-Party = Annotated[Word, AfterValidator(_party)]
+Party = Annotated[Word, AfterValidator(_parse_party)]
 
 
-def _state(text: str) -> str:
-    """`Oregon` and `or` are OR; a territory of the past has a code that is in no list here."""
+def _parse_state(text: str) -> str:
+    """`Oregon` and `or` are OR; the code of a former territory is in no list here."""
     plain = text.strip()
-    # Not without its silent words first: `OR` and `IN` are states before they are words.
+    # With stopwords first: `OR` and `IN` are states before they are words.
     for words in (fold.all_words(plain), fold.words(plain)):
-        if known := fold.vocabulary().states.get(words):
-            return known
+        if code := fold.vocabulary().states.get(words):
+            return code
     if len(plain) == 2 and plain.isalpha():
         return plain.upper()
     raise ValueError(f"there is no state {text!r}; a name or a code, such as Oregon or OR")
 
 
-State = Annotated[Word, AfterValidator(_state)]
+State = Annotated[Word, AfterValidator(_parse_state)]
 
 
-def _position(text: str) -> str:
-    """Votes are kept as the clerk writes them: `Yea`, `Not Voting`; so is a candidate's name."""
+def _parse_position(text: str) -> str:
+    """Votes are stored as the clerk writes them: `Yea`, `Not Voting`, a candidate's name."""
     return text.title() if text.islower() or text.isupper() else text
 
 
-Position = Annotated[Word, AfterValidator(_position)]
+Position = Annotated[Word, AfterValidator(_parse_position)]
 
 
-def _key(text: str) -> str:
+def _fold_value(text: str) -> str:
     return re.sub(r"[\W_]", "", text).lower()
 
 
 def one_of(values: Sequence[str]) -> Any:
-    """One of these, whatever its case and punctuation: `H.R.` is hr. Others are refused."""
-    known = {_key(value): value for value in values}
+    """Return the type of one of these, whatever its case and punctuation: `H.R.` is hr."""
+    by_folded = {_fold_value(value): value for value in values}
 
-    def read(text: str) -> str:
-        if (found := known.get(_key(text))) is None:
+    def parse(text: str) -> str:
+        value = by_folded.get(_fold_value(text))
+        if value is None:
             raise ValueError(f"there is no {text!r} here; one of {', '.join(values)}")
-        return found
+        return value
 
-    return Annotated[Word, AfterValidator(read)]
-
-
-def _type(text: str) -> str:
-    """The sources' types are many, but those of bills are written in many ways."""
-    return _key(text) if _key(text) in BILL_TYPES else text
+    return Annotated[Word, AfterValidator(parse)]
 
 
-AnyType = Annotated[Word, AfterValidator(_type)]
+def _parse_type(text: str) -> str:
+    """The sources have many types, of which only those of bills are written in many ways."""
+    folded = _fold_value(text)
+    return folded if folded in BILL_TYPES else text
 
-BY_NAME: dict[str, Any] = {
+
+AnyType = Annotated[Word, AfterValidator(_parse_type)]
+
+VALUE_TYPES: dict[str, Any] = {
     "chamber": AnyChamber,
     "party": Party,
     "position": Position,
@@ -106,4 +108,4 @@ BY_NAME: dict[str, Any] = {
     ),
     **dict.fromkeys(("law_id", "parent_id", "speaker", "sponsor", "vote_id"), RecordOf),
 }
-"""How the filters of this name are read, whichever source has one."""
+"""The types of filters with these names, whichever source has them."""

@@ -20,9 +20,9 @@ from readingroom.bases.federal.schema.sources import (
     BY_NAME,
     Shape,
     Source,
-    names_of,
-    of_shape,
-    several,
+    find_sources,
+    source_names,
+    sources_of_shape,
 )
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.search.passages import Passages
@@ -84,20 +84,21 @@ class Found:
 
 def planned(question: Search, mode: Mode) -> Plan:
     """Which sources are looked through and how, or why not."""
-    named = several(question.source)
-    asked = named or of_shape(Shape.BODY, Shape.SHORT)
+    named = find_sources(question.source)
+    asked = named or sources_of_shape(Shape.BODY, Shape.SHORT)
     registries = [source for source in asked if source.shape is Shape.REGISTRY]
     if registries:
         raise SourceNotSearchable(
-            f"{', '.join(names_of(registries))} cannot be searched as text: look names up instead",
+            f"{', '.join(source_names(registries))} cannot be searched as text: "
+            "look names up instead",
             use_tool="resolve_entity",
-            valid_sources=names_of(of_shape(Shape.BODY, Shape.SHORT)),
+            valid_sources=source_names(sources_of_shape(Shape.BODY, Shape.SHORT)),
         )
     short = [source for source in named if source.shape is Shape.SHORT]
     if short and mode == "semantic":
         raise NotSearchableSemantically(
-            f"{', '.join(names_of(short))} has no vectors",
-            valid_sources=names_of(of_shape(Shape.BODY)),
+            f"{', '.join(source_names(short))} has no vectors",
+            valid_sources=source_names(sources_of_shape(Shape.BODY)),
         )
     bodies = tuple(source for source in asked if source.shape is Shape.BODY)
     told = question.filters.model_dump(exclude_none=True) if question.filters else {}
@@ -118,7 +119,7 @@ def planned(question: Search, mode: Mode) -> Plan:
 def _short_of_vectors(mode: Mode, short: Sequence[Source]) -> Degraded | None:
     if mode != "hybrid" or not short:
         return None
-    names = names_of(short)
+    names = source_names(short)
     return Degraded(
         requested_mode=mode,
         used_mode="lexical",
@@ -156,7 +157,7 @@ def _by_words(plan: Plan, sources: Sequence[Source], reason: str) -> Plan:
     degraded = Degraded(
         requested_mode=plan.mode,
         used_mode="lexical",
-        sources=[*names_of(sources), *(plan.degraded.sources if plan.degraded else ())],
+        sources=[*source_names(sources), *(plan.degraded.sources if plan.degraded else ())],
         reason=reason,
     )
     return replace(
@@ -197,7 +198,7 @@ def lexical(db: sqlite3.Connection, plan: Plan, passages: Passages) -> tuple[lis
     if match is None:
         return [], 0
     found = _matching(db, match, plan)
-    found = found[passages.of(names_of(plan.lexical), found["chunk"])]
+    found = found[passages.of(source_names(plan.lexical), found["chunk"])]
     docs = passages.docs(found["chunk"])
     best_first = np.lexsort((docs, found["rank"]))
     _, firsts = np.unique(docs[best_first], return_index=True)
@@ -260,14 +261,14 @@ def semantic(
 ) -> list[Place]:
     """Records by their nearest passage."""
     docs = _docs_of_many_valued(db, plan.facets)
-    where = vectors.where(names_of(plan.semantic), plan.facets, plan.since, plan.until, docs)
+    where = vectors.where(source_names(plan.semantic), plan.facets, plan.since, plan.until, docs)
     nearest = index.search(vector, plan.depth, where)
     found = passages.docs([chunk for chunk, _ in nearest]).tolist()
     return [Place(doc, chunk, score) for doc, (chunk, score) in zip(found, nearest, strict=True)]
 
 
 def _docs_of_many_valued(db: sqlite3.Connection, facets: dict[str, str]) -> tuple[int, ...] | None:
-    """The records that pass the filters whose field may have several values."""
+    """The records that pass the filters whose field may have find_sources values."""
     many = [(name, value) for name, value in facets.items() if name not in vectors.SINGLE]
     if not many:
         return None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from readingroom.bases.federal.schema.sources import Shape, names_of, of_shape
+from readingroom.bases.federal.schema.sources import Shape, source_names, sources_of_shape
 from readingroom.bases.federal.search.passages import generation
 from readingroom.core.filters import And, Fields, Filter, In, Range
 from readingroom.core.progress import ReportProgressSync
@@ -112,14 +112,14 @@ def waiting(db: sqlite3.Connection) -> int:
 
 _WAITING = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)
     LEFT JOIN vectors v USING (chunk)
-    WHERE v.chunk IS NULL AND d.source IN ({", ".join("?" * len(of_shape(Shape.BODY)))})"""
+    WHERE v.chunk IS NULL AND d.source IN ({", ".join("?" * len(sources_of_shape(Shape.BODY)))})"""
 _NEXT = """SELECT c.chunk, p.title, p.abstract, p.action, p.body,
     (SELECT h.title FROM chunks k JOIN passages h USING (chunk)
      WHERE k.doc = c.doc AND k.part = 'head' AND k.ordinal = 0) AS heading"""
 
 
 def _bodies() -> tuple[str, ...]:
-    return tuple(names_of(of_shape(Shape.BODY)))
+    return tuple(source_names(sources_of_shape(Shape.BODY)))
 
 
 def _embedded_text(row: sqlite3.Row) -> str:
