@@ -4,7 +4,6 @@ An entry is fresh for its TTL. After that it is fetched again, with its ETag whe
 the upstream fails then, the old entry is served, marked as stale, for a bounded time.
 """
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -12,6 +11,7 @@ from typing import Generic, Protocol, TypeVar
 import anyio
 
 from readingroom.core import clock
+from readingroom.core.lru import LRUCache
 from readingroom.net.errors import UpstreamError, UpstreamRateLimited, UpstreamUnavailable
 
 
@@ -76,35 +76,22 @@ class MemoryCacheBackend:
     def __init__(
         self, max_bytes: int = 64 * 1024 * 1024, clock: Callable[[], float] = clock.seconds
     ) -> None:
-        self._max_bytes = max_bytes
         self._clock = clock
-        self._size = 0
-        self._entries: OrderedDict[str, tuple[CacheEntry, float]] = OrderedDict()
+        self._entries: LRUCache[str, tuple[CacheEntry, float]] = LRUCache(max_bytes, _size_of)
 
     async def get(self, key: str) -> CacheEntry | None:
-        entry, expires_at = self._entries.get(key, (None, 0.0))
-        if entry is None:
-            return None
+        entry, expires_at = self._entries.get(key) or (None, 0.0)
         if self._clock() >= expires_at:
-            self._drop(key)
+            self._entries.discard(key)
             return None
-        self._entries.move_to_end(key)
         return entry
 
     async def put(self, key: str, entry: CacheEntry, seconds: float) -> None:
-        self._drop(key)
-        self._entries[key] = (entry, self._clock() + seconds)
-        self._size += _size_of(key, entry)
-        while self._size > self._max_bytes:
-            self._drop(next(iter(self._entries)))
-
-    def _drop(self, key: str) -> None:
-        dropped = self._entries.pop(key, None)
-        if dropped:
-            self._size -= _size_of(key, dropped[0])
+        self._entries.put(key, (entry, self._clock() + seconds))
 
 
-def _size_of(key: str, entry: CacheEntry) -> int:
+def _size_of(key: str, value: tuple[CacheEntry, float]) -> int:
+    entry, _ = value
     return len(key) + len(entry.reply.body) + 500  # of the objects around them
 
 

@@ -1,12 +1,14 @@
 """Rate limiter: a maximum of turns per client in any second, exact over a sliding window."""
 
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import anyio
+
+from readingroom.core.lru import LRUCache
 
 _MAX_CLIENTS = 10_000  # beyond this the client unseen for longest is forgotten
 
@@ -45,7 +47,7 @@ class SlidingWindow:
         self._window = window
         self._clock = clock
         self._sleep = sleep
-        self._turns: OrderedDict[str, deque[_Turn]] = OrderedDict()
+        self._turns: LRUCache[str, deque[_Turn]] = LRUCache(_MAX_CLIENTS)
 
     async def acquire(self, client: str, max_wait: float) -> float | None:
         turns = self._turns_of(client)
@@ -63,8 +65,8 @@ class SlidingWindow:
         return None
 
     def _turns_of(self, client: str) -> deque[_Turn]:
-        turns = self._turns.pop(client, None) or deque(maxlen=self._limit)
-        self._turns[client] = turns
-        if len(self._turns) > _MAX_CLIENTS:
-            self._turns.popitem(last=False)
+        turns = self._turns.get(client)
+        if turns is None:
+            turns = deque(maxlen=self._limit)
+            self._turns.put(client, turns)
         return turns

@@ -1,7 +1,6 @@
 """Reads GOV.UK's Content API and Search API through the cache."""
 
 import time
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +12,7 @@ from pydantic_core import from_json
 from readingroom.bases.guidance.errors import NotFoundOrRedirected
 from readingroom.bases.guidance.markdown import to_markdown
 from readingroom.bases.guidance.page import WEBSITE, Page, is_plain_path
+from readingroom.core.lru import LRUCache
 from readingroom.net.cache import Cache, CachedReply, CacheEntry, Reply, StoredVersion
 from readingroom.net.errors import InvalidPath, UpstreamUnavailable
 from readingroom.net.metrics import UpstreamMetrics
@@ -47,7 +47,7 @@ class GovukStore:
         self._cache = cache
         self._metrics = metrics
         self._lifetimes = lifetimes
-        self._pages: OrderedDict[bytes, Page] = OrderedDict()
+        self._pages: LRUCache[bytes, Page] = LRUCache(_MAX_PARSED_PAGES)
 
     async def page(self, path: str, context: CallContext) -> tuple[Page, CachedReply]:
         """Return the page at a path; raise `NotFoundOrRedirected` or `InvalidPath`."""
@@ -107,9 +107,7 @@ class GovukStore:
         page = self._pages.get(raw) if cached.reply.status == 200 else None
         if page is None:
             page = await anyio.to_thread.run_sync(_parse_reply, path, cached.reply)
-            self._pages[raw] = page
-            if len(self._pages) > _MAX_PARSED_PAGES:
-                self._pages.popitem(last=False)
+            self._pages.put(raw, page)
         return page
 
 

@@ -2,10 +2,10 @@
 
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from readingroom.core.lru import LRUCache
 from readingroom.server.errors import RateLimited
 
 _MOST_CALLERS = 10_000  # beyond this the caller unseen for longest is forgotten
@@ -34,30 +34,25 @@ class RateLimiter:
         self._capacity = float(per_minute)
         self._per_second = per_minute / 60
         self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(_MOST_CALLERS)
 
     def spend(self, caller: str) -> None:
         """Count one request, or say when the next one is welcome."""
         if not self._capacity:
             return
         now = self._clock()
-        left, seen = self._buckets.pop(caller, (self._capacity, now))
+        left, seen = self._buckets.get(caller) or (self._capacity, now)
         left = min(self._capacity, left + (now - seen) * self._per_second)
         if left < 1:
-            self._keep(caller, left, now)
+            self._buckets.put(caller, (left, now))
             wait = math.ceil((1 - left) / self._per_second)
             raise RateLimited(f"Too many requests; try again in {wait} s", retry_after=wait)
-        self._keep(caller, left - 1, now)
+        self._buckets.put(caller, (left - 1, now))
 
     def allowance(self, caller: str) -> Allowance | None:
         """What is left to a caller that was counted; None where nothing is limited."""
         if not self._capacity:
             return None
-        left, _ = self._buckets[caller]
+        left, _ = self._buckets.get(caller) or (self._capacity, 0.0)
         full = math.ceil((self._capacity - left) / self._per_second)
         return Allowance(int(self._capacity), int(left), full)
-
-    def _keep(self, caller: str, left: float, now: float) -> None:
-        self._buckets[caller] = (left, now)
-        if len(self._buckets) > _MOST_CALLERS:
-            self._buckets.popitem(last=False)
