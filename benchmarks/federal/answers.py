@@ -2,7 +2,7 @@
 
 import sqlite3
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
@@ -29,6 +29,12 @@ from readingroom.bases.federal.store import FILE
 
 OFFICIAL = Path(__file__).parents[3] / "shared" / "data" / "federal"
 LARGEST = "hr:117:5376"
+
+
+def tables(quick: bool) -> Iterator[Table]:
+    yield names(quick)
+    yield numbers(quick)
+    yield whole_bill(quick)
 
 
 @cache

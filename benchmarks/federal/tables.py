@@ -1,0 +1,13 @@
+"""The federal base: official files, searches, lookups, loads."""
+
+from collections.abc import Iterator
+
+from benchmarks.federal import official, scale
+from benchmarks.table import Table
+
+
+def tables(quick: bool) -> Iterator[Table]:
+    yield from official.measure(rounds=1 if quick else 5)
+    yield scale.searches(quick)
+    yield scale.lookups(quick)
+    yield scale.loads(quick)
