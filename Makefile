@@ -85,10 +85,10 @@ sbom: .venv/dev.stamp
 	    --validate --of JSON -o build/sbom.json $(BIN)/python
 
 pytest: .venv/dev.stamp tests/node/node_modules/.stamp tesseract
-	$(PART) $(BIN)/pytest -n $(WORKERS) --dist loadfile
+	$(PART) $(BIN)/pytest -n $(WORKERS)
 
 pytest-all: .venv/dev.stamp tests/node/node_modules/.stamp tesseract
-	$(PART) $(BIN)/pytest --full --cov -n $(WORKERS) --dist loadfile
+	$(PART) $(BIN)/pytest --full --cov -n $(WORKERS)
 
 conformance: .venv/dev.stamp tests/node/node_modules/.stamp ## the official MCP conformance suite
 	$(PART) $(BIN)/python -m tests.conformance.run

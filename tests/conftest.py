@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.govuk import Upstream, emulating
 from tests.support.kit import Served, serving
+from tests.support.scheduling import LongestFilesFirst, rank_of
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
@@ -34,6 +36,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.stash[_WITHOUT_DATA] = _deselect(config, items, "data")
     if not config.getoption("--full"):
         _deselect(config, items, "full")
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: rank_of(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFilesFirst:
+    return LongestFilesFirst(config, log)
 
 
 _WITHOUT_DATA = pytest.StashKey[int]()
@@ -66,10 +75,11 @@ def shared_data() -> Path:
     return SHARED
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """`readingroom serve`, a real process, with every base and no key."""
-    with serving(data=tmp_path_factory.mktemp("data")) as served:
+    """`readingroom serve`, a real process, with every base and no key, shared by tests."""
+    env = {"READINGROOM_RATE_LIMIT": "60000"}  # all of them are one caller to it
+    with serving(data=tmp_path_factory.mktemp("data"), env=env) as served:
         yield served
 
 
@@ -86,11 +96,12 @@ def upstream(emulated: Upstream) -> Upstream:
     return emulated.reset()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def locked_room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The same with MCP_API_KEY set to `sesame`."""
     data = tmp_path_factory.mktemp("data")
-    with serving(data=data, env={"MCP_API_KEY": "sesame"}) as served:
+    env = {"MCP_API_KEY": "sesame", "READINGROOM_RATE_LIMIT": "60000"}
+    with serving(data=data, env=env) as served:
         yield served
 
 

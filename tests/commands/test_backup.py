@@ -80,13 +80,13 @@ def packed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def done(*args: str, at: Path, **variables: str) -> Any:
-    ended = run(*args, "--data", str(at), "--json", env=variables, timeout=120)
+    ended = run(*args, "--data", str(at), "--json", env=variables, timeout=300)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
 
 
 def refused(*args: str, at: Path) -> str:
-    ended = run(*args, "--data", str(at), "--json", timeout=120)
+    ended = run(*args, "--data", str(at), "--json", timeout=300)
     assert ended.returncode == 1, ended.stdout
     return str(json.loads(ended.stderr.splitlines()[-1])["error"]["code"])
 
@@ -119,7 +119,10 @@ def busy(served: Served, key: str, world: Path) -> Iterator[list[str]]:
                 failures.append(repr(error))
 
     with httpx2.Client(
-        base_url=served.url, headers={"Authorization": f"Bearer {key}"}, timeout=60, trust_env=False
+        base_url=served.url,
+        headers={"Authorization": f"Bearer {key}"},
+        timeout=300,
+        trust_env=False,
     ) as web:
 
         def upload(turn: int) -> None:
@@ -179,7 +182,7 @@ async def test_a_backup_under_load_restores_elsewhere_to_equal_answers(
     restored = done("restore", str(file), at=elsewhere)
     with serving(data=elsewhere) as served:
         after = await answers(served, key)
-        checked = run("doctor", "--data", str(elsewhere), "--json", timeout=60)
+        checked = run("doctor", "--data", str(elsewhere), "--json", timeout=300)
     assert after == before
     assert json.loads(checked.stdout)["complaints"] == []
     assert restored["bases"] == made["bases"]
@@ -319,13 +322,13 @@ def kill_a_backup(data: Path, folder: Path) -> None:
 def test_a_database_is_copied_as_it_was_at_one_moment(tmp_path: Path) -> None:
     """Each transaction adds a pair; a copy that saw half of one would hold an odd number."""
     path = tmp_path / "pairs.db"
-    with closing(sqlite3.connect(path, timeout=30)) as db:
+    with closing(sqlite3.connect(path, timeout=300)) as db:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("CREATE TABLE pairs (text TEXT)")
     over = threading.Event()
 
     def write() -> None:
-        with closing(sqlite3.connect(path, timeout=30)) as db:
+        with closing(sqlite3.connect(path, timeout=300)) as db:
             while not over.is_set():
                 with db:
                     db.executemany("INSERT INTO pairs VALUES (?)", [("x" * 9000,)] * 2)

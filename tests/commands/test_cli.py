@@ -124,7 +124,7 @@ def test_two_writers_at_once_both_get_their_keys(tmp_path: Path) -> None:
 def test_keys_that_are_put_back_from_a_copy_count_at_once(tmp_path: Path) -> None:
     data = tmp_path / "data"
     old = KeyRing(data).add("old")
-    with serving(data=data) as served:
+    with serving("text", data=data) as served:
         assert served.get("/", Authorization=f"Bearer {old}").status_code == 200
         (data / "keys.db").unlink()
         new = KeyRing(data).add("new")
@@ -143,7 +143,7 @@ def test_revoking_in_an_empty_directory_makes_nothing(tmp_path: Path) -> None:
 @requirement("room:keys", "room:cli")
 def test_damaged_keys_are_told_and_let_nobody_in(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    with serving(data=data) as served:
+    with serving("text", data=data) as served:
         (data / "keys.db").write_bytes(b"this is no database" * 100)
         assert served.get("/").status_code == 503
         assert served.get("/health").status_code == 200
@@ -163,9 +163,9 @@ def test_a_data_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 @requirement("room:cli")
 def test_a_busy_port_is_told_with_what_to_do(tmp_path: Path) -> None:
-    with serving(data=tmp_path / "data") as served:
+    with serving("text", data=tmp_path / "data") as served:
         port = served.url.rpartition(":")[2]
-        result = run("serve", "--port", port, "--data", str(tmp_path / "other"))
+        result = run("serve", "text", "--port", port, "--data", str(tmp_path / "other"))
     assert result.returncode == 1
     assert "--port" in result.stderr
     assert "Traceback" not in result.stderr
@@ -185,7 +185,7 @@ def test_serve_prints_its_addresses_and_a_configuration_to_paste(tmp_path: Path)
     assert process.stdout is not None
     printed = "".join(iter(process.stdout.readline, "Press Ctrl-C to stop.\n"))
     process.terminate()
-    process.communicate(timeout=10)
+    process.communicate(timeout=300)
     pasted = json.loads(printed[printed.index("{") :])
     url = pasted["mcpServers"]["reading-room"]["url"]
     assert url in printed[: printed.index("{")]

@@ -125,7 +125,7 @@ def test_a_second_server_on_the_same_folder_is_refused_with_the_first_ones_addre
             env=clean_environment(),
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=300,
         )
     assert second.returncode == 1
     assert f"process {first.pid} at http://127.0.0.1:" in second.stderr

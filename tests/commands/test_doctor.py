@@ -27,7 +27,7 @@ def findings(check: str, data: Path, **variables: str) -> list[str]:
 
 
 def doctor(data: Path, **variables: str) -> tuple[int, Any]:
-    ended = run("doctor", "--data", str(data), "--json", env=variables, timeout=60)
+    ended = run("doctor", "--data", str(data), "--json", env=variables, timeout=300)
     return ended.returncode, json.loads(ended.stdout)
 
 
@@ -38,7 +38,7 @@ def test_a_new_directory_is_well_and_everything_was_looked_at(tmp_path: Path) ->
     assert {"disk", "model", "tesseract", "Redis", "permissions", "versions", "port"} <= set(
         told["checked"]
     )
-    ended = run("doctor", "--data", str(tmp_path), timeout=60)
+    ended = run("doctor", "--data", str(tmp_path), timeout=300)
     assert ended.stdout.splitlines()[-1].startswith("All is well: ")
 
 

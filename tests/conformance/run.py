@@ -25,9 +25,9 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 OUTPUT = ROOT / "build" / "conformance"
 
-START_SECONDS = 30
-STOP_SECONDS = 10
-SUITE_SECONDS = 120
+START_SECONDS = 120
+STOP_SECONDS = 60
+SUITE_SECONDS = 300
 
 # How a suite ends that came to its end: content, or with one or both of the others.
 VERDICTS = ("Baseline check passed", "Baseline is stale", "Unexpected failures detected")

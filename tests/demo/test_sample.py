@@ -186,14 +186,20 @@ def test_the_pages_show_the_answers_that_are_given(
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = clean_environment({"PATH": path, "COLUMNS": "80"})
     ended = subprocess.run(
-        typed, shell=True, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+        typed,
+        shell=True,
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     said = ended.stdout.replace(demo.url, SAMPLE_ADDRESS)
     assert example.matches(said), f"{example.command}\n{said}{ended.stderr}"
 
 
 def shell(demo: Served, *args: str) -> Any:
-    ended = run(*args, "--demo", "--data", str(demo.data), timeout=60)
+    ended = run(*args, "--demo", "--data", str(demo.data), timeout=300)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
 
@@ -226,7 +232,7 @@ COVERED = (
 
 @requirement("room:sample")
 def test_the_sample_is_small_and_checked_like_ones_own(demo: Served) -> None:
-    doctor = run("doctor", "--demo", "--data", str(demo.data), "--json", timeout=60)
+    doctor = run("doctor", "--demo", "--data", str(demo.data), "--json", timeout=300)
     told = json.loads(doctor.stdout)
     assert (told["complaints"], told["notes"]) == ([], [])
     policies = [one["source"] for one in demo.get("/api/v1/policies").json()["policies"]]
@@ -246,7 +252,7 @@ def test_the_sample_is_small_and_checked_like_ones_own(demo: Served) -> None:
 def test_what_is_restored_from_the_sample_is_the_sample(demo: Served, tmp_path: Path) -> None:
     file, elsewhere = tmp_path / "sample.backup", tmp_path / "room"
     for verb, data in (("backup", demo.data), ("restore", elsewhere)):
-        ended = run(verb, str(file), "--data", str(data), timeout=120)
+        ended = run(verb, str(file), "--data", str(data), timeout=300)
         assert ended.returncode == 0, ended.stderr
     assert load({"data": elsewhere}, {}).sample
 
@@ -259,8 +265,8 @@ def test_a_kill_while_it_loads_loses_nothing(tmp_path: Path) -> None:
         assert any("sample 3 of" in line for line in said)
     with serving_policies(data) as said:
         assert any("everything is loaded" in line for line in said)
-        listed = run("policy", "list", "--data", str(data), "--json", timeout=60)
-        doctor = run("doctor", "--data", str(data), "--json", timeout=60)
+        listed = run("policy", "list", "--data", str(data), "--json", timeout=300)
+        doctor = run("doctor", "--data", str(data), "--json", timeout=300)
     found = json.loads(listed.stdout)["policies"]
     assert {one["source"] for one in found} == {one["source"] for one in policies()}
     assert all(one["current_revision"]["status"] == "active" for one in found)

@@ -187,7 +187,7 @@ def test_processes_that_build_the_graph_at_once_do_not_spoil_it(tmp_path: Path) 
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
-    said = [process.communicate(timeout=60)[0] for process in running]
+    said = [process.communicate(timeout=300)[0] for process in running]
 
     assert [abs(float(one) - VECTORS[0][0]) < 1e-5 for one in said] == [True] * 3
     (graph,) = tmp_path.iterdir()

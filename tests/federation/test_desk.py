@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.support.faults import failing
 from tests.support.federal.base import loaded, write_world
 from tests.support.govuk import RETURN, Upstream
 from tests.support.kit import LEGACY, MODERN, Served, body, http, run, serving
+from tests.support.model import with_model
 from tests.support.policy.base import pdf
 
 pytestmark = pytest.mark.anyio
@@ -32,11 +34,13 @@ STATEMENT = ["The scheme provides 200 covered cycle parking spaces beside the sq
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory, emulated: Upstream) -> Iterator[Served]:
+def served(
+    tmp_path_factory: pytest.TempPathFactory, emulated: Upstream, policies: Path
+) -> Iterator[Served]:
     """All bases in one process, each with something to find."""
-    data = tmp_path_factory.mktemp("room") / "data"
+    data = with_model(tmp_path_factory.mktemp("room") / "data")
+    shutil.copytree(policies, data / "policy")
     loaded(data, _world(data.parent / "world"), embed=False)
-    _policies(data, data.parent)
     book = ApplicationBook(data / "documents" / "applications.db")
     book.set(REFERENCE, {"validation_date": date(2024, 5, 1)}, datetime.now(UTC))
     with serving(data=data, env={"GOVUK_BASE_URL": emulated.url}) as server:
@@ -49,13 +53,17 @@ def _world(folder: Path) -> Path:
     return folder
 
 
-def _policies(data: Path, folder: Path) -> None:
+@pytest.fixture(scope="module")
+def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a policy base with one policy in two revisions, to be copied."""
+    data = with_model(tmp_path_factory.mktemp("policies") / "data")
     done("policy", "add", "NPPF", "--title", "National Policy", "--category", "national_policy",
          data=data)  # fmt: skip
     for label, start, words in (("Spring", "2024-03-01", SPRING), ("Winter", "2024-12-12", WINTER)):
-        file = folder / f"{label}.pdf"
+        file = data.parent / f"{label}.pdf"
         file.write_bytes(pdf([("Promoting sustainable transport", words)]))
         done("policy", "revise", "NPPF", str(file), "--label", label, "--from", start, data=data)
+    return data / "policy"
 
 
 async def _application(served: Served) -> None:
@@ -70,7 +78,7 @@ async def _application(served: Served) -> None:
 
 
 def done(*args: str, data: Path) -> None:
-    ended = run(*args, "--data", str(data), timeout=120)
+    ended = run(*args, "--data", str(data), timeout=300)
     assert ended.returncode == 0, ended.stderr
 
 
@@ -389,16 +397,16 @@ async def test_ask_goes_to_the_server_that_has_the_bases(served: Served) -> None
 
 
 async def test_ask_opens_the_bases_itself_when_nobody_serves_them(
-    tmp_path: Path, emulated: Upstream
+    tmp_path: Path, emulated: Upstream, policies: Path
 ) -> None:
-    _policies(tmp_path / "data", tmp_path)
+    shutil.copytree(policies, with_model(tmp_path / "data") / "policy")
     ended = run("ask", "cycle parking", "--json", "--data", str(tmp_path / "data"),
-                env={"GOVUK_BASE_URL": emulated.url}, timeout=60)  # fmt: skip
+                env={"GOVUK_BASE_URL": emulated.url}, timeout=300)  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     answer = json.loads(ended.stdout)
     assert answer["results"][0]["base"] == "policy"
     assert answer["notes"] == []
-    refused = run("ask", "x", "--source", "nowhere", "--data", str(tmp_path / "data"), timeout=60)
+    refused = run("ask", "x", "--source", "nowhere", "--data", str(tmp_path / "data"), timeout=300)
     assert (refused.returncode, refused.stderr) == (
         1,
         "Error: There is no base or source 'nowhere'\n",

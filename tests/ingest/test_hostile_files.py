@@ -24,7 +24,7 @@ TYPED = {
     "no_content",
     "no_chunks",
 }
-LIMITS = Limits(cpu_seconds=15, wall_seconds=40, silent_seconds=30)
+LIMITS = Limits(cpu_seconds=15, wall_seconds=300, silent_seconds=200)
 
 
 @pytest.fixture(autouse=True)

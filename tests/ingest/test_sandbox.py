@@ -68,7 +68,7 @@ async def test_a_process_that_fails_is_told_as_extraction_failed(does: str, told
 
 @requirement("ingest:sandbox:failures")
 async def test_memory_is_held_to_its_limit() -> None:
-    modest = Limits(memory_bytes=256 * 2**20, wall_seconds=20, silent_seconds=20)
+    modest = Limits(memory_bytes=256 * 2**20, wall_seconds=300, silent_seconds=300)
 
     with pytest.raises(ExtractionFailed, match="too much memory"):
         await read(Sandbox(modest), paper("A page.") + bytes(300 * 2**20))
@@ -82,12 +82,12 @@ async def test_a_hang_ends_at_the_wall_limit_or_after_a_long_silence() -> None:
         with pytest.raises(ExtractionFailed, match=r"took more than"):
             await read(behaving("import time; time.sleep(60)", limits))
 
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 50  # and not the minute that it would sleep
 
 
 @requirement("ingest:sandbox:time")
 async def test_a_flood_of_output_is_cut_off() -> None:
-    limits = Limits(answer_bytes=2**20, wall_seconds=10)
+    limits = Limits(answer_bytes=2**20, wall_seconds=300)
 
     with pytest.raises(ExtractionFailed, match="more text than is accepted"):
         await read(behaving("while True: print('x' * 65536, end='')", limits))

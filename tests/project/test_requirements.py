@@ -1,4 +1,4 @@
-"""The requirements and the tests agree: what is built is worn, and what is worn exists."""
+"""The requirements and the tests agree: what is built has a test, and what a test names exists."""
 
 from __future__ import annotations
 
@@ -13,75 +13,75 @@ import pytest
 from tests.requirements import REQUIREMENTS
 
 TESTS = Path(__file__).parents[1]
-ASKED = TESTS.parent.parent / "shared" / "REQUIREMENTS.md"
+SHARED_REQUIREMENTS = TESTS.parent.parent / "shared" / "REQUIREMENTS.md"
 MARKS = {"requirement", "pytest.mark.requirement"}
 
 
-def test_what_is_built_is_worn_by_a_test_and_what_is_worn_exists_and_is_not_deferred() -> None:
-    worn = list(worn_under(TESTS))
+def test_what_is_built_has_a_test_and_what_a_test_names_exists_and_is_not_deferred() -> None:
+    marks = list(marks_under(TESTS))
 
-    disagreements = [*unworn(worn), *unknown(worn), *built_but_deferred(worn)]
+    disagreements = [*without_test(marks), *unknown(marks), *built_but_deferred(marks)]
 
     assert not disagreements, "\n" + "\n".join(disagreements)
 
 
 @pytest.mark.data
 def test_every_id_that_the_shared_requirements_name_is_in_the_manifest() -> None:
-    asked = set(ids_in_tables(ASKED.read_text(encoding="utf-8")))
+    ids = set(ids_in_tables(SHARED_REQUIREMENTS.read_text(encoding="utf-8")))
 
-    assert asked, f"no id was found in {ASKED}"
-    assert asked <= REQUIREMENTS.keys(), sorted(asked - REQUIREMENTS.keys())
+    assert ids, f"no id in {SHARED_REQUIREMENTS}"
+    assert ids <= REQUIREMENTS.keys(), sorted(ids - REQUIREMENTS.keys())
 
 
 @dataclass(frozen=True)
-class Worn:
-    """One id as a test wears it."""
+class Mark:
+    """An id that a test names."""
 
     id: str
     where: str
 
 
-def unworn(worn: list[Worn]) -> Iterator[str]:
-    ids = {one.id for one in worn}
+def without_test(marks: list[Mark]) -> Iterator[str]:
+    ids = {mark.id for mark in marks}
     for requirement in REQUIREMENTS.values():
         if requirement.deferred is None and requirement.id not in ids:
-            yield f"{requirement.id}: no test wears it"
+            yield f"{requirement.id}: no test names it"
 
 
-def unknown(worn: list[Worn]) -> Iterator[str]:
-    for one in worn:
-        if one.id not in REQUIREMENTS:
-            yield f"{one.where}: {one.id} is not in tests/requirements.py"
+def unknown(marks: list[Mark]) -> Iterator[str]:
+    for mark in marks:
+        if mark.id not in REQUIREMENTS:
+            yield f"{mark.where}: {mark.id} is not in tests/requirements/"
 
 
-def built_but_deferred(worn: list[Worn]) -> Iterator[str]:
-    for one in worn:
-        if one.id in REQUIREMENTS and REQUIREMENTS[one.id].deferred is not None:
-            yield f"{one.where}: {one.id} is built: take `deferred` away"
+def built_but_deferred(marks: list[Mark]) -> Iterator[str]:
+    for mark in marks:
+        if mark.id in REQUIREMENTS and REQUIREMENTS[mark.id].deferred is not None:
+            yield f"{mark.where}: {mark.id} is built: take `deferred` away"
 
 
 # Read from the source, not from what pytest collected, so that it holds whatever is deselected.
 
 
-def worn_under(folder: Path) -> Iterator[Worn]:
+def marks_under(folder: Path) -> Iterator[Mark]:
     for path in sorted(folder.rglob("*.py")):
         # The manifest defines the mark, and npm packages bring Python of their own.
-        if path != folder / "requirements.py" and "node_modules" not in path.parts:
-            yield from worn_in(path, str(path.relative_to(folder.parent)))
+        if path.parent != folder / "requirements" and "node_modules" not in path.parts:
+            yield from marks_in(path, str(path.relative_to(folder.parent)))
 
 
-def worn_in(path: Path, name: str) -> Iterator[Worn]:
+def marks_in(path: Path, name: str) -> Iterator[Mark]:
     tree = ast.parse(path.read_bytes(), filename=name)
-    on_tests = [call for node in ast.walk(tree) for call in marks_of(node)]
+    on_tests = [call for node in ast.walk(tree) for call in decorators_of(node)]
     for call in filter(is_mark, ast.walk(tree)):
         where = f"{name}:{call.lineno}"
         if call not in on_tests:
-            pytest.fail(f"{where}: a requirement is worn as a decorator of a test or in pytestmark")
+            pytest.fail(f"{where}: a requirement decorates a test or stands in pytestmark")
         for argument in [*call.args, *call.keywords]:
-            yield Worn(literal(argument, where), where)
+            yield Mark(literal(argument, where), where)
 
 
-def marks_of(node: ast.AST) -> Iterator[ast.expr]:
+def decorators_of(node: ast.AST) -> Iterator[ast.expr]:
     """What a test function, a test class or a `pytestmark` is marked with."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
@@ -101,7 +101,7 @@ def literal(argument: ast.AST, where: str) -> str:
     match argument:
         case ast.Constant(value=str(id)):
             return id
-    pytest.fail(f"{where}: a requirement is worn by string literals only")
+    pytest.fail(f"{where}: a requirement is named by string literals only")
 
 
 def ids_in_tables(markdown: str) -> Iterator[str]:
@@ -115,9 +115,9 @@ def ids_in_cell(cell: str) -> Iterator[str]:
     prefix = ""
     for part in cell.split(", "):
         first, _, last = part.partition(" … ")
-        whole = prefix + first if first.startswith(":") else first
-        prefix = whole.rpartition(":")[0]
-        yield from ids_between(whole, last) if last else [whole]
+        id = prefix + first if first.startswith(":") else first
+        prefix = id.rpartition(":")[0]
+        yield from ids_between(id, last) if last else [id]
 
 
 def ids_between(first: str, last: str) -> Iterator[str]:

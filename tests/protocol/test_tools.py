@@ -266,7 +266,7 @@ async def test_a_call_that_its_caller_gives_up_is_recorded_as_cancelled() -> Non
     recorded = anyio.Event()
     server = mcp_server(face_of(specimen()), [records.append, lambda record: recorded.set()])
     async with Client(server) as client:
-        with anyio.move_on_after(0.1):
+        with anyio.move_on_after(1):
             await client.call_tool("wait_for_ever")
         await recorded.wait()
     assert [(record.result_status, record.error_code) for record in records] == [

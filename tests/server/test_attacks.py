@@ -22,7 +22,7 @@ def still_serving(room: Served) -> Any:
 
 def post(room: Served, path: str, message: Any, **headers: str) -> httpx2.Response:
     raw = message if isinstance(message, bytes) else json.dumps(message).encode()
-    with httpx2.Client(trust_env=False, timeout=30) as web:
+    with httpx2.Client(trust_env=False, timeout=300) as web:
         return web.post(room.url + path, content=raw, headers={**POST, **headers})
 
 
@@ -97,7 +97,7 @@ def test_a_body_of_five_megabytes_is_too_large_for_sse(room: Served) -> None:
 @requirement("room:limits")
 def test_a_body_that_never_says_its_length_is_cut_off(room: Served) -> None:
     endless = (b"x" * 65536 for _ in range(100))
-    with httpx2.Client(trust_env=False, timeout=30) as web:
+    with httpx2.Client(trust_env=False, timeout=300) as web:
         assert web.post(room.url + "/mcp", content=endless, headers=POST).status_code == 413
 
 

@@ -33,7 +33,7 @@ def refusal(response: httpx2.Response) -> tuple[int, dict[str, Any]]:
 
 def raw_get(room: Served, path: str, headers: dict[str, str]) -> tuple[int, Any]:
     """A request as it stands: no client tidies the path or the header."""
-    connection = HTTPConnection(urlsplit(room.url).netloc, timeout=10)
+    connection = HTTPConnection(urlsplit(room.url).netloc, timeout=300)
     with closing(connection):
         connection.request("GET", path, headers=headers)
         response = connection.getresponse()
@@ -122,7 +122,7 @@ def test_without_a_key_set_nobody_is_asked(room: Served) -> None:
 
 @requirement("policy:FR-010:off")
 def test_an_empty_key_is_no_key(tmp_path: Path) -> None:
-    with serving(data=tmp_path / "data", env={"MCP_API_KEY": ""}) as served:
+    with serving("text", data=tmp_path / "data", env={"MCP_API_KEY": ""}) as served:
         assert served.get("/").status_code == 200
 
 
@@ -197,7 +197,7 @@ def test_a_key_cannot_enter_anothers_streamable_session(
     two_keys: tuple[Served, str, str], method: str
 ) -> None:
     served, ann, bob = two_keys
-    with httpx2.Client(base_url=served.url, timeout=10, trust_env=False) as web:
+    with httpx2.Client(base_url=served.url, timeout=300, trust_env=False) as web:
         opened = web.post("/mcp", json=INITIALIZE, headers=bearer(ann))
         session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
         listing = rpc("tools/list")
@@ -212,7 +212,7 @@ def test_a_key_cannot_enter_anothers_streamable_session(
 def test_a_key_cannot_post_into_anothers_sse_session(two_keys: tuple[Served, str, str]) -> None:
     served, ann, bob = two_keys
     with (
-        httpx2.Client(base_url=served.url, timeout=10, trust_env=False) as web,
+        httpx2.Client(base_url=served.url, timeout=300, trust_env=False) as web,
         web.stream("GET", "/text/sse", headers=bearer(ann)) as stream,
     ):
         lines = stream.iter_lines()
@@ -230,7 +230,7 @@ def test_a_session_does_not_pass_to_a_later_key_of_the_same_name(
     served, _, _ = two_keys
     data = str(served.data)
     first = json.loads(run("keys", "add", "dora", "--data", data, "--json").stdout)["key"]
-    with httpx2.Client(base_url=served.url, timeout=10, trust_env=False) as web:
+    with httpx2.Client(base_url=served.url, timeout=300, trust_env=False) as web:
         opened = web.post("/mcp", json=INITIALIZE, headers=bearer(first))
         session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
         run("keys", "revoke", "dora", "--data", data)
@@ -242,7 +242,7 @@ def test_a_session_does_not_pass_to_a_later_key_of_the_same_name(
 @requirement("room:keys")
 @pytest.mark.parametrize(("key", "sent"), [("abc\n", b"abc"), ("clé", "clé".encode())])
 def test_a_key_matches_what_a_header_can_carry(tmp_path: Path, key: str, sent: bytes) -> None:
-    with serving(data=tmp_path / "data", env={"MCP_API_KEY": key}) as served:
+    with serving("text", data=tmp_path / "data", env={"MCP_API_KEY": key}) as served:
         headers = [(b"authorization", b"Bearer " + sent)]
         assert httpx2.get(served.url, headers=headers, trust_env=False).status_code == 200
 
@@ -270,7 +270,7 @@ def test_the_first_key_closes_an_open_server_and_revoking_it_does_not_open_it(
     tmp_path: Path,
 ) -> None:
     data = tmp_path / "data"
-    with serving(data=data) as served:
+    with serving("text", data=data) as served:
         assert served.get("/").status_code == 200
         run("keys", "add", "ann", "--data", str(data))
         assert served.get("/").status_code == 401
@@ -300,14 +300,14 @@ def test_a_public_url_without_a_key_is_refused_too(tmp_path: Path) -> None:
 def test_a_public_address_is_served_with_a_key_or_with_insecure(tmp_path: Path, safe: bool) -> None:
     env = {"MCP_API_KEY": "sesame"} if safe else {}
     flags = [] if safe else ["--insecure"]
-    with serving("--host", "0.0.0.0", *flags, data=tmp_path / "data", env=env) as served:
+    with serving("text", "--host", "0.0.0.0", *flags, data=tmp_path / "data", env=env) as served:
         assert served.get("/").status_code == (401 if safe else 200)
 
 
 @requirement("room:limits")
 def test_guessing_keys_is_rate_limited(tmp_path: Path) -> None:
     env = {"MCP_API_KEY": "sesame", "READINGROOM_RATE_LIMIT": "5"}
-    with serving(data=tmp_path / "data", env=env) as served:
+    with serving("text", data=tmp_path / "data", env=env) as served:
         guesses = [served.get("/", Authorization=f"Bearer {n}").status_code for n in range(7)]
         honest = served.get("/", Authorization="Bearer sesame")
     assert guesses == [401] * 5 + [429] * 2
@@ -350,7 +350,7 @@ def test_a_key_for_reading_changes_nothing_over_rest(two_keys: tuple[Served, str
     added = run("keys", "add", "rest-reader", "--read-only", "--data", str(served.data), "--json")
     reader = json.loads(added.stdout)["key"]
     new = {"source": "LTN", "title": "Cycle infrastructure", "category": "national_guidance"}
-    with httpx2.Client(base_url=served.url, timeout=10, trust_env=False) as web:
+    with httpx2.Client(base_url=served.url, timeout=300, trust_env=False) as web:
         refused = web.post("/api/v1/policies", json=new, headers=bearer(reader))
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "read_only_key")
         listed = web.get("/api/v1/policies", headers=bearer(reader))

@@ -87,7 +87,7 @@ def test_a_kept_connection_answers_without_delay() -> None:
 
 
 def test_an_idle_connection_is_for_the_client_to_close(room: Served) -> None:
-    connection = HTTPConnection(room.url.removeprefix("http://"), timeout=10)
+    connection = HTTPConnection(room.url.removeprefix("http://"), timeout=300)
     with closing(connection):
         connection.request("GET", "/health")
         connection.getresponse().read()
@@ -214,7 +214,7 @@ async def test_what_the_router_refuses_comes_in_the_same_envelope(
 
 @requirement("room:limits")
 async def test_a_caller_over_its_rate_is_told_when_to_come_back(tmp_path: Path) -> None:
-    with serving(data=tmp_path / "data", env={"READINGROOM_RATE_LIMIT": "3"}) as served:
+    with serving("text", data=tmp_path / "data", env={"READINGROOM_RATE_LIMIT": "3"}) as served:
         answers = [served.get("/") for _ in range(3)]
         refused = served.get("/")
         health = served.get("/health")
@@ -275,9 +275,9 @@ async def test_an_idle_session_ends(tmp_path: Path) -> None:
 
 @requirement("room:limits")
 async def test_sse_sessions_are_capped_and_idle_ones_end(tmp_path: Path) -> None:
-    env = {"READINGROOM_MAX_SESSIONS": "1", "READINGROOM_SESSION_IDLE_SECONDS": "1"}
+    env = {"READINGROOM_MAX_SESSIONS": "1", "READINGROOM_SESSION_IDLE_SECONDS": "3"}
     with serving("text", data=tmp_path / "data", env=env) as served:
-        with httpx2.stream("GET", served.url + "/sse", timeout=10, trust_env=False) as stream:
+        with httpx2.stream("GET", served.url + "/sse", timeout=300, trust_env=False) as stream:
             lines = stream.iter_lines()
             assert next(lines) == "event: endpoint"
             refused = served.get("/sse")
@@ -293,7 +293,7 @@ async def test_sse_sessions_are_capped_and_idle_ones_end(tmp_path: Path) -> None
 @WIRES
 async def test_the_answer_says_who_asked(tmp_path: Path, wire: str) -> None:
     data = tmp_path / "data"
-    with serving(data=data, env={"MCP_API_KEY": "sesame"}) as served:
+    with serving("text", data=data, env={"MCP_API_KEY": "sesame"}) as served:
         async with http(served.url + "/mcp", wire, key="sesame") as client:
             await client.call_tool("get_kb_info")
         assert served.calls()[-1]["caller_kind"] == "api_key:env"
@@ -302,7 +302,7 @@ async def test_the_answer_says_who_asked(tmp_path: Path, wire: str) -> None:
 async def test_forwarded_addresses_are_believed_only_from_a_trusted_proxy(tmp_path: Path) -> None:
     for trusted, told in (("", "127.0.0.1"), ("127.0.0.1", "203.0.113.9")):
         env = {"MCP_API_KEY": "sesame", "READINGROOM_TRUSTED_PROXIES": trusted}
-        with serving(data=tmp_path / (trusted or "none"), env=env) as served:
+        with serving("text", data=tmp_path / (trusted or "none"), env=env) as served:
             served.get("/", **{"X-Forwarded-For": "203.0.113.9"})
             assert served.lines()[-1]["client_ip"] == told
 
@@ -313,7 +313,7 @@ async def test_names_the_operator_adds_are_answered(tmp_path: Path) -> None:
         "READINGROOM_ALLOWED_HOSTS": "room.example.org, other.example:8443",
         "READINGROOM_PUBLIC_URL": "https://public.example",
     }
-    with serving("--insecure", data=tmp_path / "data", env=env) as served:
+    with serving("text", "--insecure", data=tmp_path / "data", env=env) as served:
         hosts = ["room.example.org", "room.example.org:80", "other.example:8443", "public.example"]
         assert [served.get("/", Host=host).status_code for host in hosts] == [200] * 4
         assert served.get("/", Host="other.example:1").status_code == 421

@@ -23,7 +23,7 @@ def inspect(home: Path, *args: str) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
 
 
@@ -57,7 +57,7 @@ def test_it_lists_and_calls_over_http_and_sse(
 def policy(room: Served) -> str:
     """A policy without a revision, registered over REST; its slug."""
     new = {"source": "NPPF", "title": "The Framework", "category": "national_policy"}
-    post = httpx2.post(f"{room.url}/api/v1/policies", json=new, timeout=30, trust_env=False)
+    post = httpx2.post(f"{room.url}/api/v1/policies", json=new, timeout=300, trust_env=False)
     assert post.status_code in (201, 409)
     return "NPPF"
 

@@ -44,7 +44,7 @@ def objections(manifest: dict[str, Any], folder: Path) -> str:
     """What the registry's schema and rules have against a manifest."""
     (folder / "server.json").write_text(json.dumps(manifest), "utf-8")
     command = [sys.executable, "-m", "skillsaw", "lint", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert "Repo type: mcp-registry" in done.stdout, done.stdout + done.stderr
     return "" if done.returncode == 0 else done.stdout
 

@@ -86,7 +86,7 @@ class Ask:
 
 @pytest.fixture(scope="module")
 def ask() -> Iterator[Ask]:
-    with httpx2.Client(timeout=10, trust_env=False) as web:
+    with httpx2.Client(timeout=300, trust_env=False) as web:
         yield Ask(web)
 
 

@@ -45,7 +45,7 @@ async def test_a_tool_call_becomes_a_span_at_the_collector(
 ) -> None:
     endpoint = f"http://127.0.0.1:{collector.server_port}"
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}
-    with serving(data=tmp_path / "data", env=env) as served:
+    with serving("text", data=tmp_path / "data", env=env) as served:
         async with http(served.url + "/mcp") as client:
             await client.call_tool("get_kb_info")
     paths = {path for path, _ in Collector.received}
@@ -59,10 +59,11 @@ async def test_a_tool_call_becomes_a_span_at_the_collector(
 @pytest.mark.anyio
 async def test_a_collector_that_does_not_answer_delays_nothing(tmp_path: Path) -> None:
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
-    with serving(data=tmp_path / "data", env=env) as served:
+    with serving("text", data=tmp_path / "data", env=env) as served:
         async with http(served.url + "/mcp") as client:
             await client.call_tool("get_kb_info")
         started = time.monotonic()
         served.process.terminate()
-        served.process.wait(timeout=20)
-    assert time.monotonic() - started < 3
+        served.process.wait(timeout=300)
+    # A busy machine may need seconds to end; an exporter that retries would take a minute.
+    assert time.monotonic() - started < 20

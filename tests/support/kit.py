@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from starlette.applications import Starlette
 
+from readingroom.cli import main
 from readingroom.core.settings import Settings, load, revealed, variable
 from readingroom.protocol.base import KnowledgeBase
 from readingroom.server.app import build_app
@@ -24,6 +26,9 @@ from readingroom.server.auth.keys import Gate
 from readingroom.server.auth.policies import Guards
 from readingroom.server.faces import face_of
 from readingroom.storage.keys import KeyRing
+
+HANG_SECONDS = 300
+"""How long a test waits for a process or an answer: many times what a busy machine needs."""
 
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
@@ -46,14 +51,18 @@ class Served:
         return [line for line in self.lines() if line["logger"] == "readingroom.calls"]
 
     def get(self, path: str, **headers: str) -> httpx2.Response:
-        return httpx2.get(self.url + path, headers=headers, timeout=10, trust_env=False)
+        return httpx2.get(self.url + path, headers=headers, timeout=HANG_SECONDS, trust_env=False)
 
 
 def clean_environment(extra: Mapping[str, str] = {}) -> dict[str, str]:
     """This process's environment without any setting of ours, plus `extra`."""
-    ours = {variable(field) for field in Settings.model_fields.values()}
-    kept = {key: value for key, value in os.environ.items() if key not in ours}
-    return {**kept, **extra}
+    ours = _our_variables()
+    others = {key: value for key, value in os.environ.items() if key not in ours}
+    return {**others, **extra}
+
+
+def _our_variables() -> set[str]:
+    return {variable(field) for field in Settings.model_fields.values()}
 
 
 def command(*args: str) -> list[str]:
@@ -61,12 +70,20 @@ def command(*args: str) -> list[str]:
 
 
 def run(
-    *args: str, env: Mapping[str, str] = {}, timeout: float = 30
+    *args: str, env: Mapping[str, str] = {}, timeout: float = HANG_SECONDS
 ) -> subprocess.CompletedProcess[str]:
-    """One finished `readingroom` command."""
+    """Run a `readingroom` command in a process of its own, to its end."""
     return subprocess.run(
         command(*args), env=clean_environment(env), capture_output=True, text=True, timeout=timeout
     )
+
+
+def invoke(*args: str) -> subprocess.CompletedProcess[str]:
+    """Run a `readingroom` command in this process: no interpreter to start, nothing to import."""
+    result = CliRunner(env=dict.fromkeys(_our_variables())).invoke(main, args)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return subprocess.CompletedProcess(args, result.exit_code, result.stdout, result.stderr)
 
 
 @contextlib.contextmanager
@@ -91,7 +108,7 @@ def serving(*args: str, data: Path, env: Mapping[str, str] = {}) -> Iterator[Ser
     finally:
         process.send_signal(signal.SIGINT)
         try:
-            process.wait(timeout=10)
+            process.wait(timeout=HANG_SECONDS)
         finally:
             process.kill()
             process.stdout.close()
@@ -99,7 +116,7 @@ def serving(*args: str, data: Path, env: Mapping[str, str] = {}) -> Iterator[Ser
 
 @contextlib.asynccontextmanager
 async def http(
-    url: str, wire: str = MODERN, key: str | None = None, seconds: float = 30
+    url: str, wire: str = MODERN, key: str | None = None, seconds: float = HANG_SECONDS
 ) -> AsyncIterator[Client]:
     """A client over Streamable HTTP, on either wire."""
     headers = {"Authorization": f"Bearer {key}"} if key else {}

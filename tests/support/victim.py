@@ -35,5 +35,5 @@ def killed(work: Callable[..., Awaitable[None]], *args: object) -> None:
     """Do work in a process that must not survive it; the last argument is the step of its end."""
     victim = FORKS.Process(target=anyio.run, args=(work, *args))
     victim.start()
-    victim.join(60)
+    victim.join(300)
     assert victim.exitcode == -signal.SIGKILL, f"never came to {args[-1]}"

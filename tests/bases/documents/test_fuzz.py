@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.bases.documents.test_served import ask
 from tests.requirements import requirement
 from tests.support.documents.base import REF, room_with_model
+from tests.support.effort import examples
 from tests.support.fuzz import fuzz
 from tests.support.kit import Served, serving
 from tests.support.papers import paper
@@ -44,4 +45,4 @@ def test_no_request_breaks_the_rest_surface(served: Served) -> None:
             if case.query and name in case.query and data.draw(st.booleans()):
                 case.query[name] = REF
 
-    assert fuzz(served, aim, examples=12) == 11
+    assert fuzz(served, aim, examples=examples(full=12, quick=6)) == 11

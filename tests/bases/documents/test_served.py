@@ -140,7 +140,7 @@ def ingested(served: Served, inbox: Path) -> dict[str, Any]:
 
 
 def web(served: Served) -> httpx2.Client:
-    return httpx2.Client(base_url=f"{served.url}/api/v1", timeout=120, trust_env=False)
+    return httpx2.Client(base_url=f"{served.url}/api/v1", timeout=300, trust_env=False)
 
 
 def ask(served: Served, method: str, path: str, **sent: Any) -> httpx2.Response:
@@ -432,7 +432,7 @@ def test_the_openapi_page_names_every_route_and_read_only_leaves_out_those_that_
 
 
 def told(data: Path, *args: str, status: int = 0) -> Any:
-    ended = run(*args, "--data", str(data), "--json", timeout=120)
+    ended = run(*args, "--data", str(data), "--json", timeout=300)
     assert ended.returncode == status, ended.stderr
     return json.loads(ended.stdout)
 
@@ -462,7 +462,7 @@ def test_the_shell_ingests_a_folder_also_through_a_running_server(
     assert listed["document_count"] == 2
     found = told(served.data, "documents", "search", "oak", "--application", ref)
     document = found["results"][0]["metadata"]["document_id"]
-    text = run("documents", "text", document, "--data", str(served.data), timeout=60)
+    text = run("documents", "text", document, "--data", str(served.data), timeout=300)
     assert text.stdout == "An oak of great age.\n"
     shown = told(served.data, "documents", "application", ref, "--validated", "2026-01-02")
     assert shown["application"]["validation_date"] == "2026-01-02"
@@ -475,11 +475,11 @@ def test_the_shell_ingests_a_folder_also_through_a_running_server(
     table = run(
         "documents",
         *("ingest", str(folder), "--application", ref, "--data", str(served.data)),
-        timeout=120,
+        timeout=300,
     )
     assert "3 files: 1 ingested, 1 were there, 0 skipped, 1 failed" in table.stdout
     assert list((served.data / "documents" / "handover").iterdir()) == []
-    doctor = run("doctor", "--data", str(served.data), "--json", timeout=60)
+    doctor = run("doctor", "--data", str(served.data), "--json", timeout=300)
     assert [one for one in json.loads(doctor.stdout)["complaints"] if "26_" in one["subject"]] == []
 
 

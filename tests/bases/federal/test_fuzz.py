@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tests.requirements import requirement
+from tests.support.effort import examples
 from tests.support.federal.base import base_of, loaded, write_world
 from tests.support.kit import app_of
 
@@ -23,7 +24,7 @@ def test_no_request_breaks_the_rest_surface(tmp_path_factory: pytest.TempPathFac
     for operation in operations:
 
         @settings(
-            max_examples=8,
+            max_examples=examples(full=8, quick=3),
             deadline=None,
             phases=[Phase.explicit, Phase.generate],
             suppress_health_check=list(HealthCheck),

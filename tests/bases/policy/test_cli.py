@@ -9,7 +9,7 @@ import pytest
 
 from readingroom.bases.policy.models import SearchPolicy
 from tests.requirements import requirement
-from tests.support.kit import run, serving
+from tests.support.kit import invoke, run, serving
 from tests.support.model import with_model
 from tests.support.policy.base import SEEDS, brief, seed_pdf, shelf
 from tests.support.processes import resident_mb
@@ -108,7 +108,7 @@ def test_commands_reach_the_server_that_owns_the_folder_and_it_stays_small(data:
             *("--from", "2026-08-01"),
         )
         shown = told(data, "policy", "show", "NPPF")
-        doctor = run("doctor", "--data", str(data), "--json", timeout=60)
+        doctor = run("doctor", "--data", str(data), "--json", timeout=300)
         resident = resident_mb(served.process.pid)
     assert added["revision_id"] == "rev_NPPF_2026_08"
     assert [one["status"] for one in shown["revisions"]] == ["active", "superseded", "superseded"]
@@ -123,12 +123,12 @@ def test_mistakes_are_told_in_a_sentence(data: Path, tmp_path: Path) -> None:
         (("policy", "show", "nobody"), "UPPER_SNAKE_CASE"),
         (("policy", "section", "NOBODY", "Para 1"), "no policy 'NOBODY'"),
     ]:
-        ended = run(*args, "--data", str(data), timeout=60)
+        ended = invoke(*args, "--data", str(data))
         assert (ended.returncode, "Traceback" in ended.stderr) == (1, False)
         assert message in ended.stderr
     listed = tmp_path / "list.json"
     for text in ("[]", "[" * 100_000, '{"policies": [1]}', '{"policies": [{"revisions": 1}]}', "é"):
         listed.write_text(text, "latin-1")
-        ended = run("policy", "import", str(listed), "--data", str(data), timeout=60)
+        ended = invoke("policy", "import", str(listed), "--data", str(data))
         assert (ended.returncode, "Traceback" in ended.stderr) == (1, False)
         assert 'list.json: is no list {"policies": [...]}' in ended.stderr

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.bases.policy.test_rest import POLICY, post, upload
 from tests.requirements import requirement
+from tests.support.effort import examples
 from tests.support.fuzz import fuzz
 from tests.support.kit import Served, serving
 from tests.support.model import with_model
@@ -30,7 +31,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @requirement("policy:rest:fuzz")
 @pytest.mark.slow
 def test_no_request_breaks_the_rest_surface(served: Served) -> None:
-    assert fuzz(served, _aim, examples=40) == 11
+    assert fuzz(served, _aim, examples=examples(full=40, quick=12)) == 11
 
 
 def _aim(case: Any, data: st.DataObject) -> None:

@@ -40,7 +40,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def post(served: Served, path: str, **sent: Any) -> httpx2.Response:
-    return httpx2.post(f"{served.url}/api/v1{path}", timeout=30, trust_env=False, **sent)
+    return httpx2.post(f"{served.url}/api/v1{path}", timeout=300, trust_env=False, **sent)
 
 
 def get(served: Served, path: str) -> httpx2.Response:
@@ -117,13 +117,13 @@ def test_errors_have_the_contracts_codes(served: Served) -> None:
     assert code(upload(served, "x", "2026-01-02", effective_to="2026-01-01")) == WRONG
     revision = f"{served.url}/api/v1{revisions}/rev_NPPF_2023_09"
     ends_early = {"effective_to": "2020-01-01"}
-    assert code(httpx2.patch(revision, json=ends_early, timeout=30, trust_env=False)) == WRONG
+    assert code(httpx2.patch(revision, json=ends_early, timeout=300, trust_env=False)) == WRONG
     broken = post(served, "/policies", content=b"{", headers={"Content-Type": "application/json"})
     assert (code(broken), broken.json()["error"]["hint"]["errors"][0]["field"]) == (WRONG, "body")
     large = b"%PDF-" + b"x" * (51 * 1024 * 1024)
     assert code(upload(served, "x", "2026-01-01", large)) == (422, "file_too_large")
     delete = httpx2.delete(
-        f"{served.url}/api/v1{revisions}/rev_NPPF_2024_12", timeout=30, trust_env=False
+        f"{served.url}/api/v1{revisions}/rev_NPPF_2024_12", timeout=300, trust_env=False
     )
     assert code(delete) == (409, "cannot_delete_sole_revision")
 
@@ -154,10 +154,10 @@ def test_a_failed_upload_says_so_and_can_be_deleted_or_tried_again(served: Serve
     assert settled(served, links["status"])["status"] == "failed"
     assert served.get(links["self"]).json()["error"]
     assert get(served, "/policies/NPPF").json()["revisions"][1]["status"] == "active"
-    again = httpx2.post(f"{served.url}{links['self']}/reindex", timeout=30, trust_env=False)
+    again = httpx2.post(f"{served.url}{links['self']}/reindex", timeout=300, trust_env=False)
     assert again.status_code == 202
     assert settled(served, links["status"])["status"] == "failed"
-    gone = httpx2.delete(served.url + links["self"], timeout=30, trust_env=False)
+    gone = httpx2.delete(served.url + links["self"], timeout=300, trust_env=False)
     assert gone.json()["status"] == "deleted"
     assert get(served, "/policies/NPPF").json()["current_revision"]["effective_to"] is None
 
@@ -218,7 +218,7 @@ async def test_defect_5_errors_say_that_they_are_errors_and_have_structure(serve
 
 @requirement("policy:FR-009:endpoints")
 def test_a_session_is_opened_listened_to_and_ended(served: Served) -> None:
-    with httpx2.Client(base_url=served.url, timeout=30, trust_env=False) as web:
+    with httpx2.Client(base_url=served.url, timeout=300, trust_env=False) as web:
         answer = web.post("/mcp", json=INITIALIZE, headers=POST)
         session = {**POST, "Mcp-Session-Id": answer.headers["mcp-session-id"]}
         events = {**session, "Accept": "text/event-stream"}

@@ -38,6 +38,7 @@ from readingroom.bases.policy.models import (
 from readingroom.core.progress import no_progress
 from readingroom.ingest.errors import NoContent
 from tests.requirements import requirement
+from tests.support.effort import examples
 from tests.support.policy.base import BROKEN, Shelf, plain
 from tests.support.policy.room import Killed, Room
 from tests.support.policy.victim import STEPS
@@ -526,7 +527,7 @@ class PolicyMachine(RuleBasedStateMachine):
 
 
 PolicyMachine.TestCase.settings = settings(
-    max_examples=8,
+    max_examples=examples(full=8, quick=3),
     stateful_step_count=20,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -54,7 +54,7 @@ class Room:
     def stop(self) -> None:
         """End it as an operator would."""
         self._pipe.send(None)
-        self._process.join(60)
+        self._process.join(300)
         self._pipe.close()
 
 

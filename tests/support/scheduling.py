@@ -1,0 +1,64 @@
+"""How pytest-xdist shares the test files out: a file stays on one worker, the longest come first.
+
+With the longest files first the workers end at the same time. Files that load the official federal
+records share a worker, so that these are loaded once.
+"""
+
+from typing import Any
+
+from xdist.scheduler import LoadScopeScheduling
+
+_FEDERAL = "tests/bases/federal"
+OFFICIAL = frozenset(
+    f"{_FEDERAL}/test_{name}.py"
+    for name in ("links", "loading", "records", "registries", "schema", "sync", "texts")
+)
+LONGEST_FIRST = (
+    *sorted(OFFICIAL),
+    "tests/federation/test_desk.py",
+    "tests/bases/policy/test_cli.py",
+    "tests/commands/test_backup.py",
+    "tests/demo/test_sample.py",
+    "tests/server/test_auth.py",
+    "tests/server/test_http.py",
+    "tests/bases/documents/test_served.py",
+    "tests/bases/documents/test_corpus.py",
+    "tests/bases/policy/test_state_machine.py",
+    "tests/commands/test_dispatch.py",
+    "tests/commands/test_cli.py",
+    "tests/bases/policy/test_service.py",
+    "tests/server/test_oauth.py",
+    "tests/server/test_inspector.py",
+    "tests/bases/federal/test_names.py",
+    "tests/bases/guidance/test_shared_state.py",
+    "tests/engine/test_embedding.py",
+    "tests/storage/test_chunks.py",
+    "tests/ingest/test_ocr.py",
+    "tests/bases/policy/test_fuzz.py",
+    "tests/bases/federal/test_fuzz.py",
+    "tests/bases/documents/test_fuzz.py",
+)
+_RANK = {path: rank for rank, path in enumerate(LONGEST_FIRST)}
+
+
+def rank_of(nodeid: str) -> int:
+    """Position of a test's file among the longest; those that are not listed come after them."""
+    return _RANK.get(_file_of(nodeid), len(_RANK))
+
+
+class LongestFilesFirst(LoadScopeScheduling):
+    """Scheduling by scope: a file, or all the files that need the official records."""
+
+    def __init__(self, config: Any, log: Any = None) -> None:
+        config.option.loadscopereorder = (
+            False  # by number of tests, of which the long files have few
+        )
+        super().__init__(config, log)
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = _file_of(nodeid)
+        return "official" if path in OFFICIAL else path
+
+
+def _file_of(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
