@@ -11,7 +11,7 @@ from benchmarks.table import Table
 from readingroom.core.progress import no_progress
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.ingest.document import Document
-from readingroom.ingest.intake import take
+from readingroom.ingest.intake import open_own_file
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read.sandbox import Sandbox
 from tests.support.documents.base import REF, room_with_model
@@ -94,7 +94,7 @@ async def _extraction_alone(paths: Sequence[Path]) -> tuple[list[Document], floa
     found: dict[Path, Document] = {}
 
     async def read(path: Path) -> None:
-        with take(path, path.name, 2**28) as intake:
+        with open_own_file(path, path.name, 2**28) as intake:
             document = await pipeline.read(intake, no_progress)
         assert isinstance(document, Document)
         found[path] = document

@@ -12,7 +12,7 @@ import anyio
 
 from benchmarks.table import Table
 from readingroom.core.progress import no_progress
-from readingroom.ingest.document import Options
+from readingroom.ingest.document import ReadOptions
 from readingroom.ingest.read import reader
 from readingroom.ingest.read.sandbox import Sandbox
 from tests.support.papers import paper, taken
@@ -78,7 +78,7 @@ def _start(code: str) -> None:
 
 
 def _here() -> None:
-    reader.read(_PAPER, "paper.pdf", Options(), lambda *_: None)
+    reader.read_file(_PAPER, "paper.pdf", ReadOptions(), lambda *_: None)
 
 
 def _apart() -> None:
@@ -87,7 +87,7 @@ def _apart() -> None:
 
 async def _read_apart() -> None:
     with taken(_PAPER, "paper.pdf", len(_PAPER)) as intake:
-        await Sandbox().read(intake.file, intake.name, Options(), no_progress)
+        await Sandbox().read(intake.file, intake.name, ReadOptions(), no_progress)
 
 
 def _row(name: str, costs: list[Cost], verdict: str = "") -> tuple[str, ...]:

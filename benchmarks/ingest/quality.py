@@ -9,9 +9,9 @@ import pytesseract
 from PIL import Image
 
 from benchmarks.table import Table
-from readingroom.ingest.document import Document, Options
+from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.read import ocr
-from readingroom.ingest.read.reader import read
+from readingroom.ingest.read.reader import read_file
 from tests.ingest.test_ocr import TEXT, recall
 from tests.ingest.test_sections import draft_refs, expected_refs, guidance, guidance_refs
 from tests.support.papers import framework, paper
@@ -77,14 +77,14 @@ def _ocr_row(
     name: str, picture: Image.Image, truth: str, target: float | None = None
 ) -> tuple[str, ...]:
     peer = recall(pytesseract.image_to_string(picture, config="--dpi 300"), truth)
-    lines = ocr.read(picture, _MOST_PIXELS).lines
+    lines = ocr.recognize(picture, _MOST_PIXELS).lines
     ours = recall("\n".join(line.text for line in lines), truth)
     verdict = f"{'met' if ours >= target else '**missed**'} (at least {target})" if target else ""
     return (name, f"{peer:.3f}", f"{ours:.3f}", verdict)
 
 
 def _sections_row(name: str, data: bytes, truth: Iterable[str]) -> tuple[str, ...]:
-    document = read(data, "policy.pdf", Options(find_sections=True), lambda *_: None)
+    document = read_file(data, "policy.pdf", ReadOptions(find_sections=True), lambda *_: None)
     assert isinstance(document, Document)
     wanted = set(truth)
     ours = {section.ref for section in document.sections}

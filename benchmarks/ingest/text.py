@@ -84,9 +84,9 @@ def _bare(data: bytes) -> int:
 
 
 def _ours(data: bytes) -> int:
-    with pdf.opened(data, _MOST_PAGES) as document:
+    with pdf.open_pdf(data, _MOST_PAGES) as document:
         sheets = [pdf.read_sheet(document, index) for index in range(len(document))]
-        return len(layout.flow(sheets).text)
+        return len(layout.make_flow(sheets).text)
 
 
 def _pypdf(data: bytes) -> int:

@@ -10,8 +10,8 @@ import anyio
 from benchmarks.policy.memory import create, policy_server, until_active, upload
 from benchmarks.table import Ratio, Table
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.ingest.document import Document, Options
-from readingroom.ingest.read.reader import read
+from readingroom.ingest.document import Document, ReadOptions
+from readingroom.ingest.read.reader import read_file
 from tests.support.kit import Served, body, http
 from tests.support.model import MODELS
 from tests.support.policy.base import seed_pdf
@@ -31,7 +31,7 @@ _NOTE = (
 def measure(pages: int, more: int, rounds: int) -> Table:
     """Upload and embed in turns; then search before and during a larger upload."""
     content = _pdf(pages)
-    document = read(content, "p.pdf", Options(find_sections=True), lambda *step: None)
+    document = read_file(content, "p.pdf", ReadOptions(find_sections=True), lambda *step: None)
     assert isinstance(document, Document)
     embedder = Embedder(MODELS)
     embedder.embed("load the model")

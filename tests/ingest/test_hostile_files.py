@@ -52,7 +52,7 @@ async def test_a_hostile_file_is_a_typed_error_within_its_limits(name: str) -> N
 def test_a_named_pipe_and_a_link_out_are_not_found(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.pdf")
     (tmp_path / "passwd.pdf").symlink_to("/etc/passwd")
-    roots = Roots("DOCUMENT_ROOTS", (tmp_path,), largest=2**20)
+    roots = Roots("DOCUMENT_ROOTS", (tmp_path,), max_file_bytes=2**20)
 
     for name in ("pipe.pdf", "passwd.pdf"):
         with pytest.raises(KnowledgeError) as told, roots.open(str(tmp_path / name)):

@@ -9,7 +9,7 @@ import pytest
 from readingroom.core.settings import load
 from readingroom.ingest import intake
 from readingroom.ingest.errors import ExtractionFailed, FileNotFound
-from readingroom.ingest.intake import Roots, in_thread
+from readingroom.ingest.intake import Roots, open_in_thread
 from readingroom.server.workbench import roots_of
 from tests.requirements import requirement
 from tests.support.papers import taken
@@ -132,11 +132,11 @@ def test_bytes_handed_over_keep_only_the_last_part_of_their_name() -> None:
 @pytest.mark.anyio
 @requirement("ingest:roots")
 async def test_a_file_is_taken_in_a_thread_and_let_go_of_at_the_end(inbox: Path) -> None:
-    async with in_thread(roots(inbox).open(str(inbox / "deep" / "er" / "plan.pdf"))) as taken:
+    async with open_in_thread(roots(inbox).open(str(inbox / "deep" / "er" / "plan.pdf"))) as taken:
         assert taken.size_bytes == 13
     assert taken.file.closed
     with pytest.raises(FileNotFound):
-        async with in_thread(roots(inbox).open("/etc/passwd")):
+        async with open_in_thread(roots(inbox).open("/etc/passwd")):
             pass
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import load
-from readingroom.ingest.document import Document, Options, Skipped
+from readingroom.ingest.document import Document, ReadOptions, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read.sandbox import Sandbox
@@ -33,9 +33,9 @@ the buildings follows the ridge of the terrace opposite. """.replace("\n", " ")
 SENTENCE = "Covered cycle parking is provided for every dwelling."
 
 
-async def read(data: bytes, name: str, **options: object) -> Document | Skipped:
+async def read(data: bytes, name: str, **options: object) -> Document | SkippedFile:
     with taken(data, name) as intake:
-        return await Pipeline(Sandbox(), Options(**options)).read(intake, no_progress)  # type: ignore[arg-type]
+        return await Pipeline(Sandbox(), ReadOptions(**options)).read(intake, no_progress)  # type: ignore[arg-type]
 
 
 async def read_text(data: bytes, name: str, **options: object) -> Document:
@@ -140,7 +140,7 @@ def photograph() -> Image.Image:
 
 @requirement("documents:ratio", "ingest:images:skip")
 async def test_a_scan_is_read_and_a_photograph_is_skipped() -> None:
-    assert await read(scanned_pdf(photograph()), "photo.pdf") == Skipped(1.0, 1)
+    assert await read(scanned_pdf(photograph()), "photo.pdf") == SkippedFile(1.0, 1)
     scanned = await read_text(scanned_pdf(scan(TEXT)), "letter.pdf")
     assert scanned.method == "ocr"
     assert scanned.contains_drawings
@@ -151,7 +151,7 @@ async def test_a_rendering_never_goes_to_ocr() -> None:
     picture = image_file(scan(SENTENCE), "PNG")
     mixed = scanned_pdf(scan(SENTENCE), words=TEXT)
 
-    assert await read(picture, "Street_Scene_CGI_03.png") == Skipped(1.0, 1)
+    assert await read(picture, "Street_Scene_CGI_03.png") == SkippedFile(1.0, 1)
     document = await read_text(mixed, "Perspective.pdf")
     assert document.method == "text_layer"
     assert "named like a rendering" in (document.pages[1].note or "")
@@ -219,7 +219,7 @@ async def test_the_settings_reach_the_pipeline(tmp_path: Path) -> None:
 
     with taken(scan_of_words, "scan.pdf") as intake:
         by_ratio = pipeline_of(load({"data": tmp_path}, literal))
-        assert await by_ratio.read(intake, no_progress) == Skipped(0.5, 2)
+        assert await by_ratio.read(intake, no_progress) == SkippedFile(0.5, 2)
         without_ocr = pipeline_of(load({"data": tmp_path}, {"ENABLE_OCR": "false"}))
         found = await without_ocr.read(intake, no_progress)
         assert isinstance(found, Document)

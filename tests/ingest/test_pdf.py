@@ -11,20 +11,20 @@ from pypdf import PdfWriter
 from reportlab.pdfgen.canvas import Canvas
 
 from readingroom.engine.chunking import SIZE
-from readingroom.ingest.document import Document, Options, Refusal, Skipped
+from readingroom.ingest.document import Document, ReadOptions, Refusal, SkippedFile
 from readingroom.ingest.read.formats.images import Rectangle, image_ratio, union_area
-from readingroom.ingest.read.page import BROKEN_WORD, Line, Sheet, normal
-from readingroom.ingest.read.reader import assemble, read
+from readingroom.ingest.read.page import BROKEN_WORD, Line, Sheet, normalize_text
+from readingroom.ingest.read.reader import assemble, read_file
 from readingroom.ingest.structure import layout
 from tests.requirements import requirement
 from tests.support.papers import HEIGHT, LEFT, WIDTH, Paper, drawn, paper
 
-NO_OCR = Options(enable_ocr=False)
+NO_OCR = ReadOptions(enable_ocr=False)
 PROSE = "The quick brown fox jumps over the lazy dog, and the dog does not mind it at all. "
 
 
-def read_text(data: bytes, name: str = "paper.pdf", options: Options = NO_OCR) -> Document:
-    document = read(data, name, options, lambda *_: None)
+def read_text(data: bytes, name: str = "paper.pdf", options: ReadOptions = NO_OCR) -> Document:
+    document = read_file(data, name, options, lambda *_: None)
     assert isinstance(document, Document)
     return document
 
@@ -106,7 +106,7 @@ def lines(text: str, bottom: float = 720.0) -> list[Line]:
 )
 @requirement("ingest:text:normal")
 def test_text_is_normalised_without_losing_its_meaning(written: str, read_as: str) -> None:
-    assert normal(written) == read_as
+    assert normalize_text(written) == read_as
 
 
 @pytest.mark.parametrize("turn", [90, 180, 270])
@@ -258,15 +258,15 @@ def test_pages_with_text_speak_against_skipping_unless_the_rule_is_literal() -> 
     searchable_scan = made.done()
 
     assert read_text(searchable_scan).method == "text_layer"
-    by_ratio = Options(enable_ocr=False, image_skip="ratio")
-    assert read(searchable_scan, "scan.pdf", by_ratio, lambda *_: None) == Skipped(1.0, 4)
+    by_ratio = ReadOptions(enable_ocr=False, image_skip="ratio")
+    assert read_file(searchable_scan, "scan.pdf", by_ratio, lambda *_: None) == SkippedFile(1.0, 4)
 
 
 @requirement("ingest:images:skip")
 def test_a_rendering_is_skipped_without_a_look() -> None:
-    skipped = read(report_of(1, 9), "Street_Scene_CGI_03.pdf", Options(), lambda *_: None)
+    skipped = read_file(report_of(1, 9), "Street_Scene_CGI_03.pdf", ReadOptions(), lambda *_: None)
 
-    assert skipped == Skipped(0.9, 10)
+    assert skipped == SkippedFile(0.9, 10)
 
 
 @requirement("documents:ocr:off", "ingest:ocr:notes")
@@ -276,7 +276,7 @@ def test_without_ocr_pages_without_text_say_so() -> None:
     assert [page.note is not None for page in pages] == [False, False, True]
     assert "OCR is off (ENABLE_OCR)" in (pages[2].note or "")
     with pytest.raises(Refusal, match="OCR is off") as told:
-        read(report_of(0, 2), "scan.pdf", NO_OCR, lambda *_: None)
+        read_file(report_of(0, 2), "scan.pdf", NO_OCR, lambda *_: None)
     assert told.value.code == "no_content"
 
 
@@ -306,7 +306,7 @@ def test_chunks_cover_the_text_know_their_pages_and_never_cross_a_section(
     read_sheets: list[Sheet],
 ) -> None:
     try:
-        document = assemble(read_sheets, "a.pdf", Options(find_sections=True))
+        document = assemble(read_sheets, "a.pdf", ReadOptions(find_sections=True))
     except Refusal as refusal:
         assert refusal.code == "no_content"
         assert not any(sheet.lines for sheet in read_sheets)

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from readingroom.core.progress import no_progress
-from readingroom.ingest.document import Document, Options, Skipped
+from readingroom.ingest.document import Document, ReadOptions, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.read.sandbox import Limits, Sandbox
 from tests.requirements import requirement
@@ -32,10 +32,10 @@ def behaving(code: str, limits: Limits = QUICK) -> Sandbox:
     return Sandbox(limits, command=(sys.executable, "-c", confined + textwrap.dedent(code)))
 
 
-async def read(sandbox: Sandbox, data: bytes = b"%PDF-1.7") -> Document | Skipped:
+async def read(sandbox: Sandbox, data: bytes = b"%PDF-1.7") -> Document | SkippedFile:
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(data)
-        return await sandbox.read(file, "paper.pdf", Options(), no_progress)
+        return await sandbox.read(file, "paper.pdf", ReadOptions(), no_progress)
 
 
 @pytest.fixture(autouse=True)
@@ -129,9 +129,9 @@ def test_a_process_ends_when_the_server_is_killed(tmp_path: Path) -> None:
             import os, pathlib, subprocess, sys
             inside = '''
             import os, sys, time, threading, pathlib
-            from readingroom.ingest.read.worker import end_with
+            from readingroom.ingest.read.worker import exit_with_parent
             pathlib.Path({str(note)!r}).write_text(str(os.getpid()))
-            threading.Thread(target=end_with, args=(int(sys.argv[1]),)).start()
+            threading.Thread(target=exit_with_parent, args=(int(sys.argv[1]),)).start()
             time.sleep(60)
             '''
             import textwrap
@@ -160,7 +160,7 @@ async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
         mine.unlink()
         print('{{"skipped": {{"image_ratio": 1.0, "total_pages": 1, "reason": "image_based"}}}}')
     """
-    sandbox = Sandbox(QUICK, at_once=2, command=behaving(does)._command)
+    sandbox = Sandbox(QUICK, max_processes=2, command=behaving(does)._command)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
@@ -181,7 +181,7 @@ async def test_the_process_knows_no_secret(monkeypatch: pytest.MonkeyPatch) -> N
         print('{"skipped": {"image_ratio": 1.0, "total_pages": 1, "reason": "image_based"}}')
     """
 
-    assert await read(behaving(does)) == Skipped(1.0, 1)
+    assert await read(behaving(does)) == SkippedFile(1.0, 1)
 
 
 @requirement("ingest:sandbox:progress")
@@ -193,7 +193,7 @@ async def test_progress_passes_through() -> None:
 
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(paper(*["A page with enough words on it."] * 45))
-        await Sandbox().read(file, "paper.pdf", Options(), listen)
+        await Sandbox().read(file, "paper.pdf", ReadOptions(), listen)
 
     assert heard == [(n, 45, f"page {n} of 45") for n in (20, 40, 45)]
 

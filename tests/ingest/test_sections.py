@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from readingroom.ingest.document import Document, Options, Section
-from readingroom.ingest.read.reader import read
-from readingroom.ingest.structure.sections import rising
+from readingroom.ingest.document import Document, ReadOptions, Section
+from readingroom.ingest.read.reader import read_file
+from readingroom.ingest.structure.sections import find_rising
 from tests.requirements import requirement
 from tests.support.papers import Paper, framework
 
-OPTIONS = Options(find_sections=True, enable_ocr=False)
+OPTIONS = ReadOptions(find_sections=True, enable_ocr=False)
 
 
 def read_policy(data: bytes) -> Document:
-    document = read(data, "policy.pdf", OPTIONS, lambda *_: None)
+    document = read_file(data, "policy.pdf", OPTIONS, lambda *_: None)
     assert isinstance(document, Document)
     return document
 
@@ -303,4 +303,4 @@ def test_a_schedule_of_policies_at_the_end_does_not_take_their_place() -> None:
 )
 @requirement("ingest:sections:rising")
 def test_the_best_rising_sequence_is_kept(numbers: list[int], kept: list[int]) -> None:
-    assert [numbers[index] for index in rising(numbers, most_gap=3)] == kept
+    assert [numbers[index] for index in find_rising(numbers, max_gap=3)] == kept

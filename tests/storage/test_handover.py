@@ -9,7 +9,7 @@ import pytest
 
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.core import clock
-from readingroom.ingest.context import Workbench
+from readingroom.ingest.context import IngestContext
 from readingroom.ingest.intake import Roots
 from readingroom.storage.handover import hand_over
 from tests.support.documents import base as documents
@@ -24,7 +24,7 @@ def _policy(folder: Path, now: Callable[[], datetime]) -> Any:
 
 def _documents(folder: Path, now: Callable[[], datetime]) -> Any:
     roots = Roots("DOCUMENT_ROOTS", (folder / "inbox",), 2**20)
-    bench = Workbench(**documents.PLAIN, roots=roots, now=now)
+    bench = IngestContext(**documents.PLAIN, roots=roots, now=now)
     return DocumentsService(folder, folder / "chroma", bench)
 
 

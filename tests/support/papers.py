@@ -12,7 +12,7 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.utils import ImageReader, simpleSplit
 from reportlab.pdfgen.canvas import Canvas
 
-from readingroom.ingest.intake import Intake, take
+from readingroom.ingest.intake import Intake, open_own_file
 
 WIDTH, HEIGHT = A4
 LEFT, RIGHT = 72.0, WIDTH - 72
@@ -24,7 +24,7 @@ def taken(data: bytes, name: str, largest: int = 2**28) -> Iterator[Intake]:
     """Bytes taken in as the file that somebody sent under this name."""
     with tempfile.NamedTemporaryFile(buffering=0) as file:
         file.write(data)
-        with take(Path(file.name), name, largest) as intake:
+        with open_own_file(Path(file.name), name, largest) as intake:
             yield intake
 
 

@@ -1,1 +1,1 @@
-"""Any file in; text with pages, sections and chunks out, and no file harms the server."""
+"""Turns files into text with pages, sections and chunks, without risk to the server."""

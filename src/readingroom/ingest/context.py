@@ -1,4 +1,4 @@
-"""What a base made of files works with, in one piece."""
+"""What a base needs in order to ingest files, in one object."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from readingroom.storage.changes import Step, unnoticed
 
 
 @dataclass(frozen=True, slots=True)
-class Workbench:
-    """The reader of files, the model, the folders files may come from, and the clock."""
+class IngestContext:
+    """The pipeline that reads files, the embedder, the allowed folders and the clock."""
 
     pipeline: Pipeline
     embedder: Embedder
     roots: Roots
     now: Callable[[], datetime] = clock.now
-    at: Step = unnoticed
-    """Hears each named step of a change."""
+    on_step: Step = unnoticed
+    """Called at each named step of a change; tests interrupt it there."""

@@ -1,6 +1,6 @@
-"""What is learned from a file: its text, its pages, its sections, its chunks. Plain data.
+"""A file that was read, as plain data: text, pages, sections and chunks.
 
-The sandboxed process imports this module at every document, so it imports nothing that is slow.
+The sandboxed process imports this module for every file, so it must not import anything slow.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ RefusalCode = Literal["unsupported_file_type", "extraction_failed", "no_content"
 
 
 class Refusal(Exception):
-    """A file cannot be read, and why; told as the error of the same code outside the sandbox."""
+    """A file cannot be read; outside the sandbox it becomes the error with the same code."""
 
     def __init__(self, code: RefusalCode, message: str) -> None:
         super().__init__(message)
@@ -22,40 +22,40 @@ class Refusal(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ReadOptions:
     """How a file is to be read."""
 
     enable_ocr: bool = True
     image_ratio_threshold: float = 0.7
     image_skip: ImageSkip = "probe"
     find_sections: bool = False
-    most_pages: int = 2000
-    most_pixels: int = 40_000_000
-    """Of one page given to OCR; a larger one is scaled down."""
+    max_pages: int = 2000
+    max_pixels: int = 40_000_000
+    """Of one page for OCR; a larger page is scaled down."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page: where its cleaned text lies in the document's, and what is known of it."""
+    """One page: where its cleaned text lies in the document's text, and how it was read."""
 
     number: int
     label: str
-    """As printed: `iv`, `A-3`, or the number again."""
+    """The page number as printed: `iv`, `A-3`; else the number."""
     start: int
     end: int
     text: str
-    """With the running headers and footers that the document's text leaves out."""
+    """Including the running headers and footers, which the document's text omits."""
     method: PageMethod
     image_ratio: float
     confidence: float | None
     """The mean confidence of the words read by OCR, 0 to 100."""
     note: str | None
-    """Why this page gave no text, where there is a reason to tell."""
+    """Why the page has no text, where the reason is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A stretch of text under one reference; a reference resumed after a table has two of them."""
+    """A span of text under one reference; a reference interrupted by a table has two spans."""
 
     ref: str
     path: tuple[str, ...]
@@ -68,7 +68,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of the text, never across a section's start."""
+    """A span of the text that never crosses the start of a section."""
 
     index: int
     start: int
@@ -80,7 +80,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """What kind of planning document this is, and how that was found out."""
+    """The type of a planning document, and how it was determined."""
 
     document_type: str
     found_by: Literal["filename", "content", "fallback"]
@@ -89,7 +89,7 @@ class Classification:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file that was read."""
+    """A file's text and its structure."""
 
     text: str
     pages: tuple[Page, ...]
@@ -101,23 +101,23 @@ class Document:
     classification: Classification
 
     def text_of(self, chunk: Chunk) -> str:
-        """A chunk's text."""
+        """Return the text of a chunk."""
         return self.text[chunk.start : chunk.end]
 
     @property
     def total_chars(self) -> int:
-        """Characters of the cleaned text."""
+        """Number of characters of the cleaned text."""
         return len(self.text)
 
     @property
     def total_words(self) -> int:
-        """Words of the cleaned text."""
+        """Number of words of the cleaned text."""
         return len(self.text.split())
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """A file of pictures, with nothing in it that could be searched."""
+class SkippedFile:
+    """A file of pictures, without any text that could be searched."""
 
     image_ratio: float
     total_pages: int

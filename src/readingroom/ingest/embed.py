@@ -1,4 +1,4 @@
-"""A document's chunks as vectors, made in small steps: searches and cancelling come in between."""
+"""Embeds a document's chunks in small batches, so that searches and cancelling need not wait."""
 
 import anyio.to_thread
 import numpy as np
@@ -11,17 +11,17 @@ from readingroom.ingest.document import Document
 
 Vectors = NDArray[np.float32]
 
-_SLICE = 64  # chunks embedded between two reports, and between two chances to be cancelled
+_BATCH = 64  # chunks between two progress reports, and between two chances to be cancelled
 
 
-async def embedded(document: Document, embedder: Embedder, report: ReportProgress) -> Vectors:
-    """The vectors of the chunks, in their order."""
+async def embed_document(document: Document, embedder: Embedder, report: ReportProgress) -> Vectors:
+    """Return the vectors of the document's chunks, in the order of the chunks."""
     texts = [document.text_of(chunk) for chunk in document.chunks]
-    # Texts of one length side by side waste no work on padding.
+    # Batches of texts of similar length waste no work on padding.
     order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
     vectors = np.empty((len(texts), DIMENSIONS), np.float32)
-    for first in range(0, len(order), _SLICE):
-        rows = order[first : first + _SLICE]
+    for first in range(0, len(order), _BATCH):
+        rows = order[first : first + _BATCH]
         vectors[rows] = await anyio.to_thread.run_sync(
             embedder.embed_batch, [texts[row] for row in rows], abandon_on_cancel=True
         )

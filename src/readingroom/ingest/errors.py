@@ -4,15 +4,15 @@ from readingroom.core.errors import KnowledgeError
 
 
 class FileNotFound(KnowledgeError):
-    """There is no such file, it is not a regular one, or it lies outside the allowed folders."""
+    """There is no such file, it is not a regular file, or it lies outside the allowed folders."""
 
     code = "file_not_found"
     http_status = 404
 
 
 class UnsupportedFileType(KnowledgeError):
-    """The file's name is not that of a PDF or of a PNG, JPEG, TIFF or BMP image; or a policy's
-    upload is no PDF.
+    """The file's name is not that of a PDF or of a PNG, JPEG, TIFF or BMP image; or the upload
+    for a policy is not a PDF.
     """
 
     code = "unsupported_file_type"
@@ -34,7 +34,7 @@ class NoContent(KnowledgeError):
 
 
 class NoChunks(KnowledgeError):
-    """There is text, but no chunk of it could be made or found."""
+    """There is text, but it has no chunks."""
 
     code = "no_chunks"
     http_status = 422

@@ -1,4 +1,4 @@
-"""Takes a file in: from an allowed folder or one of ours, copied once, hashed as it is copied.
+"""Opens files for ingestion: copied once into a private file, and hashed as they are copied.
 
 What was hashed is what is parsed: both come from one private, unlinked copy, so nobody can
 exchange the file in between.
@@ -18,21 +18,21 @@ import anyio.to_thread
 
 from readingroom.ingest.errors import ExtractionFailed, FileNotFound
 
-_BLOCK = 1 << 20
+_BLOCK_BYTES = 1 << 20
 
-MOST_FILES = 5_000
-"""In one folder that is taken in as a whole."""
+MAX_FILES = 5_000
+"""In one folder that is ingested as a whole."""
 
-# A folder may be passable without being readable, so a bare handle is enough where there is one.
-_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
+# A folder may be searchable without being readable, so open it with O_PATH where that exists.
+_FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 # Without O_NONBLOCK, opening a named pipe would wait for a writer that may never come.
-_FILE = os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_FILE_FLAGS = os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """A file's bytes, held privately, and their identity."""
+    """A private copy of a file, with its size and hash."""
 
     name: str
     size_bytes: int
@@ -40,7 +40,7 @@ class Intake:
     file: FileIO
 
     def head(self, count: int) -> bytes:
-        """The first bytes."""
+        """Return the first bytes."""
         self.file.seek(0)
         return self.file.read(count)
 
@@ -50,14 +50,17 @@ class Roots:
     """The folders that files may come from, and how large a file may be."""
 
     setting: str
-    """What an operator sets to allow more: it is named in the refusal."""
+    """Name of the setting that lists the folders, for error messages."""
     folders: tuple[Path, ...]
-    largest: int
+    max_file_bytes: int
 
     @contextmanager
     def open(self, path: str) -> Iterator[Intake]:
-        """The file at this path, if it lies inside a root; links may not lead out."""
-        folder, real = self._inside(path)
+        """Open the file at a path below a root; links may not lead out.
+
+        Raise `FileNotFound`, or `ExtractionFailed` when the file is too large.
+        """
+        folder, real = self._resolve(path)
         try:
             descriptor = _open_below(folder, real.relative_to(folder).parts)
         except OSError as error:
@@ -65,102 +68,106 @@ class Roots:
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise FileNotFound(f"{path!r} is not a regular file")
-            with _copied(_blocks(descriptor), real.name, self.largest) as intake:
+            with _copy(_read_blocks(descriptor), real.name, self.max_file_bytes) as intake:
                 yield intake
         finally:
             os.close(descriptor)
 
-    def files(self, path: str) -> dict[str, str]:
-        """The files below a folder that is a root or lies inside one, hidden ones left out: their
-        paths by their names there.
+    def list_files(self, path: str) -> dict[str, str]:
+        """Return the files below a root or a folder inside one: full paths by relative names.
 
-        What is listed is not yet allowed: `open` judges each, links and pipes among them.
+        Hidden files are left out. Being listed does not mean being allowed: `open` checks each
+        file, because there may be links and pipes among them.
         """
-        _, real = self._inside(path, or_root=True)
+        _, real = self._resolve(path, or_root=True)
         if not real.is_dir():
             raise FileNotFound(f"{path!r} is not a folder")
-        found: dict[str, str] = {}
-        for folder, below, names in os.walk(real):
-            below[:] = sorted(name for name in below if not name.startswith("."))
-            paths = [Path(folder, name) for name in sorted(names) if name[0] != "."]
-            found |= {str(one.relative_to(real)): str(one) for one in paths}
-            if len(found) > MOST_FILES:
+        paths: dict[str, str] = {}
+        for folder, subfolders, names in os.walk(real):
+            subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+            files = [Path(folder, name) for name in sorted(names) if name[0] != "."]
+            paths |= {str(file.relative_to(real)): str(file) for file in files}
+            if len(paths) > MAX_FILES:
                 raise FileNotFound(
-                    f"{path!r} holds more than {MOST_FILES:,} files; name a folder in it"
+                    f"{path!r} holds more than {MAX_FILES:,} files; name a folder inside it"
                 )
-        return found
+        return paths
 
-    def _inside(self, path: str, or_root: bool = False) -> tuple[Path, Path]:
-        """The root and the real path below it; outside, nothing is said of what exists."""
+    def _resolve(self, path: str, or_root: bool = False) -> tuple[Path, Path]:
+        """Return the root and the real path below it.
+
+        Raise `FileNotFound` for a path outside, in the same words whether or not it exists.
+        """
         try:
             real = Path(path).resolve()
             for folder in (root.resolve() for root in self.folders):
-                below = real.is_relative_to(folder) and (or_root or real != folder)
-                if Path(path).is_absolute() and below:
+                is_inside = real.is_relative_to(folder) and (or_root or real != folder)
+                if Path(path).is_absolute() and is_inside:
                     return folder, real
         except (OSError, ValueError, RuntimeError) as error:
             raise FileNotFound(f"{path!r} is not a path to a file") from error
         raise FileNotFound(
-            f"{path!r} is outside {self.setting}; move it inside, and give its whole path"
+            f"{path!r} is outside {self.setting}; move it inside, and give its absolute path"
         )
 
 
 @contextmanager
-def take(path: Path, name: str, largest: int) -> Iterator[Intake]:
-    """A file of our own, under the name that whoever sent it gave it."""
+def open_own_file(path: Path, name: str, max_bytes: int) -> Iterator[Intake]:
+    """Open a file that this server stored, under the name that its sender gave it."""
     with (
         path.open("rb", buffering=0) as file,
-        _copied(_blocks(file.fileno()), Path(name).name, largest) as intake,
+        _copy(_read_blocks(file.fileno()), Path(name).name, max_bytes) as intake,
     ):
         yield intake
 
 
 @asynccontextmanager
-async def in_thread(taking: AbstractContextManager[Intake]) -> AsyncIterator[Intake]:
-    """What `Roots.open` or `take` gives, while the event loop goes on: a large file takes time."""
-    intake = await anyio.to_thread.run_sync(taking.__enter__)
+async def open_in_thread(opening: AbstractContextManager[Intake]) -> AsyncIterator[Intake]:
+    """Enter `Roots.open` or `open_own_file` in a thread: copying a large file takes time."""
+    intake = await anyio.to_thread.run_sync(opening.__enter__)
     with ExitStack() as stack:
-        stack.push(taking)
+        stack.push(opening)
         yield intake
 
 
 def _open_below(folder: Path, parts: Sequence[str]) -> int:
-    """Open step by step without following links: a folder swapped for a link leads nowhere."""
+    """Return a descriptor of the file, opened step by step without following links."""
+    # One call with the whole path would follow a link that somebody swaps in for a folder.
     if os.open not in os.supports_dir_fd:  # Windows
-        return os.open(folder.joinpath(*parts), _FILE)
-    here = os.open(folder, _FOLDER)
+        return os.open(folder.joinpath(*parts), _FILE_FLAGS)
+    parent = os.open(folder, _FOLDER_FLAGS)
     try:
         for part in parts[:-1]:
-            below = os.open(part, _FOLDER | _NO_LINK, dir_fd=here)
-            os.close(here)
-            here = below
-        return os.open(parts[-1], _FILE, dir_fd=here)
+            child = os.open(part, _FOLDER_FLAGS | _NO_LINK, dir_fd=parent)
+            os.close(parent)
+            parent = child
+        return os.open(parts[-1], _FILE_FLAGS, dir_fd=parent)
     finally:
-        os.close(here)
+        os.close(parent)
 
 
-def _blocks(descriptor: int) -> Iterator[bytes]:
-    while block := os.read(descriptor, _BLOCK):
+def _read_blocks(descriptor: int) -> Iterator[bytes]:
+    while block := os.read(descriptor, _BLOCK_BYTES):
         yield block
 
 
 @contextmanager
-def _copied(blocks: Iterable[bytes], name: str, largest: int) -> Iterator[Intake]:
+def _copy(blocks: Iterable[bytes], name: str, max_bytes: int) -> Iterator[Intake]:
     digest = hashlib.sha256()
     size = 0
-    # Without a buffer, which would lose its place when another process reads the same descriptor.
+    # Without a buffer: its position would be wrong once another process reads the descriptor.
     with tempfile.TemporaryFile(buffering=0) as copy:
         for block in blocks:
             size += len(block)
-            if size > largest:
+            if size > max_bytes:
                 raise ExtractionFailed(
-                    f"The file {name!r} is larger than {largest // 2**20} MB",
-                    largest_bytes=largest,
+                    f"The file {name!r} is larger than {max_bytes // 2**20} MB",
+                    largest_bytes=max_bytes,
                 )
             digest.update(block)
-            left = memoryview(block)
-            while left:
-                left = left[copy.write(left) :]
-        # A name that is no Unicode can be opened, but neither stored nor told.
-        told = name.encode("utf-8", "replace").decode("utf-8")
-        yield Intake(told, size, digest.hexdigest(), copy)
+            remaining = memoryview(block)
+            while remaining:
+                remaining = remaining[copy.write(remaining) :]
+        # A name that is not valid Unicode can be opened, but neither stored nor sent in JSON.
+        valid_name = name.encode("utf-8", "replace").decode("utf-8")
+        yield Intake(valid_name, size, digest.hexdigest(), copy)

@@ -1,4 +1,4 @@
-"""The way of a file: its name and first bytes looked at, then read in the sandbox."""
+"""Reads files: checks their name and first bytes, then reads them in the sandbox."""
 
 import logging
 from dataclasses import replace
@@ -7,60 +7,63 @@ from io import FileIO
 import anyio.to_thread
 
 from readingroom.core.progress import ReportProgress
-from readingroom.ingest.document import Document, Options, Refusal, Skipped
+from readingroom.ingest.document import Document, ReadOptions, Refusal, SkippedFile
 from readingroom.ingest.intake import Intake
-from readingroom.ingest.read.formats.detect import HEAD, check_name, sniff
-from readingroom.ingest.read.sandbox import Limits, Sandbox, refused
+from readingroom.ingest.read.formats.detect import HEAD_BYTES, check_name, detect_format
+from readingroom.ingest.read.sandbox import Limits, Sandbox, error_from_refusal
 
-POOR = 70.0
-"""A page whose words OCR is less sure of than this, in per cent, is worth a warning."""
+POOR_CONFIDENCE = 70.0
+"""Per cent; a page that OCR is less sure of than this is logged as a warning."""
 
 _log = logging.getLogger("readingroom.ingest")
 
 
-_GLANCE = Limits(cpu_seconds=60, wall_seconds=90, silent_seconds=90)
-_MOST_SHOWN = 16_000_000
-"""Pixels of a page that somebody looks at."""
+_RENDER_LIMITS = Limits(cpu_seconds=60, wall_seconds=90, silent_seconds=90)
+_MAX_RENDERED_PIXELS = 16_000_000
+"""Of a page that is shown to a reader."""
 
 
 class Pipeline:
-    """Reads files, each in a process of its own."""
+    """Reads files, each in its own sandboxed process."""
 
-    def __init__(self, sandbox: Sandbox, options: Options | None = None) -> None:
+    def __init__(self, sandbox: Sandbox, options: ReadOptions | None = None) -> None:
         self._sandbox = sandbox
-        self._options = options or Options()
-        # Seats of its own: whoever looks at a page does not wait for a thousand scans.
-        self._glances = Sandbox(_GLANCE)
+        self._options = options or ReadOptions()
+        # A sandbox of its own, so that showing a page does not wait for a thousand scans.
+        self._render_sandbox = Sandbox(_RENDER_LIMITS)
 
     async def check(self, intake: Intake) -> None:
-        """Refuse a file by its name or its first bytes, before anything is read."""
+        """Raise for a file that its name or its first bytes rule out, before it is read."""
         try:
             check_name(intake.name)
-            sniff(await anyio.to_thread.run_sync(intake.head, HEAD), intake.name)
+            detect_format(await anyio.to_thread.run_sync(intake.head, HEAD_BYTES), intake.name)
         except Refusal as refusal:
-            raise refused(refusal.code, refusal.message) from refusal
+            raise error_from_refusal(refusal.code, refusal.message) from refusal
 
     async def read(
         self, intake: Intake, report: ReportProgress, *, find_sections: bool = False
-    ) -> Document | Skipped:
-        """Text, pages, sections and chunks of a file; `Skipped` when it is nothing but pictures."""
+    ) -> Document | SkippedFile:
+        """Return a file's document, or `SkippedFile` when it holds nothing but pictures.
+
+        Raise `UnsupportedFileType`, `ExtractionFailed`, `NoContent` or `NoChunks`.
+        """
         await self.check(intake)
         options = replace(self._options, find_sections=find_sections)
-        found = await self._sandbox.read(intake.file, intake.name, options, report)
-        if isinstance(found, Document):
-            _warn(found, intake)
-        return found
+        result = await self._sandbox.read(intake.file, intake.name, options, report)
+        if isinstance(result, Document):
+            _log_poor_pages(result, intake)
+        return result
 
-    async def picture(self, file: FileIO, name: str, page: int, dpi: int) -> bytes:
-        """One page as a PNG."""
-        options = replace(self._options, most_pixels=_MOST_SHOWN)
-        return await self._glances.picture(file, name, options, page, dpi)
+    async def render_page(self, file: FileIO, name: str, page: int, dpi: int) -> bytes:
+        """Return one page as a PNG."""
+        options = replace(self._options, max_pixels=_MAX_RENDERED_PIXELS)
+        return await self._render_sandbox.render_page(file, name, options, page, dpi)
 
 
-def _warn(document: Document, intake: Intake) -> None:
-    """Name the pages that OCR was unsure of, by the file's hash: its name is not ours to log."""
+def _log_poor_pages(document: Document, intake: Intake) -> None:
+    # By the file's hash: its name may be confidential.
     for page in document.pages:
-        if page.confidence is not None and page.confidence < POOR:
+        if page.confidence is not None and page.confidence < POOR_CONFIDENCE:
             _log.warning(
                 "OCR is unsure of a page",
                 extra={

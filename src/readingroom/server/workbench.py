@@ -5,8 +5,8 @@ from typing import Literal
 
 from readingroom.core.settings import Settings
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.ingest.context import Workbench
-from readingroom.ingest.document import Options
+from readingroom.ingest.context import IngestContext
+from readingroom.ingest.document import ReadOptions
 from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read.sandbox import Limits, Sandbox
@@ -14,14 +14,14 @@ from readingroom.ingest.read.sandbox import Limits, Sandbox
 FileBase = Literal["documents", "policy"]
 
 
-def workbench_of(base: FileBase, settings: Settings, embedder: Embedder) -> Workbench:
-    return Workbench(pipeline_of(settings), embedder, roots_of(base, settings))
+def workbench_of(base: FileBase, settings: Settings, embedder: Embedder) -> IngestContext:
+    return IngestContext(pipeline_of(settings), embedder, roots_of(base, settings))
 
 
 @lru_cache
 def pipeline_of(settings: Settings) -> Pipeline:
     """One pipeline for all bases of a process: it holds the seats, as many as there are cores."""
-    options = Options(
+    options = ReadOptions(
         enable_ocr=settings.enable_ocr,
         image_ratio_threshold=settings.image_ratio_threshold,
         image_skip=settings.image_skip,

@@ -31,9 +31,9 @@ from readingroom.core.progress import no_progress
 from readingroom.core.settings import load
 from readingroom.engine.embedding import embedder as embedding
 from readingroom.engine.embedding.weights import find_weights
-from readingroom.ingest.document import Document, Options
+from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.errors import FileNotFound, NoContent
-from readingroom.ingest.read.reader import read
+from readingroom.ingest.read.reader import read_file
 from readingroom.server.catalogue import embedder_of
 from readingroom.storage.errors import EmbeddingMismatch
 from tests.ingest.test_ocr import scan, scanned_pdf
@@ -646,7 +646,7 @@ async def test_the_draft_framework_is_read_whole_and_quoted_from_its_pages(
 ) -> None:
     """127 pages. The embedder is a stand-in: what is asked here is the text."""
     content = (shared_data / "policy" / "NPPF_Draft_December_2025.pdf").read_bytes()
-    document = read(content, "p.pdf", Options(find_sections=True), lambda *step: None)
+    document = read_file(content, "p.pdf", ReadOptions(find_sections=True), lambda *step: None)
     assert isinstance(document, Document)
     async with shelf(tmp_path / "policy", embedder=WordEmbedder()) as library:
         await library.add("NPPF")

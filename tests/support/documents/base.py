@@ -15,7 +15,7 @@ from readingroom.bases.documents.models import (
 )
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.core.progress import no_progress
-from readingroom.ingest.context import Workbench
+from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.intake import Intake, Roots
 from readingroom.ingest.pipeline import Pipeline
@@ -86,7 +86,7 @@ async def desk(
     service = DocumentsService(
         folder,
         None if in_memory else folder / "chroma",
-        Workbench(pipeline or Pipeline(Sandbox()), embedder, roots, lambda: TODAY, at),
+        IngestContext(pipeline or Pipeline(Sandbox()), embedder, roots, lambda: TODAY, at),
     )
     async with service.running():
         yield Desk(service, folder / "inbox")

@@ -18,7 +18,7 @@ from readingroom.bases.policy.admin_models import NewPolicy, NewRevision
 from readingroom.bases.policy.registry.records import PolicyCategory, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.progress import no_progress
-from readingroom.ingest.context import Workbench
+from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.errors import NoContent
 from readingroom.ingest.intake import Intake, Roots
@@ -204,7 +204,7 @@ def service_on(
     pipeline: Any = None,
 ) -> PolicyService:
     roots = Roots("POLICY_ROOTS", (folder / "inbox",), 256 * 2**20)
-    bench = Workbench(pipeline or Pipeline(Sandbox()), embedder, roots, now, at)
+    bench = IngestContext(pipeline or Pipeline(Sandbox()), embedder, roots, now, at)
     return PolicyService(folder, redis_url, bench)
 
 

@@ -12,7 +12,7 @@ from readingroom.bases.documents.ingestion import Ingestion, Outcome
 from readingroom.bases.documents.models import FileOutcome, FolderIngested
 from readingroom.core.errors import Internal, KnowledgeError
 from readingroom.core.progress import ReportProgress
-from readingroom.ingest.intake import Intake, in_thread
+from readingroom.ingest.intake import Intake, open_in_thread
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class Batch:
             await self._tell(place, done / total if total else 0.0, f"{offered.name}: {message}")
 
         try:
-            async with in_thread(offered.open()) as intake:
+            async with open_in_thread(offered.open()) as intake:
                 found = await self._ingestion.ingest(
                     intake,
                     self._application_ref,

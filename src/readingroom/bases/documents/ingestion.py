@@ -21,9 +21,9 @@ from readingroom.bases.documents.records import DocumentRecord, Unread
 from readingroom.bases.documents.store import DocumentStore, chunks_from
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress, scale_progress
-from readingroom.ingest.context import Workbench
-from readingroom.ingest.document import Document, Skipped
-from readingroom.ingest.embed import Vectors, embedded
+from readingroom.ingest.context import IngestContext
+from readingroom.ingest.document import Document, SkippedFile
+from readingroom.ingest.embed import Vectors, embed_document
 from readingroom.ingest.intake import Intake
 from readingroom.ingest.structure.classify import classify
 from readingroom.storage.changes import Changes
@@ -44,13 +44,13 @@ class Ingestion:
         folder: Path,
         store: DocumentStore,
         book: ApplicationBook,
-        bench: Workbench,
+        bench: IngestContext,
     ) -> None:
         self._folder = folder
         self._store = store
         self._book = book
         self._bench = bench
-        self._changes = Changes(folder / "intents.db", bench.at)
+        self._changes = Changes(folder / "intents.db", bench.on_step)
 
     async def ingest(
         self,
@@ -67,9 +67,11 @@ class Ingestion:
             if known:
                 return AlreadyIngested(document_id=known.document_id)
             found = await self._bench.pipeline.read(intake, scale_progress(report, 0, 50))
-            if isinstance(found, Skipped):
+            if isinstance(found, SkippedFile):
                 return await self._skipped(intake, application_ref, found)
-            vectors = await embedded(found, self._bench.embedder, scale_progress(report, 50, 95))
+            vectors = await embed_document(
+                found, self._bench.embedder, scale_progress(report, 50, 95)
+            )
             async with self._changes.alone(_WRITING):
                 known = await self._whole(application_ref, intake)  # another call was faster
                 if known:
@@ -210,7 +212,7 @@ class Ingestion:
     # --- what was not ingested ---
 
     async def _skipped(
-        self, intake: Intake, application_ref: str, found: Skipped
+        self, intake: Intake, application_ref: str, found: SkippedFile
     ) -> SkippedDocument:
         told = f"{found.image_ratio:.0%} of its {found.total_pages} pages are pictures"
         await self._note(intake, application_ref, "skipped", found.reason, told)

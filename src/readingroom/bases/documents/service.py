@@ -55,9 +55,9 @@ from readingroom.core.dates import parse_day
 from readingroom.core.ids import DocumentRef, doc_id, document_ref, fold_dashes
 from readingroom.core.pages import runs
 from readingroom.core.progress import ReportProgress, no_progress
-from readingroom.ingest.context import Workbench
+from readingroom.ingest.context import IngestContext
 from readingroom.ingest.errors import FileNotFound, NoChunks
-from readingroom.ingest.intake import Intake, in_thread, take
+from readingroom.ingest.intake import Intake, open_in_thread, open_own_file
 from readingroom.storage.handover import sweep_handover
 
 
@@ -68,7 +68,7 @@ class DocumentsService:
         self,
         folder: Path,
         chroma: Path | None,
-        bench: Workbench,
+        bench: IngestContext,
     ) -> None:
         """`chroma` is where chunks are kept; None keeps everything in memory."""
         self.folder = folder
@@ -223,7 +223,7 @@ class DocumentsService:
         _pages(str(page), record)
         try:
             with self.ingestion.file_of(record).open("rb", buffering=0) as file:
-                return await self._bench.pipeline.picture(file, record.source_file, page, dpi)
+                return await self._bench.pipeline.render_page(file, record.source_file, page, dpi)
         except FileNotFoundError as error:
             raise FileNotFound(
                 f"Our copy of {record.document_id} is gone; remove it and ingest it again"
@@ -240,14 +240,14 @@ class DocumentsService:
 
     async def ingest(self, question: IngestDocument, report: ReportProgress) -> Outcome:
         """Read a file of an allowed folder into an application."""
-        async with in_thread(self._bench.roots.open(question.file_path)) as intake:
+        async with open_in_thread(self._bench.roots.open(question.file_path)) as intake:
             return await self.ingestion.ingest(
                 intake, question.application_ref, question.file_path, question.document_type, report
             )
 
     async def ingest_folder(self, question: IngestFolder, report: ReportProgress) -> FolderIngested:
         """Read all files below an allowed folder into an application."""
-        paths = await anyio.to_thread.run_sync(self._bench.roots.files, question.path)
+        paths = await anyio.to_thread.run_sync(self._bench.roots.list_files, question.path)
         offered = [
             Offered(name, partial(self._bench.roots.open, path), path)
             for name, path in paths.items()
@@ -273,17 +273,17 @@ class DocumentsService:
         report: ReportProgress,
     ) -> Outcome:
         """Read a file that was handed to us into an application, under the name it was given."""
-        async with in_thread(self.taking(file, name)) as intake:
+        async with open_in_thread(self.taking(file, name)) as intake:
             return await self.ingestion.ingest(intake, application_ref, None, document_type, report)
 
     def taking(self, file: Path, name: str) -> AbstractContextManager[Intake]:
         """A file that was handed to us, under the name it was given."""
-        return take(file, name, self._bench.roots.largest)
+        return open_own_file(file, name, self._bench.roots.max_file_bytes)
 
     async def ingest_again(self, record: DocumentRecord) -> None:
         """Read a document anew from our copy of its file, when some of it is missing."""
         kept = self.ingestion.file_of(record)
-        async with in_thread(self.taking(kept, record.source_file)) as intake:
+        async with open_in_thread(self.taking(kept, record.source_file)) as intake:
             await self.ingestion.ingest(
                 intake, record.application_ref, record.file_path, record.document_type, no_progress
             )
@@ -291,7 +291,7 @@ class DocumentsService:
     @property
     def largest(self) -> int:
         """The largest file that is taken, in bytes."""
-        return self._bench.roots.largest
+        return self._bench.roots.max_file_bytes
 
     async def set_application(self, question: SetApplication) -> ApplicationSet:
         """Write down what is known of an application; what is not given stays, "" clears it.

@@ -25,7 +25,7 @@ from readingroom.bases.documents.models import (
 )
 from readingroom.bases.documents.routes import documents_router
 from readingroom.bases.documents.service import DocumentsService
-from readingroom.ingest.context import Workbench
+from readingroom.ingest.context import IngestContext
 from readingroom.protocol.base import KnowledgeBase
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.tool import Call, Hints, Tool, tool
@@ -34,7 +34,7 @@ from readingroom.protocol.tool import Call, Hints, Tool, tool
 def open_documents(
     folder: Path,
     chroma: Path | None,
-    bench: Workbench,
+    bench: IngestContext,
     read_only: bool = False,
 ) -> KnowledgeBase:
     """Open the documents base on a folder; its stores are opened when it is served."""

@@ -26,7 +26,7 @@ from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidCursor, RecordNotFound
 from readingroom.core.ids import policy_passage_id
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.ingest.context import Workbench
+from readingroom.ingest.context import IngestContext
 
 _DEEPEST = 2_000  # results that paging may reach
 
@@ -43,7 +43,7 @@ class _Scope:
 class PolicySearch:
     """Passages of the revisions in force on a day, each with what is needed to cite it."""
 
-    def __init__(self, registry: PolicyRegistry, store: PolicyStore, bench: Workbench) -> None:
+    def __init__(self, registry: PolicyRegistry, store: PolicyStore, bench: IngestContext) -> None:
         self._registry = registry
         self._store = store
         self._bench = bench

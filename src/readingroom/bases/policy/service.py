@@ -52,8 +52,8 @@ from readingroom.bases.policy.store import PolicyStore, StoredChunk
 from readingroom.core.dates import parse_day
 from readingroom.core.ids import policy_section_id
 from readingroom.core.progress import ReportProgress
-from readingroom.ingest.context import Workbench
-from readingroom.ingest.intake import in_thread
+from readingroom.ingest.context import IngestContext
+from readingroom.ingest.intake import open_in_thread
 from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.handover import sweep_handover
 from readingroom.storage.keyvalue import KeyValues, check_durable, check_room, open_key_values
@@ -70,7 +70,7 @@ class PolicyService:
         self,
         folder: Path,
         redis_url: str | None,
-        bench: Workbench,
+        bench: IngestContext,
     ) -> None:
         self.folder = folder
         self._redis_url = redis_url
@@ -257,7 +257,7 @@ class PolicyService:
         """Read a PDF into a registered revision."""
         revisions = await self._revisions(question.source)
         revision = timeline.find(revisions, question.revision_id)
-        async with in_thread(self._bench.roots.open(question.file_path)) as intake:
+        async with open_in_thread(self._bench.roots.open(question.file_path)) as intake:
             chunks = await self.store.chunks_of(question.source, question.revision_id)
             if chunks and revision.counts and not question.reindex:
                 return Ingested(

@@ -28,7 +28,7 @@ from readingroom.bases.policy.models import (
 )
 from readingroom.bases.policy.routes import policy_router
 from readingroom.bases.policy.service import PolicyService
-from readingroom.ingest.context import Workbench
+from readingroom.ingest.context import IngestContext
 from readingroom.protocol.base import KnowledgeBase
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.tool import Call, Hints, Tool, tool
@@ -39,7 +39,7 @@ _audit = logging.getLogger("readingroom.policy.audit")
 def open_policy(
     folder: Path,
     redis_url: str | None,
-    bench: Workbench,
+    bench: IngestContext,
     read_only: bool = False,
 ) -> KnowledgeBase:
     """Open the policy base on a folder; its stores are opened when it is served."""

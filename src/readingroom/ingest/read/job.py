@@ -1,22 +1,22 @@
-"""The order that a sandboxed process receives."""
+"""The job that a sandboxed process receives on its command line."""
 
 import json
 from dataclasses import asdict, dataclass
 
-from readingroom.ingest.document import Options
+from readingroom.ingest.document import ReadOptions
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be read, by whose order, and within what."""
+    """Which file to read and how, for which parent process, within which limits."""
 
     name: str
-    options: Options
+    options: ReadOptions
     parent: int
     memory_bytes: int
     cpu_seconds: int
     page: int | None = None
-    """This page is wanted, as a picture, and nothing else."""
+    """Render this page as a picture instead of reading the file."""
     dpi: int = 0
 
     def to_json(self) -> str:
@@ -25,4 +25,4 @@ class Job:
     @classmethod
     def from_json(cls, text: str) -> "Job":
         fields = json.loads(text)
-        return cls(**fields | {"options": Options(**fields["options"])})
+        return cls(**fields | {"options": ReadOptions(**fields["options"])})

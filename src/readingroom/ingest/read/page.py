@@ -1,4 +1,4 @@
-"""A page as it was read: its lines with their place and look, before they become text."""
+"""A page as it was read: lines with position and typography, before they become text."""
 
 import re
 import unicodedata
@@ -7,42 +7,42 @@ from dataclasses import dataclass, field
 from readingroom.ingest.document import PageMethod
 
 BROKEN_WORD = "\x02"
-"""Stands where a word was broken at the end of a line, until the whole document is known."""
+"""Marks a word broken at the end of a line, until the rest of the document is read."""
 
 DPI = 300
-"""What a page is rendered at for OCR."""
+"""Resolution at which a page is rendered for OCR."""
 
 FEW_CHARACTERS = 10
-"""A page with fewer has no text layer to speak of, by the contract."""
+"""By the contract, a page with fewer characters counts as having no text layer."""
 
-# Left alone by normalisation, which would make m2 of m² and a hundred and one halves of 10½.
-_KEPT_AS_IS = re.compile("[²³¹¼-¾⁰-\u209f⅐-⅟↉]")
+# Not normalized: NFKC would turn m² into m2, and 10½ into 101/2.
+_NOT_NORMALIZED = re.compile("[²³¹¼-¾⁰-\u209f⅐-⅟↉]")
 _NOISE = re.compile("[\x00\x01\x03-\x08\x0b\x0c\x0e-\x1f\x7f\xad\u200b\ufeff\ud800-\udfff]")
 
 
 class PageUnreadable(Exception):
-    """A page could not be read, and why; told in the page's note."""
+    """A page could not be read; the reason goes into the page's note."""
 
 
 @dataclass(slots=True)
 class Line:
-    """One line of a page; places are in points from the lower left of the page as displayed."""
+    """One line of a page; positions are in points from the lower left of the displayed page."""
 
     text: str
     left: float
     bottom: float
     size: float
-    """The height of its letters' boxes: font sizes are not to be believed."""
+    """Height of its letters' boxes; the font sizes that a PDF states are unreliable."""
     bold: bool
     low: float
-    """The bottom of its last row: a word broken over two rows has joined them."""
+    """Bottom of its last row: rejoining a broken word merges two rows into one line."""
     gap: bool | None = None
-    """Whether a blank line stands above it, where the reader knows; else geometry decides."""
+    """Whether a blank line is above it, where the reader knows; None: the geometry decides."""
 
 
 @dataclass(slots=True)
 class Sheet:
-    """One page as read."""
+    """One page as it was read."""
 
     number: int
     label: str
@@ -62,13 +62,13 @@ class Sheet:
         return self.characters < FEW_CHARACTERS
 
 
-def normal(text: str) -> str:
-    """Text without ligatures, exotic spaces and control characters."""
+def normalize_text(text: str) -> str:
+    """Return the text without ligatures, exotic spaces and control characters."""
     if text.isascii() and text.isprintable():
         return text
     text = _NOISE.sub("", text)
     if unicodedata.is_normalized("NFKC", text):
         return text
-    kept = _KEPT_AS_IS.findall(text)
-    parts = [unicodedata.normalize("NFKC", part) for part in _KEPT_AS_IS.split(text)]
-    return parts[0] + "".join(a + b for a, b in zip(kept, parts[1:], strict=True))
+    untouched = _NOT_NORMALIZED.findall(text)
+    parts = [unicodedata.normalize("NFKC", part) for part in _NOT_NORMALIZED.split(text)]
+    return parts[0] + "".join(a + b for a, b in zip(untouched, parts[1:], strict=True))

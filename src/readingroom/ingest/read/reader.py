@@ -1,4 +1,4 @@
-"""Bytes of one file to a document, start to end. Runs inside the sandbox, where it may fail."""
+"""Turns the bytes of one file into a document. Runs inside the sandbox, where it may crash."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from readingroom.ingest.document import (
     Document,
     ImageSkip,
     Method,
-    Options,
     Page,
+    ReadOptions,
     Refusal,
     Section,
-    Skipped,
+    SkippedFile,
 )
-from readingroom.ingest.read.formats.detect import HEAD, sniff
+from readingroom.ingest.read.formats.detect import HEAD_BYTES, detect_format
 from readingroom.ingest.read.page import PageUnreadable, Sheet
 from readingroom.ingest.structure import classify, layout
 
@@ -28,27 +28,29 @@ if TYPE_CHECKING:
 
 PROBE_PAGES = 2
 PROBE_WORDS = 30
-"""A document of pictures is worth reading when a probe of its pages finds this many words."""
+"""A document of pictures is read when OCR finds this many words on the probed pages."""
 
-_PAGES_A_REPORT = 20
-_OFF = "The page has no text layer, and OCR is off (ENABLE_OCR)"
-_RENDERING = "The page has no text layer, and the file is named like a rendering"
-
-
-def read(
-    data: bytes, name: str, options: Options, report: ReportProgressSync
-) -> Document | Skipped:
-    """What a file holds, by what it really is."""
-    reader = _read_pdf if sniff(data[:HEAD], name) == "pdf" else _read_image
-    found = reader(data, name, options, report)
-    return found if isinstance(found, Skipped) else assemble(found, name, options)
+_PAGES_PER_REPORT = 20
+_OCR_OFF_NOTE = "The page has no text layer, and OCR is off (ENABLE_OCR)"
+_RENDERING_NOTE = "The page has no text layer, and the file is named like a rendering"
 
 
-def picture(data: bytes, name: str, page: int, dpi: int, options: Options) -> bytes:
-    """One page of a file as a PNG."""
-    shown = _page_of_pdf if sniff(data[:HEAD], name) == "pdf" else _frame
+def read_file(
+    data: bytes, name: str, options: ReadOptions, report: ReportProgressSync
+) -> Document | SkippedFile:
+    """Return the document in a file, or `SkippedFile`; raise a `Refusal` if it cannot be read."""
+    is_pdf = detect_format(data[:HEAD_BYTES], name) == "pdf"
+    read_sheets = _read_pdf if is_pdf else _read_image
+    sheets = read_sheets(data, name, options, report)
+    return sheets if isinstance(sheets, SkippedFile) else assemble(sheets, name, options)
+
+
+def render_page(data: bytes, name: str, page: int, dpi: int, options: ReadOptions) -> bytes:
+    """Return one page of a file as a PNG; raise a `Refusal` if it cannot be shown."""
+    is_pdf = detect_format(data[:HEAD_BYTES], name) == "pdf"
+    render = _render_pdf_page if is_pdf else _render_frame
     try:
-        image = shown(data, page - 1, dpi, options)
+        image = render(data, page - 1, dpi, options)
     except PageUnreadable as failure:
         raise Refusal("extraction_failed", f"Page {page} cannot be shown: {failure}") from failure
     file = io.BytesIO()
@@ -56,184 +58,187 @@ def picture(data: bytes, name: str, page: int, dpi: int, options: Options) -> by
     return file.getvalue()
 
 
-def assemble(sheets: Sequence[Sheet], name: str, options: Options) -> Document:
-    """Pages to a document: text, sections, chunks, type."""
-    flow = layout.flow(sheets)
+def assemble(sheets: Sequence[Sheet], name: str, options: ReadOptions) -> Document:
+    """Return the document that the pages make up; raise a `Refusal` if it has no text."""
+    flow = layout.make_flow(sheets)
     if not flow.text.strip():
-        raise Refusal("no_content", _why_nothing(sheets))
-    found = _sections(flow) if options.find_sections else ()
-    chunks = tuple(_chunks(flow, found))
+        raise Refusal("no_content", _explain_no_text(sheets))
+    sections = _find_sections(flow) if options.find_sections else ()
+    chunks = tuple(_make_chunks(flow, sections))
     if not chunks:
-        raise Refusal("no_chunks", "There is text, but no chunk could be made of it")
+        raise Refusal("no_chunks", "There is text, but it could not be split into chunks")
     classification = classify.classify(name, flow.text)
-    pictured = any(sheet.image_ratio > options.image_ratio_threshold for sheet in sheets)
+    has_pictures = any(sheet.image_ratio > options.image_ratio_threshold for sheet in sheets)
     return Document(
         text=flow.text,
-        pages=tuple(_page(sheet, index, flow) for index, sheet in enumerate(sheets)),
-        sections=found,
+        pages=tuple(_make_page(sheet, index, flow) for index, sheet in enumerate(sheets)),
+        sections=sections,
         chunks=chunks,
-        method=_method(sheets),
+        method=_extraction_method(sheets),
         image_ratio=round(sum(sheet.image_ratio for sheet in sheets) / len(sheets), 3),
-        contains_drawings=pictured or classify.is_drawing(name, classification.document_type),
+        contains_drawings=has_pictures or classify.is_drawing(name, classification.document_type),
         classification=classification,
     )
 
 
-# What only some documents need is imported where it is needed: every document has a process of its
-# own, and each would pay for PDFium, Pillow, pytesseract and the patterns of sections.
+# Imports inside functions: every document has a process of its own, and each would otherwise pay
+# for PDFium, Pillow, pytesseract and the patterns of sections, which only some of them need.
 
 
-def _sections(flow: layout.Flow) -> tuple[Section, ...]:
+def _find_sections(flow: layout.Flow) -> tuple[Section, ...]:
     from readingroom.ingest.structure import sections
 
-    return sections.find(flow)
+    return sections.find_sections(flow)
 
 
 def _read_pdf(
-    data: bytes, name: str, options: Options, report: ReportProgressSync
-) -> list[Sheet] | Skipped:
+    data: bytes, name: str, options: ReadOptions, report: ReportProgressSync
+) -> list[Sheet] | SkippedFile:
     from readingroom.ingest.read.formats import pdf
 
-    with pdf.opened(data, options.most_pages) as document:
+    with pdf.open_pdf(data, options.max_pages) as document:
         count = len(document)
         sheets = []
         for index in range(count):
             sheets.append(pdf.read_sheet(document, index))
-            if (index + 1) % _PAGES_A_REPORT == 0 or index + 1 == count:
+            if (index + 1) % _PAGES_PER_REPORT == 0 or index + 1 == count:
                 report(index + 1, count, f"page {index + 1} of {count}")
 
-        def picture(sheet: Sheet) -> Image:
-            return pdf.render(document, sheet.number - 1, options.most_pixels)
+        def render(sheet: Sheet) -> Image:
+            return pdf.render(document, sheet.number - 1, options.max_pixels)
 
-        blank = [sheet for sheet in sheets if sheet.is_blank]
-        scans = _Scans(blank, picture, name, options, report, after=count)
+        blank_sheets = [sheet for sheet in sheets if sheet.is_blank]
+        scans = _ScannedPages(blank_sheets, render, name, options, report, steps_before=count)
         ratio = _skip_ratio(sheets, options)
         if ratio > options.image_ratio_threshold and scans.are_pictures(options.image_skip):
-            return Skipped(ratio, count)
+            return SkippedFile(ratio, count)
         scans.read_all()
         return sheets
 
 
 def _read_image(
-    data: bytes, name: str, options: Options, report: ReportProgressSync
-) -> list[Sheet] | Skipped:
+    data: bytes, name: str, options: ReadOptions, report: ReportProgressSync
+) -> list[Sheet] | SkippedFile:
     from readingroom.ingest.read import ocr
 
-    with ocr.opened(data, options.most_pages) as image:
+    with ocr.open_image(data, options.max_pages) as image:
         sheets = [
             Sheet(number, str(number), height=0.0, image_ratio=1.0)
             for number in range(1, image.count + 1)
         ]
-        scans = _Scans(sheets, lambda sheet: image.frame(sheet.number - 1), name, options, report)
+        scans = _ScannedPages(
+            sheets, lambda sheet: image.frame(sheet.number - 1), name, options, report
+        )
         if scans.is_rendering:
-            return Skipped(1.0, image.count)
+            return SkippedFile(1.0, image.count)
         scans.read_all()
         return sheets
 
 
-def _page_of_pdf(data: bytes, index: int, dpi: int, options: Options) -> Image:
+def _render_pdf_page(data: bytes, index: int, dpi: int, options: ReadOptions) -> Image:
     from readingroom.ingest.read.formats import pdf
 
-    with pdf.opened(data, options.most_pages) as document:
+    with pdf.open_pdf(data, options.max_pages) as document:
         if index >= len(document):
-            raise PageUnreadable(f"there are {len(document)}")
-        return pdf.render(document, index, options.most_pixels, dpi, grey=False)
+            raise PageUnreadable(f"the file has {len(document)} pages")
+        return pdf.render(document, index, options.max_pixels, dpi, grey=False)
 
 
-def _frame(data: bytes, index: int, dpi: int, options: Options) -> Image:
+def _render_frame(data: bytes, index: int, dpi: int, options: ReadOptions) -> Image:
     from readingroom.ingest.read import ocr
 
-    with ocr.opened(data, options.most_pages) as image:
+    with ocr.open_image(data, options.max_pages) as image:
         if index >= image.count:
-            raise PageUnreadable(f"there are {image.count}")
+            raise PageUnreadable(f"the file has {image.count} pages")
         frame = image.frame(index).convert("RGB")
     pixels = frame.width * frame.height
-    scale = min(1.0, (options.most_pixels / pixels) ** 0.5)
+    scale = min(1.0, (options.max_pixels / pixels) ** 0.5)
     frame.thumbnail((max(1, int(frame.width * scale)), max(1, int(frame.height * scale))))
     return frame
 
 
-def _skip_ratio(sheets: Sequence[Sheet], options: Options) -> float:
-    """The average that decides; by the letter every page counts, else only those without text."""
-    literal = options.image_skip == "ratio"
-    counted = [sheet.image_ratio for sheet in sheets if literal or sheet.is_blank]
-    return round(sum(counted) / len(sheets), 3)
+def _skip_ratio(sheets: Sequence[Sheet], options: ReadOptions) -> float:
+    """Return the average image ratio that decides whether a file is skipped."""
+    # The contract's rule, `ratio`, counts every page; ours counts only those without text.
+    counts_all = options.image_skip == "ratio"
+    ratios = [sheet.image_ratio for sheet in sheets if counts_all or sheet.is_blank]
+    return round(sum(ratios) / len(sheets), 3)
 
 
-class _Scans:
+class _ScannedPages:
     """The pages without a text layer, read by OCR."""
 
     def __init__(
         self,
         sheets: Sequence[Sheet],
-        picture_of: Callable[[Sheet], Image],
+        render: Callable[[Sheet], Image],
         name: str,
-        options: Options,
+        options: ReadOptions,
         report: ReportProgressSync,
-        after: int = 0,
+        steps_before: int = 0,
     ) -> None:
         self.is_rendering = classify.is_rendering(name)
         self._sheets = sheets
-        self._picture_of = picture_of
+        self._render = render
         self._options = options
         self._report = report
-        self._after = after
+        self._steps_before = steps_before
         """Steps that were reported before the first page here."""
         self._words: dict[int, int | None] = {}
 
     def are_pictures(self, rule: ImageSkip) -> bool:
-        """Whether pages that are images, by their ratio, are pictures of anything but words."""
+        """Whether pages that consist of images show something other than text."""
         if rule == "ratio" or self.is_rendering:
             return True
-        probed = [self._read(sheet) for sheet in self._sheets[:PROBE_PAGES]]
-        # None: nobody could look, so nobody can say that there is nothing.
-        return None not in probed and sum(filter(None, probed)) < PROBE_WORDS
+        word_counts = [self._read(sheet) for sheet in self._sheets[:PROBE_PAGES]]
+        # None: OCR was not possible, so nobody knows that there are no words.
+        return None not in word_counts and sum(filter(None, word_counts)) < PROBE_WORDS
 
     def read_all(self) -> None:
-        """Fill every sheet that has words in its picture."""
+        """Add the words that OCR finds to every sheet."""
         for sheet in self._sheets:
             self._read(sheet)
 
     def _read(self, sheet: Sheet) -> int | None:
         if sheet.number not in self._words:
-            self._words[sheet.number] = self._fill(sheet)
+            self._words[sheet.number] = self._recognize(sheet)
             done, count = len(self._words), len(self._sheets)
             message = f"OCR of page {sheet.number}, {done} of {count}"
-            self._report(self._after + done, self._after + count, message)
+            self._report(self._steps_before + done, self._steps_before + count, message)
         return self._words[sheet.number]
 
-    def _fill(self, sheet: Sheet) -> int | None:
-        """How many words were found, or None when OCR could not be had."""
+    def _recognize(self, sheet: Sheet) -> int | None:
+        """Add the words of a sheet; return their number, or None when OCR was not possible."""
         if sheet.note:  # the page itself is damaged
             return None
         if self.is_rendering or not self._options.enable_ocr:
-            sheet.note = _RENDERING if self.is_rendering else _OFF
+            sheet.note = _RENDERING_NOTE if self.is_rendering else _OCR_OFF_NOTE
             return None
         from readingroom.ingest.read import ocr
 
         try:
-            reading = ocr.read(self._picture_of(sheet), self._options.most_pixels)
+            result = ocr.recognize(self._render(sheet), self._options.max_pixels)
         except PageUnreadable as failure:
             sheet.note = f"The page has no text layer, and {failure}"
             return None
-        if reading.characters > sheet.characters:
-            sheet.lines, sheet.confidence = reading.lines, reading.confidence
-            sheet.height, sheet.method = reading.height, "ocr"
-        return reading.words
+        if result.characters > sheet.characters:
+            sheet.lines, sheet.confidence = result.lines, result.confidence
+            sheet.height, sheet.method = result.height, "ocr"
+        return result.words
 
 
-def _why_nothing(sheets: Sequence[Sheet]) -> str:
+def _explain_no_text(sheets: Sequence[Sheet]) -> str:
     notes = [sheet.note for sheet in sheets if sheet.note]
     return notes[0] if notes else "No text was found on any page"
 
 
-def _method(sheets: Sequence[Sheet]) -> Method:
-    """How the text came about; a page without any has no say."""
+def _extraction_method(sheets: Sequence[Sheet]) -> Method:
+    """Return how the text was extracted; pages without text do not count."""
     used = {sheet.method for sheet in sheets if sheet.lines}
     return used.pop() if len(used) == 1 else "mixed"
 
 
-def _page(sheet: Sheet, index: int, flow: layout.Flow) -> Page:
+def _make_page(sheet: Sheet, index: int, flow: layout.Flow) -> Page:
     return Page(
         number=sheet.number,
         label=sheet.label,
@@ -247,26 +252,28 @@ def _page(sheet: Sheet, index: int, flow: layout.Flow) -> Page:
     )
 
 
-def _chunks(flow: layout.Flow, found: Sequence[Section]) -> Iterator[Chunk]:
-    """Each section is split by itself, so that no chunk crosses a section's start."""
+def _make_chunks(flow: layout.Flow, sections: Sequence[Section]) -> Iterator[Chunk]:
+    """Yield the chunks of each section in turn, so that none crosses a section's start."""
     index = 0
-    for start, end, section in _stretches(len(flow.text), found):
+    for start, end, section in _section_spans(len(flow.text), sections):
         for span in split(flow.text[start:end]):
-            whole = Span(start + span.start, start + span.end)
+            span = Span(start + span.start, start + span.end)
             yield Chunk(
                 index=index,
-                start=whole.start,
-                end=whole.end,
-                pages=tuple(pages_of(whole, flow.page_starts)),
+                start=span.start,
+                end=span.end,
+                pages=tuple(pages_of(span, flow.page_starts)),
                 section_ref=section.ref if section else None,
                 section_path=section.path if section else (),
             )
             index += 1
 
 
-def _stretches(length: int, found: Sequence[Section]) -> Iterator[tuple[int, int, Section | None]]:
-    first = found[0].start if found else length
+def _section_spans(
+    length: int, sections: Sequence[Section]
+) -> Iterator[tuple[int, int, Section | None]]:
+    first = sections[0].start if sections else length
     if first:
         yield 0, first, None
-    for section in found:
+    for section in sections:
         yield section.start, section.end, section

@@ -1,7 +1,7 @@
-"""The confined process: one file on standard input, what was found as JSON lines on its output.
+"""The confined process: reads one file from standard input and writes JSON lines to its output.
 
 Started by `sandbox.py` as `python -m readingroom.ingest.read.worker JOB`. It is killed with all
-that it started when it goes over a limit, and exits when the server that started it is gone.
+that it started when it exceeds a limit, and exits when the server that started it is gone.
 """
 
 import base64
@@ -16,79 +16,81 @@ from typing import IO, Any
 
 from readingroom.ingest.document import Document, Refusal
 from readingroom.ingest.read.job import Job
-from readingroom.ingest.read.reader import picture, read
+from readingroom.ingest.read.reader import read_file, render_page
 
-_LOOKS_A_SECOND = 2
-_LARGEST_FILE = 512 * 2**20
-"""Bytes that may be written into one file; a page for tesseract takes at most 40 million."""
+_PARENT_CHECK_SECONDS = 0.5
+_MAX_WRITTEN_BYTES = 512 * 2**20
+"""Per file that the process writes; a page for tesseract takes at most 40 million bytes."""
 
 
 def main() -> None:
-    """Read the file on standard input."""
+    """Read the file on standard input and write the result."""
     job = Job.from_json(sys.argv[1])
     confine(job.memory_bytes, job.cpu_seconds)
-    if hasattr(os, "killpg"):  # not on Windows, where the server's end is not noticed
-        threading.Thread(target=end_with, args=(job.parent,), daemon=True).start()
+    if hasattr(os, "killpg"):  # not on Windows, where the end of the server goes unnoticed
+        threading.Thread(target=exit_with_parent, args=(job.parent,), daemon=True).start()
     with _private_output() as output:
-        _say(output, **_outcome(job, output))
+        _write_message(output, **_run_job(job, output))
 
 
 def confine(memory_bytes: int, cpu_seconds: int) -> None:
-    """Let the kernel hold this process and all it starts to its limits.
+    """Have the kernel enforce limits on this process and on all that it starts.
 
-    macOS accepts the memory limit without enforcing it, and Windows has none of this: there, the
-    time limits outside still hold.
+    macOS accepts the memory limit without enforcing it, and Windows has no such limits; there, the
+    time limits of the sandbox still hold.
     """
     try:
         import resource
     except ImportError:
         return
-    wanted = {
+    limits = {
         resource.RLIMIT_AS: memory_bytes,
         resource.RLIMIT_CPU: cpu_seconds,
         resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: _LARGEST_FILE,
+        resource.RLIMIT_FSIZE: _MAX_WRITTEN_BYTES,
     }
-    for limit, value in wanted.items():
-        _, hard = resource.getrlimit(limit)
-        lower = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(limit, (lower, lower))
+    for resource_id, value in limits.items():
+        _, hard = resource.getrlimit(resource_id)
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(resource_id, (value, value))
 
 
-def end_with(parent: int) -> None:
-    """Watch the server; when it is gone, nobody waits for this process or its tesseract."""
+def exit_with_parent(parent: int) -> None:
+    """Kill this process and its group as soon as the server that started it is gone."""
     while os.getppid() == parent:
-        time.sleep(1 / _LOOKS_A_SECOND)
+        time.sleep(_PARENT_CHECK_SECONDS)
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def _private_output() -> IO[str]:
-    """The pipe to the server; what libraries print goes nowhere instead of into it."""
+    """Return the pipe to the server, and discard what libraries print to standard output."""
     private = os.dup(sys.stdout.fileno())
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
     return os.fdopen(private, "w", encoding="utf-8")
 
 
-def _outcome(job: Job, output: IO[str]) -> dict[str, Any]:
+def _run_job(job: Job, output: IO[str]) -> dict[str, Any]:
+    """Return the fields of the message that ends the job."""
+
     def report(done: float, total: float | None, message: str | None) -> None:
-        _say(output, progress=[done, total, message])
+        _write_message(output, progress=[done, total, message])
 
     try:
         data = sys.stdin.buffer.read()
         if job.page is not None:
-            png = picture(data, job.name, job.page, job.dpi, job.options)
+            png = render_page(data, job.name, job.page, job.dpi, job.options)
             return {"picture": base64.b64encode(png).decode("ascii")}
-        found = read(data, job.name, job.options, report)
+        result = read_file(data, job.name, job.options, report)
     except Refusal as refusal:
         return {"refusal": [refusal.code, refusal.message]}
     except MemoryError:
         return {"refusal": ["extraction_failed", "Reading the file takes too much memory"]}
-    kind = "document" if isinstance(found, Document) else "skipped"
-    return {kind: asdict(found)}
+    field = "document" if isinstance(result, Document) else "skipped"
+    return {field: asdict(result)}
 
 
-def _say(output: IO[str], **message: Any) -> None:
+def _write_message(output: IO[str], **message: Any) -> None:
     output.write(json.dumps(message) + "\n")
     output.flush()
 

@@ -1,1 +1,1 @@
-"""What a document's text consists of: layout, sections, and what kind of document it is."""
+"""The structure of a document: its layout, its sections and its type."""

@@ -1,4 +1,4 @@
-"""What kind of planning document a file is: by its name, else by what it says, else `other`."""
+"""Determines the type of a planning document: by its name, else by its text, else `other`."""
 
 import re
 from pathlib import PurePath
@@ -8,8 +8,8 @@ from readingroom.ingest.document import Classification
 OTHER = "other"
 
 # Patterns match whole words of the name, in which anything but letters and digits is a space.
-# The first type that matches wins, so what a report is about comes before what it mentions.
-_NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
+# The first type that matches wins, so the subject of a report comes before what it mentions.
+_NAME_PATTERNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "environmental_statement",
         (
@@ -126,7 +126,7 @@ _NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
 )
 
-_SAYINGS: dict[str, tuple[str, ...]] = {
+_TYPICAL_PHRASES: dict[str, tuple[str, ...]] = {
     "transport_assessment": (
         *("trip generation", "trip rates", "junction capacity", "transport assessment"),
         *("travel plan", "modal split", "highway network", "trics", "visibility splay"),
@@ -184,55 +184,57 @@ _SAYINGS: dict[str, tuple[str, ...]] = {
         *("category b", "tree preservation order", "crown spread"),
     ),
 }
-_ENOUGH_SAYINGS = 3
-_LOOKED_AT = 60_000
-"""Characters: a document says what it is on its first pages."""
+_MIN_PHRASES = 3
+_OPENING_CHARS = 60_000
+"""Only the opening is examined: a document says what it is on its first pages."""
 
 _RENDERING = re.compile(
     r"\b(?:bird ?s ?eyes?(?: view)?s?|perspectives?|cgis?|3 ?d ?(?:visual|view|render|model)\w*"
     r"|(?:artists?|artist s) impressions?|photo ?montages?|street ?scenes?"
     r"|render(?:s|ed|ing|ings)?|visuali[sz]ations?)\b"
 )
-_DRAWN = {"site_plan", "floor_plan", "elevation"}
+_DRAWING_TYPES = {"site_plan", "floor_plan", "elevation"}
 
-_TYPES = tuple((name, re.compile(rf"\b(?:{'|'.join(patterns)})\b")) for name, patterns in _NAMES)
+_TYPE_PATTERNS = tuple(
+    (name, re.compile(rf"\b(?:{'|'.join(patterns)})\b")) for name, patterns in _NAME_PATTERNS
+)
 
 
 def classify(name: str, text: str) -> Classification:
-    """The type of a file by its name and, where that says nothing, by its text."""
-    words = _words(name)
-    for document_type, pattern in _TYPES:
+    """Return the type of a file by its name or, where that says nothing, by its text."""
+    words = _split_name(name)
+    for document_type, pattern in _TYPE_PATTERNS:
         if pattern.search(words):
             return Classification(document_type, "filename", "high")
-    if said := _by_content(text):
-        return Classification(said, "content", "medium")
+    if content_type := _classify_content(text):
+        return Classification(content_type, "content", "medium")
     return Classification(OTHER, "fallback", "low")
 
 
 def is_rendering(name: str) -> bool:
-    """Whether a file is named like a picture of how it will look: nothing to read in it."""
-    return _RENDERING.search(_words(name)) is not None
+    """Whether a file is named like a visualisation, which has no text to read."""
+    return _RENDERING.search(_split_name(name)) is not None
 
 
 def is_drawing(name: str, document_type: str) -> bool:
     """Whether a file is a plan, an elevation or a rendering."""
-    return document_type in _DRAWN or is_rendering(name)
+    return document_type in _DRAWING_TYPES or is_rendering(name)
 
 
-def _words(name: str) -> str:
-    """A name as words: `ProposedSite_Plan02-RevB.pdf` is `proposed site plan 02 rev b`."""
+def _split_name(name: str) -> str:
+    """Return a name as words: `ProposedSite_Plan02-RevB.pdf` is `proposed site plan 02 rev b`."""
     stem = PurePath(name).stem
     seams = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Za-z]{3})(?=[0-9])"
-    parted = re.sub(seams, " ", stem)
-    return re.sub(r"[^a-z0-9]+", " ", parted.lower().replace("&", " and ")).strip()
+    spaced = re.sub(seams, " ", stem)
+    return re.sub(r"[^a-z0-9]+", " ", spaced.lower().replace("&", " and ")).strip()
 
 
-def _by_content(text: str) -> str | None:
-    opening = " ".join(text[:_LOOKED_AT].lower().split())
+def _classify_content(text: str) -> str | None:
+    opening = " ".join(text[:_OPENING_CHARS].lower().split())
     scores = {
-        name: sum(1 for saying in sayings if re.search(rf"\b{re.escape(saying)}(?!\w)", opening))
-        for name, sayings in _SAYINGS.items()
+        name: sum(1 for phrase in phrases if re.search(rf"\b{re.escape(phrase)}(?!\w)", opening))
+        for name, phrases in _TYPICAL_PHRASES.items()
     }
     best = max(scores, key=lambda name: scores[name])
     runner_up = max(score for name, score in scores.items() if name != best)
-    return best if scores[best] >= _ENOUGH_SAYINGS and scores[best] > runner_up else None
+    return best if scores[best] >= _MIN_PHRASES and scores[best] > runner_up else None

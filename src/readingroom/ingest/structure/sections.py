@@ -1,7 +1,7 @@
 """Finds the sections of a policy document: chapters, policies, numbered paragraphs, tables.
 
-A heading is known by its words *and* its look; a numbered paragraph by its place in a sequence that
-rises through the document. What is merely mentioned (`see Chapter 9`) starts nothing.
+A heading is recognised by its words *and* its look; a numbered paragraph by its position in a
+sequence that rises through the document. A mere mention (`see Chapter 9`) starts no section.
 """
 
 import re
@@ -12,25 +12,25 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from readingroom.ingest.document import Section
-from readingroom.ingest.structure.layout import Flow, Placed
+from readingroom.ingest.structure.layout import Flow, FlowLine
 
 Kind = Literal["part", "chapter", "annex", "section", "policy", "para", "exhibit"]
 
-_LARGER = 1.12
-"""Letters this many times the usual height are a heading's."""
-_LONGEST_HEADING = 120
-_MARGIN = 6.0
+_HEADING_SCALE = 1.12
+"""Letters this many times the usual height belong to a heading."""
+_MAX_HEADING_CHARS = 120
+_MARGIN_TOLERANCE = 6.0
 """Points within which two lines begin at the same margin."""
-_COMMON = 0.2
-"""A margin that this share of a document's characters keep to is one of its text."""
-_ENOUGH_DECIMALS = 8
-_SHORTEST_CONTENTS = 5
-_CONTENTS_GAP = 3
-"""A line in a table of contents may be a group's name, or a title too long for one line."""
+_MIN_MARGIN_SHARE = 0.2
+"""Share of a document's characters that makes a margin one of its body text."""
+_MIN_DECIMALS = 8
+_MIN_CONTENTS_LINES = 5
+_MAX_CONTENTS_GAP = 3
+"""Lines without a page number that a table of contents may hold: group names, long titles."""
 
-# A title begins with a capital: what goes on in small letters is a sentence that mentions it.
+# A title begins with a capital; after a mere mention the sentence goes on in lower case.
 _TITLE = r"(?:\s*[:.–—-]\s*|\s+)?(?P<title>[A-Z0-9“‘\"'].*)?"
-_NAMED = re.compile(
+_WORD_HEADING = re.compile(
     r"(?P<word>(?i:chapter|part|section))\s+"
     rf"(?P<number>\d{{1,2}}(?:\.\d{{1,3}})*|[IVX]+|[A-Z])(?![\w(]){_TITLE}"
 )
@@ -72,152 +72,167 @@ _LEVELS: dict[Kind, int] = {
 class _Start:
     """A line that starts a section."""
 
-    at: int
-    """The line's number."""
+    line: int
+    """Index of the line."""
     kind: Kind
     ref: str
     title: str
     level: int
 
 
-def find(flow: Flow) -> tuple[Section, ...]:
-    """The sections in order, without gaps from the first one on."""
-    page = _Look(flow)
-    headings = _without_repeats([*_headings(page)], len(flow.lines))
-    starts = sorted([*headings, *_paragraphs(page, headings)], key=lambda start: start.at)
-    titled = [replace(start, title=page.whole_title(start.at, start.title)) for start in starts]
-    return tuple(_sections(flow, [*_with_ends_of_exhibits(page, titled)]))
+def find_sections(flow: Flow) -> tuple[Section, ...]:
+    """Return the sections in order; from the first one on, they cover the text without gaps."""
+    typography = _Typography(flow)
+    headings = _remove_repeats([*_find_headings(typography)], len(flow.lines))
+    paragraphs = _find_paragraphs(typography, headings)
+    starts = sorted([*headings, *paragraphs], key=lambda start: start.line)
+    starts = [
+        replace(start, title=typography.full_title(start.line, start.title)) for start in starts
+    ]
+    return tuple(_make_sections(flow, [*_resume_after_exhibits(typography, starts)]))
 
 
-class _Look:
-    """The lines of a document and what is usual among them."""
+class _Typography:
+    """The lines of a document, and the sizes and margins that are usual among them."""
 
     def __init__(self, flow: Flow) -> None:
         self.lines = flow.lines
         weights: Counter[float] = Counter()
         margins: Counter[int] = Counter()
-        for placed in flow.lines:
-            weights[round(placed.line.size * 2) / 2] += len(placed.line.text)
-            margins[round(placed.line.left)] += len(placed.line.text)
+        for flow_line in flow.lines:
+            weights[round(flow_line.line.size * 2) / 2] += len(flow_line.line.text)
+            margins[round(flow_line.line.left)] += len(flow_line.line.text)
         self.size = weights.most_common(1)[0][0] if weights else 0.0
         self.margin = margins.most_common(1)[0][0] if margins else 0
-        enough = _COMMON * margins.total()
-        self._margins = [margin for margin, weight in margins.items() if weight >= enough]
-        lengths = sorted(len(p.line.text) for p in flow.lines if self._is_usual(p))
-        self.full_line = lengths[len(lengths) * 3 // 4] if lengths else 0
-        self._contents = _contents(flow.lines)
+        min_weight = _MIN_MARGIN_SHARE * margins.total()
+        self._margins = [margin for margin, weight in margins.items() if weight >= min_weight]
+        lengths = sorted(len(line.line.text) for line in flow.lines if self._is_body(line))
+        self.full_length = lengths[len(lengths) * 3 // 4] if lengths else 0
+        self._contents = _find_contents(flow.lines)
 
-    def fitting(self, pattern: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
-        """Lines that the pattern fits, tables of contents left out."""
-        for at, placed in enumerate(self.lines):
-            if at in self._contents or _LEADERS.search(placed.line.text):
+    def match_lines(self, pattern: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
+        """Yield the lines that the pattern matches, except those of tables of contents."""
+        for index, flow_line in enumerate(self.lines):
+            if index in self._contents or _LEADERS.search(flow_line.line.text):
                 continue
-            if match := pattern.fullmatch(placed.line.text):
-                yield at, match
+            if match := pattern.fullmatch(flow_line.line.text):
+                yield index, match
 
-    def begins_block(self, at: int) -> bool:
-        """Whether a paragraph begins here, or a page, which hides the gap above."""
-        return at == 0 or self.lines[at].gap or self.lines[at - 1].page != self.lines[at].page
+    def begins_block(self, index: int) -> bool:
+        """Whether a paragraph begins here, or a page, where a gap above cannot be seen."""
+        return (
+            index == 0
+            or self.lines[index].gap
+            or self.lines[index - 1].page != self.lines[index].page
+        )
 
-    def is_large(self, at: int) -> bool:
-        return self.lines[at].line.size >= _LARGER * self.size
+    def is_large(self, index: int) -> bool:
+        return self.lines[index].line.size >= _HEADING_SCALE * self.size
 
-    def is_small(self, at: int) -> bool:
-        return self.lines[at].line.size < 0.9 * self.size
+    def is_small(self, index: int) -> bool:
+        return self.lines[index].line.size < 0.9 * self.size
 
-    def stands_out(self, at: int) -> bool:
-        return self.lines[at].line.bold or self.is_large(at)
+    def stands_out(self, index: int) -> bool:
+        return self.lines[index].line.bold or self.is_large(index)
 
-    def is_heading(self, at: int) -> bool:
-        """By its look, or by standing alone and short, which is all that a scan can show."""
-        text = self.lines[at].line.text
-        if len(text) > _LONGEST_HEADING:
+    def is_heading(self, index: int) -> bool:
+        """Whether a line looks like a heading, or is short and alone, which is all a scan shows."""
+        text = self.lines[index].line.text
+        if len(text) > _MAX_HEADING_CHARS:
             return False
-        if self.is_large(at):
+        if self.is_large(index):
             return True
         if text.endswith((",", ";")):
             return False
-        if self.stands_out(at):
+        if self.stands_out(index):
             return True
-        alone = self.begins_block(at) and not text.endswith(".")
-        return alone and (at + 1 == len(self.lines) or self.begins_block(at + 1))
+        may_be_title = self.begins_block(index) and not text.endswith(".")
+        return may_be_title and (index + 1 == len(self.lines) or self.begins_block(index + 1))
 
-    def whole_title(self, at: int, title: str) -> str:
-        """A title with the lines that it goes on over."""
-        if not title or not self.stands_out(at):
+    def full_title(self, index: int, title: str) -> str:
+        """Return a title with the lines on which it continues."""
+        if not title or not self.stands_out(index):
             return title
-        first = self.lines[at].line
-        for placed in self.lines[at + 1 :]:
-            same = placed.line.bold == first.bold and abs(placed.line.size - first.size) < 0.5
-            if placed.gap or not same:
+        first = self.lines[index].line
+        for following in self.lines[index + 1 :]:
+            line = following.line
+            is_alike = line.bold == first.bold and abs(line.size - first.size) < 0.5
+            if following.gap or not is_alike:
                 break
-            title = f"{title} {placed.line.text}"
+            title = f"{title} {line.text}"
         return title
 
-    def hangs(self, at: int) -> bool:
+    def is_outdented(self, index: int) -> bool:
         """Whether a line begins left of the text, as the number of a paragraph does."""
-        return self.lines[at].line.left < self.margin - _MARGIN
+        return self.lines[index].line.left < self.margin - _MARGIN_TOLERANCE
 
-    def is_prose(self, at: int) -> bool:
-        placed = self.lines[at]
-        text = placed.line.text
-        sentence = text[0].isupper() and len(text) >= 0.7 * self.full_line
-        return placed.gap and sentence and self._is_usual(placed) and not placed.line.bold
+    def is_prose(self, index: int) -> bool:
+        """Whether a paragraph of body text begins here."""
+        flow_line = self.lines[index]
+        text = flow_line.line.text
+        is_sentence = text[0].isupper() and len(text) >= 0.7 * self.full_length
+        return (
+            flow_line.gap and is_sentence and self._is_body(flow_line) and not flow_line.line.bold
+        )
 
-    def _is_usual(self, placed: Placed) -> bool:
-        at_margin = any(abs(placed.line.left - margin) < _MARGIN for margin in self._margins)
-        return at_margin and abs(placed.line.size - self.size) < 0.75
+    def _is_body(self, flow_line: FlowLine) -> bool:
+        line = flow_line.line
+        is_at_margin = any(abs(line.left - margin) < _MARGIN_TOLERANCE for margin in self._margins)
+        return is_at_margin and abs(line.size - self.size) < 0.75
 
 
-def _contents(lines: Sequence[Placed]) -> set[int]:
-    """Lines of tables of contents: stretches where most end in a page number, and those rise."""
-    found: set[int] = set()
-    stretch: list[tuple[int, int]] = []
-    for at, placed in enumerate(lines):
-        match = _ENDS_IN_NUMBER.search(placed.line.text)
+def _find_contents(lines: Sequence[FlowLine]) -> set[int]:
+    """Return the lines of tables of contents: most of them end in page numbers, which rise."""
+    contents: set[int] = set()
+    run: list[tuple[int, int]] = []
+    for line, flow_line in enumerate(lines):
+        match = _ENDS_IN_NUMBER.search(flow_line.line.text)
         if match is None:
             continue
         number = int(match[1])
-        if stretch and (at - stretch[-1][0] > _CONTENTS_GAP or number < stretch[-1][1]):
-            found |= _long_enough(stretch)
-            stretch = []
-        stretch.append((at, number))
-    return found | _long_enough(stretch)
+        if run and (line - run[-1][0] > _MAX_CONTENTS_GAP or number < run[-1][1]):
+            contents |= _lines_of_run(run)
+            run = []
+        run.append((line, number))
+    return contents | _lines_of_run(run)
 
 
-def _long_enough(stretch: Sequence[tuple[int, int]]) -> set[int]:
-    if len(stretch) < _SHORTEST_CONTENTS:
+def _lines_of_run(run: Sequence[tuple[int, int]]) -> set[int]:
+    """Return the lines from the first to the last of a run; none if it is too short."""
+    if len(run) < _MIN_CONTENTS_LINES:
         return set()
-    return set(range(stretch[0][0], stretch[-1][0] + 1))
+    return set(range(run[0][0], run[-1][0] + 1))
 
 
-def _headings(page: _Look) -> Iterator[_Start]:
-    yield from _matching(page, _NAMED, _named)
-    yield from _matching(page, _ANNEX, lambda m: ("annex", _spelled(m), _LEVELS["annex"]))
-    yield from _matching(
-        page, _POLICY, lambda m: ("policy", f"Policy {m['number']}", _LEVELS["policy"])
+def _find_headings(typography: _Typography) -> Iterator[_Start]:
+    yield from _match_headings(typography, _WORD_HEADING, _describe_word_heading)
+    yield from _match_headings(
+        typography, _ANNEX, lambda m: ("annex", _make_ref(m), _LEVELS["annex"])
     )
-    for at, match in page.fitting(_EXHIBIT):
-        if page.begins_block(at) or page.stands_out(at):
-            yield _start(at, "exhibit", _spelled(match), match)
-    for at, match in page.fitting(_CODE):
-        if page.stands_out(at) and page.is_heading(at):
-            yield _start(at, "policy", f"Policy {match['number']}", match)
-    yield from _numbered_chapters(page)
+    yield from _match_headings(
+        typography, _POLICY, lambda m: ("policy", f"Policy {m['number']}", _LEVELS["policy"])
+    )
+    for line, match in typography.match_lines(_EXHIBIT):
+        if typography.begins_block(line) or typography.stands_out(line):
+            yield _make_start(line, "exhibit", _make_ref(match), match)
+    for line, match in typography.match_lines(_CODE):
+        if typography.stands_out(line) and typography.is_heading(line):
+            yield _make_start(line, "policy", f"Policy {match['number']}", match)
+    yield from _find_numbered_chapters(typography)
 
 
-def _matching(
-    page: _Look,
+def _match_headings(
+    typography: _Typography,
     pattern: re.Pattern[str],
-    named: Callable[[re.Match[str]], tuple[Kind, str, int]],
+    describe: Callable[[re.Match[str]], tuple[Kind, str, int]],
 ) -> Iterator[_Start]:
-    for at, match in page.fitting(pattern):
-        if page.is_heading(at):
-            kind, ref, level = named(match)
-            yield _Start(at, kind, ref, match["title"] or "", level)
+    for line, match in typography.match_lines(pattern):
+        if typography.is_heading(line):
+            kind, ref, level = describe(match)
+            yield _Start(line, kind, ref, match["title"] or "", level)
 
 
-def _named(match: re.Match[str]) -> tuple[Kind, str, int]:
+def _describe_word_heading(match: re.Match[str]) -> tuple[Kind, str, int]:
     word, number = match["word"].title(), match["number"]
     if word == "Section":
         return "section", f"Section {number}", _LEVELS["section"] + number.count(".")
@@ -225,172 +240,188 @@ def _named(match: re.Match[str]) -> tuple[Kind, str, int]:
     return kind, f"{word} {number}", _LEVELS[kind]
 
 
-def _spelled(match: re.Match[str]) -> str:
+def _make_ref(match: re.Match[str]) -> str:
     return f"{match['word'].title()} {match['number']}"
 
 
-def _start(at: int, kind: Kind, ref: str, match: re.Match[str]) -> _Start:
-    return _Start(at, kind, ref, match["title"] or "", _LEVELS[kind])
+def _make_start(line: int, kind: Kind, ref: str, match: re.Match[str]) -> _Start:
+    return _Start(line, kind, ref, match["title"] or "", _LEVELS[kind])
 
 
-def _numbered_chapters(page: _Look) -> Iterator[_Start]:
-    """`5. Title` in large letters, where such titles count up: numbers at random do not."""
-    found = [
-        (at, match)
-        for at, match in page.fitting(_NUMBERED_TITLE)
-        if page.is_large(at) and page.is_heading(at)
+def _find_numbered_chapters(typography: _Typography) -> Iterator[_Start]:
+    """Yield `5. Title` in large letters where such titles count up, as chapters do."""
+    candidates = [
+        (line, match)
+        for line, match in typography.match_lines(_NUMBERED_TITLE)
+        if typography.is_large(line) and typography.is_heading(line)
     ]
-    for index in rising([int(match["number"]) for _, match in found], most_gap=2):
-        at, match = found[index]
-        yield _start(at, "chapter", f"Chapter {match['number']}", match)
+    for index in find_rising([int(match["number"]) for _, match in candidates], max_gap=2):
+        line, match = candidates[index]
+        yield _make_start(line, "chapter", f"Chapter {match['number']}", match)
 
 
-def _without_repeats(headings: Sequence[_Start], count: int) -> list[_Start]:
-    """One heading a line, and of those with one reference the one with most below it.
+def _remove_repeats(headings: Sequence[_Start], count: int) -> list[_Start]:
+    """Return one heading per line and, of those with the same reference, the longest section's.
 
-    The others are lists of what there is: a schedule of policies, an index of tables.
+    The others are in lists, such as a schedule of policies or an index of tables.
     """
-    by_line = {start.at: start for start in reversed(headings)}
-    ordered = sorted(by_line.values(), key=lambda start: start.at)
-    ends = [*(start.at for start in ordered), count][1:]
+    by_line = {start.line: start for start in reversed(headings)}
+    ordered = sorted(by_line.values(), key=lambda start: start.line)
+    ends = [*(start.line for start in ordered), count][1:]
     best: dict[str, tuple[int, _Start]] = {}
     for start, end in zip(ordered, ends, strict=True):
-        below = end - start.at
-        if start.ref not in best or below > best[start.ref][0]:
-            best[start.ref] = below, start
+        length = end - start.line
+        if start.ref not in best or length > best[start.ref][0]:
+            best[start.ref] = length, start
     return [start for _, start in best.values()]
 
 
-def _paragraphs(page: _Look, headings: Sequence[_Start]) -> list[_Start]:
-    """Decimal paragraphs where there are any to speak of, else plain ones, never both."""
-    taken = {start.at for start in headings}
-    decimal = [start for start in _decimal(page) if start.at not in taken]
-    if len(decimal) >= _ENOUGH_DECIMALS:
-        return decimal
-    return [*_plain(page, headings)]
+def _find_paragraphs(typography: _Typography, headings: Sequence[_Start]) -> list[_Start]:
+    """Return the decimal paragraphs where there are enough of them, else the plain ones."""
+    heading_lines = {start.line for start in headings}
+    decimals = [start for start in _find_decimals(typography) if start.line not in heading_lines]
+    if len(decimals) >= _MIN_DECIMALS:
+        return decimals
+    return [*_find_plain_numbers(typography, headings)]
 
 
-def _decimal(page: _Look) -> Iterator[_Start]:
+def _find_decimals(typography: _Typography) -> Iterator[_Start]:
+    """Yield paragraphs and sections numbered like `4.12`, in their sequence."""
     last: tuple[str | int, ...] = ()
-    for at, match in page.fitting(_DECIMAL):
+    for line, match in typography.match_lines(_DECIMAL):
         number, title = match["number"], match["title"] or ""
-        if page.is_small(at) or _MEASURE.match(title):
+        if typography.is_small(line) or _MEASURE.match(title):
             continue
-        if not (page.begins_block(at) or page.hangs(at) or page.stands_out(at)):
+        if not (
+            typography.begins_block(line)
+            or typography.is_outdented(line)
+            or typography.stands_out(line)
+        ):
             continue
         key = tuple(int(part) if part.isdigit() else part for part in number.split("."))
         if not _follows(key, last):
             continue
         last = key
-        if title and page.stands_out(at) and page.is_heading(at) and not title.endswith("."):
+        if (
+            title
+            and typography.stands_out(line)
+            and typography.is_heading(line)
+            and not title.endswith(".")
+        ):
             level = _LEVELS["section"] + number.count(".")
-            yield _Start(at, "section", f"Section {number}", title, level)
+            yield _Start(line, "section", f"Section {number}", title, level)
         else:
-            yield _Start(at, "para", f"Para {number}", "", _LEVELS["para"])
+            yield _Start(line, "para", f"Para {number}", "", _LEVELS["para"])
 
 
 def _follows(key: tuple[str | int, ...], last: tuple[str | int, ...]) -> bool:
-    """Whether a decimal number may come next: one further, a first below, or one further up."""
+    """Whether a decimal number may follow: the next one, a first one below, or one further up."""
     if not last:
         return key[-1] in (0, 1, 2)
     if type(key[0]) is not type(last[0]):
         return False
-    shared = next((i for i, (a, b) in enumerate(zip(key, last, strict=False)) if a != b), None)
-    if shared is None:  # one lies below the other
+    differing = next((i for i, (a, b) in enumerate(zip(key, last, strict=False)) if a != b), None)
+    if differing is None:  # one is the beginning of the other
         return len(key) > len(last) and all(part in (0, 1, 2) for part in key[len(last) :])
-    step = _order(key[shared]) - _order(last[shared])
-    return 0 < step <= 3 and all(part in (0, 1, 2) for part in key[shared + 1 :])
+    step = _order(key[differing]) - _order(last[differing])
+    return 0 < step <= 3 and all(part in (0, 1, 2) for part in key[differing + 1 :])
 
 
 def _order(part: str | int) -> int:
     return ord(part) if isinstance(part, str) else part
 
 
-def _plain(page: _Look, headings: Sequence[_Start]) -> Iterator[_Start]:
-    """`116. Text`, its numbers rising through the document; a policy's clauses are its own."""
-    taken = {start.at for start in headings}
-    found = [
-        (at, int(match["number"]))
-        for at, match in page.fitting(_PLAIN)
-        if at not in taken and not page.is_small(at) and (page.begins_block(at) or page.hangs(at))
+def _find_plain_numbers(typography: _Typography, headings: Sequence[_Start]) -> Iterator[_Start]:
+    """Yield paragraphs like `116. Text` whose numbers rise through the document."""
+    heading_lines = {start.line for start in headings}
+    candidates = [
+        (line, int(match["number"]))
+        for line, match in typography.match_lines(_PLAIN)
+        if line not in heading_lines
+        and not typography.is_small(line)
+        and (typography.begins_block(line) or typography.is_outdented(line))
     ]
-    found = [*_outside_own_numbering(found, headings)]
-    margins = Counter(round(page.lines[at].line.left / _MARGIN) for at, _ in found)
-    usual = margins.most_common(1)[0][0] if margins else 0
-    weights = [
-        1.0 if abs(page.lines[at].line.left / _MARGIN - usual) <= 2 else 0.2 for at, _ in found
-    ]
-    for index in rising([number for _, number in found], most_gap=3, weights=weights):
-        at, number = found[index]
-        yield _Start(at, "para", f"Para {number}", "", _LEVELS["para"])
+    candidates = [*_remove_clauses(candidates, headings)]
+    columns = [typography.lines[line].line.left / _MARGIN_TOLERANCE for line, _ in candidates]
+    frequencies = Counter(round(column) for column in columns)
+    usual = frequencies.most_common(1)[0][0] if frequencies else 0
+    weights = [1.0 if abs(column - usual) <= 2 else 0.2 for column in columns]
+    numbers = [number for _, number in candidates]
+    for index in find_rising(numbers, max_gap=3, weights=weights):
+        line, number = candidates[index]
+        yield _Start(line, "para", f"Para {number}", "", _LEVELS["para"])
 
 
-def _outside_own_numbering(
-    found: Sequence[tuple[int, int]], headings: Sequence[_Start]
+def _remove_clauses(
+    candidates: Sequence[tuple[int, int]], headings: Sequence[_Start]
 ) -> Iterator[tuple[int, int]]:
-    """Leave out 1, 2, 3 … below a policy or an annex: they are its clauses."""
-    owners = sorted(s.at for s in headings if s.kind in ("policy", "annex", "chapter"))
-    own = {s.at for s in headings if s.kind in ("policy", "annex")}
-    owner, inner = -1, 0
-    for at, number in found:
-        index = bisect_left(owners, at) - 1
-        if index >= 0 and owners[index] != owner:
-            owner, inner = owners[index], 0
-        if owner in own and number == inner + 1:
-            inner = number
+    """Yield the candidates but for 1, 2, 3 … below a policy or an annex: those are its clauses."""
+    parents = sorted(
+        start.line for start in headings if start.kind in ("policy", "annex", "chapter")
+    )
+    with_clauses = {start.line for start in headings if start.kind in ("policy", "annex")}
+    parent, clause = -1, 0
+    for line, number in candidates:
+        index = bisect_left(parents, line) - 1
+        if index >= 0 and parents[index] != parent:
+            parent, clause = parents[index], 0
+        if parent in with_clauses and number == clause + 1:
+            clause = number
         else:
-            yield at, number
+            yield line, number
 
 
-def rising(
-    numbers: Sequence[int], most_gap: int, weights: Sequence[float] | None = None
+def find_rising(
+    numbers: Sequence[int], max_gap: int, weights: Sequence[float] | None = None
 ) -> list[int]:
-    """Which of the numbers form the best sequence that rises in small steps, as their indexes."""
+    """Return the indexes of the numbers that form the best sequence rising in small steps."""
     weights = weights or [1.0] * len(numbers)
     best: dict[int, tuple[float, int]] = {}
-    before: list[int | None] = []
+    predecessors: list[int | None] = []
     for index, (number, weight) in enumerate(zip(numbers, weights, strict=True)):
         options = [
             (best[number - gap][0] - 0.5 * (gap - 1), best[number - gap][1])
-            for gap in range(1, most_gap + 1)
+            for gap in range(1, max_gap + 1)
             if number - gap in best
         ]
         score, previous = max(options, default=(0.0, None))
-        before.append(previous)
+        predecessors.append(previous)
         if number not in best or score + weight > best[number][0]:
             best[number] = score + weight, index
     chain: list[int] = []
     link: int | None = max(best.values())[1] if best else None
     while link is not None:
         chain.append(link)
-        link = before[link]
+        link = predecessors[link]
     return chain[::-1]
 
 
-def _with_ends_of_exhibits(page: _Look, starts: Sequence[_Start]) -> Iterator[_Start]:
-    """A table ends where prose goes on; what goes on is the section around it."""
-    around: _Start | None = None
-    ends = [*(start.at for start in starts), len(page.lines)][1:]
+def _resume_after_exhibits(typography: _Typography, starts: Sequence[_Start]) -> Iterator[_Start]:
+    """Yield the starts; where prose goes on after a table, its section starts a second time."""
+    enclosing: _Start | None = None
+    ends = [*(start.line for start in starts), len(typography.lines)][1:]
     for start, end in zip(starts, ends, strict=True):
         yield start
         if start.kind != "exhibit":
-            around = start
-        elif around is not None:
-            back = next((at for at in range(start.at + 1, end) if page.is_prose(at)), None)
-            if back is not None:
-                yield _Start(back, around.kind, around.ref, around.title, around.level)
+            enclosing = start
+        elif enclosing is not None:
+            resumed = next(
+                (line for line in range(start.line + 1, end) if typography.is_prose(line)), None
+            )
+            if resumed is not None:
+                yield replace(enclosing, line=resumed)
 
 
-def _sections(flow: Flow, starts: Sequence[_Start]) -> Iterator[Section]:
-    above: list[_Start] = []
-    offsets = [flow.lines[start.at].start for start in starts] + [len(flow.text)]
+def _make_sections(flow: Flow, starts: Sequence[_Start]) -> Iterator[Section]:
+    ancestry: list[_Start] = []
+    offsets = [flow.lines[start.line].start for start in starts] + [len(flow.text)]
     for index, start in enumerate(starts):
-        above = [one for one in above if one.level < start.level] + [start]
+        ancestry = [ancestor for ancestor in ancestry if ancestor.level < start.level] + [start]
         yield Section(
             ref=start.ref,
-            path=tuple(one.ref for one in above),
+            path=tuple(ancestor.ref for ancestor in ancestry),
             title=start.title,
             start=offsets[index],
             end=offsets[index + 1],
-            page=flow.lines[start.at].page,
+            page=flow.lines[start.line].page,
         )

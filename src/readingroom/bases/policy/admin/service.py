@@ -32,7 +32,7 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import FileTooLarge
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.errors import FileNotFound, UnsupportedFileType
-from readingroom.ingest.intake import in_thread
+from readingroom.ingest.intake import open_in_thread
 from readingroom.protocol.rest import API
 
 _PDF = b"%PDF-"
@@ -218,7 +218,7 @@ class Registrar:
 
     async def _ingested(self, revision: Revision, report: ReportProgress) -> Ingested:
         file = self._service.ingestion.file_of(revision.source, revision.revision_id)
-        async with in_thread(self._service.ingestion.own_files().open(str(file))) as intake:
+        async with open_in_thread(self._service.ingestion.own_files().open(str(file))) as intake:
             return await self._service.ingestion.ingest(revision, intake, report)
 
     async def _find(self, source: str, revision_id: str) -> Revision:

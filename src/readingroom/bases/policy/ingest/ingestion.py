@@ -26,11 +26,11 @@ from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.bases.policy.store import PolicyStore, chunks_from
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress
-from readingroom.ingest.context import Workbench
+from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Document
-from readingroom.ingest.embed import Vectors, embedded
+from readingroom.ingest.embed import Vectors, embed_document
 from readingroom.ingest.errors import NoContent
-from readingroom.ingest.intake import Intake, Roots, in_thread
+from readingroom.ingest.intake import Intake, Roots, open_in_thread
 from readingroom.storage.changes import Changes
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.errors import RegistryUnavailable
@@ -47,13 +47,13 @@ class Ingestion:
         folder: Path,
         registry: PolicyRegistry,
         store: PolicyStore,
-        bench: Workbench,
+        bench: IngestContext,
     ) -> None:
         self._folder = folder
         self._registry = registry
         self._store = store
         self._bench = bench
-        self._changes = Changes(folder / "intents.db", bench.at)
+        self._changes = Changes(folder / "intents.db", bench.on_step)
         self._busy: dict[str, Progress] = {}
 
     # --- what can be done ---
@@ -238,7 +238,7 @@ class Ingestion:
         """From the file that was being ingested, wherever the interruption left it."""
         kept = self.file_of(revision.source, revision.revision_id)
         file = spool if await anyio.Path(spool).exists() else kept
-        async with in_thread(self.own_files().open(str(file))) as intake:
+        async with open_in_thread(self.own_files().open(str(file))) as intake:
             await self.ingest(revision, intake, report)
 
     # --- the steps of an ingest ---
@@ -263,7 +263,7 @@ class Ingestion:
             self._note(revision, "embedding", 40 + 55 * done / total if total else 40, int(done))
             await report(done, total, message)
 
-        return await embedded(document, self._bench.embedder, embedding)
+        return await embed_document(document, self._bench.embedder, embedding)
 
     async def _committed(
         self, revision: Revision, document: Document, vectors: Vectors, intake: Intake

@@ -12,7 +12,7 @@ from readingroom.bases.policy.registry.records import Revision, RevisionStatus
 from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import no_progress
-from readingroom.ingest.intake import in_thread
+from readingroom.ingest.intake import open_in_thread
 from readingroom.storage.errors import RegistryUnavailable
 
 logger = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class Jobs:
 
     async def _ingest(self, revision: Revision) -> None:
         file = self._ingestion.file_of(revision.source, revision.revision_id)
-        async with in_thread(self._ingestion.own_files().open(str(file))) as intake:
+        async with open_in_thread(self._ingestion.own_files().open(str(file))) as intake:
             await self._ingestion.ingest(revision, intake, no_progress)
 
     async def _abandoned(self, revision: Revision, error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""Which files are accepted, by name, and what they really are, by their first bytes."""
+"""Accepts files by the extension of their name, and detects their format by their first bytes."""
 
 from pathlib import PurePath
 from typing import Literal
@@ -8,8 +8,8 @@ from readingroom.ingest.document import Refusal
 Format = Literal["pdf", "png", "jpeg", "tiff", "bmp"]
 
 EXTENSIONS = (".pdf", ".png", ".jpg", ".jpeg", ".tiff", ".tif", ".bmp")
-HEAD = 1024
-"""Bytes to look at: readers of PDF accept that much before its header."""
+HEAD_BYTES = 1024
+"""Bytes that are examined: PDF readers accept that many before the header."""
 
 _MAGIC: tuple[tuple[bytes, Format], ...] = (
     (b"\x89PNG\r\n\x1a\n", "png"),
@@ -23,24 +23,24 @@ _MAGIC: tuple[tuple[bytes, Format], ...] = (
 
 
 def check_name(name: str) -> None:
-    """Refuse a name whose extension we do not read."""
+    """Raise a `Refusal` for a name whose extension is not supported."""
     extension = PurePath(name).suffix.lower()
     if extension not in EXTENSIONS:
         raise Refusal(
             "unsupported_file_type",
-            f"Files named {extension or 'without an extension'} are not read; "
+            f"Files {f'named {extension}' if extension else 'without an extension'} are not read; "
             f"these are: {', '.join(EXTENSIONS)}",
         )
 
 
-def sniff(head: bytes, name: str) -> Format:
-    """What the bytes are, whatever the file is called; a name alone convinces nobody."""
+def detect_format(head: bytes, name: str) -> Format:
+    """Return the format of a file by its first bytes, whatever its name; raise a `Refusal`."""
     if not head:
         raise Refusal("no_content", "The file is empty")
     for magic, format in _MAGIC:
         if head.startswith(magic):
             return format
-    if b"%PDF-" in head[:HEAD]:
+    if b"%PDF-" in head[:HEAD_BYTES]:
         return "pdf"
     raise Refusal(
         "extraction_failed",

@@ -1,4 +1,4 @@
-"""How much of a page is pictures."""
+"""Computes the share of a PDF page that images cover."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -7,13 +7,13 @@ from typing import NamedTuple
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-_DEEPEST = 8
-_MOST_OBJECTS = 50_000
-_MOST_RECTANGLES = 1_000
+_MAX_FORM_DEPTH = 8
+_MAX_OBJECTS = 50_000
+_MAX_RECTANGLES = 1_000
 
 
 class Matrix(NamedTuple):
-    """An affine map, in the order PDF writes it."""
+    """An affine transformation, in the order in which PDF writes it."""
 
     a: float = 1.0
     b: float = 0.0
@@ -23,6 +23,7 @@ class Matrix(NamedTuple):
     f: float = 0.0
 
     def then(self, outer: "Matrix") -> "Matrix":
+        """Return the transformation that applies this one, then the other."""
         return Matrix(
             self.a * outer.a + self.b * outer.c,
             self.a * outer.b + self.b * outer.d,
@@ -33,7 +34,7 @@ class Matrix(NamedTuple):
         )
 
     def unit_square(self) -> "Rectangle":
-        """Where an image lies: every image is drawn as the unit square."""
+        """Return where an image lies: every image is drawn as the unit square."""
         xs = (self.e, self.e + self.a, self.e + self.c, self.e + self.a + self.c)
         ys = (self.f, self.f + self.b, self.f + self.d, self.f + self.b + self.d)
         return Rectangle(min(xs), min(ys), max(xs), max(ys))
@@ -51,7 +52,7 @@ class Rectangle(NamedTuple):
     def area(self) -> float:
         return max(0.0, self.right - self.left) * max(0.0, self.top - self.bottom)
 
-    def clipped_to(self, frame: "Rectangle") -> "Rectangle":
+    def clip(self, frame: "Rectangle") -> "Rectangle":
         return Rectangle(
             max(self.left, frame.left),
             max(self.bottom, frame.bottom),
@@ -61,61 +62,62 @@ class Rectangle(NamedTuple):
 
 
 def image_ratio(page: pypdfium2.PdfPage) -> float:
-    """The share of the page that images cover, from 0 to 1, overlaps counted once."""
+    """Return the share of the page that images cover, from 0 to 1; overlaps count once."""
     frame = Rectangle(*page.get_bbox())
     if not frame.area:
         return 0.0
-    shown = (image.clipped_to(frame) for image in _images(page))
-    return min(1.0, union_area([image for image in shown if image.area]) / frame.area)
+    visible = (image.clip(frame) for image in _find_images(page))
+    return min(1.0, union_area([image for image in visible if image.area]) / frame.area)
 
 
 def union_area(rectangles: Sequence[Rectangle]) -> float:
-    """The area that rectangles cover together."""
-    largest = sorted(rectangles, key=lambda one: one.area, reverse=True)[:_MOST_RECTANGLES]
-    by_bottom = sorted(largest, key=lambda one: one.bottom)
-    edges = sorted({edge for one in largest for edge in (one.left, one.right)})
+    """Return the area that the rectangles cover together."""
+    largest = sorted(rectangles, key=lambda rect: rect.area, reverse=True)[:_MAX_RECTANGLES]
+    by_bottom = sorted(largest, key=lambda rect: rect.bottom)
+    edges = sorted({edge for rect in largest for edge in (rect.left, rect.right)})
     return sum(
-        (right - left) * _covered(one for one in by_bottom if one.left <= left < one.right)
+        (right - left)
+        * _covered_height(rect for rect in by_bottom if rect.left <= left < rect.right)
         for left, right in pairwise(edges)
     )
 
 
-def _covered(sorted_by_bottom: Iterable[Rectangle]) -> float:
-    """The height that rectangles over one vertical strip cover."""
-    total, reached = 0.0, float("-inf")
-    for one in sorted_by_bottom:
-        total += max(0.0, one.top - max(one.bottom, reached))
-        reached = max(reached, one.top)
+def _covered_height(sorted_by_bottom: Iterable[Rectangle]) -> float:
+    """Return the height that the rectangles of one vertical strip cover."""
+    total, highest = 0.0, float("-inf")
+    for rect in sorted_by_bottom:
+        total += max(0.0, rect.top - max(rect.bottom, highest))
+        highest = max(highest, rect.top)
     return total
 
 
-def _images(page: pypdfium2.PdfPage) -> Iterator[Rectangle]:
-    """Every image, placed through the forms that contain it: otherwise some would score nothing."""
+def _find_images(page: pypdfium2.PdfPage) -> Iterator[Rectangle]:
+    """Yield the place of every image on the page, also of those inside nested forms."""
     count = pdfium.FPDFPage_CountObjects(page)
     objects = (pdfium.FPDFPage_GetObject(page, index) for index in range(count))
-    left = _MOST_OBJECTS
+    remaining = _MAX_OBJECTS
     stack: list[tuple[Iterator[pdfium.FPDF_PAGEOBJECT], Matrix]] = [(objects, Matrix())]
-    while stack and left:
-        inner, outer = stack[-1]
-        drawn = next(inner, None)
-        if drawn is None:
+    while stack and remaining:
+        siblings, outer = stack[-1]
+        page_object = next(siblings, None)
+        if page_object is None:
             stack.pop()
             continue
-        left -= 1
-        kind = pdfium.FPDFPageObj_GetType(drawn)
+        remaining -= 1
+        kind = pdfium.FPDFPageObj_GetType(page_object)
         if kind == pdfium.FPDF_PAGEOBJ_IMAGE:
-            yield _matrix(drawn).then(outer).unit_square()
-        elif kind == pdfium.FPDF_PAGEOBJ_FORM and len(stack) < _DEEPEST:
-            stack.append((_inside(drawn), _matrix(drawn).then(outer)))
+            yield _matrix_of(page_object).then(outer).unit_square()
+        elif kind == pdfium.FPDF_PAGEOBJ_FORM and len(stack) < _MAX_FORM_DEPTH:
+            stack.append((_form_objects(page_object), _matrix_of(page_object).then(outer)))
 
 
-def _inside(form: pdfium.FPDF_PAGEOBJECT) -> Iterator[pdfium.FPDF_PAGEOBJECT]:
+def _form_objects(form: pdfium.FPDF_PAGEOBJECT) -> Iterator[pdfium.FPDF_PAGEOBJECT]:
     for index in range(pdfium.FPDFFormObj_CountObjects(form)):
         yield pdfium.FPDFFormObj_GetObject(form, index)
 
 
-def _matrix(drawn: pdfium.FPDF_PAGEOBJECT) -> Matrix:
+def _matrix_of(page_object: pdfium.FPDF_PAGEOBJECT) -> Matrix:
     matrix = pdfium.FS_MATRIX()
-    if not pdfium.FPDFPageObj_GetMatrix(drawn, matrix):
+    if not pdfium.FPDFPageObj_GetMatrix(page_object, matrix):
         return Matrix()
     return Matrix(matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f)

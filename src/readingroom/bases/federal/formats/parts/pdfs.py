@@ -9,7 +9,7 @@ import anyio
 
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import no_progress
-from readingroom.ingest.document import Document, Options
+from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.read.sandbox import Limits, Sandbox
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ async def _read(sandbox: Sandbox, data: bytes) -> str:
         file.write(data)
         try:
             found = await sandbox.read(
-                file, "statement.pdf", Options(enable_ocr=False), no_progress
+                file, "statement.pdf", ReadOptions(enable_ocr=False), no_progress
             )
         except KnowledgeError as error:
             log.warning("a PDF could not be read: %s", error.message)
