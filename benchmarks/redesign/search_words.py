@@ -22,7 +22,7 @@ def make_text(count: int) -> str:
     return " ".join(random_source.choices(words, weights, k=count))
 
 
-document_class = getattr(lexical, "Document", None) or lexical.LexicalDocument
+document_class = getattr(lexical, "Document", None) or vars(lexical)["LexicalDocument"]
 index = lexical.LexicalIndex(Path(sys.argv[1]) / "words.db", {"text": 1.0}, Fields())
 index.fill((document_class(str(row), {"text": make_text(120)}, {}) for row in range(CHUNKS)), 1)
 questions = [make_text(4) for _ in range(SEARCHES)]
