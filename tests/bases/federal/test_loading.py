@@ -317,7 +317,7 @@ def test_what_is_neither_a_file_nor_a_folder_is_told_not_waited_for(tmp_path: Pa
     os.mkfifo(tmp_path / "pipe.xml")
     summary = loaded(tmp_path, tmp_path / "pipe.xml", Path("/dev/zero"), embed=False)
     assert summary.failed == 2
-    assert "save what it gives as a file" in summary.errors[0]["error"]
+    assert "save its contents as a file" in summary.errors[0]["error"]
 
 
 def test_values_that_no_column_takes_fail_their_file_alone(tmp_path: Path) -> None:
