@@ -145,7 +145,7 @@ def _taken(*suffixes: str) -> list[Path]:
     for path in sorted(OFFICIAL.rglob("*")):
         if path.suffix.lower() in suffixes:
             file = RawFile(path.name, path.read_bytes(), lambda name: None)
-            if any(loader.matches(file) for loader in LOADERS):
+            if any(loader.matches(file.start) for loader in LOADERS):
                 taken.append(path)
     return taken
 

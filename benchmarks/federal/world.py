@@ -20,7 +20,7 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.formats.billstatus import BillStatus
 from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.load.writer import Writer
-from readingroom.bases.federal.schema.entries import Entry, Head, Origin
+from readingroom.bases.federal.schema.entries import ParsedRecord, Provenance, SearchHead
 from tests.support.federal.world import World
 
 MODEL = "synthetic/1"
@@ -166,12 +166,12 @@ def _bills(db: sqlite3.Connection, count: int, seed: int) -> None:
         db.execute("COMMIT")
 
 
-def _entries(seed: int) -> Iterator[Entry]:
+def _entries(seed: int) -> Iterator[ParsedRecord]:
     """Real entries of the real loader, one bill each."""
     for name, text in World(seed).bills(10):
         file = RawFile(name, text.encode(), lambda other: None)
-        for entry in BillStatus().read(file, Origin("2026-01-01T00:00:00+00:00", "0" * 64)):
-            if isinstance(entry.head, Head):
+        for entry in BillStatus().read(file, Provenance("2026-01-01T00:00:00+00:00", "0" * 64)):
+            if isinstance(entry.head, SearchHead):
                 yield entry
 
 

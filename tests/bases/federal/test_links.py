@@ -17,7 +17,7 @@ from readingroom.bases.federal.formats import billstatus
 from readingroom.bases.federal.formats.parts import references
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.query import links as reading
-from readingroom.bases.federal.schema.entries import Entry, Link, Origin, cited
+from readingroom.bases.federal.schema.entries import Link, ParsedRecord, Provenance, citation_fields
 from readingroom.bases.federal.schema.ids import cited_report, estimate_id, federal_id
 from readingroom.bases.federal.schema.records import Law, LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES
@@ -28,16 +28,16 @@ from tests.support.federal.world import register_document
 
 pytestmark = pytest.mark.anyio
 
-ORIGIN = Origin("2026-01-01T00:00:00+00:00", "0" * 64)
+ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
 
 
-def law(number: int, *links: Link, sha256: str = "0" * 64) -> Entry:
-    told = cited(
+def law(number: int, *links: Link, sha256: str = "0" * 64) -> ParsedRecord:
+    told = citation_fields(
         ORIGIN, url="https://example.org", org="us", cite="a law", published_at=None,
         raw_sha256=sha256,
     )  # fmt: skip
     record = Law(id=f"pl:119-{number}", title=f"Law {number}", congress=119, number=number, **told)
-    return Entry(record, links=links)
+    return ParsedRecord(record, links=links)
 
 
 def links(data: Path) -> list[tuple[Any, ...]]:
@@ -45,7 +45,7 @@ def links(data: Path) -> list[tuple[Any, ...]]:
         return db.execute("SELECT * FROM links ORDER BY 1, 2, 3, 4").fetchall()
 
 
-def put(data: Path, entry: Entry, loader: str = "laws/1") -> None:
+def put(data: Path, entry: ParsedRecord, loader: str = "laws/1") -> None:
     path = file_in(data)
     store.prepare(path)
     with closing(store.connect(path, writing=True)) as db:
@@ -331,7 +331,7 @@ async def test_a_rule_rests_on_the_law_that_its_authority_cites(official: Path) 
 )
 def test_the_number_of_a_section_does_not_end_at_its_dash(after: str, id: str) -> None:
     told = f'<p><ref href="/us/cfr/t17/s240.19b">17 CFR 240.19b</ref>{after}</p>'
-    found = references.referred([ElementTree.fromstring(told)]).regulations
+    found = references.collect_references([ElementTree.fromstring(told)]).regulations
     assert list(found) == [id]
     assert found[id].startswith("17 CFR 240.19b")
 

@@ -17,11 +17,11 @@ import pytest
 from readingroom.bases.federal import store
 from readingroom.bases.federal.formats.billstatus import BillStatus
 from readingroom.bases.federal.formats.parts.files import RawFile, load_yaml
-from readingroom.bases.federal.formats.parts.xml import Refused, parse
+from readingroom.bases.federal.formats.parts.xml import EntitiesRefused, parse
 from readingroom.bases.federal.formats.uslm import BillTexts
 from readingroom.bases.federal.load.loading import list_failures
 from readingroom.bases.federal.load.writer import Writer
-from readingroom.bases.federal.schema.entries import Origin
+from readingroom.bases.federal.schema.entries import Provenance
 from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES
 from readingroom.bases.federal.schema.tables import CITATION, SCHEMA_VERSION
 from readingroom.bases.federal.store import FILE, file_in
@@ -32,7 +32,7 @@ from tests.support.kit import clean_environment, command, run
 from tests.support.papers import paper
 
 _OF_THE_LOAD = ("ingestion_logs", "generation", "sqlite_sequence")
-ORIGIN = Origin("2026-01-01T00:00:00+00:00", "0" * 64)
+ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
 
 
 def rows(data: Path, sql: str, *values: Any) -> list[Any]:
@@ -221,7 +221,7 @@ def test_unknown_elements_are_passed_over(tmp_path: Path) -> None:
     ],
 )
 def test_entities_are_refused(hostile: bytes) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(EntitiesRefused):
         parse(hostile)
 
 

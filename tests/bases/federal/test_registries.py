@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from readingroom.bases.federal.formats.lobbying import dollars
-from readingroom.bases.federal.formats.parts.mentions import bills_named, laws_named
+from readingroom.bases.federal.formats.lobbying import parse_dollars
+from readingroom.bases.federal.formats.parts.mentions import find_bills, find_laws
 from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.bases.federal.schema.sources import Shape, Source, sources_of_shape
 from readingroom.bases.federal.store import file_in
@@ -176,10 +176,10 @@ def test_money_is_exact(tmp_path: Path) -> None:
     )  # fmt: skip
     page(tmp_path, "page.json", *filings)
     assert rows(tmp_path, "SELECT sum(amount_cents) FROM lda_filings") == [(900719925474099331,)]
-    assert dollars("1.005") == Decimal("1.00")
-    assert dollars(None) is None
+    assert parse_dollars("1.005") == Decimal("1.00")
+    assert parse_dollars(None) is None
     with pytest.raises(ValueError, match="no amount"):
-        dollars("a lot")
+        parse_dollars("a lot")
 
 
 async def test_what_was_spent_is_summed_over_the_filings_that_stand(tmp_path: Path) -> None:
@@ -241,14 +241,14 @@ async def test_the_official_filings_are_in(official: Path) -> None:
 def test_bills_are_known_in_a_text_and_what_looks_like_one_is_not(
     text: str, bills: list[str]
 ) -> None:
-    links = list(bills_named(text, 119, LinkKind.FILING, "description"))
+    links = list(find_bills(text, 119, LinkKind.FILING, "description"))
     assert [link.id for link in links] == bills
     assert all(link.evidence.startswith("description: ") for link in links)
 
 
 def test_laws_are_known_in_a_text() -> None:
     text = "P.L. 117\u201358, Public Law 94-329, Pub. L. No. 111-148; PL 5-; XP.L. 1-2"
-    named = [link.id for link in laws_named(text, LinkKind.MENTION, "text")]
+    named = [link.id for link in find_laws(text, LinkKind.MENTION, "text")]
     assert named == ["pl:117-58", "pl:94-329", "pl:111-148"]
 
 

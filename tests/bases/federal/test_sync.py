@@ -111,7 +111,7 @@ def test_nothing_half_written_counts(host: Host, tmp_path: Path) -> None:
     class Killed(BaseException):
         pass
 
-    def killed(done: int, total: int | None) -> None:
+    def killed(done: float, total: float | None, message: str | None) -> None:
         raise Killed
 
     with closing(Downloads(folder, pause=0)) as downloads, pytest.raises(Killed):

@@ -10,7 +10,7 @@ import pytest
 
 from readingroom.bases.federal.formats import Loader, cbo, cfr, compilations, crec, crs, reports
 from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.schema.entries import Entry, Origin
+from readingroom.bases.federal.schema.entries import ParsedRecord, Provenance
 from readingroom.bases.federal.schema.ids import federal_id
 from readingroom.bases.federal.schema.sources import BY_NAME, Shape, source_names, sources_of_shape
 from readingroom.bases.federal.store import file_in
@@ -19,7 +19,7 @@ from tests.support.federal.base import MADE_UP, asked, loaded, write_world
 from tests.support.federal.world import World, register_document
 from tests.support.federal.world_texts import committee_reports, crs_reports, regulations
 
-ORIGIN = Origin("2026-01-01T00:00:00+00:00", "0" * 64)
+ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
 BODIES = source_names(sources_of_shape(Shape.BODY))
 
 
@@ -36,7 +36,7 @@ def rows(data: Path, sql: str, *values: Any) -> list[Any]:
         return db.execute(sql, values).fetchall()
 
 
-def read(loader: Loader, name: str, data: str | bytes) -> list[Entry]:
+def read(loader: Loader, name: str, data: str | bytes) -> list[ParsedRecord]:
     raw = data.encode() if isinstance(data, str) else data
     return list(loader.read(RawFile(name, raw, lambda other: None), ORIGIN))
 

@@ -1,4 +1,4 @@
-"""The loaders: one module per native format, each from bytes to entries."""
+"""The loaders: one module per publisher's format, each parses bytes into records."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Protocol, runtime_checkable
@@ -14,7 +14,6 @@ from readingroom.bases.federal.formats import (
     hearings,
     legislators,
     lobbying,
-    offices,
     register,
     reports,
     saps,
@@ -22,8 +21,8 @@ from readingroom.bases.federal.formats import (
     votes,
 )
 from readingroom.bases.federal.formats.parts import pdfs
-from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.schema.entries import Entry, Origin
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.schema.entries import ParsedRecord, Provenance
 
 
 class Loader(Protocol):
@@ -38,11 +37,11 @@ class Loader(Protocol):
     """Columns (`congress`, or several with commas) for whose values a file holds every record:
     stored records with the same values that are not in the file are gone."""
 
-    def matches(self, file: RawFile) -> bool:
+    def matches(self, start: FileStart) -> bool:
         """Whether a file is in this format, judged by its name and its beginning."""
         ...
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]: ...
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]: ...
 
 
 @runtime_checkable
@@ -67,8 +66,8 @@ LOADERS: tuple[Loader, ...] = (
     legislators.Legislators(),
     legislators.Committees(),
     legislators.Rosters(),
-    offices.DistrictOffices(),
-    offices.SocialMedia(),
+    legislators.DistrictOffices(),
+    legislators.SocialMedia(),
     crs.CrsReports(),
     cbo.Estimates(),
     reports.Reports(),

@@ -12,18 +12,28 @@ from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats import cbo, reports
-from readingroom.bases.federal.formats.parts.files import RawFile
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import (
-    chamber_of,
-    committee_stub,
-    details,
-    readable,
-    stub,
+    build_committee_stub,
+    build_legislator_stub,
+    format_name,
+    parse_affiliation,
+    parse_chamber,
 )
-from readingroom.bases.federal.formats.parts.topics import known, topic, topic_links
-from readingroom.bases.federal.formats.parts.xml import day, fingerprint, parse, said
+from readingroom.bases.federal.formats.parts.topics import (
+    build_topic,
+    build_topic_links,
+    distinct_topics,
+)
+from readingroom.bases.federal.formats.parts.xml import get_text, hash_element, iso_date, parse
 from readingroom.bases.federal.schema.congress import GPO, SPOKEN, began, bill_page, ordinal, spoken
-from readingroom.bases.federal.schema.entries import Entry, Head, Link, Origin, cited
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    SearchHead,
+    citation_fields,
+)
 from readingroom.bases.federal.schema.ids import (
     amendment_id,
     bill_id,
@@ -74,10 +84,10 @@ class BillStatus:
     )
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return b"<billStatus" in file.head
+    def matches(self, start: FileStart) -> bool:
+        return b"<billStatus" in start.head
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         told = parse(file.data).find("bill")
         if told is None:
             raise ValueError("no <bill> in this file")
@@ -92,7 +102,7 @@ class BillStatus:
 class _Reading:
     """One bill's file on its way to entries."""
 
-    def __init__(self, told: Element, origin: Origin) -> None:
+    def __init__(self, told: Element, origin: Provenance) -> None:
         self._told = told
         self._origin = origin
         self._named: set[str] = set()
@@ -108,23 +118,25 @@ class _Reading:
         self.subjects = list(dict.fromkeys(_subjects(told)))
         self.costs = [_estimate(item) for item in told.findall("cboCostEstimates/item")]
         self.reported = dict(_reports(told, self.actions))
-        self.policy_area = said(told, "policyArea/name") or said(
+        self.policy_area = get_text(told, "policyArea/name") or get_text(
             told, "subjects/billSubjects/policyArea/name"
-        ) or said(told, "primarySubject/name")  # fmt: skip
+        ) or get_text(told, "primarySubject/name")  # fmt: skip
 
-    def named(self) -> Iterator[Entry]:
+    def named(self) -> Iterator[ParsedRecord]:
         """What the bill refers to, so that no reference leads nowhere."""
         yield from self._people((*self.sponsors, *self.cosponsors))
         for committee in self.committees:
-            yield committee_stub(committee.id, committee.name, committee.chamber, self._origin)
+            yield build_committee_stub(
+                committee.id, committee.name, committee.chamber, self._origin
+            )
         yield from self._subjects()
 
-    def bill(self) -> Entry:
+    def bill(self) -> ParsedRecord:
         told = self._told
-        title = said(told, "title") or self.id
+        title = get_text(told, "title") or self.id
         latest = _latest(told.find("latestAction"))
-        introduced = day(said(told, "introducedDate"))
-        updated = said(told, "updateDate")
+        introduced = iso_date(get_text(told, "introducedDate"))
+        updated = get_text(told, "updateDate")
         summaries = list(_summaries(told))
         cite = f"{spoken(self.congress, self.kind, self.number)}, {title}"
         record = Bill(
@@ -133,7 +145,7 @@ class _Reading:
             congress=self.congress,
             type=self.kind,
             number=self.number,
-            origin_chamber=chamber_of(said(told, "originChamber")),
+            origin_chamber=parse_chamber(get_text(told, "originChamber")),
             introduced_at=introduced,
             updated_at=updated,
             policy_area=self.policy_area,
@@ -153,11 +165,13 @@ class _Reading:
             cosponsor_count=sum(one.withdrawn_at is None for one in self.cosponsors),
             action_count=len(self.actions),
             amendment_count=len(told.findall("amendments/amendment")),
-            **cited(self._origin, url=self.page, org=GPO, cite=cite, published_at=introduced),
+            **citation_fields(
+                self._origin, url=self.page, org=GPO, cite=cite, published_at=introduced
+            ),
         )
-        return Entry(
+        return ParsedRecord(
             record,
-            head=Head(
+            head=SearchHead(
                 "\n".join((cite, *record.short_titles)),
                 record.summary.text if record.summary else "",
                 latest.text if latest else "",
@@ -168,32 +182,32 @@ class _Reading:
             revision=updated,
         )
 
-    def amendments(self) -> Iterator[Entry]:
+    def amendments(self) -> Iterator[ParsedRecord]:
         for item in self._told.findall("amendments/amendment"):
             yield from self._amendment(item)
 
-    def estimates(self) -> Iterator[Entry]:
+    def estimates(self) -> Iterator[ParsedRecord]:
         """What CBO said it would cost: a record of its own wherever CBO gave it a number."""
         for one in self.costs:
             if one.id and one.url:
-                yield cbo.estimate(
+                yield cbo.build_estimate(
                     one.url, one.title, one.date, [self.id], self._origin, partial=True
                 )
 
-    def reports(self) -> Iterator[Entry]:
+    def reports(self) -> Iterator[ParsedRecord]:
         for citation in self.reported:
             if cited_report(citation):
-                yield reports.named(citation, [self.id], self._origin)
+                yield reports.build_cited_report(citation, [self.id], self._origin)
 
     def _topics(self) -> list[str]:
-        return known((self.policy_area, *self.subjects))
+        return distinct_topics((self.policy_area, *self.subjects))
 
-    def _subjects(self) -> Iterator[Entry]:
+    def _subjects(self) -> Iterator[ParsedRecord]:
         """Only the oldest files say to which wider subject one belongs."""
         items = self._told.findall("subjects/billSubjects/otherSubjects/item")
-        parents = {said(item, "name"): said(item, "parentSubject/name") for item in items}
-        for name in known((*parents.values(), *self._topics())):
-            yield topic(name, self._origin, parent=parents.get(name))
+        parents = {get_text(item, "name"): get_text(item, "parentSubject/name") for item in items}
+        for name in distinct_topics((*parents.values(), *self._topics())):
+            yield build_topic(name, self._origin, parent=parents.get(name))
 
     def _votes(self) -> Iterator[str]:
         for action in self.actions:
@@ -232,10 +246,10 @@ class _Reading:
         """What the file names beside the bill, each with the field that names it."""
         for law in self._told.iterfind("laws/item"):
             for id in _law(law):
-                words = " ".join(filter(None, (said(law, "type"), said(law, "number"))))
+                words = " ".join(filter(None, (get_text(law, "type"), get_text(law, "number"))))
                 yield Link(LinkKind.LAW, id, f"laws/item: {words}")
         for vote in self._told.iterfind("recordedVotes/recordedVote"):
-            words = " ".join(filter(None, (said(vote, name) for name in _OF_VOTE)))
+            words = " ".join(filter(None, (get_text(vote, name) for name in _OF_VOTE)))
             for id in _vote(vote):
                 yield Link(LinkKind.VOTE, id, f"recordedVotes/recordedVote: {words}")
         yield from _vote_links(self._told.iterfind("actions/item"), self.actions)
@@ -249,10 +263,10 @@ class _Reading:
         for citation, said_so in self.reported.items():
             if report := cited_report(citation):
                 yield Link(LinkKind.COMMITTEE_REPORT, report, said_so)
-        yield from topic_links(known((self.policy_area,)), "policyArea")
-        yield from topic_links(known(self.subjects), "subjects")
+        yield from build_topic_links(distinct_topics((self.policy_area,)), "policyArea")
+        yield from build_topic_links(distinct_topics(self.subjects), "subjects")
 
-    def _amendment(self, item: Element) -> Iterator[Entry]:
+    def _amendment(self, item: Element) -> Iterator[ParsedRecord]:
         # Number, congress and type stand twice in one amendment; the first of each is its own.
         congress, kind = int(_need(item, "congress")), _need(item, "type").lower()
         number = int(_need(item, "number"))
@@ -260,10 +274,10 @@ class _Reading:
         yield from self._people(sponsors)
         roll_calls = list(_roll_calls(item))
         voted = [_action(one, congress) for one in roll_calls]
-        submitted = day(said(item, "submittedDate"))
-        proposed = day(said(item, "proposedDate"))
+        submitted = iso_date(get_text(item, "submittedDate"))
+        proposed = iso_date(get_text(item, "proposedDate"))
         latest = _latest(item.find("latestAction"))
-        purpose, description = said(item, "purpose"), said(item, "description")
+        purpose, description = get_text(item, "purpose"), get_text(item, "description")
         label = f"{'S.Amdt.' if kind == 'samdt' else 'H.Amdt.'} {number}"
         cite = f"{label} to {SPOKEN[self.kind]} {self.number}, {ordinal(congress)} Congress"
         slug = "senate-amendment" if kind == "samdt" else "house-amendment"
@@ -273,7 +287,7 @@ class _Reading:
             congress=congress,
             type=kind,
             number=number,
-            chamber=chamber_of(said(item, "chamber")),
+            chamber=parse_chamber(get_text(item, "chamber")),
             bill_id=self.id,
             amends=_amended(item),
             purpose=purpose,
@@ -284,13 +298,13 @@ class _Reading:
             cosponsor_count=len(item.findall("cosponsors/item")),
             latest_action=latest,
             votes=list(dict.fromkeys(vote for action in voted for vote in action.votes)),
-            **cited(
+            **citation_fields(
                 self._origin,
                 url=f"https://www.congress.gov/amendment/{ordinal(congress)}-congress/{slug}/{number}",
                 org=GPO,
                 cite=cite,
                 published_at=submitted or proposed,
-                raw_sha256=fingerprint(item),
+                raw_sha256=hash_element(item),
             ),
         )
         facets: dict[str, Sequence[str | None]] = {
@@ -302,12 +316,12 @@ class _Reading:
             "member": [one.bioguide_id for one in sponsors],
             "bill": [self.id],
         }
-        yield Entry(
+        yield ParsedRecord(
             record,
-            head=Head(record.title, description or "", latest.text if latest else ""),
+            head=SearchHead(record.title, description or "", latest.text if latest else ""),
             facets=_known(facets),
             links=[*self._amendment_links(item, record), *_vote_links(roll_calls, voted)],
-            revision=said(item, "updateDate"),
+            revision=get_text(item, "updateDate"),
         )
 
     def _amendment_links(self, item: Element, record: Amendment) -> Iterator[Link]:
@@ -315,21 +329,21 @@ class _Reading:
         yield Link(LinkKind.AMENDMENT, self.id, f"amendments/amendment in the file of {bill}")
         if record.amends:
             parts = (f"amendedAmendment/{name}" for name in ("type", "number", "purpose"))
-            words = " ".join(filter(None, (said(item, part) for part in parts)))[:_EVIDENCE]
+            words = " ".join(filter(None, (get_text(item, part) for part in parts)))[:_EVIDENCE]
             yield Link(LinkKind.AMENDMENT, record.amends, f"amendedAmendment: {words}")
 
-    def _people(self, people: Iterable[Person]) -> Iterator[Entry]:
+    def _people(self, people: Iterable[Person]) -> Iterator[ParsedRecord]:
         """Stubs of those whom the file has not named before; a Senator may offer a hundred."""
         for person in people:
             if person.bioguide_id and person.bioguide_id not in self._named:
                 self._named.add(person.bioguide_id)
-                yield stub(person, self._origin)
+                yield build_legislator_stub(person, self._origin)
 
 
 def _roll_calls(amendment: Element) -> Iterator[Element]:
     """The actions on an amendment that were roll calls; the others are many, and not kept."""
     for action in amendment.iterfind("actions/actions/item"):
-        if _is_recorded(action) or _ROLL_CALL.search(said(action, "text") or ""):
+        if _is_recorded(action) or _ROLL_CALL.search(get_text(action, "text") or ""):
             yield action
 
 
@@ -364,7 +378,7 @@ def _reports(told: Element, actions: Iterable[BillAction]) -> Iterator[tuple[str
 def _need(told: Element, *names: str) -> str:
     """A value that makes the record's identity: without it the file is not read."""
     for name in names:
-        if value := said(told, name):
+        if value := get_text(told, name):
             return value
     raise ValueError(f"no <{names[0]}> in this file")
 
@@ -374,27 +388,27 @@ def _known(facets: dict[str, Sequence[str | None]]) -> dict[str, list[str]]:
 
 
 def _all(elements: Iterable[Element]) -> list[str]:
-    return [text for element in elements if (text := said(element))]
+    return [text for element in elements if (text := get_text(element))]
 
 
 def _person(item: Element) -> Person:
-    full = said(item, "fullName") or said(item, "name") or ""
-    known = details(full)
+    full = get_text(item, "fullName") or get_text(item, "name") or ""
+    known = parse_affiliation(full)
     return Person(
-        bioguide_id=said(item, "bioguideId"),
-        name=readable(full),
-        party=said(item, "party") or known["party"],
-        state=said(item, "state") or known["state"],
-        district=said(item, "district") or known["district"],
+        bioguide_id=get_text(item, "bioguideId"),
+        name=format_name(full),
+        party=get_text(item, "party") or known["party"],
+        state=get_text(item, "state") or known["state"],
+        district=get_text(item, "district") or known["district"],
     )
 
 
 def _cosponsor(item: Element) -> Cosponsor:
     return Cosponsor(
         **_person(item).model_dump(),
-        sponsored_at=day(said(item, "sponsorshipDate")),
-        original=said(item, "isOriginalCosponsor") == "True",
-        withdrawn_at=day(said(item, "sponsorshipWithdrawnDate")),
+        sponsored_at=iso_date(get_text(item, "sponsorshipDate")),
+        original=get_text(item, "isOriginalCosponsor") == "True",
+        withdrawn_at=iso_date(get_text(item, "sponsorshipWithdrawnDate")),
     )
 
 
@@ -402,14 +416,14 @@ def _action(item: Element, congress: int) -> BillAction:
     codes = _all(
         (*item.iterfind("committees/item/systemCode"), *item.iterfind("committee/systemCode"))
     )
-    date, text = day(said(item, "actionDate")) or "", said(item, "text") or ""
+    date, text = iso_date(get_text(item, "actionDate")) or "", get_text(item, "text") or ""
     recorded = [id for vote in item.iterfind("recordedVotes/recordedVote") for id in _vote(vote)]
     return BillAction(
         date=date,
-        time=said(item, "actionTime"),
+        time=get_text(item, "actionTime"),
         text=text,
-        type=said(item, "type"),
-        code=said(item, "actionCode"),
+        type=get_text(item, "type"),
+        code=get_text(item, "actionCode"),
         committees=[committee_id(code) for code in codes],
         votes=recorded or list(_votes_told(text, date, congress)),
     )
@@ -425,31 +439,33 @@ def _votes_told(text: str, date: str, congress: int) -> Iterator[str]:
 
 
 def _law(law: Element) -> Iterator[str]:
-    if number := said(law, "number"):
-        yield law_id(number, private="private" in (said(law, "type") or "").lower())
+    if number := get_text(law, "number"):
+        yield law_id(number, private="private" in (get_text(law, "type") or "").lower())
 
 
 def _vote(vote: Element) -> Iterator[str]:
-    parts = [said(vote, name) for name in ("chamber", "congress", "sessionNumber", "rollNumber")]
+    parts = [
+        get_text(vote, name) for name in ("chamber", "congress", "sessionNumber", "rollNumber")
+    ]
     if all(parts):
         yield vote_id(*[part or "" for part in parts])
 
 
 def _latest(item: Element | None) -> LatestAction | None:
-    text = said(item, "text")
-    return LatestAction(date=day(said(item, "actionDate")), text=text) if text else None
+    text = get_text(item, "text")
+    return LatestAction(date=iso_date(get_text(item, "actionDate")), text=text) if text else None
 
 
 def _committees(told: Element) -> Iterator[BillCommittee]:
     whole = told.findall("committees/item") + told.findall("committees/billCommittees/item")
     for item in whole:
-        chamber = said(item, "chamber")
+        chamber = get_text(item, "chamber")
         for one in (item, *item.findall("subcommittees/item")):
-            if code := said(one, "systemCode"):
+            if code := get_text(one, "systemCode"):
                 yield BillCommittee(
                     id=committee_id(code),
-                    name=said(one, "name") or code,
-                    chamber=chamber_of(chamber),
+                    name=get_text(one, "name") or code,
+                    chamber=parse_chamber(chamber),
                     activities=_all(one.iterfind("activities/item/name")),
                 )
 
@@ -468,16 +484,16 @@ def _summaries(told: Element) -> Iterator[BillSummary]:
         for item in told.iterfind(path):
             # The text is HTML in a CDATA section or escaped: to us it is text either way.
             text = item.findtext("text") or item.findtext("cdata/text") or ""
-            if plain := plain_text(text):
+            if plain := strip_html(text):
                 yield BillSummary(
-                    version=said(item, "versionCode"),
-                    date=day(said(item, "actionDate")),
-                    description=said(item, "actionDesc") or said(item, "name"),
+                    version=get_text(item, "versionCode"),
+                    date=iso_date(get_text(item, "actionDate")),
+                    description=get_text(item, "actionDesc") or get_text(item, "name"),
                     text=plain,
                 )
 
 
-def plain_text(markup: str) -> str:
+def strip_html(markup: str) -> str:
     """What HTML says, a line for each of its paragraphs."""
     lines = _BREAK.sub("\n", markup).split("\n")
     told = (" ".join(html.unescape(_TAG.sub("", line)).split()) for line in lines)
@@ -486,9 +502,9 @@ def plain_text(markup: str) -> str:
 
 def _short_titles(told: Element) -> list[str]:
     titles = (
-        said(item, "title")
+        get_text(item, "title")
         for item in told.iterfind("titles/item")
-        if "short" in (said(item, "titleType") or "").lower()
+        if "short" in (get_text(item, "titleType") or "").lower()
     )
     return list(dict.fromkeys(title for title in titles if title))
 
@@ -496,9 +512,9 @@ def _short_titles(told: Element) -> list[str]:
 def _versions(told: Element) -> list[TextVersion]:
     return [
         TextVersion(
-            type=said(item, "type") or "",
-            date=day(said(item, "date")),
-            url=said(item, "formats/item/url"),
+            type=get_text(item, "type") or "",
+            date=iso_date(get_text(item, "date")),
+            url=get_text(item, "formats/item/url"),
         )
         for item in told.iterfind("textVersions/item")
     ]
@@ -506,27 +522,27 @@ def _versions(told: Element) -> list[TextVersion]:
 
 def _related(told: Element) -> Iterator[RelatedBill]:
     for item in told.iterfind("relatedBills/item"):
-        congress, kind, number = (said(item, name) for name in ("congress", "type", "number"))
+        congress, kind, number = (get_text(item, name) for name in ("congress", "type", "number"))
         kind = re.sub(r"[.\s]", "", kind or "").lower()  # the oldest files write `H.Res.`
         if congress and number and kind in SPOKEN:
             yield RelatedBill(
                 id=bill_id(congress, kind, number),
-                title=said(item, "title") or said(item, "latestTitle"),
+                title=get_text(item, "title") or get_text(item, "latestTitle"),
                 relationships=_all(item.iterfind("relationshipDetails/item/type")),
             )
 
 
 def _estimate(item: Element) -> CostEstimate:
-    url = said(item, "url") or said(item, "rptUrl")
+    url = get_text(item, "url") or get_text(item, "rptUrl")
     return CostEstimate(
         id=estimate_id(url or ""),
-        title=said(item, "title") or said(item, "rptTitle") or "Cost estimate",
-        date=day(said(item, "pubDate") or said(item, "rptPubDate")),
+        title=get_text(item, "title") or get_text(item, "rptTitle") or "Cost estimate",
+        date=iso_date(get_text(item, "pubDate") or get_text(item, "rptPubDate")),
         url=url,
     )
 
 
 def _amended(item: Element) -> str | None:
     amended = item.find("amendedAmendment")
-    parts = [said(amended, name) for name in ("congress", "type", "number")]
+    parts = [get_text(amended, name) for name in ("congress", "type", "number")]
     return amendment_id(*[part or "" for part in parts]) if all(parts) else None

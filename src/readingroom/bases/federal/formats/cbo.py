@@ -10,10 +10,16 @@ from datetime import datetime
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.formats.parts.xml import fingerprint, parse, said
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.xml import get_text, hash_element, parse
 from readingroom.bases.federal.schema.congress import congress_on
-from readingroom.bases.federal.schema.entries import Entry, Head, Link, Origin, cited
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    SearchHead,
+    citation_fields,
+)
 from readingroom.bases.federal.schema.ids import estimate_id, federal_id
 from readingroom.bases.federal.schema.records import CboEstimate, LinkKind
 from readingroom.core.errors import UnrecognizedId
@@ -29,25 +35,25 @@ class Estimates:
     sources: ClassVar[tuple[str, ...]] = ("cbo_cost_estimates",)
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return b"<response>" in file.head and b"cbo.gov/" in file.head
+    def matches(self, start: FileStart) -> bool:
+        return b"<response>" in start.head and b"cbo.gov/" in start.head
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         for item in parse(file.data).findall("item"):
             yield _listed(item, origin)
 
 
-def estimate(
+def build_estimate(
     url: str,
     title: str,
     published: str | None,
     bills: list[str],
-    origin: Origin,
+    origin: Provenance,
     *,
     description: str | None = None,
     raw_sha256: str | None = None,
     partial: bool = False,
-) -> Entry:
+) -> ParsedRecord:
     """An estimate as anybody tells it; the address holds its number."""
     id = estimate_id(url)
     if id is None:
@@ -59,7 +65,7 @@ def estimate(
         congress=congress,
         description=description,
         bills=bills,
-        **cited(
+        **citation_fields(
             origin,
             url=url,
             org=ORG,
@@ -69,10 +75,10 @@ def estimate(
         ),
     )
     facets = {"congress": [str(congress)] if congress else [], "bill": bills}
-    return Entry(
+    return ParsedRecord(
         record,
         partial=partial,
-        head=Head(title, description or ""),
+        head=SearchHead(title, description or ""),
         facets=facets,
         # What a bill's file says of an estimate is a link of the bill.
         links=()
@@ -81,18 +87,18 @@ def estimate(
     )
 
 
-def _listed(item: Element, origin: Origin) -> Entry:
-    published = _day(said(item, "Date"))
-    title = said(item, "Title") or "Cost estimate"
-    named = f"{said(item, 'Bill_Number') or ''} {title}"
-    return estimate(
-        said(item, "Link") or "",
+def _listed(item: Element, origin: Provenance) -> ParsedRecord:
+    published = _day(get_text(item, "Date"))
+    title = get_text(item, "Title") or "Cost estimate"
+    named = f"{get_text(item, 'Bill_Number') or ''} {title}"
+    return build_estimate(
+        get_text(item, "Link") or "",
         title,
         published,
         _bills(named, congress_on(published)) if published else [],
         origin,
-        description=said(item, "Description"),
-        raw_sha256=fingerprint(item),
+        description=get_text(item, "Description"),
+        raw_sha256=hash_element(item),
     )
 
 

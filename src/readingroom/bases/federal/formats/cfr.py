@@ -10,12 +10,26 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.formats.parts.references import References, referred
-from readingroom.bases.federal.formats.parts.xml import day, fingerprint, parse, prose, said
-from readingroom.bases.federal.formats.register import ORG, in_title_case, slug
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.references import References, collect_references
+from readingroom.bases.federal.formats.parts.xml import (
+    extract_prose,
+    get_text,
+    hash_element,
+    iso_date,
+    parse,
+)
+from readingroom.bases.federal.formats.register import ORG, slugify, title_case
 from readingroom.bases.federal.formats.uslm import is_uslm
-from readingroom.bases.federal.schema.entries import Entry, Head, Link, Origin, Text, cited, digest
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    SearchHead,
+    Text,
+    citation_fields,
+    digest,
+)
 from readingroom.bases.federal.schema.ids import cfr_id
 from readingroom.bases.federal.schema.records import CfrSection, LinkKind
 from readingroom.core.ids import fold_dashes
@@ -35,14 +49,14 @@ class Regulations:
     sources: ClassVar[tuple[str, ...]] = ("cfr_sections",)
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return is_uslm(file, b"<cfrDoc ")
+    def matches(self, start: FileStart) -> bool:
+        return is_uslm(start, b"<cfrDoc ")
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         volume = parse(file.data)
         meta = volume.find("meta")
-        title = int(said(meta, "docNumber") or "")
-        revised = day(said(meta, "docReleasePoint")) or day(said(meta, "created"))
+        title = int(get_text(meta, "docNumber") or "")
+        revised = iso_date(get_text(meta, "docReleasePoint")) or iso_date(get_text(meta, "created"))
         main = volume.find("main")
         if main is None:
             raise ValueError("no <main> in this file")
@@ -94,14 +108,14 @@ def _provisions(node: Element, place: _Place) -> Iterator[tuple[Element, _Place]
 def _inside(node: Element, place: _Place) -> _Place:
     if node.tag not in _LEVELS:
         return place
-    heading, num = said(node, "heading"), node.find("num")
+    heading, num = get_text(node, "heading"), node.find("num")
     value = num.get("value") if num is not None else None
     if node.tag == "chapter":
         return replace(place, chapter=_readable(heading))
     resting_on = node.find("authority")
     if resting_on is not None:
-        told = re.sub(r"^Authority:\s*", "", said(resting_on) or "")
-        place = replace(place, authority=told, resting_on=referred((resting_on,)))
+        told = re.sub(r"^Authority:\s*", "", get_text(resting_on) or "")
+        place = replace(place, authority=told, resting_on=collect_references((resting_on,)))
     if node.tag == "part":
         return replace(place, part=value, part_heading=_readable(heading), subpart=None)
     return replace(place, subpart=value) if node.tag == "subpart" else place
@@ -109,7 +123,7 @@ def _inside(node: Element, place: _Place) -> _Place:
 
 def _section(told: Element, place: _Place) -> _Named:
     number = _number(told)
-    heading = (said(told, "heading") or "").rstrip(".") or None
+    heading = (get_text(told, "heading") or "").rstrip(".") or None
     part = place.part or number.partition(".")[0]
     within = number.removeprefix(f"{part}.")
     return _Named(number, f"{place.title} CFR {number}", heading, part, within)
@@ -117,9 +131,9 @@ def _section(told: Element, place: _Place) -> _Named:
 
 def _appendix(told: Element, place: _Place) -> _Named:
     """`Appendix A to Part 447—Forms` is number `447.appendix-a`, whichever element says so."""
-    label, _, heading = (said(told, "heading") or "").partition("\u2014")
-    if num := said(told, "num"):
-        label, heading = num.rstrip("\u2014 "), said(told, "heading") or ""
+    label, _, heading = (get_text(told, "heading") or "").partition("\u2014")
+    if num := get_text(told, "num"):
+        label, heading = num.rstrip("\u2014 "), get_text(told, "heading") or ""
     label = _readable(_OF_PART.sub("", fold_dashes(label)).strip(" -.")) or "Appendix"
     number = "-".join(re.findall("[a-z0-9]+", label.lower()))[:_LONGEST] or "appendix"
     where = f"{place.title} CFR Part {place.part}" if place.part else f"{place.title} CFR"
@@ -131,11 +145,11 @@ def _appendix(told: Element, place: _Place) -> _Named:
     )
 
 
-def _entry(told: Element, named: _Named, place: _Place, origin: Origin) -> Entry:
+def _entry(told: Element, named: _Named, place: _Place, origin: Provenance) -> ParsedRecord:
     title = f"{named.cite}, {named.heading}" if named.heading else named.cite
-    notes = [said(one) or "" for one in told.iter("source")]
-    body = prose(told)
-    own = referred((told,))
+    notes = [get_text(one) or "" for one in told.iter("source")]
+    body = extract_prose(told)
+    own = collect_references((told,))
     record = CfrSection(
         id=cfr_id(place.title, named.number),
         title=title,
@@ -150,24 +164,24 @@ def _entry(told: Element, named: _Named, place: _Place, origin: Origin) -> Entry
         revised_at=place.revised,
         authority=place.authority,
         source_note=" ".join(notes).strip("[] ") or None,
-        fr_citations=list(referred(told.iter("source")).register),
+        fr_citations=list(collect_references(told.iter("source")).register),
         laws=list(own.laws | place.resting_on.laws),
         usc_references=list(own.code | place.resting_on.code),
         cfr_references=list(own.regulations),
         characters=len(body),
-        **cited(
+        **citation_fields(
             origin,
             url=_page(place, named),
             org=ORG,
             cite=title,
             published_at=place.revised,
-            raw_sha256=digest([fingerprint(told), place.authority]),
+            raw_sha256=digest([hash_element(told), place.authority]),
         ),
     )
-    agencies = [place.chapter, slug(place.chapter)] if place.chapter else []
-    return Entry(
+    agencies = [place.chapter, slugify(place.chapter)] if place.chapter else []
+    return ParsedRecord(
         record,
-        head=Head(title, place.part_heading or ""),
+        head=SearchHead(title, place.part_heading or ""),
         facets={"type": [record.type], "agency": agencies},
         text=Text("text", body, title, record.url, record.raw_sha256, dated=place.revised),
         links=list(_links(record.id, named.cite, own, place)),
@@ -188,7 +202,7 @@ def _links(id: str, cite: str, own: References, place: _Place) -> Iterator[Link]
 
 def _number(section: Element) -> str:
     num = section.find("num")
-    match = _PRINTED.search(fold_dashes(said(num) or ""))
+    match = _PRINTED.search(fold_dashes(get_text(num) or ""))
     if match:
         return match[1].rstrip(".-")
     stated = num.get("value") if num is not None else None
@@ -198,7 +212,7 @@ def _number(section: Element) -> str:
 
 
 def _readable(heading: str | None) -> str | None:
-    return in_title_case(heading) if heading and heading.isupper() else heading
+    return title_case(heading) if heading and heading.isupper() else heading
 
 
 def _page(place: _Place, named: _Named) -> str:

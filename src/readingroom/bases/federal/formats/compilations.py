@@ -6,11 +6,18 @@ from typing import ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts import references
-from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.formats.parts.xml import day, parse, said
-from readingroom.bases.federal.formats.register import in_title_case
-from readingroom.bases.federal.formats.uslm import body_of, is_uslm
-from readingroom.bases.federal.schema.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.xml import get_text, iso_date, parse
+from readingroom.bases.federal.formats.register import title_case
+from readingroom.bases.federal.formats.uslm import extract_body, is_uslm
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    SearchHead,
+    Text,
+    citation_fields,
+)
 from readingroom.bases.federal.schema.ids import compilation_id, law_id
 from readingroom.bases.federal.schema.records import Compilation, LinkKind
 from readingroom.core.ids import fold_dashes
@@ -27,10 +34,10 @@ class Compilations:
     sources: ClassVar[tuple[str, ...]] = ("statute_compilations",)
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return is_uslm(file, b"<statuteCompilation ")
+    def matches(self, start: FileStart) -> bool:
+        return is_uslm(start, b"<statuteCompilation ")
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         told = parse(file.data)
         meta = told.find("meta")
         if meta is None:
@@ -38,42 +45,42 @@ class Compilations:
         yield _entry(told, meta, origin)
 
 
-def _entry(told: Element, meta: Element, origin: Origin) -> Entry:
-    number = said(meta, "property[@role='fileId']")
+def _entry(told: Element, meta: Element, origin: Provenance) -> ParsedRecord:
+    number = get_text(meta, "property[@role='fileId']")
     if not number:
         raise ValueError("the file does not say which compilation it is")
     edition = told.find("preface/editionNote")
     through = _through(edition, meta)
-    amended, approved = _amended(edition), day(said(meta, "approvedDate"))
-    title = said(meta, "title") or f"Compilation {number}"
-    title = in_title_case(title) if title.isupper() else title
+    amended, approved = _amended(edition), iso_date(get_text(meta, "approvedDate"))
+    title = get_text(meta, "title") or f"Compilation {number}"
+    title = title_case(title) if title.isupper() else title
     law = _law(told, meta)
-    body = body_of(told)
+    body = extract_body(told)
     published = amended or approved
     label = f"Public Law {law.partition(':')[2]}" if law else f"COMPS-{number}"
     since = f", as amended through {_spoken(through)}" if through and through != law else ""
     cite = f"{title}, {label}{since}"
     url = f"https://www.govinfo.gov/app/details/COMPS-{number}"
-    short = [one for name in meta.findall("containsShortTitle") if (one := said(name))]
+    short = [one for name in meta.findall("containsShortTitle") if (one := get_text(name))]
     record = Compilation(
         id=compilation_id(number),
         title=title,
-        congress=int(said(meta, "congress") or 0) or None,
+        congress=int(get_text(meta, "congress") or 0) or None,
         law_id=law,
         approved_at=approved,
         amended_through=through,
         amended_at=amended,
         statutes_at_large=_statutes(meta),
         short_titles=short,
-        usc_references=list(references.referred((told,)).code),
+        usc_references=list(references.collect_references((told,)).code),
         sections=sum(1 for _ in told.iter("section")),
         characters=len(body),
-        **cited(origin, url=url, org=ORG, cite=cite, published_at=published),
+        **citation_fields(origin, url=url, org=ORG, cite=cite, published_at=published),
     )
     congress = [str(record.congress)] if record.congress else []
-    return Entry(
+    return ParsedRecord(
         record,
-        head=Head("\n".join(dict.fromkeys((title, *short))), cite),
+        head=SearchHead("\n".join(dict.fromkeys((title, *short))), cite),
         facets={"congress": congress, "type": ["compilation"]},
         text=Text("text", body, title, url, origin.sha256, "As amended", published),
         links=[Link(LinkKind.COMPILATION, law, f"the law it is the text of: {cite}")]
@@ -86,7 +93,7 @@ def _entry(told: Element, meta: Element, origin: Origin) -> Entry:
 def _law(told: Element, meta: Element) -> str | None:
     """The law it is the text of: as cited, else as its sections are numbered."""
     for cited_as in meta.iterfind("citableAs"):
-        if match := _LAW.match(fold_dashes(said(cited_as) or "")):
+        if match := _LAW.match(fold_dashes(get_text(cited_as) or "")):
             return law_id(f"{match[1]}-{match[2]}")
     for section in told.iter("section"):
         if match := _OWN.fullmatch(section.get("identifier") or ""):
@@ -97,7 +104,7 @@ def _law(told: Element, meta: Element) -> str | None:
 def _through(edition: Element | None, meta: Element) -> str | None:
     """The last law in it. The printed note is right where the metadata was not kept up."""
     for place in (edition, meta):
-        match = _LAW.search(fold_dashes(said(place, "currentThroughPublicLaw") or ""))
+        match = _LAW.search(fold_dashes(get_text(place, "currentThroughPublicLaw") or ""))
         if match:
             return law_id(f"{match[1]}-{match[2]}")
     return None
@@ -105,11 +112,11 @@ def _through(edition: Element | None, meta: Element) -> str | None:
 
 def _amended(edition: Element | None) -> str | None:
     date = edition.find("date") if edition is not None else None
-    return day(date.get("date")) if date is not None else None
+    return iso_date(date.get("date")) if date is not None else None
 
 
 def _statutes(meta: Element) -> str | None:
-    found = (said(one) or "" for one in meta.iterfind("citableAs"))
+    found = (get_text(one) or "" for one in meta.iterfind("citableAs"))
     return next((one for one in found if "Stat." in one), None)
 
 

@@ -10,13 +10,25 @@ from collections.abc import Iterator
 from typing import ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.formats.parts.mentions import bills_named, laws_named
-from readingroom.bases.federal.formats.parts.people import chamber_of, readable, stub
-from readingroom.bases.federal.formats.parts.xml import day, fingerprint, parse, said
-from readingroom.bases.federal.formats.uslm import spelt_day
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.mentions import find_bills, find_laws
+from readingroom.bases.federal.formats.parts.people import (
+    build_legislator_stub,
+    format_name,
+    parse_chamber,
+)
+from readingroom.bases.federal.formats.parts.xml import get_text, hash_element, iso_date, parse
+from readingroom.bases.federal.formats.uslm import parse_spelled_date
 from readingroom.bases.federal.schema.congress import GPO, SPOKEN, congress_on, ordinal
-from readingroom.bases.federal.schema.entries import Entry, Head, Link, Origin, Text, cited, digest
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    SearchHead,
+    Text,
+    citation_fields,
+    digest,
+)
 from readingroom.bases.federal.schema.ids import (
     BILL_TYPES,
     amendment_id,
@@ -62,10 +74,10 @@ class Pages:
     sources: ClassVar[tuple[str, ...]] = ("congressional_record", "amendments")
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return b"[Congressional Record Volume" in file.head and file.name.startswith("CREC-")
+    def matches(self, start: FileStart) -> bool:
+        return b"[Congressional Record Volume" in start.head and start.name.startswith("CREC-")
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         page = _Page(file, origin)
         yield page.entry()
         yield from page.amendments()
@@ -78,10 +90,10 @@ class Issues:
     sources: ClassVar[tuple[str, ...]] = ("congressional_record",)
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return b"http://www.loc.gov/mods" in file.head and b">CREC<" in file.head
+    def matches(self, start: FileStart) -> bool:
+        return b"http://www.loc.gov/mods" in start.head and b">CREC<" in start.head
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         issue = parse(file.data)
         about = _Issue(issue)
         people: dict[str, Person] = {}
@@ -90,13 +102,13 @@ class Issues:
             assert isinstance(entry.record, Proceeding)
             people.update({one.bioguide_id or "": one for one in entry.record.speakers})
             yield entry
-        yield from (stub(one, origin) for id, one in sorted(people.items()) if id)
+        yield from (build_legislator_stub(one, origin) for id, one in sorted(people.items()) if id)
 
 
 class _Page:
     """A page of HTML on its way to entries."""
 
-    def __init__(self, file: RawFile, origin: Origin) -> None:
+    def __init__(self, file: RawFile, origin: Provenance) -> None:
         # The printing office marked some lines with a NUL, which no reader can use.
         markup = file.data.decode("utf-8", "replace").replace("\0", "")
         inside = _PRE.search(markup)
@@ -108,21 +120,21 @@ class _Page:
         self._granule = file.name.rpartition(".")[0]
         self._raw = raw[header.end() :]
         self.volume, self.issue = int(header[1]), int(header[2])
-        self.published = spelt_day(header[3])
+        self.published = parse_spelled_date(header[3])
         self.letter = _PARTS.get(header[4].strip().lower(), "")
         self.pages = fold_dashes(header[5]).strip() or None
         self.text = _tidied(self._raw)
         self.title = _first_words(self.text) or self._granule
         self.congress = congress_on(self.published) if self.published else _congress(self.volume)
 
-    def entry(self) -> Entry:
+    def entry(self) -> ParsedRecord:
         record = _proceeding(
             self._granule,
             self._origin,
             title=self.title,
             congress=self.congress,
             type=_TYPES.get(self.letter, "other"),
-            chamber=chamber_of(self.letter if self.letter in ("H", "S") else None),
+            chamber=parse_chamber(self.letter if self.letter in ("H", "S") else None),
             volume=self.volume,
             issue=self.issue,
             pages=self.pages,
@@ -131,10 +143,10 @@ class _Page:
         text = Text(
             "text", self.text, self.title, record.url, self._origin.sha256, dated=self.published
         )
-        return Entry(
+        return ParsedRecord(
             record,
             partial=True,
-            head=Head(self.title),
+            head=SearchHead(self.title),
             facets=_facets(record),
             text=text,
             links=list(self._links()),
@@ -146,17 +158,17 @@ class _Page:
         parts = [first, *_NEW_PAGE.split(self.text)]
         for page, words in zip(parts[::2], parts[1::2], strict=True):
             place = f"page {page}" if page else "text"
-            yield from bills_named(words, self.congress, LinkKind.MENTION, place)
-            yield from laws_named(words, LinkKind.MENTION, place)
+            yield from find_bills(words, self.congress, LinkKind.MENTION, place)
+            yield from find_laws(words, LinkKind.MENTION, place)
 
-    def amendments(self) -> Iterator[Entry]:
+    def amendments(self) -> Iterator[ParsedRecord]:
         """The amendments printed in full: the one place where those of the Senate stand."""
         if not self.title.upper().startswith("TEXT OF AMENDMENTS"):
             return
         for match in _AMENDMENT.finditer(self._raw):
             yield self._amendment(int(match[1]), match[2])
 
-    def _amendment(self, number: int, printed: str) -> Entry:
+    def _amendment(self, number: int, printed: str) -> ParsedRecord:
         body = _tidied(printed).rstrip("_\n ")
         opening = " ".join(body[:1000].split())
         sponsor = _ITS_SPONSOR.match(opening)
@@ -172,8 +184,8 @@ class _Page:
             chamber="senate",
             bill_id=bill,
             submitted_at=self.published,
-            sponsors=[Person(name=readable(sponsor[1].strip()))] if sponsor else [],
-            **cited(
+            sponsors=[Person(name=format_name(sponsor[1].strip()))] if sponsor else [],
+            **citation_fields(
                 self._origin,
                 url=url,
                 org=GPO,
@@ -191,7 +203,9 @@ class _Page:
         text = Text("text", body, cite, url, record.raw_sha256, "Submitted", self.published)
         said_so = f"printed as an amendment to it: {opening[:_EVIDENCE]}"
         links = [Link(LinkKind.AMENDMENT, bill, said_so)] if bill else []
-        return Entry(record, partial=True, head=Head(cite), facets=facets, text=text, links=links)
+        return ParsedRecord(
+            record, partial=True, head=SearchHead(cite), facets=facets, text=text, links=links
+        )
 
 
 class _Issue:
@@ -199,21 +213,21 @@ class _Issue:
 
     def __init__(self, mods: Element) -> None:
         extension = next(one for one in mods.findall("extension") if one.find("volume") is not None)
-        self._published = day(said(mods, "originInfo/dateIssued"))
-        self._volume = int(said(extension, "volume") or "")
-        self._number = int(said(extension, "issue") or "")
-        self._congress = int(said(extension, "congress") or "")
-        self._session = int(said(extension, "session") or "1")
+        self._published = iso_date(get_text(mods, "originInfo/dateIssued"))
+        self._volume = int(get_text(extension, "volume") or "")
+        self._number = int(get_text(extension, "issue") or "")
+        self._congress = int(get_text(extension, "congress") or "")
+        self._session = int(get_text(extension, "session") or "1")
 
-    def item(self, told: Element, origin: Origin) -> Entry:
+    def item(self, told: Element, origin: Provenance) -> ParsedRecord:
         extension = told.find("extension")
         if extension is None:
             raise ValueError("an item of the issue says nothing of itself")
-        granule = said(extension, "accessId") or ""
-        spoken = day(said(extension, "granuleDate"))
-        letter = said(extension, "pagePrefix") or ""
-        start, end = (said(told, f"part/extent/{edge}") for edge in ("start", "end"))
-        title = said(told, "titleInfo/title") or granule
+        granule = get_text(extension, "accessId") or ""
+        spoken = iso_date(get_text(extension, "granuleDate"))
+        letter = get_text(extension, "pagePrefix") or ""
+        start, end = (get_text(told, f"part/extent/{edge}") for edge in ("start", "end"))
+        title = get_text(told, "titleInfo/title") or granule
         named = self._named(extension)
         record = _proceeding(
             granule,
@@ -222,23 +236,23 @@ class _Issue:
             congress=self._congress,
             session=self._session,
             type=_TYPES.get(letter[:1], "other"),
-            chamber=chamber_of(said(extension, "chamber")),
-            category=(said(extension, "subGranuleClass") or "").lower() or None,
+            chamber=parse_chamber(get_text(extension, "chamber")),
+            category=(get_text(extension, "subGranuleClass") or "").lower() or None,
             volume=self._volume,
             issue=self._number,
             pages="-".join(dict.fromkeys(filter(None, (start, end)))) or None,
             published=self._published,
             spoken_at=spoken if spoken != self._published else None,
-            raw_sha256=fingerprint(told),
+            raw_sha256=hash_element(told),
             speakers=[_speaker(one) for one in extension.findall("congMember")],
             cfr_references=list(dict.fromkeys(_cfr(extension))),
             usc_references=list(dict.fromkeys(_usc(extension))),
             **{field: list(ids) for field, ids in named.items()},
         )
         names = ", ".join(one.name for one in record.speakers)
-        return Entry(
+        return ParsedRecord(
             record,
-            head=Head(title, action=names),
+            head=SearchHead(title, action=names),
             facets=_facets(record),
             links=[*_speeches(extension, record), *_mentions(named)],
         )
@@ -261,7 +275,7 @@ class _Issue:
 
 def _proceeding(
     granule: str,
-    origin: Origin,
+    origin: Provenance,
     *,
     published: str | None,
     raw_sha256: str | None = None,
@@ -273,7 +287,7 @@ def _proceeding(
     return Proceeding.model_validate(
         told
         | {"id": proceeding_id(granule)}
-        | cited(
+        | citation_fields(
             origin,
             url=f"https://www.govinfo.gov/app/details/{issue}/{granule}",
             org=GPO,
@@ -343,7 +357,7 @@ def _bill_named(opening: str, congress: int) -> str | None:
 def _speeches(extension: Element, record: Proceeding) -> Iterator[Link]:
     for told, speaker in zip(extension.findall("congMember"), record.speakers, strict=True):
         if speaker.bioguide_id:
-            called = said(told, "name[@type='parsed']") or speaker.name
+            called = get_text(told, "name[@type='parsed']") or speaker.name
             role = (told.get("role") or "named").lower()
             yield Link(LinkKind.SPEECH, speaker.bioguide_id, f"congMember ({role}): {called}")
 
@@ -357,7 +371,7 @@ def _mentions(named: Named) -> Iterator[Link]:
 def _written(element: Element) -> str:
     """An element as it stands in the file: its attributes, and what it says first, if anything."""
     told = " ".join((element.tag, *(f'{name}="{value}"' for name, value in element.items())))
-    return f"<{told}> {said(element[0]) or '' if len(element) else ''}".strip()
+    return f"<{told}> {get_text(element[0]) or '' if len(element) else ''}".strip()
 
 
 def _once(naming: Naming) -> dict[str, Element]:
@@ -369,7 +383,7 @@ def _once(naming: Naming) -> dict[str, Element]:
 
 
 def _speaker(told: Element) -> Person:
-    names = {one.get("type"): said(one) for one in told.findall("name")}
+    names = {one.get("type"): get_text(one) for one in told.findall("name")}
     return Person(
         bioguide_id=told.get("bioGuideId"),
         name=names.get("authority-fnf") or names.get("parsed") or "",

@@ -4,13 +4,25 @@ import json
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.formats.billstatus import plain_text
-from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.formats.parts.mentions import bills_named, laws_named
-from readingroom.bases.federal.formats.parts.topics import known, topic, topic_links
-from readingroom.bases.federal.formats.parts.xml import day
+from readingroom.bases.federal.formats.billstatus import strip_html
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.mentions import find_bills, find_laws
+from readingroom.bases.federal.formats.parts.topics import (
+    build_topic,
+    build_topic_links,
+    distinct_topics,
+)
+from readingroom.bases.federal.formats.parts.xml import iso_date
 from readingroom.bases.federal.schema.congress import congress_on
-from readingroom.bases.federal.schema.entries import Entry, Head, Link, Origin, Text, cited, digest
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    SearchHead,
+    Text,
+    citation_fields,
+    digest,
+)
 from readingroom.bases.federal.schema.ids import BILL_TYPES, bill_id, federal_id, law_id
 from readingroom.bases.federal.schema.records import CrsReport, LinkKind
 
@@ -24,27 +36,27 @@ class CrsReports:
     sources: ClassVar[tuple[str, ...]] = ("crs_reports",)
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return file.head.lstrip()[:1] == b"{" and b'"CRSReport' in file.head
+    def matches(self, start: FileStart) -> bool:
+        return start.head.lstrip()[:1] == b"{" and b'"CRSReport' in start.head
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         told = json.loads(file.data)
         if one := told.get("CRSReport"):
-            for name in known(_each(one, "topics", "topic")):
-                yield topic(name, origin)
+            for name in distinct_topics(_each(one, "topics", "topic")):
+                yield build_topic(name, origin)
             yield _entry(one, origin, partial=False)
         for one in told.get("CRSReports") or ():
             yield _entry(one, origin, partial=True)
 
 
-def _entry(told: dict[str, Any], origin: Origin, *, partial: bool) -> Entry:
+def _entry(told: dict[str, Any], origin: Provenance, *, partial: bool) -> ParsedRecord:
     id = federal_id(f"crs:{told['id']}").id
     title = " ".join(told["title"].split())
-    published, updated = day(told.get("publishDate")), told.get("updateDate")
+    published, updated = iso_date(told.get("publishDate")), told.get("updateDate")
     topics = _each(told, "topics", "topic")
     related = told.get("relatedMaterials") or []
     bills, laws = dict(_bills(related)), dict(_laws(related))
-    body = plain_text(told.get("summary") or "")
+    body = strip_html(told.get("summary") or "")
     record = CrsReport(
         id=id,
         title=title,
@@ -58,7 +70,7 @@ def _entry(told: dict[str, Any], origin: Origin, *, partial: bool) -> Entry:
         laws=list(laws),
         pdf_url=_pdf(told),
         characters=len(body),
-        **cited(
+        **citation_fields(
             origin,
             url=f"https://www.congress.gov/crs-product/{id}",
             org=ORG,
@@ -68,10 +80,10 @@ def _entry(told: dict[str, Any], origin: Origin, *, partial: bool) -> Entry:
         ),
     )
     types = [record.type] if record.type else []
-    return Entry(
+    return ParsedRecord(
         record,
         partial=partial,
-        head=Head(f"{title}, CRS {id}"),
+        head=SearchHead(f"{title}, CRS {id}"),
         facets={"type": types, "topic": topics, "bill": record.bills},
         text=Text("text", body, title, record.url, record.raw_sha256, dated=published)
         if body
@@ -80,16 +92,16 @@ def _entry(told: dict[str, Any], origin: Origin, *, partial: bool) -> Entry:
             Link(LinkKind.CRS_REPORT, other, f"relatedMaterials: {words}")
             for other, words in (bills | laws).items()
         ]
-        + [*_named(title, published), *topic_links(known(topics), "topics")],
+        + [*_named(title, published), *build_topic_links(distinct_topics(topics), "topics")],
         revision=updated,
     )
 
 
 def _named(title: str, published: str | None) -> Iterator[Link]:
     """The bills and laws in a title; of which Congress a bill is, the report's date says."""
-    yield from laws_named(title, LinkKind.CRS_REPORT, "title")
+    yield from find_laws(title, LinkKind.CRS_REPORT, "title")
     if published:
-        yield from bills_named(title, congress_on(published), LinkKind.CRS_REPORT, "title")
+        yield from find_bills(title, congress_on(published), LinkKind.CRS_REPORT, "title")
 
 
 def _each(told: dict[str, Any], field: str, name: str) -> list[str]:

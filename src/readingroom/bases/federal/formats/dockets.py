@@ -4,9 +4,14 @@ import json
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.formats.parts.xml import day
-from readingroom.bases.federal.schema.entries import Entry, Origin, cited, digest
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.xml import iso_date
+from readingroom.bases.federal.schema.entries import (
+    ParsedRecord,
+    Provenance,
+    citation_fields,
+    digest,
+)
 from readingroom.bases.federal.schema.ids import docket_id
 from readingroom.bases.federal.schema.records import Docket
 
@@ -20,18 +25,18 @@ class Dockets:
     sources: ClassVar[tuple[str, ...]] = ("regulations_dot_gov_dockets",)
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        head = file.head
+    def matches(self, start: FileStart) -> bool:
+        head = start.head
         return head.lstrip()[:1] == b"{" and b'"dockets"' in head and b'"attributes"' in head
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         told = json.loads(file.data)["data"]
         for one in told if isinstance(told, list) else [told]:
             if one["type"] == "dockets":
                 yield _docket(one["id"], one["attributes"], origin)
 
 
-def _docket(number: str, told: dict[str, Any], origin: Origin) -> Entry:
+def _docket(number: str, told: dict[str, Any], origin: Provenance) -> ParsedRecord:
     # An agency may leave a docket without a title.
     title = told.get("title") or number
     modified = told.get("modifyDate") or told.get("lastModifiedDate")
@@ -47,16 +52,16 @@ def _docket(number: str, told: dict[str, Any], origin: Origin) -> Entry:
         program=told.get("program"),
         organization=told.get("organization"),
         modified_at=modified,
-        **cited(
+        **citation_fields(
             origin,
             url=f"https://www.regulations.gov/docket/{number}",
             org="Regulations.gov",
             cite=f"Docket {number}, {title}",
-            published_at=day(modified),
+            published_at=iso_date(modified),
             raw_sha256=digest(told),
         ),
     )
     # A page of results has no abstract: it makes a docket known, and changes none that is.
     listed = "modifyDate" not in told
     names = (title, number, told.get("shortTitle") or "")
-    return Entry(record, partial=listed, names=names, revision=modified)
+    return ParsedRecord(record, partial=listed, names=names, revision=modified)

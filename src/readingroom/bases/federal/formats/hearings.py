@@ -6,12 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.formats.parts.mentions import bills_named
-from readingroom.bases.federal.formats.parts.people import chamber_of, committee_stub
-from readingroom.bases.federal.formats.parts.xml import day, parse, said
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.mentions import find_bills
+from readingroom.bases.federal.formats.parts.people import build_committee_stub, parse_chamber
+from readingroom.bases.federal.formats.parts.xml import get_text, iso_date, parse
 from readingroom.bases.federal.schema.congress import SPOKEN, ordinal
-from readingroom.bases.federal.schema.entries import Entry, Link, Origin, cited, digest
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    citation_fields,
+    digest,
+)
 from readingroom.bases.federal.schema.ids import bill_id, committee_id, meeting_id, transcript_id
 from readingroom.bases.federal.schema.records import Chamber, Hearing, LinkKind, Witness
 
@@ -32,10 +38,10 @@ class HouseMeetings:
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return b"<committee-meeting" in file.head
+    def matches(self, start: FileStart) -> bool:
+        return b"<committee-meeting" in start.head
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         yield from _house_meeting(parse(file.data), origin)
 
 
@@ -46,10 +52,10 @@ class HouseWitnesses:
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return b"<witness-list" in file.head
+    def matches(self, start: FileStart) -> bool:
+        return b"<witness-list" in start.head
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         yield _house_witnesses(parse(file.data), origin)
 
 
@@ -60,10 +66,10 @@ class CongressMeetings:
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return _holds(file, b"committeeMeeting")
+    def matches(self, start: FileStart) -> bool:
+        return _has_object(start, b"committeeMeeting")
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         yield from _congress_meeting(json.loads(file.data)["committeeMeeting"], origin)
 
 
@@ -74,39 +80,41 @@ class CongressHearings:
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return _holds(file, b"hearing")
+    def matches(self, start: FileStart) -> bool:
+        return _has_object(start, b"hearing")
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         yield from _congress_hearing(json.loads(file.data)["hearing"], origin)
 
 
-def _holds(file: RawFile, name: bytes) -> bool:
-    """Whether it is JSON with an object of this name; a description of the API only says it."""
-    start = file.head.lstrip()[:1] == b"{"
-    return start and re.search(rb'"%s"\s*:\s*\{' % name, file.head) is not None
+def _has_object(start: FileStart, name: bytes) -> bool:
+    """Whether it is JSON with an object of this name; the API's description only mentions it."""
+    is_json = start.head.lstrip()[:1] == b"{"
+    return is_json and re.search(rb'"%s"\s*:\s*\{' % name, start.head) is not None
 
 
 # --- docs.house.gov ---
 
 
-def _house_meeting(told: Element, origin: Origin) -> Iterator[Entry]:
+def _house_meeting(told: Element, origin: Provenance) -> Iterator[ParsedRecord]:
     event, congress = _event(told), int(told.get("congress-num") or "")
     details = told.find("meeting-details")
-    title = said(details, "meeting-title") or f"Meeting {event}"
+    title = get_text(details, "meeting-title") or f"Meeting {event}"
     committees = [
-        (committee_id(f"HS{code}"), said(one) or code)
+        (committee_id(f"HS{code}"), get_text(one) or code)
         for one in told.iterfind("meeting-details/committees/committee-name")
         if (code := one.get("id"))
     ]
-    documents = (said(one) for one in told.iterfind("meeting-documents/meeting-document/legis-num"))
+    documents = (
+        get_text(one) for one in told.iterfind("meeting-documents/meeting-document/legis-num")
+    )
     links = [
         *(
             link
             for written in documents
-            for link in bills_named(written or "", congress, LinkKind.HEARING, "legis-num")
+            for link in find_bills(written or "", congress, LinkKind.HEARING, "legis-num")
         ),
-        *bills_named(title, congress, LinkKind.HEARING, "meeting-title"),
+        *find_bills(title, congress, LinkKind.HEARING, "meeting-title"),
     ]
     yield from _entries(
         origin,
@@ -122,9 +130,9 @@ def _house_meeting(told: Element, origin: Origin) -> Iterator[Entry]:
         type=_HOUSE_TYPES.get(told.get("meeting-type") or "", "meeting"),
         congress=congress,
         chamber="house",
-        held_at=day(said(details, "meeting-date/calendar-date")),
-        time=said(details, "meeting-date/start-time"),
-        status=said(told, "current-status"),
+        held_at=iso_date(get_text(details, "meeting-date/calendar-date")),
+        time=get_text(details, "meeting-date/start-time"),
+        status=get_text(told, "current-status"),
         location=_place(details, "meeting-location/capitol-complex/"),
     )
 
@@ -138,17 +146,17 @@ def _event(told: Element) -> str:
 
 
 def _place(details: Element | None, path: str) -> str | None:
-    parts = (said(details, path + name) for name in ("room", "building"))
+    parts = (get_text(details, path + name) for name in ("room", "building"))
     return " ".join(filter(None, parts)) or None
 
 
-def _house_witnesses(told: Element, origin: Origin) -> Entry:
+def _house_witnesses(told: Element, origin: Provenance) -> ParsedRecord:
     event = _event(told)
     witnesses = [
         Witness(
-            name=" ".join(filter(None, (said(one, part) for part in _NAME))),
-            position=said(one, "position"),
-            organization=said(one, "organization"),
+            name=" ".join(filter(None, (get_text(one, part) for part in _NAME))),
+            position=get_text(one, "position"),
+            organization=get_text(one, "organization"),
         )
         for one in told.iterfind("panel/witness")
     ]
@@ -159,7 +167,7 @@ def _house_witnesses(told: Element, origin: Origin) -> Entry:
         type="meeting",
         congress=_congress_of(told),
         chamber="house",
-        **cited(
+        **citation_fields(
             origin,
             url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event}",
             org=_HOUSE,
@@ -167,7 +175,7 @@ def _house_witnesses(told: Element, origin: Origin) -> Entry:
             published_at=None,
         ),
     )
-    return Entry(record, partial=True, names=(title,), children=_children(witnesses))
+    return ParsedRecord(record, partial=True, names=(title,), children=_children(witnesses))
 
 
 def _congress_of(told: Element) -> int:
@@ -181,14 +189,14 @@ def _congress_of(told: Element) -> int:
 # --- api.congress.gov ---
 
 
-def _congress_meeting(told: dict[str, Any], origin: Origin) -> Iterator[Entry]:
+def _congress_meeting(told: dict[str, Any], origin: Provenance) -> Iterator[ParsedRecord]:
     event, congress = str(told["eventId"]), int(told["congress"])
-    chamber = chamber_of(_chamber(told))
+    chamber = parse_chamber(_chamber(told))
     title = told.get("title") or f"Meeting {event}"
     related = (told.get("relatedItems") or {}).get("bills") or ()
     links = [
         *_bill_links(related),
-        *bills_named(title, congress, LinkKind.HEARING, "title"),
+        *find_bills(title, congress, LinkKind.HEARING, "title"),
     ]
     place = told.get("location") or {}
     kind = str(told.get("type") or "").lower()
@@ -210,25 +218,25 @@ def _congress_meeting(told: dict[str, Any], origin: Origin) -> Iterator[Entry]:
         type=kind if kind in ("hearing", "markup") else "meeting",
         congress=congress,
         chamber=chamber,
-        held_at=day(told.get("date")),
+        held_at=iso_date(told.get("date")),
         time=(told.get("date") or "")[11:16] or None,
         status=told.get("meetingStatus"),
         location=" ".join(filter(None, (place.get("room"), place.get("building")))) or None,
     )
 
 
-def _congress_hearing(told: dict[str, Any], origin: Origin) -> Iterator[Entry]:
+def _congress_hearing(told: dict[str, Any], origin: Provenance) -> Iterator[ParsedRecord]:
     congress, jacket = int(told["congress"]), str(told["jacketNumber"])
-    chamber = chamber_of(_chamber(told))
+    chamber = parse_chamber(_chamber(told))
     title = told.get("title") or f"Hearing {jacket}"
     id = transcript_id(congress, chamber, jacket)
-    links = list(bills_named(title, congress, LinkKind.HEARING, "title"))
+    links = list(find_bills(title, congress, LinkKind.HEARING, "title"))
     meeting = told.get("associatedMeeting") or {}
     if event := meeting.get("eventId") or meeting.get("eventID"):
         said_so = f"associatedMeeting: {event}"
         links.append(Link(LinkKind.RELATED, meeting_id(chamber, str(event)), said_so))
     package = id.removeprefix("hearing:")
-    days = sorted(filter(None, (day(one.get("date")) for one in told.get("dates") or ())))
+    days = sorted(filter(None, (iso_date(one.get("date")) for one in told.get("dates") or ())))
     number = told.get("citation")
     yield from _entries(
         origin,
@@ -275,7 +283,7 @@ def _bill_links(related: Sequence[dict[str, Any]]) -> Iterator[Link]:
 
 
 def _entries(
-    origin: Origin,
+    origin: Provenance,
     committees: Sequence[Named],
     links: Sequence[Link],
     *,
@@ -286,21 +294,21 @@ def _entries(
     revision: str | None,
     witnesses: Sequence[Witness] | None = None,
     **told: Any,
-) -> Iterator[Entry]:
+) -> Iterator[ParsedRecord]:
     chamber: Chamber | None = told["chamber"]
     for id, name in committees:
-        yield committee_stub(id, name, chamber, origin)
+        yield build_committee_stub(id, name, chamber, origin)
     bills = dict.fromkeys(link.id for link in links if link.kind is LinkKind.HEARING)
     record = Hearing(
         **told,
         committees=[id for id, _ in committees],
         bills=list(bills),
-        **cited(
+        **citation_fields(
             origin, url=url, org=org, cite=cite, published_at=told["held_at"], raw_sha256=raw_sha256
         ),
     )
     held_by = [Link(LinkKind.COMMITTEE, id, f"committees: {name}") for id, name in committees]
-    yield Entry(
+    yield ParsedRecord(
         record,
         names=(record.title, record.number or "", record.id.removeprefix("hearing:")),
         links=[*links, *held_by],

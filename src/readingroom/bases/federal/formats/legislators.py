@@ -1,19 +1,24 @@
-"""Reads the YAML of congress-legislators: people with their terms, committees, who sits on them."""
+"""Reads the YAML of congress-legislators: people, committees, their members, and offices."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.formats.parts.files import RawFile, load_yaml
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile, load_yaml
 from readingroom.bases.federal.formats.parts.people import (
     BIOGUIDE,
     CONGRESS_LEGISLATORS,
-    chamber_of,
-    office,
-    page_of,
-    stub,
+    bioguide_url,
+    build_legislator_stub,
+    build_office,
+    parse_chamber,
 )
 from readingroom.bases.federal.schema.congress import congress_on
-from readingroom.bases.federal.schema.entries import Entry, Origin, cited, digest
+from readingroom.bases.federal.schema.entries import (
+    ParsedRecord,
+    Provenance,
+    citation_fields,
+    digest,
+)
 from readingroom.bases.federal.schema.ids import committee_id, membership_id
 from readingroom.bases.federal.schema.records import (
     Committee,
@@ -26,6 +31,8 @@ from readingroom.bases.federal.schema.records import (
 
 PARTIES = {"Democrat": "D", "Republican": "R", "Independent": "I"}
 _CONGRESS_GOV = "https://www.congress.gov/committees"
+_FIRST_PEOPLE_BYTES = 200_000
+_ADDRESS_FIELDS = ("address", "suite", "building", "city", "state", "zip", "phone", "fax", "hours")
 
 
 class Legislators:
@@ -36,18 +43,20 @@ class Legislators:
     current_source: ClassVar[str] = "legislators"
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        start = file.normalized_start(200_000)
-        # executive.yaml is alike, but its people are presidents.
-        members = b"  - type: sen" in start or b"  - type: rep" in start
-        return start.startswith(b"- id:\n") and members and b"  - type: prez" not in start
+    def matches(self, start: FileStart) -> bool:
+        if not start.head.startswith(b"- id:\n"):
+            return False
+        people = start.read(_FIRST_PEOPLE_BYTES)
+        # executive.yaml looks alike, but its people are presidents.
+        has_members = b"  - type: sen" in people or b"  - type: rep" in people
+        return has_members and b"  - type: prez" not in people
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
-        for told in load_yaml(file.data):
-            member, names, term = _legislator(told, origin), told["name"], told["terms"][-1]
-            yield Entry(member, names=_name_forms(names, member.name))
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+        for person in load_yaml(file.data):
+            member, term = _build_legislator(person, origin), person["terms"][-1]
+            yield ParsedRecord(member, names=_name_forms(person["name"], member.name))
             if member.current and term.get("address"):
-                yield _washington_office(member, term, origin)
+                yield _build_washington_office(member, term, origin)
 
 
 class Committees:
@@ -58,17 +67,18 @@ class Committees:
     current_source: ClassVar[str] = "committees"
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return file.head.startswith(b"- type: ") and b"thomas_id:" in file.head
+    def matches(self, start: FileStart) -> bool:
+        return start.head.startswith(b"- type: ") and b"thomas_id:" in start.head
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
-        for told in load_yaml(file.data):
-            parts = told.get("subcommittees", ())
-            whole = committee_id(str(told["thomas_id"]))
-            ids = [f"{whole}{part['thomas_id']}" for part in parts]
-            yield _committee(told, whole, None, ids, origin)
-            for part, id in zip(parts, ids, strict=True):
-                yield _committee({"type": told["type"], **part}, id, told, [], origin)
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+        for committee in load_yaml(file.data):
+            subcommittees = committee.get("subcommittees", ())
+            id = committee_id(str(committee["thomas_id"]))
+            ids = [f"{id}{subcommittee['thomas_id']}" for subcommittee in subcommittees]
+            yield _build_committee(committee, id, None, ids, origin)
+            for subcommittee, sub_id in zip(subcommittees, ids, strict=True):
+                typed = {"type": committee["type"], **subcommittee}
+                yield _build_committee(typed, sub_id, committee, [], origin)
 
 
 class Rosters:
@@ -78,25 +88,56 @@ class Rosters:
     sources: ClassVar[tuple[str, ...]] = ("committee_memberships",)
     complete_for: ClassVar[str | None] = "congress"
 
-    def matches(self, file: RawFile) -> bool:
-        first, _, rest = file.head.partition(b"\n")
-        return first.endswith(b":") and rest.startswith(b"- name:") and b"bioguide:" in file.head
+    def matches(self, start: FileStart) -> bool:
+        first, _, rest = start.head.partition(b"\n")
+        return first.endswith(b":") and rest.startswith(b"- name:") and b"bioguide:" in start.head
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         congress = congress_on(origin.retrieved_at)
         for code, seats in load_yaml(file.data).items():
             for seat in seats:
                 person = Person(bioguide_id=seat["bioguide"], name=seat["name"])
-                yield stub(person, origin)
-                yield _membership(committee_id(code), congress, seat, origin)
+                yield build_legislator_stub(person, origin)
+                yield _build_membership(committee_id(code), congress, seat, origin)
 
 
-def _legislator(told: dict[str, Any], origin: Origin) -> Legislator:
-    names = told["name"]
-    terms = [_term(term) for term in told["terms"]]
+class DistrictOffices:
+    """`legislators-district-offices.yaml`."""
+
+    name: ClassVar[str] = "district-offices/1"
+    sources: ClassVar[tuple[str, ...]] = ("staff_directories",)
+    complete_for: ClassVar[str | None] = "type"
+
+    def matches(self, start: FileStart) -> bool:
+        return start.head.startswith(b"- id:\n") and b"\n  offices:\n" in start.head
+
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+        for member in load_yaml(file.data):
+            for office in member["offices"]:
+                yield _build_district_office(member["id"]["bioguide"], office, origin)
+
+
+class SocialMedia:
+    """`legislators-social-media.yaml`."""
+
+    name: ClassVar[str] = "social-media/1"
+    sources: ClassVar[tuple[str, ...]] = ("staff_directories",)
+    complete_for: ClassVar[str | None] = "type"
+
+    def matches(self, start: FileStart) -> bool:
+        return b"- id:\n" in start.head and b"\n  social:\n" in start.head
+
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+        for member in load_yaml(file.data):
+            yield _build_accounts(member["id"]["bioguide"], member["social"], origin)
+
+
+def _build_legislator(person: dict[str, Any], origin: Provenance) -> Legislator:
+    names = person["name"]
+    terms = [_build_term(term) for term in person["terms"]]
     last = terms[-1]
     name = names.get("official_full") or f"{names['first']} {names['last']}"
-    bioguide = told["id"]["bioguide"]
+    bioguide = person["id"]["bioguide"]
     return Legislator(
         id=bioguide,
         title=f"{name} ({last.party or '?'}-{last.state})",
@@ -104,34 +145,36 @@ def _legislator(told: dict[str, Any], origin: Origin) -> Legislator:
         first_name=names.get("first"),
         last_name=names.get("last"),
         nickname=names.get("nickname"),
-        birthday=told.get("bio", {}).get("birthday"),
-        gender=told.get("bio", {}).get("gender"),
+        birthday=person.get("bio", {}).get("birthday"),
+        gender=person.get("bio", {}).get("gender"),
         chamber=last.chamber,
         party=last.party,
         state=last.state,
         district=None if last.district is None else str(last.district),
         current=last.end >= origin.retrieved_at[:10],
-        ids={key: str(value) for key, value in told["id"].items() if not isinstance(value, list)},
+        ids={key: str(value) for key, value in person["id"].items() if not isinstance(value, list)},
         terms=terms,
         leadership=[
             Leadership(**{key: role.get(key) for key in ("title", "chamber", "start", "end")})
-            for role in told.get("leadership_roles", ())
+            for role in person.get("leadership_roles", ())
         ],
-        **cited(
+        **citation_fields(
             origin,
-            url=page_of(bioguide),
+            url=bioguide_url(bioguide),
             org=BIOGUIDE,
             cite=f"{name}, {BIOGUIDE}",
             published_at=last.start,
-            raw_sha256=digest(told),
+            raw_sha256=digest(person),
         ),
     )
 
 
-def _washington_office(member: Legislator, term: dict[str, Any], origin: Origin) -> Entry:
+def _build_washington_office(
+    member: Legislator, term: dict[str, Any], origin: Provenance
+) -> ParsedRecord:
     title = f"Washington office of {member.name}"
-    told = {key: term.get(key) for key in ("address", "phone", "fax", "contact_form")}
-    return office(
+    contact = {key: term.get(key) for key in ("address", "phone", "fax", "contact_form")}
+    return build_office(
         f"{member.id}-washington",
         member.id,
         origin,
@@ -143,11 +186,11 @@ def _washington_office(member: Legislator, term: dict[str, Any], origin: Origin)
         city="Washington",
         state="DC",
         website=term.get("url"),
-        **told,
+        **contact,
     )
 
 
-def _term(term: dict[str, Any]) -> Term:
+def _build_term(term: dict[str, Any]) -> Term:
     return Term(
         chamber="senate" if term["type"] == "sen" else "house",
         start=str(term["start"]),
@@ -160,7 +203,7 @@ def _term(term: dict[str, Any]) -> Term:
 
 
 def _name_forms(names: dict[str, Any], full: str) -> tuple[str, ...]:
-    """Every way a person may be called: official, first and last, nickname, with the middle."""
+    """Return every form of a name: official, first and last, nickname, with the middle name."""
     last = " ".join(filter(None, (names["last"], names.get("suffix"))))
     middle = names.get("middle") or ""
     # Some go by their middle name, nobody by its initial.
@@ -170,40 +213,47 @@ def _name_forms(names: dict[str, Any], full: str) -> tuple[str, ...]:
     return tuple(" ".join(form.split()) for form in forms)
 
 
-def _committee(
-    told: dict[str, Any], id: str, parent: dict[str, Any] | None, parts: list[str], origin: Origin
-) -> Entry:
-    congresses = [int(one) for one in told.get("congresses", ())]
-    name = f"{parent['name']}, {told['name']}" if parent else told["name"]
+def _build_committee(
+    committee: dict[str, Any],
+    id: str,
+    parent: dict[str, Any] | None,
+    subcommittees: list[str],
+    origin: Provenance,
+) -> ParsedRecord:
+    congresses = [int(congress) for congress in committee.get("congresses", ())]
+    name = f"{parent['name']}, {committee['name']}" if parent else committee["name"]
     record = Committee(
         id=id,
         title=name,
-        name=told["name"],
-        chamber=chamber_of(told["type"]),
+        name=committee["name"],
+        chamber=parse_chamber(committee["type"]),
         parent_id=id[:4] if parent else None,
-        subcommittees=parts,
-        jurisdiction=told.get("jurisdiction"),
-        phone=told.get("phone"),
-        address=told.get("address"),
+        subcommittees=subcommittees,
+        jurisdiction=committee.get("jurisdiction"),
+        phone=committee.get("phone"),
+        address=committee.get("address"),
         current=not (congresses or (parent or {}).get("congresses")),
         congresses=congresses,
-        former_names=list(dict.fromkeys(told.get("names", {}).values())),
-        **cited(
+        former_names=list(dict.fromkeys(committee.get("names", {}).values())),
+        **citation_fields(
             origin,
-            url=told.get("url") or (parent or {}).get("url") or _CONGRESS_GOV,
+            url=committee.get("url") or (parent or {}).get("url") or _CONGRESS_GOV,
             org=CONGRESS_LEGISLATORS,
             cite=name,
             published_at=None,
-            raw_sha256=digest([told, parent["name"] if parent else None]),
+            raw_sha256=digest([committee, parent["name"] if parent else None]),
         ),
     )
-    # The historical file tells the past of committees that still sit; what they are now stays.
-    return Entry(
-        record, partial=not record.current, names=(name, told["name"], *record.former_names)
+    # The historical file describes the past of committees that still exist: their current record
+    # must stay.
+    return ParsedRecord(
+        record, partial=not record.current, names=(name, committee["name"], *record.former_names)
     )
 
 
-def _membership(committee: str, congress: int, seat: dict[str, Any], origin: Origin) -> Entry:
+def _build_membership(
+    committee: str, congress: int, seat: dict[str, Any], origin: Provenance
+) -> ParsedRecord:
     id = membership_id(congress, committee, seat["bioguide"])
     role = f", {seat['title']}" if seat.get("title") else ""
     title = f"{seat['name']} on {committee}{role}"
@@ -218,7 +268,7 @@ def _membership(committee: str, congress: int, seat: dict[str, Any], origin: Ori
         rank=seat["rank"],
         role=seat.get("title"),
         chamber=seat.get("chamber"),
-        **cited(
+        **citation_fields(
             origin,
             url=_CONGRESS_GOV,
             org=CONGRESS_LEGISLATORS,
@@ -227,4 +277,43 @@ def _membership(committee: str, congress: int, seat: dict[str, Any], origin: Ori
             raw_sha256=digest([committee, seat]),
         ),
     )
-    return Entry(record, names=(seat["name"],))
+    return ParsedRecord(record, names=(seat["name"],))
+
+
+def _build_district_office(
+    bioguide: str, office: dict[str, Any], origin: Provenance
+) -> ParsedRecord:
+    city = f"{office['city']}, {office['state']}"
+    title = f"District office in {city} ({bioguide})"
+    address = {
+        key: None if office.get(key) is None else str(office[key]) for key in _ADDRESS_FIELDS
+    }
+    return build_office(
+        office["id"],
+        bioguide,
+        origin,
+        type="district_office",
+        title=title,
+        names=(f"{city} district office", office.get("building") or ""),
+        evidence=f"offices: {office['id']} under bioguide {bioguide}",
+        raw_sha256=digest([bioguide, office]),
+        latitude=office.get("latitude"),
+        longitude=office.get("longitude"),
+        **address,
+    )
+
+
+def _build_accounts(bioguide: str, social: dict[str, Any], origin: Provenance) -> ParsedRecord:
+    accounts = {service: str(name) for service, name in social.items()}
+    handles = [name for service, name in accounts.items() if not service.endswith("_id")]
+    return build_office(
+        f"{bioguide}-social",
+        bioguide,
+        origin,
+        type="social_media",
+        title=f"Accounts on social media ({bioguide})",
+        names=tuple(handles),
+        evidence=f"social: {', '.join(accounts)} under bioguide {bioguide}",
+        raw_sha256=digest([bioguide, social]),
+        accounts=accounts,
+    )

@@ -7,11 +7,21 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.formats.parts.mentions import bills_named, laws_named
-from readingroom.bases.federal.formats.parts.topics import known, topic, topic_links
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.mentions import find_bills, find_laws
+from readingroom.bases.federal.formats.parts.topics import (
+    build_topic,
+    build_topic_links,
+    distinct_topics,
+)
 from readingroom.bases.federal.schema.congress import congress_on
-from readingroom.bases.federal.schema.entries import Entry, Link, Origin, cited, digest
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    citation_fields,
+    digest,
+)
 from readingroom.bases.federal.schema.records import Filing, LinkKind, LobbyingActivity
 
 _ORG = "Secretary of the Senate, Office of Public Records"
@@ -25,20 +35,20 @@ class LobbyingFilings:
     sources: ClassVar[tuple[str, ...]] = ("lda_filings",)
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return file.head.lstrip()[:1] == b"{" and b'"filing_uuid"' in file.head
+    def matches(self, start: FileStart) -> bool:
+        return start.head.lstrip()[:1] == b"{" and b'"filing_uuid"' in start.head
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         # Money is never a float, not even on its way in.
         told = json.loads(file.data, parse_float=Decimal)
         for one in told.get("results", [told]):
             activities = [_activity(item) for item in one.get("lobbying_activities") or ()]
-            issues = known(activity.issue for activity in activities)
-            yield from (topic(issue, origin, "lda") for issue in issues)
+            issues = distinct_topics(activity.issue for activity in activities)
+            yield from (build_topic(issue, origin, "lda") for issue in issues)
             yield _filing(one, activities, issues, origin)
 
 
-def dollars(written: Any) -> Decimal | None:
+def parse_dollars(written: Any) -> Decimal | None:
     """`"100000.00"` to the cent; nothing where nothing was reported."""
     if written is None or written == "":
         return None
@@ -49,13 +59,13 @@ def dollars(written: Any) -> Decimal | None:
 
 
 def _filing(
-    told: dict[str, Any], activities: list[LobbyingActivity], issues: list[str], origin: Origin
-) -> Entry:
+    told: dict[str, Any], activities: list[LobbyingActivity], issues: list[str], origin: Provenance
+) -> ParsedRecord:
     uuid, form, year = str(told["filing_uuid"]).lower(), told["filing_type"], told["filing_year"]
     registrant, client = _party(told["registrant"]), _party(told["client"])
     registration = form.startswith("R")
     posted = _moment(told.get("dt_posted"))
-    income, expenses = dollars(told.get("income")), dollars(told.get("expenses"))
+    income, expenses = parse_dollars(told.get("income")), parse_dollars(told.get("expenses"))
     amount = expenses if income is None else income
     name = told.get("filing_type_display") or form
     title = f"{name} {year}: {registrant[1]} for {client[1]}"
@@ -82,7 +92,7 @@ def _filing(
         posted_at=posted,
         series=f"{registrant[0]}:{client[0]}:{year}:{period}:{paper}",
         activities=activities,
-        **cited(
+        **citation_fields(
             origin,
             url=told.get("filing_document_url") or page,
             org=_ORG,
@@ -91,8 +101,8 @@ def _filing(
             raw_sha256=digest(told),
         ),
     )
-    links = [*_links(record), *topic_links(issues, "general_issue_code_display")]
-    return Entry(record, names=(registrant[1], client[1]), links=links, revision=posted)
+    links = [*_links(record), *build_topic_links(issues, "general_issue_code_display")]
+    return ParsedRecord(record, names=(registrant[1], client[1]), links=links, revision=posted)
 
 
 def _party(told: dict[str, Any]) -> tuple[str, str]:
@@ -126,5 +136,5 @@ def _links(record: Filing) -> Iterator[Link]:
     for activity in record.activities:
         field = f"description ({activity.issue_code})"
         text = activity.description or ""
-        yield from bills_named(text, congress, LinkKind.FILING, field)
-        yield from laws_named(text, LinkKind.FILING, field)
+        yield from find_bills(text, congress, LinkKind.FILING, field)
+        yield from find_laws(text, LinkKind.FILING, field)

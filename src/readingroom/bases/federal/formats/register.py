@@ -7,12 +7,30 @@ from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts import references
-from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.formats.parts.mentions import laws_named
-from readingroom.bases.federal.formats.parts.topics import known, topic, topic_links
-from readingroom.bases.federal.formats.parts.xml import day, fingerprint, parse, prose, said
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.mentions import find_laws
+from readingroom.bases.federal.formats.parts.topics import (
+    build_topic,
+    build_topic_links,
+    distinct_topics,
+)
+from readingroom.bases.federal.formats.parts.xml import (
+    extract_prose,
+    get_text,
+    hash_element,
+    iso_date,
+    parse,
+)
 from readingroom.bases.federal.formats.uslm import NAMESPACE
-from readingroom.bases.federal.schema.entries import Entry, Head, Link, Origin, Text, cited, digest
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    SearchHead,
+    Text,
+    citation_fields,
+    digest,
+)
 from readingroom.bases.federal.schema.ids import cfr_id, docket_id, federal_id
 from readingroom.bases.federal.schema.records import LinkKind, PresidentialDocument, Rule
 from readingroom.core.ids import fold_dashes
@@ -40,13 +58,13 @@ class RegisterIssues:
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     complete_for: ClassVar[str | None] = "published_at"
 
-    def matches(self, file: RawFile) -> bool:
-        return NAMESPACE in file.head and b"<frDoc" in file.head
+    def matches(self, start: FileStart) -> bool:
+        return NAMESPACE in start.head and b"<frDoc" in start.head
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         issue = parse(file.data)
         meta = issue.find("meta")
-        published, volume = day(said(meta, "date")), said(meta, "volume")
+        published, volume = iso_date(get_text(meta, "date")), get_text(meta, "volume")
         for tag in _DOCUMENTS:
             for told in issue.iter(tag):
                 yield _printed(told, published, volume, origin)
@@ -59,66 +77,68 @@ class RegisterJson:
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
+    def matches(self, start: FileStart) -> bool:
         # The API may put a long abstract and every agency first.
-        return file.head.lstrip()[:1] == b"{" and b'"document_number"' in file.data[:_FAR]
+        return start.head.lstrip()[:1] == b"{" and b'"document_number"' in start.read(_FAR)
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         told = json.loads(file.data)
         for one in told.get("results", [told]):
-            for name in known(one.get("topics") or ()):
-                yield topic(name, origin, "federal_register")
+            for name in distinct_topics(one.get("topics") or ()):
+                yield build_topic(name, origin, "federal_register")
             yield _from_api(one, origin)
 
 
-def slug(agency: str) -> str:
+def slugify(agency: str) -> str:
     return "-".join(re.findall("[a-z0-9]+", agency.lower()))
 
 
-def _printed(told: Element, published: str | None, volume: str | None, origin: Origin) -> Entry:
+def _printed(
+    told: Element, published: str | None, volume: str | None, origin: Provenance
+) -> ParsedRecord:
     meta, preface = told.find("meta"), told.find("preface")
-    number = federal_id(said(meta, "docNumber") or "").id
-    kind = (said(meta, "type") or told.tag).removeprefix("Federal Register ").lower()
+    number = federal_id(get_text(meta, "docNumber") or "").id
+    kind = (get_text(meta, "type") or told.tag).removeprefix("Federal Register ").lower()
     agencies = list(dict.fromkeys(_agencies(preface)))
-    page = said(meta, "startingPage")
+    page = get_text(meta, "startingPage")
     summary = told.find(".//statement[@role='summary']")
     main = told.find("main")
-    action = said(meta, "property[@role='ACTION']")
+    action = get_text(meta, "property[@role='ACTION']")
     fields = {
         "number": number,
         "kind": kind,
-        "title": said(preface, "subject") or number,
+        "title": get_text(preface, "subject") or number,
         "published": published,
         "fr_citation": f"{volume} FR {page}" if volume and page else None,
         "abstract": _without_heading(summary),
         "agencies": agencies,
-        "slugs": [slug(agency) for agency in agencies],
+        "slugs": [slugify(agency) for agency in agencies],
         "action": action,
         "url": f"https://www.federalregister.gov/d/{number}",
-        "raw": fingerprint(told),
+        "raw": hash_element(told),
         "cfr": _refs(preface, "affected"),
         "dockets": _refs(preface, "property[@role='DEPDOC']"),
         "rins": [one.removeprefix("RIN ") for one in _refs(preface, "property[@role='RIN']")],
-        "body": prose(main) if main is not None else "",
-        "authorities": [said(one) or "" for one in told.iter("authority")],
-        "cited": references.referred((main,)).regulations if main is not None else {},
+        "body": extract_prose(main) if main is not None else "",
+        "authorities": [get_text(one) or "" for one in told.iter("authority")],
+        "cited": references.collect_references((main,)).regulations if main is not None else {},
     }
     return _entry(fields, origin)
 
 
 def _without_heading(summary: Element | None) -> str | None:
-    told = said(summary)
+    told = get_text(summary)
     return re.sub(r"^SUMMARY:\s*", "", told) if told else None
 
 
 def _agencies(preface: Element | None) -> Iterator[str]:
     for name in preface.iterfind("organization") if preface is not None else ():
         style = (name.get("style") or "").rpartition(":")[2]
-        if style in ("AGENCY", "SUBAGY") and (told := said(name)):
-            yield in_title_case(told) if told.isupper() else told
+        if style in ("AGENCY", "SUBAGY") and (told := get_text(name)):
+            yield title_case(told) if told.isupper() else told
 
 
-def in_title_case(capitals: str) -> str:
+def title_case(capitals: str) -> str:
     """`BUREAU OF LAND MANAGEMENT` as `Bureau of Land Management`."""
     words = [word.capitalize() for word in capitals.split()]
     return " ".join(word.lower() if word in ("Of", "And", "The", "For") else word for word in words)
@@ -126,10 +146,10 @@ def in_title_case(capitals: str) -> str:
 
 def _refs(preface: Element | None, path: str) -> list[str]:
     found = preface.iterfind(path) if preface is not None else ()
-    return [fold_dashes(told).strip("[]") for one in found if (told := said(one))]
+    return [fold_dashes(told).strip("[]") for one in found if (told := get_text(one))]
 
 
-def _from_api(told: dict[str, Any], origin: Origin) -> Entry:
+def _from_api(told: dict[str, Any], origin: Provenance) -> ParsedRecord:
     number = federal_id(told["document_number"]).id
     agencies = [one.get("name") or one["raw_name"] for one in told.get("agencies") or ()]
     cfr = told.get("cfr_references") or ()
@@ -142,7 +162,7 @@ def _from_api(told: dict[str, Any], origin: Origin) -> Entry:
         "fr_citation": told.get("citation"),
         "abstract": told.get("abstract"),
         "agencies": agencies,
-        "slugs": [one.get("slug") or slug(one["name"]) for one in told.get("agencies") or ()],
+        "slugs": [one.get("slug") or slugify(one["name"]) for one in told.get("agencies") or ()],
         "action": told.get("action"),
         "url": told.get("html_url") or f"https://www.federalregister.gov/d/{number}",
         "pdf_url": told.get("pdf_url"),
@@ -159,10 +179,10 @@ def _from_api(told: dict[str, Any], origin: Origin) -> Entry:
     return _entry(fields, origin)
 
 
-def _entry(told: dict[str, Any], origin: Origin) -> Entry:
+def _entry(told: dict[str, Any], origin: Provenance) -> ParsedRecord:
     """The two readings meet: a presidential document, or one of an agency."""
     cite = f"{told['title']}, {told['fr_citation'] or 'FR Doc. ' + told['number']}"
-    source = cited(
+    source = citation_fields(
         origin,
         url=told["url"],
         org=ORG,
@@ -175,9 +195,9 @@ def _entry(told: dict[str, Any], origin: Origin) -> Entry:
     body = told["body"]
     text = Text("text", body, record.title, record.url, told["raw"], dated=told["published"])
     facets = {"type": [told["kind"]], "agency": [*told["slugs"], *told["agencies"]]}
-    return Entry(
+    return ParsedRecord(
         record,
-        head=Head(told["title"], told["abstract"] or "", told["action"] or ""),
+        head=SearchHead(told["title"], told["abstract"] or "", told["action"] or ""),
         facets=facets | {"topic": told.get("topics", []), "rin": told["rins"]},
         text=text if body else None,
         links=list(_links(told)),
@@ -198,14 +218,14 @@ def _links(told: dict[str, Any]) -> Iterator[Link]:
     rests_on = [
         link
         for written in told.get("authorities", ())
-        for link in laws_named(written, LinkKind.AUTHORITY, "authority")
+        for link in find_laws(written, LinkKind.AUTHORITY, "authority")
     ]
     yield from rests_on
     known_already = {link.id for link in rests_on}
-    for link in laws_named(told["body"] or told["abstract"] or "", LinkKind.MENTION, "text"):
+    for link in find_laws(told["body"] or told["abstract"] or "", LinkKind.MENTION, "text"):
         if link.id not in known_already:
             yield link
-    yield from topic_links(known(told.get("topics", ())), "topics")
+    yield from build_topic_links(distinct_topics(told.get("topics", ())), "topics")
 
 
 def _rule(told: dict[str, Any], source: dict[str, Any]) -> Rule:

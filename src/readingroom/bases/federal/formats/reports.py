@@ -9,11 +9,19 @@ import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.formats.parts.people import chamber_of
-from readingroom.bases.federal.formats.parts.xml import day
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.people import parse_chamber
+from readingroom.bases.federal.formats.parts.xml import iso_date
 from readingroom.bases.federal.schema.congress import GPO
-from readingroom.bases.federal.schema.entries import Entry, Head, Link, Origin, Text, cited, digest
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    SearchHead,
+    Text,
+    citation_fields,
+    digest,
+)
 from readingroom.bases.federal.schema.ids import (
     BILL_TYPES,
     bill_id,
@@ -39,10 +47,10 @@ class Reports:
     sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return file.head.lstrip()[:1] == b"{" and b'"committeeReports"' in file.head
+    def matches(self, start: FileStart) -> bool:
+        return start.head.lstrip()[:1] == b"{" and b'"committeeReports"' in start.head
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         for told in json.loads(file.data)["committeeReports"]:
             yield _described(told, origin)
 
@@ -54,10 +62,10 @@ class ReportTexts:
     sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return _PRINTED.search(file.head.decode("utf-8", "replace")) is not None
+    def matches(self, start: FileStart) -> bool:
+        return _PRINTED.search(start.head.decode("utf-8", "replace")) is not None
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         markup = file.data.decode("utf-8", "replace")
         printed, title = _PRINTED.search(markup), _TITLE.search(markup)
         if printed is None:
@@ -65,12 +73,12 @@ class ReportTexts:
         kind = "Ex" if "Executive" in printed[1] else printed[1][0]
         cite = f"{kind}. Rept. {printed[2]}-{printed[3]}" + (f",{printed[4]}" if printed[4] else "")
         body = html.unescape(_TAG.sub("", markup[printed.start() :])).strip()
-        yield named(cite, [], origin, html.unescape(title[1]) if title else None, body)
+        yield build_cited_report(cite, [], origin, html.unescape(title[1]) if title else None, body)
 
 
-def named(
-    citation: str, bills: list[str], origin: Origin, title: str | None = None, body: str = ""
-) -> Entry:
+def build_cited_report(
+    citation: str, bills: list[str], origin: Provenance, title: str | None = None, body: str = ""
+) -> ParsedRecord:
     """A report of which only its citation is known, and perhaps its text."""
     id = cited_report(citation)
     match = _ID.fullmatch(id or "")
@@ -80,10 +88,12 @@ def named(
         match[1], match[2], match[3], match[4], title, None, origin, origin.sha256, bills=bills
     )
     text = Text("text", body, record.title, record.url, origin.sha256) if body else None
-    return Entry(record, partial=True, head=Head(record.title), facets=_facets(record), text=text)
+    return ParsedRecord(
+        record, partial=True, head=SearchHead(record.title), facets=_facets(record), text=text
+    )
 
 
-def _described(told: dict[str, Any], origin: Origin) -> Entry:
+def _described(told: dict[str, Any], origin: Provenance) -> ParsedRecord:
     part = int(told.get("part") or 1)
     named = told.get("associatedBill") or told.get("associatedBills") or ()
     bills = {
@@ -97,7 +107,7 @@ def _described(told: dict[str, Any], origin: Origin) -> Entry:
         told["number"],
         f"pt{part}" if part > 1 else None,
         told.get("title"),
-        day(told.get("issueDate")),
+        iso_date(told.get("issueDate")),
         origin,
         digest(told),
         session=told.get("sessionNumber"),
@@ -106,9 +116,9 @@ def _described(told: dict[str, Any], origin: Origin) -> Entry:
         committees=[committee_id(one["systemCode"]) for one in told.get("committees") or ()],
         bills=list(bills),
     )
-    return Entry(
+    return ParsedRecord(
         record,
-        head=Head(record.title, action=record.citation_string),
+        head=SearchHead(record.title, action=record.citation_string),
         facets=_facets(record),
         links=[
             Link(
@@ -129,7 +139,7 @@ def _record(
     part: str | None,
     title: str | None,
     issued: str | None,
-    origin: Origin,
+    origin: Provenance,
     raw_sha256: str,
     **told: Any,
 ) -> CommitteeReport:
@@ -143,9 +153,9 @@ def _record(
         type=kind,
         number=int(number),
         part=part,
-        chamber=chamber_of("senate" if kind == "erpt" else kind),
+        chamber=parse_chamber("senate" if kind == "erpt" else kind),
         issued_at=issued,
-        **cited(
+        **citation_fields(
             origin,
             url=f"https://www.govinfo.gov/app/details/{package}",
             org=GPO,

@@ -6,8 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.formats.parts.files import RawFile, load_yaml
-from readingroom.bases.federal.schema.entries import Entry, Head, Link, Origin, Text, cited, digest
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile, load_yaml
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    SearchHead,
+    Text,
+    citation_fields,
+    digest,
+)
 from readingroom.bases.federal.schema.ids import bill_id, sap_id
 from readingroom.bases.federal.schema.records import LinkKind, Sap
 
@@ -28,15 +36,15 @@ class Saps:
     def __init__(self, pdf_texts: Callable[[Sequence[bytes]], list[str]]) -> None:
         self._pdf_texts = pdf_texts
 
-    def matches(self, file: RawFile) -> bool:
-        return file.head.startswith(b"- bills:") and b"document_title:" in file.head
+    def matches(self, start: FileStart) -> bool:
+        return start.head.startswith(b"- bills:") and b"document_title:" in start.head
 
     def companions(self, file: RawFile) -> Iterator[str]:
         """The PDFs that the file names; in YAML, so plain a name needs no parser to be found."""
         for name in _FILE.findall(file.data):
             yield name.decode().strip("'\"")
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         named = _PRESIDENT.fullmatch(PurePosixPath(file.name).name)
         president = named[1] if named else None
         repeats: Counter[str] = Counter()
@@ -59,8 +67,8 @@ class Saps:
 
 
 def _entry(
-    id: str, told: dict[str, Any], president: str | None, body: str, origin: Origin
-) -> Entry:
+    id: str, told: dict[str, Any], president: str | None, body: str, origin: Provenance
+) -> ParsedRecord:
     congress, issued = int(told["congress"]), str(told["date_issued"])
     title = " ".join(told["document_title"].split())
     url = told.get("url") or told.get("fetched_from_url") or told["source"]
@@ -79,7 +87,7 @@ def _entry(
         president=president,
         rescinded=bool(told.get("rescinded")),
         characters=len(body),
-        **cited(
+        **citation_fields(
             origin,
             url=url,
             org="Office of Management and Budget",
@@ -89,10 +97,10 @@ def _entry(
         ),
     )
     said_so = f"bills: {', '.join(told['bills'])}; document_title: {title}"
-    return Entry(
+    return ParsedRecord(
         record,
         links=[Link(LinkKind.STATEMENT, bill, said_so) for bill in bills],
-        head=Head(title, action="rescinded" if record.rescinded else ""),
+        head=SearchHead(title, action="rescinded" if record.rescinded else ""),
         facets={
             "congress": [str(congress)],
             "president": [president] if president else [],

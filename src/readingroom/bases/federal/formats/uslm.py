@@ -7,11 +7,18 @@ from typing import ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats import reports
-from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.formats.parts.people import chamber_of
-from readingroom.bases.federal.formats.parts.xml import parse, prose, said
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.people import parse_chamber
+from readingroom.bases.federal.formats.parts.xml import extract_prose, get_text, parse
 from readingroom.bases.federal.schema.congress import GPO, SPOKEN, bill_page, spoken
-from readingroom.bases.federal.schema.entries import Entry, Head, Link, Origin, Text, cited
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    SearchHead,
+    Text,
+    citation_fields,
+)
 from readingroom.bases.federal.schema.ids import bill_id, cited_report, federal_id, law_id
 from readingroom.bases.federal.schema.records import Bill, Law, LinkKind
 from readingroom.core.ids import fold_dashes
@@ -36,10 +43,10 @@ class BillTexts:
     sources: ClassVar[tuple[str, ...]] = ("bills",)
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return is_uslm(file, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
+    def matches(self, start: FileStart) -> bool:
+        return is_uslm(start, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         told = parse(file.data)
         yield _bill(told, _meta(told), origin)
 
@@ -51,21 +58,21 @@ class Laws:
     sources: ClassVar[tuple[str, ...]] = ("public_laws", "committee_reports")
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return is_uslm(file, b"<pLaw ")
+    def matches(self, start: FileStart) -> bool:
+        return is_uslm(start, b"<pLaw ")
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         told = parse(file.data)
         reported = list(_reported(told))
         yield _law(told, _meta(told), reported, origin)
         bill = _came_from(told)
         for citation, _ in reported:
-            yield reports.named(citation, [bill[0]] if bill else [], origin)
+            yield reports.build_cited_report(citation, [bill[0]] if bill else [], origin)
 
 
-def is_uslm(file: RawFile, *roots: bytes) -> bool:
+def is_uslm(start: FileStart, *roots: bytes) -> bool:
     """Whether a file is in this language, and of one of these kinds."""
-    return NAMESPACE in file.head and any(root in file.head for root in roots)
+    return NAMESPACE in start.head and any(root in start.head for root in roots)
 
 
 def _meta(told: Element) -> Element:
@@ -75,11 +82,11 @@ def _meta(told: Element) -> Element:
     raise ValueError("no <meta> in this file")
 
 
-def _bill(told: Element, meta: Element, origin: Origin) -> Entry:
+def _bill(told: Element, meta: Element, origin: Provenance) -> ParsedRecord:
     congress, kind, number, version = _identity(meta)
     id = bill_id(congress, kind, number)
     about = _about(told, meta) or id
-    stage = said(meta, "docStage")
+    stage = get_text(meta, "docStage")
     dated = _dated(told)
     page = bill_page(congress, kind, number)
     cite = f"{spoken(congress, kind, number)}, {about}"
@@ -89,18 +96,22 @@ def _bill(told: Element, meta: Element, origin: Origin) -> Entry:
         congress=congress,
         type=kind,
         number=number,
-        origin_chamber=chamber_of(kind),
+        origin_chamber=parse_chamber(kind),
         status_loaded=False,
-        **cited(origin, url=page, org=GPO, cite=cite, published_at=dated),
+        **citation_fields(origin, url=page, org=GPO, cite=cite, published_at=dated),
     )
-    return Entry(
+    return ParsedRecord(
         record,
         partial=True,
-        head=Head(cite),
-        facets={"congress": [str(congress)], "type": [kind], "chamber": [chamber_of(kind) or ""]},
+        head=SearchHead(cite),
+        facets={
+            "congress": [str(congress)],
+            "type": [kind],
+            "chamber": [parse_chamber(kind) or ""],
+        },
         text=Text(
             part=version,
-            body=body_of(told),
+            body=extract_body(told),
             title=f"{SPOKEN[kind]} {number} ({stage or version.upper()}): {about}",
             url=f"{_GOVINFO}/BILLS-{congress}{kind}{number}{version}",
             raw_sha256=origin.sha256,
@@ -113,9 +124,9 @@ def _bill(told: Element, meta: Element, origin: Origin) -> Entry:
 def _identity(meta: Element) -> tuple[int, str, int, str]:
     """Congress, type, number and version, from the compact citation or from the title."""
     for cited_as in meta.iterfind("citableAs"):
-        if match := _COMPACT.fullmatch((said(cited_as) or "").lower()):
+        if match := _COMPACT.fullmatch((get_text(cited_as) or "").lower()):
             return int(match[1]), _kind(match[2]), int(match[3]), match[4]
-    if match := _CITED.match((said(meta, "title") or "").removeprefix("AMENDMENTS to ")):
+    if match := _CITED.match((get_text(meta, "title") or "").removeprefix("AMENDMENTS to ")):
         version = match[4].replace(" ", "").lower()
         return int(match[1]), _kind(match[2]), int(match[3]), version or "pre"
     raise ValueError("the file does not say which bill it is")
@@ -132,18 +143,18 @@ def _about(told: Element, meta: Element) -> str | None:
 
     Amendments name the act they amend, simple resolutions begin with what they resolve.
     """
-    if title := said(told, ".//officialTitle") or _title(meta):
+    if title := get_text(told, ".//officialTitle") or _title(meta):
         return title
     main = next((found for name in _MAINS if (found := told.find(name)) is not None), told)
-    opening = next(filter(None, map(said, main.iterfind(".//content"))), "")
+    opening = next(filter(None, map(get_text, main.iterfind(".//content"))), "")
     if entitled := _ENTITLED.search(opening):
         return entitled[1][:1].upper() + entitled[1][1:]
-    heading = said(main, ".//section/heading")
+    heading = get_text(main, ".//section/heading")
     return (heading and _readable(heading)) or _first_sentence(opening)
 
 
 def _title(meta: Element) -> str | None:
-    match = _CITED.match(said(meta, "title") or "")
+    match = _CITED.match(get_text(meta, "title") or "")
     title = match[5] if match else ""
     return None if not title or _KIND_ALONE.fullmatch(title) else title
 
@@ -158,11 +169,11 @@ def _first_sentence(text: str) -> str | None:
     return (first[:1].upper() + first[1:])[:200] or None
 
 
-def body_of(told: Element) -> str:
+def extract_body(told: Element) -> str:
     """What the document says, from its title to its last section, without its metadata."""
     for name in _MAINS:
         if (main := told.find(name)) is not None:
-            return prose(main)
+            return extract_prose(main)
     raise ValueError("no <main> in this file")
 
 
@@ -173,10 +184,10 @@ def _dated(told: Element) -> str | None:
 
 
 def _day(element: Element) -> str | None:
-    return element.get("date") or spelt_day(said(element))
+    return element.get("date") or parse_spelled_date(get_text(element))
 
 
-def spelt_day(text: str | None) -> str | None:
+def parse_spelled_date(text: str | None) -> str | None:
     """The first `October 11, 2013` or `Mar. 27, 2017` in a text, as a date."""
     match = _SPELT.search(text or "")
     for pattern in ("%B %d, %Y", "%b. %d, %Y", "%b %d, %Y") if match else ():
@@ -189,20 +200,22 @@ def spelt_day(text: str | None) -> str | None:
 
 
 def _law(
-    told: Element, meta: Element, reported: Sequence[tuple[str, str]], origin: Origin
-) -> Entry:
+    told: Element, meta: Element, reported: Sequence[tuple[str, str]], origin: Provenance
+) -> ParsedRecord:
     private = (
-        (said(meta, "publicPrivate") or said(meta, "type") or "").lower().startswith("private")
+        (get_text(meta, "publicPrivate") or get_text(meta, "type") or "")
+        .lower()
+        .startswith("private")
     )
-    congress = int(said(meta, "congress") or "")
-    number = int(said(meta, "docNumber") or "")
+    congress = int(get_text(meta, "congress") or "")
+    number = int(get_text(meta, "docNumber") or "")
     id = law_id(f"{congress}-{number}", private)
     label = f"{'Private' if private else 'Public'} Law {congress}-{number}"
-    about = fold_dashes(said(meta, "title") or label).partition(": ")[2] or label
+    about = fold_dashes(get_text(meta, "title") or label).partition(": ")[2] or label
     approved = _approved(told)
     bill = _came_from(told)
-    body = body_of(told)
-    stat = [one for cite in meta.iterfind("citableAs") if "Stat." in (one := said(cite) or "")]
+    body = extract_body(told)
+    stat = [one for cite in meta.iterfind("citableAs") if "Stat." in (one := get_text(cite) or "")]
     package = f"PLAW-{congress}{'pvtl' if private else 'publ'}{number}"
     url = f"{_GOVINFO}/{package}"
     cite = ", ".join((label, *stat[:1]))
@@ -216,14 +229,16 @@ def _law(
         approved_at=approved,
         statutes_at_large=stat[0] if stat else None,
         characters=len(body),
-        **cited(origin, url=url, org=GPO, cite=cite, published_at=approved),
+        **citation_fields(origin, url=url, org=GPO, cite=cite, published_at=approved),
     )
     facets = {"congress": [str(congress)], "type": ["private" if private else "public"]}
     text = Text("text", body, record.title, url, origin.sha256, "Enacted", approved)
     links = [Link(LinkKind.LAW, *bill)] if bill else []
     for citation, words in reported:
         links.append(Link(LinkKind.COMMITTEE_REPORT, cited_report(citation) or "", words))
-    return Entry(record, head=Head(record.title), facets=facets, text=text, links=links)
+    return ParsedRecord(
+        record, head=SearchHead(record.title), facets=facets, text=text, links=links
+    )
 
 
 def _reported(told: Element) -> Iterator[tuple[str, str]]:
@@ -239,7 +254,7 @@ def _reported(told: Element) -> Iterator[tuple[str, str]]:
 def _approved(told: Element) -> str | None:
     for path in ("main/longTitle//sidenote/p", "main/action/actionDescription", "main//sidenote/p"):
         for element in told.iterfind(path):
-            if found := spelt_day(said(element)):
+            if found := parse_spelled_date(get_text(element)):
                 return found
     return None
 
@@ -250,5 +265,5 @@ def _came_from(told: Element) -> tuple[str, str] | None:
         for ref in told.iterfind(path):
             if match := _BILL_REF.match(ref.get("href") or ""):
                 id = federal_id(f"bill:{match[1]}-{match[2]}-{match[3]}").id
-                return id, f"{path.partition('//')[0]}: {said(ref) or ref.get('href')}"
+                return id, f"{path.partition('//')[0]}: {get_text(ref) or ref.get('href')}"
     return None

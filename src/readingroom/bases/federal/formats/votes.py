@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.formats.parts.files import RawFile
-from readingroom.bases.federal.formats.parts.people import stub
-from readingroom.bases.federal.formats.parts.xml import parse, said
+from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
+from readingroom.bases.federal.formats.parts.people import build_legislator_stub
+from readingroom.bases.federal.formats.parts.xml import get_text, parse
 from readingroom.bases.federal.schema.congress import SPOKEN, ordinal
-from readingroom.bases.federal.schema.entries import Entry, Link, Origin, cited
+from readingroom.bases.federal.schema.entries import Link, ParsedRecord, Provenance, citation_fields
 from readingroom.bases.federal.schema.ids import amendment_id, bill_id, federal_id, vote_id
 from readingroom.bases.federal.schema.records import Chamber, LinkKind, Person, RollCall, VoteTotals
 from readingroom.core.errors import UnrecognizedId
@@ -29,10 +29,10 @@ class HouseVotes:
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return b"<rollcall-vote" in file.head
+    def matches(self, start: FileStart) -> bool:
+        return b"<rollcall-vote" in start.head
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         told = parse(file.data)
         meta = told.find("vote-metadata")
         if meta is None:
@@ -47,20 +47,23 @@ class SenateVotes:
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for: ClassVar[str | None] = None
 
-    def matches(self, file: RawFile) -> bool:
-        return b"<roll_call_vote" in file.head
+    def matches(self, start: FileStart) -> bool:
+        return b"<roll_call_vote" in start.head
 
-    def read(self, file: RawFile, origin: Origin) -> Iterator[Entry]:
+    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         yield from _senate(parse(file.data), origin)
 
 
-def _house(meta: Element, told: Element, origin: Origin) -> Iterator[Entry]:
-    congress, number = int(said(meta, "congress") or ""), int(said(meta, "rollcall-num") or "")
-    session = int((said(meta, "session") or "")[:1])
-    voted = _moment(said(meta, "action-date"), "%d-%b-%Y")
+def _house(meta: Element, told: Element, origin: Provenance) -> Iterator[ParsedRecord]:
+    congress, number = (
+        int(get_text(meta, "congress") or ""),
+        int(get_text(meta, "rollcall-num") or ""),
+    )
+    session = int((get_text(meta, "session") or "")[:1])
+    voted = _moment(get_text(meta, "action-date"), "%d-%b-%Y")
     year = (voted or str(1787 + 2 * congress + session))[:4]
     rows = list(_house_rows(told))
-    written = said(meta, "legis-num")
+    written = get_text(meta, "legis-num")
     bills = list(_bill(written, congress))
     yield from _stubs(rows, origin)
     yield _entry(
@@ -70,13 +73,13 @@ def _house(meta: Element, told: Element, origin: Origin) -> Iterator[Entry]:
         origin,
         url=f"https://clerk.house.gov/Votes/{year}{number}",
         voted_at=voted,
-        question=said(meta, "vote-question") or "",
-        type=said(meta, "vote-type"),
-        result=said(meta, "vote-result"),
-        description=said(meta, "vote-desc"),
+        question=get_text(meta, "vote-question") or "",
+        type=get_text(meta, "vote-type"),
+        result=get_text(meta, "vote-result"),
+        description=get_text(meta, "vote-desc"),
         bills=bills,
         links=[Link(LinkKind.VOTE, bill, f"legis-num: {written}") for bill in bills],
-        amendment=said(meta, "amendment-author"),
+        amendment=get_text(meta, "amendment-author"),
         totals=_totals(meta.find("vote-totals/totals-by-vote"), "-total"),
     )
 
@@ -90,16 +93,16 @@ def _house_rows(told: Element) -> Iterator[Row]:
         known = _BIOGUIDE.fullmatch(offered) is not None  # before 2003 there is none
         person = Person(
             bioguide_id=offered if known else None,
-            name=said(member) or member.get("sort-field") or offered,
+            name=get_text(member) or member.get("sort-field") or offered,
             party=member.get("party"),
             state=member.get("state"),
         )
-        yield person, said(vote, "vote") or "", None
+        yield person, get_text(vote, "vote") or "", None
 
 
-def _senate(told: Element, origin: Origin) -> Iterator[Entry]:
-    congress, session = int(said(told, "congress") or ""), int(said(told, "session") or "")
-    number = int(said(told, "vote_number") or "")
+def _senate(told: Element, origin: Provenance) -> Iterator[ParsedRecord]:
+    congress, session = int(get_text(told, "congress") or ""), int(get_text(told, "session") or "")
+    number = int(get_text(told, "vote_number") or "")
     rows = list(_senate_rows(told))
     documents = dict(_documents(told, congress))
     links = [Link(LinkKind.VOTE, id, f"document: {name}") for id, name in documents.items()]
@@ -111,15 +114,15 @@ def _senate(told: Element, origin: Origin) -> Iterator[Entry]:
         rows,
         origin,
         url=f"https://www.senate.gov/legislative/LIS/roll_call_votes/{place}",
-        voted_at=_senate_day(said(told, "vote_date")),
-        question=said(told, "vote_question_text") or said(told, "question") or "",
-        type=said(told, "question"),
-        result=said(told, "vote_result"),
-        majority_required=said(told, "majority_requirement"),
-        description=said(told, "vote_document_text") or said(told, "vote_title"),
+        voted_at=_senate_day(get_text(told, "vote_date")),
+        question=get_text(told, "vote_question_text") or get_text(told, "question") or "",
+        type=get_text(told, "question"),
+        result=get_text(told, "vote_result"),
+        majority_required=get_text(told, "majority_requirement"),
+        description=get_text(told, "vote_document_text") or get_text(told, "vote_title"),
         bills=list(documents),
         links=links,
-        amendment=said(told, "amendment/amendment_number"),
+        amendment=get_text(told, "amendment/amendment_number"),
         totals=VoteTotals(
             yea=_number(told, "count/yeas"),
             nay=_number(told, "count/nays"),
@@ -132,15 +135,15 @@ def _senate(told: Element, origin: Origin) -> Iterator[Entry]:
 def _senate_rows(told: Element) -> Iterator[Row]:
     """Members go by their LIS ids here; who they are is found out when the load ends."""
     for member in told.iterfind("members/member"):
-        lis = said(member, "lis_member_id")
-        first, last = said(member, "first_name"), said(member, "last_name")
+        lis = get_text(member, "lis_member_id")
+        first, last = get_text(member, "first_name"), get_text(member, "last_name")
         person = Person(
             bioguide_id=None,
-            name=" ".join(filter(None, (first, last))) or said(member, "member_full") or "",
-            party=said(member, "party"),
-            state=said(member, "state"),
+            name=" ".join(filter(None, (first, last))) or get_text(member, "member_full") or "",
+            party=get_text(member, "party"),
+            state=get_text(member, "state"),
         )
-        yield person, said(member, "vote_cast") or "", lis
+        yield person, get_text(member, "vote_cast") or "", lis
 
 
 def _senate_day(text: str | None) -> str | None:
@@ -151,7 +154,7 @@ def _senate_day(text: str | None) -> str | None:
 
 def _senate_amendment(told: Element, congress: int) -> Iterator[Link]:
     """`S.Amdt. 4999`; the numbers begin anew with each Congress."""
-    written = said(told, "amendment/amendment_number")
+    written = get_text(told, "amendment/amendment_number")
     if match := _AMENDMENT.fullmatch(written or ""):
         id = amendment_id(congress, "samdt", match[1])
         yield Link(LinkKind.VOTE, id, f"amendment_number: {written}")
@@ -160,11 +163,11 @@ def _senate_amendment(told: Element, congress: int) -> Iterator[Link]:
 def _documents(told: Element, congress: int) -> Iterator[tuple[str, str]]:
     """The bills voted on, and how the file writes them; one vote may be on forty-eight papers."""
     for document in told.iterfind("document"):
-        kind = re.sub(r"[.\s]", "", said(document, "document_type") or "").lower()
-        number = said(document, "document_number")
+        kind = re.sub(r"[.\s]", "", get_text(document, "document_type") or "").lower()
+        number = get_text(document, "document_number")
         if kind in SPOKEN and number and number.isdecimal():
-            id = bill_id(said(document, "document_congress") or congress, kind, number)
-            yield id, said(document, "document_name") or f"{kind} {number}"
+            id = bill_id(get_text(document, "document_congress") or congress, kind, number)
+            yield id, get_text(document, "document_name") or f"{kind} {number}"
 
 
 def _bill(written: str | None, congress: int) -> Iterator[str]:
@@ -180,12 +183,12 @@ def _entry(
     chamber: Chamber,
     counted: tuple[int, int, int],
     rows: list[Row],
-    origin: Origin,
+    origin: Provenance,
     *,
     url: str,
     links: Sequence[Link],
     **told: Any,
-) -> Entry:
+) -> ParsedRecord:
     congress, session, number = counted
     id = vote_id(chamber, *counted)
     label = f"{chamber.title()} roll call vote {number}, {ordinal(congress)} Congress"
@@ -202,7 +205,7 @@ def _entry(
         number=number,
         recorded=len(rows),
         **told,
-        **cited(origin, url=url, org=org, cite=label, published_at=told["voted_at"]),
+        **citation_fields(origin, url=url, org=org, cite=label, published_at=told["voted_at"]),
     )
     sorted_at = f"{told['voted_at'] or ''}#{number:05}"
     members = [
@@ -211,13 +214,13 @@ def _entry(
         for place, (person, position, lis) in enumerate(rows, start=1)
     ]  # fmt: skip
     names = (title, record.description or "", record.amendment or "")
-    return Entry(record, names=names, children={"member_votes": members}, links=links)
+    return ParsedRecord(record, names=names, children={"member_votes": members}, links=links)
 
 
-def _stubs(rows: list[Row], origin: Origin) -> Iterator[Entry]:
+def _stubs(rows: list[Row], origin: Provenance) -> Iterator[ParsedRecord]:
     for person, *_ in rows:
         if person.bioguide_id:
-            yield stub(person, origin)
+            yield build_legislator_stub(person, origin)
 
 
 def _totals(totals: Element | None, ending: str) -> VoteTotals:
@@ -232,7 +235,7 @@ def _totals(totals: Element | None, ending: str) -> VoteTotals:
 
 
 def _number(element: Element, path: str) -> int:
-    text = said(element, path)
+    text = get_text(element, path)
     return int(text) if text and text.isdecimal() else 0
 
 

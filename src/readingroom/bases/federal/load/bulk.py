@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from typing import Protocol
 from urllib.parse import urlencode
 
-from readingroom.bases.federal.formats.parts.xml import parse, said
+from readingroom.bases.federal.formats.parts.xml import get_text, parse
 from readingroom.bases.federal.schema.congress import began, congress_on
 from readingroom.bases.federal.schema.ids import BILL_TYPES
 from readingroom.net.download import RemoteFile, RemoteFileMissing
@@ -187,8 +187,8 @@ def _of_senate(wanted: Wanted, year: int, first: date) -> Iterator[RemoteFile]:
     except RemoteFileMissing:
         return
     for vote in menu.iterfind("votes/vote"):
-        number = said(vote, "vote_number") or ""
-        if number.isdecimal() and _voted(said(vote, "vote_date") or "", year) >= first:
+        number = get_text(vote, "vote_number") or ""
+        if number.isdecimal() and _voted(get_text(vote, "vote_date") or "", year) >= first:
             file = f"vote_{congress}_{session}_{int(number):05}.xml"
             folder = f"vote{congress}{session}"
             yield RemoteFile(

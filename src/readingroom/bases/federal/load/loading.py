@@ -29,7 +29,7 @@ from readingroom.bases.federal.load.read_ahead import (
 from readingroom.bases.federal.load.writer import Writer, Written, cut_short, too_many
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.query.changes import Tally
-from readingroom.bases.federal.schema.entries import Entry
+from readingroom.bases.federal.schema.entries import ParsedRecord
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.bases.federal.store import connect, prepare, storage
 from readingroom.core import clock
@@ -216,7 +216,7 @@ class _Load:
         self.summary.changed += written.changed
         return "loaded"
 
-    def _write(self, loader: Loader, entries: Iterable[Entry], read_at: str) -> Written:
+    def _write(self, loader: Loader, entries: Iterable[ParsedRecord], read_at: str) -> Written:
         written = self._writer.put_all(entries, loader.name)
         even_most = self._options.even_most
         if loader.complete_for and not written.older:
@@ -325,7 +325,7 @@ def _without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _parse_first(entries: Iterable[Entry]) -> Iterator[Entry]:
+def _parse_first(entries: Iterable[ParsedRecord]) -> Iterator[ParsedRecord]:
     """Return the same entries after parsing the first.
 
     For that a loader parses its whole file, which can go on while the file before it is committed

@@ -21,7 +21,7 @@ from readingroom.bases.federal.formats.parts.files import (
     RawFile,
     to_text,
 )
-from readingroom.bases.federal.schema.entries import Entry, Origin
+from readingroom.bases.federal.schema.entries import ParsedRecord, Provenance
 from readingroom.core import clock
 from readingroom.engine.embedding.machine import cores
 
@@ -62,7 +62,7 @@ class Contents:
 
     read_at: str
     identity: str
-    entries: Iterable[Entry]
+    entries: Iterable[ParsedRecord]
 
 
 ReadContents = Callable[[], Contents]
@@ -72,7 +72,7 @@ IsNeeded = Callable[[PendingFile], bool]
 def identify(ref: FileRef, loaders: Sequence[Loader]) -> PendingFile:
     """Find the loader of a file; one that cannot be opened is reported when it is read."""
     with suppress(*BAD_FILE_ERRORS):
-        start = ref.peek()
+        start = ref.start
         if not start.head.startswith(_COMPRESSED):
             return PendingFile(ref, next((each for each in loaders if each.matches(start)), None))
     return PendingFile(ref)
@@ -112,7 +112,7 @@ def _read_here(file: PendingFile) -> Contents:
     file.sha256 = raw.sha256
     if file.loader is None:
         return Contents(read_at, raw.sha256, ())
-    entries = file.loader.read(raw, Origin(read_at, raw.sha256))
+    entries = file.loader.read(raw, Provenance(read_at, raw.sha256))
     return Contents(read_at, _hash_with_companions(file.loader, raw), entries)
 
 
@@ -229,7 +229,7 @@ def _exit_with_parent() -> None:
 def _parse_all(loader: Loader, raw: RawFile) -> Contents | str:
     read_at = clock.stamp()
     try:
-        entries = list(loader.read(raw, Origin(read_at, raw.sha256)))
+        entries = list(loader.read(raw, Provenance(read_at, raw.sha256)))
     except BAD_FILE_ERRORS as error:
         return describe_error(error)  # not every error can be pickled
     return Contents(read_at, raw.sha256, entries)

@@ -14,7 +14,7 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.schema import fold
-from readingroom.bases.federal.schema.entries import Entry, Head, Text
+from readingroom.bases.federal.schema.entries import ParsedRecord, SearchHead, Text
 from readingroom.bases.federal.schema.records import Record
 from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES, Shape, Source
 from readingroom.bases.federal.schema.tables import CITATION, PARENTS
@@ -193,7 +193,7 @@ class Writer:
             (at, file, sha256, loader, outcome, written.records, written.changed, error),
         )
 
-    def put_all(self, entries: Iterable[Entry], loader: str) -> Written:
+    def put_all(self, entries: Iterable[ParsedRecord], loader: str) -> Written:
         written = Written()
         for entry in entries:
             if entry.is_mention and entry.record.id in self._mentioned:
@@ -210,7 +210,7 @@ class Writer:
                 self._mentioned.add(entry.record.id)
         return written
 
-    def _put(self, entry: Entry, loader: str, known: sqlite3.Row | None) -> bool:
+    def _put(self, entry: ParsedRecord, loader: str, known: sqlite3.Row | None) -> bool:
         """Store an entry; False when everything it says was there already."""
         changed = self._put_record(entry, loader, known)
         if entry.partial:
@@ -375,7 +375,7 @@ class Writer:
 
     # --- the record and what hangs on it ---
 
-    def _put_record(self, entry: Entry, loader: str, known: sqlite3.Row | None) -> bool:
+    def _put_record(self, entry: ParsedRecord, loader: str, known: sqlite3.Row | None) -> bool:
         record = entry.record
         if known is not None and (entry.partial or _is_older(known, entry, loader)):
             return False
@@ -401,13 +401,13 @@ class Writer:
             self._put_body_again(record, known)
         return known is None or not _says_the_same(known, told)
 
-    def _add(self, entry: Entry, loader: str, known: sqlite3.Row | None) -> None:
+    def _add(self, entry: ParsedRecord, loader: str, known: sqlite3.Row | None) -> None:
         """What a file that knows little of the record itself knows beside it."""
         self._put_children(entry)
         if entry.links:
             self._put_links(entry, loader, known)
 
-    def _put_children(self, entry: Entry) -> None:
+    def _put_children(self, entry: ParsedRecord) -> None:
         for table, rows in entry.children.items():
             self._replace(table, entry.record.id, rows)
 
@@ -488,7 +488,7 @@ class Writer:
             rows,
         )
 
-    def _put_links(self, entry: Entry, loader: str, known: sqlite3.Row | None) -> None:
+    def _put_links(self, entry: ParsedRecord, loader: str, known: sqlite3.Row | None) -> None:
         """What this loader says of the record's links, in place of what it said before."""
         id, family = entry.record.id, loader.partition("/")[0]
         # A file that knows only a part, such as one version of a text, speaks for that part alone.
@@ -517,7 +517,7 @@ class Writer:
         return int(added.lastrowid or 0)
 
     def _put_head(
-        self, record: Record, head: Head, entry: Entry, known: sqlite3.Row | None
+        self, record: Record, head: SearchHead, entry: ParsedRecord, known: sqlite3.Row | None
     ) -> None:
         there = self._known_doc(record) if known is not None else None
         if there is not None:
@@ -670,12 +670,12 @@ def _says_the_same(known: sqlite3.Row, told: str) -> bool:
     return known["status"] == "active" and bool(before | same == after | same)
 
 
-def _mark(entry: Entry, loader: str) -> str:
+def _mark(entry: ParsedRecord, loader: str) -> str:
     """Who wrote a record: the loader and its version, and the revision its source gave it."""
     return "partial" if entry.partial else f"{loader}@{entry.revision or ''}"
 
 
-def _is_older(known: sqlite3.Row, entry: Entry, loader: str) -> bool:
+def _is_older(known: sqlite3.Row, entry: ParsedRecord, loader: str) -> bool:
     """Whether what is stored is the same, or newer by its own source's word."""
     if known["loader"] == "partial" or known["status"] != "active":
         return False
@@ -684,7 +684,7 @@ def _is_older(known: sqlite3.Row, entry: Entry, loader: str) -> bool:
     return _is_newer(known, entry, loader)
 
 
-def _is_newer(known: sqlite3.Row | None, entry: Entry, loader: str) -> bool:
+def _is_newer(known: sqlite3.Row | None, entry: ParsedRecord, loader: str) -> bool:
     """Whether the source itself has said something newer already."""
     writer, _, revision = (known["loader"] if known else "").partition("@")
     return writer == loader and revision > (entry.revision or "")

@@ -1,4 +1,4 @@
-"""What a loader hands over: a record, what belongs to it, and what of it can be searched."""
+"""What a loader yields: a record, the rows that belong to it, and its searchable text."""
 
 import hashlib
 import json
@@ -12,8 +12,8 @@ Rows = Sequence[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class Head:
-    """What a record is found by before its text: each part weighs differently in a search."""
+class SearchHead:
+    """The searchable description of a record; search weighs each part differently."""
 
     title: str
     abstract: str = ""
@@ -22,7 +22,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Text:
-    """The text of a record, or one version of it; `part` tells versions apart."""
+    """The text of a record, or one version of it; `part` distinguishes versions."""
 
     part: str
     body: str
@@ -35,51 +35,51 @@ class Text:
 
 @dataclass(frozen=True)
 class Link:
-    """What a record has to do with another, and the words or the field that say so."""
+    """A relation of a record to another, with the words or the field that state it."""
 
     kind: LinkKind
     id: str
-    """Of the other record, in its canonical form; it need not be loaded yet."""
+    """Canonical id of the other record, which need not be loaded yet."""
     evidence: str
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One record as a file tells it.
+class ParsedRecord:
+    """A record as one file describes it.
 
-    `partial` says that the file knows less than the record's own source would: it makes the record
-    when there is none, and otherwise leaves it as it is.
+    A `partial` one comes from a file that knows less than the record's own source: it creates the
+    record when there is none, and otherwise leaves it as it is.
     """
 
     record: Record
     partial: bool = False
-    head: Head | None = None
+    head: SearchHead | None = None
     text: Text | None = None
     facets: Mapping[str, Sequence[str]] = field(default_factory=dict)
     names: Sequence[str] = ()
     children: Mapping[str, Rows] = field(default_factory=dict)
-    """Rows of child tables by table, each without the id of the record they belong to."""
+    """Rows of child tables, by table, each without the id of the record it belongs to."""
     links: Sequence[Link] = ()
-    """Replaced as a whole when the same loader reads the record, or this part of it, again."""
+    """All are replaced when the same loader reads the record, or this part of it, again."""
     revision: str | None = None
-    """What its source says of its own newness; an older revision never replaces a newer one."""
+    """The revision that the source states; an older one never replaces a newer one."""
 
     @property
     def is_mention(self) -> bool:
-        """Whether it says no more than that there is such a record."""
+        """Whether it says nothing but that there is such a record."""
         return self.partial and not (self.text or self.links or self.children)
 
 
 @dataclass(frozen=True)
-class Origin:
-    """Where and when a file's records come from: half of every citation."""
+class Provenance:
+    """When a file was read, and its hash: part of the citation of each of its records."""
 
     retrieved_at: str
     sha256: str
 
 
-def cited(
-    origin: Origin,
+def citation_fields(
+    origin: Provenance,
     *,
     url: str,
     org: str,
@@ -87,7 +87,7 @@ def cited(
     published_at: str | None,
     raw_sha256: str | None = None,
 ) -> dict[str, Any]:
-    """The fields that every record takes from its origin."""
+    """Return the fields of a record that say where it comes from."""
     citation = f"{cite} ({published_at or 'n.d.'})"
     return {
         "url": url,
@@ -101,7 +101,7 @@ def cited(
     }
 
 
-def digest(told: Any) -> str:
-    """The hash of one item of a larger file, so that a change elsewhere in it is not its change."""
-    written = json.dumps(told, sort_keys=True, ensure_ascii=False, default=str)
-    return hashlib.sha256(written.encode()).hexdigest()
+def digest(value: Any) -> str:
+    """Return the hash of one item of a file, which other items of the file do not change."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -30,9 +30,6 @@ BAD_FILE_ERRORS = (
 )
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
-PEEK_BYTES = 200_000
-"""How much of a file is read to recognise its format."""
-
 _IGNORED_SUFFIXES = {".pdf", ".md", ".txt", ".gif", ".jpg", ".png", ".xsl", ".css", ".dtd"}
 _HEAD_BYTES = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -47,6 +44,22 @@ class FileTooLarge(ValueError):
 
 
 @dataclass(frozen=True)
+class FileStart:
+    """The name and the beginning of a file, by which loaders recognise its format."""
+
+    name: str
+    read_bytes: Callable[[int], bytes]
+
+    @cached_property
+    def head(self) -> bytes:
+        return self.read(_HEAD_BYTES)
+
+    def read(self, size: int) -> bytes:
+        """Return the first `size` bytes without byte order mark and Windows line ends."""
+        return self.read_bytes(size).removeprefix(_BYTE_ORDER_MARK).replace(b"\r\n", b"\n")
+
+
+@dataclass(frozen=True)
 class RawFile:
     """The bytes of an official file; `read_sibling` reads a file next to it by name."""
 
@@ -54,13 +67,9 @@ class RawFile:
     data: bytes
     read_sibling: ReadSibling
 
-    @cached_property
-    def head(self) -> bytes:
-        return self.normalized_start(_HEAD_BYTES)
-
-    def normalized_start(self, size: int) -> bytes:
-        """Return the first `size` bytes without byte order mark and Windows line ends."""
-        return self.data[:size].removeprefix(_BYTE_ORDER_MARK).replace(b"\r\n", b"\n")
+    @property
+    def start(self) -> FileStart:
+        return FileStart(self.name, lambda size: self.data[:size])
 
     @cached_property
     def sha256(self) -> str:
@@ -84,15 +93,17 @@ class FileRef:
         data = b"" if self.size > MAX_FILE_BYTES else self.read_bytes(MAX_FILE_BYTES + 1)
         if max(self.size, len(data)) > MAX_FILE_BYTES:
             raise FileTooLarge(f"larger than {MAX_FILE_BYTES // 1024 // 1024} MB")
-        return self._raw_file(data)
+        return RawFile(self._name, data, self.read_sibling)
 
-    def peek(self) -> RawFile:
-        """Read only the beginning, enough to recognise the format."""
-        return self._raw_file(self.read_bytes(PEEK_BYTES))
+    @property
+    def start(self) -> FileStart:
+        """The beginning, read when a loader looks at it."""
+        return FileStart(self._name, self.read_bytes)
 
-    def _raw_file(self, data: bytes) -> RawFile:
+    @property
+    def _name(self) -> str:
         _, member = split_member(self.path) or ("", self.path)
-        return RawFile(Path(member).name, data, self.read_sibling)
+        return Path(member).name
 
 
 def find_files(paths: Iterable[Path]) -> Iterator[FileRef]:

@@ -30,7 +30,7 @@ _LAW = re.compile(
 _AROUND = 80
 
 
-def bills_named(text: str, congress: int, kind: LinkKind, field: str) -> Iterator[Link]:
+def find_bills(text: str, congress: int, kind: LinkKind, field: str) -> Iterator[Link]:
     """The bills a text names; of this Congress, unless the text says of which."""
     for match in _BILL.finditer(text):
         said = _CONGRESS.match(text, match.end())
@@ -40,7 +40,7 @@ def bills_named(text: str, congress: int, kind: LinkKind, field: str) -> Iterato
         yield Link(kind, id, f"{field}: {_words(text, match)}{why}")
 
 
-def laws_named(text: str, kind: LinkKind, field: str) -> Iterator[Link]:
+def find_laws(text: str, kind: LinkKind, field: str) -> Iterator[Link]:
     for match in _LAW.finditer(text):
         words = fold_dashes(_words(text, match))
         yield Link(kind, law_id(f"{match[1]}-{match[2]}"), f"{field}: {words}")

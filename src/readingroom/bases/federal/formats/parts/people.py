@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from readingroom.bases.federal.schema.entries import Entry, Link, Origin, cited
+from readingroom.bases.federal.schema.entries import Link, ParsedRecord, Provenance, citation_fields
 from readingroom.bases.federal.schema.ids import staff_id
 from readingroom.bases.federal.schema.records import (
     Chamber,
@@ -26,7 +26,7 @@ _FULL = re.compile(r"^(?P<title>\w+\.)?\s*(?P<name>.+?)\s*\[(?P<rest>[^\]]*)\]$"
 
 
 @lru_cache(maxsize=4096)  # the same few hundred people are named again and again
-def readable(name: str) -> str:
+def format_name(name: str) -> str:
     """`CRUZ, TED` and `Sen. Cruz, Ted [R-TX]` as `Ted Cruz`."""
     match = _FULL.match(name.strip())
     plain = match["name"] if match else name.strip()
@@ -38,7 +38,7 @@ def readable(name: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def details(full_name: str) -> Mapping[str, str | None]:
+def parse_affiliation(full_name: str) -> Mapping[str, str | None]:
     """Party, state and district of `Rep. Adams, Alma S. [D-NC-12]`."""
     match = _FULL.match(full_name.strip())
     parts = match["rest"].split("-") if match else []
@@ -46,14 +46,14 @@ def details(full_name: str) -> Mapping[str, str | None]:
     return dict(zip(names, [*parts, None, None, None][:3], strict=True))
 
 
-def page_of(bioguide: str) -> str:
+def bioguide_url(bioguide: str) -> str:
     return f"https://bioguide.congress.gov/search/bio/{bioguide}"
 
 
-def stub(person: Person, origin: Origin) -> Entry:
+def build_legislator_stub(person: Person, origin: Provenance) -> ParsedRecord:
     """A legislator of whom only another record speaks."""
     assert person.bioguide_id is not None
-    url = page_of(person.bioguide_id)
+    url = bioguide_url(person.bioguide_id)
     record = Legislator(
         id=person.bioguide_id,
         title=person.name,
@@ -63,22 +63,24 @@ def stub(person: Person, origin: Origin) -> Entry:
         district=person.district,
         ids={"bioguide": person.bioguide_id},
         stub=True,
-        **cited(origin, url=url, org=BIOGUIDE, cite=person.name, published_at=None),
+        **citation_fields(origin, url=url, org=BIOGUIDE, cite=person.name, published_at=None),
     )
-    return Entry(record, partial=True, names=(person.name,))
+    return ParsedRecord(record, partial=True, names=(person.name,))
 
 
-def committee_stub(id: str, name: str, chamber: str | None, origin: Origin) -> Entry:
+def build_committee_stub(
+    id: str, name: str, chamber: str | None, origin: Provenance
+) -> ParsedRecord:
     """A committee of which only a bill speaks."""
     record = Committee(
         id=id,
         title=name,
         name=name,
-        chamber=chamber_of(chamber),
+        chamber=parse_chamber(chamber),
         parent_id=id[:4] if len(id) > 4 else None,
         current=False,
         stub=True,
-        **cited(
+        **citation_fields(
             origin,
             url="https://www.congress.gov/committees",
             org="Congress.gov",
@@ -86,39 +88,39 @@ def committee_stub(id: str, name: str, chamber: str | None, origin: Origin) -> E
             published_at=None,
         ),
     )
-    return Entry(record, partial=True, names=(name,))
+    return ParsedRecord(record, partial=True, names=(name,))
 
 
-def office(
+def build_office(
     id: str,
     bioguide: str,
-    origin: Origin,
+    origin: Provenance,
     *,
     title: str,
     names: tuple[str, ...],
     evidence: str,
     raw_sha256: str,
     **told: Any,
-) -> Entry:
+) -> ParsedRecord:
     """Where a member is reached, linked to the member."""
     record = Office(
         id=staff_id(id),
         title=title,
         bioguide_id=bioguide,
         **told,
-        **cited(
+        **citation_fields(
             origin,
-            url=told.get("website") or page_of(bioguide),
+            url=told.get("website") or bioguide_url(bioguide),
             org=CONGRESS_LEGISLATORS,
             cite=title,
             published_at=None,
             raw_sha256=raw_sha256,
         ),
     )
-    return Entry(record, names=names, links=[Link(LinkKind.OFFICE, bioguide, evidence)])
+    return ParsedRecord(record, names=names, links=[Link(LinkKind.OFFICE, bioguide, evidence)])
 
 
-def chamber_of(word: str | None) -> Chamber | None:
+def parse_chamber(word: str | None) -> Chamber | None:
     """`House`, `HOUSE`, `H` and `rep` are the house; likewise the senate."""
     letter = (word or "").strip()[:1].lower()
     return _CHAMBERS.get(letter)

@@ -34,7 +34,7 @@ class References:
     """Pages of the Federal Register: `78 FR 23676`."""
 
 
-def referred(told: Iterable[Element]) -> References:
+def collect_references(told: Iterable[Element]) -> References:
     """Everything that links in these elements refer to."""
     found = References()
     for element in told:

@@ -4,7 +4,13 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Literal
 
-from readingroom.bases.federal.schema.entries import Entry, Link, Origin, cited, digest
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    citation_fields,
+    digest,
+)
 from readingroom.bases.federal.schema.ids import topic_id
 from readingroom.bases.federal.schema.records import LinkKind, Topic
 
@@ -66,9 +72,9 @@ POLICY_AREAS = frozenset(
 )
 
 
-def topic(
-    name: str, origin: Origin, vocabulary: Vocabulary = "crs", parent: str | None = None
-) -> Entry:
+def build_topic(
+    name: str, origin: Provenance, vocabulary: Vocabulary = "crs", parent: str | None = None
+) -> ParsedRecord:
     """A subject as a record names it. A file that knows the wider subject knows the most."""
     label, org, url = _WHOSE[vocabulary]
     record = Topic(
@@ -78,7 +84,7 @@ def topic(
         policy_area=vocabulary == "crs" and name in POLICY_AREAS,
         parent_id=topic_id(parent) if parent else None,
         vocabulary=vocabulary,
-        **cited(
+        **citation_fields(
             origin,
             url=url,
             org=org,
@@ -88,7 +94,7 @@ def topic(
         ),
     )
     links = [Link(LinkKind.TOPIC, topic_id(parent), f"parentSubject: {parent}")] if parent else []
-    return Entry(record, partial=parent is None, names=(name,), links=links)
+    return ParsedRecord(record, partial=parent is None, names=(name,), links=links)
 
 
 @lru_cache(maxsize=4096)
@@ -96,11 +102,11 @@ def _digest(name: str, vocabulary: str, parent: str | None) -> str:
     return digest([name, vocabulary, parent])
 
 
-def known(names: Iterable[str | None]) -> list[str]:
+def distinct_topics(names: Iterable[str | None]) -> list[str]:
     """Those of these names that can be told apart by an id, each once."""
     return list(dict.fromkeys(name for name in names if name and topic_id(name) != "topic:"))
 
 
-def topic_links(names: Iterable[str], field: str) -> Iterator[Link]:
+def build_topic_links(names: Iterable[str], field: str) -> Iterator[Link]:
     for name in names:
         yield Link(LinkKind.TOPIC, topic_id(name), f"{field}: {name}")

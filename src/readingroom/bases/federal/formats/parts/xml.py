@@ -30,7 +30,7 @@ _TAG = attrgetter("tag")
 _flat = chain.from_iterable
 
 
-class Refused(ValueError):
+class EntitiesRefused(ValueError):
     """The document declares entities, which no official file of ours does."""
 
 
@@ -55,7 +55,7 @@ def parse(data: bytes) -> Element:
     return root
 
 
-def fingerprint(element: Element) -> str:
+def hash_element(element: Element) -> str:
     """The hash of what an element says, so that a change elsewhere in its file is not its own."""
     attributes = _flat(map(Element.items, element.iter()))
     told = (*element.itertext(), *map(_TAG, element.iter()), *_flat(attributes))
@@ -63,10 +63,10 @@ def fingerprint(element: Element) -> str:
 
 
 def _refuse(*declared: Any) -> int:
-    raise Refused("the document declares entities")
+    raise EntitiesRefused("the document declares entities")
 
 
-def said(element: Element | None, path: str | None = None) -> str | None:
+def get_text(element: Element | None, path: str | None = None) -> str | None:
     """The text of an element or of a child, white space tidied; None when there is none."""
     if element is not None and path is not None:
         element = element.find(path)
@@ -76,12 +76,12 @@ def said(element: Element | None, path: str | None = None) -> str | None:
     return " ".join(text.split()) or None
 
 
-def day(text: str | None) -> str | None:
+def iso_date(text: str | None) -> str | None:
     """The date of `2021-03-01` and of `2021-03-01T05:00:00Z` alike."""
     return text[:10] if text and len(text) >= 10 and text[4] == text[7] == "-" else None
 
 
-def prose(element: Element) -> str:
+def extract_prose(element: Element) -> str:
     """Everything an element says, a paragraph for each block in it."""
     parts: list[str] = []
     _told(element, parts)
