@@ -44,12 +44,14 @@ A list is written `a, b` in a variable and `["a", "b"]` in the file. A switch is
         for name, field in Settings.model_fields.items()
     ]
     overview = table(("variable", "key in `readingroom.toml`"), *rows)
-    sections = [setting(name, field) for name, field in Settings.model_fields.items()]
+    schemas = Settings.model_json_schema()["properties"]
+    sections = [
+        setting(name, field, schemas[name]) for name, field in Settings.model_fields.items()
+    ]
     return page("Settings", intro, lists, block("toml", example), overview, *sections)
 
 
-def setting(name: str, field: FieldInfo) -> str:
-    schema = Settings.model_json_schema()["properties"][name]
+def setting(name: str, field: FieldInfo, schema: Schema) -> str:
     facts = [
         f"- Key in `readingroom.toml`: {toml_key(name)}",
         f"- Value: {value(schema)}",

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from scripts.docs.markdown import block
@@ -52,5 +53,10 @@ def render_rows(rows: dict[str, str], indent: str = "") -> Iterator[str]:
 
 def read_summary(path: Path) -> str:
     """Return the first line of a module's docstring, without the full stop."""
-    docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    return summarise(path.read_text("utf-8"))
+
+
+@cache  # the checks are tested many times over, and parsing is half of them
+def summarise(source: str) -> str:
+    docstring = ast.get_docstring(ast.parse(source)) or ""
     return docstring.partition("\n")[0].removesuffix(".")

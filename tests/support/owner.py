@@ -2,7 +2,6 @@
 
 import sys
 
-from readingroom.cli import main
 from readingroom.commands import dispatch
 from readingroom.server.catalogue import OFFERS
 from tests.support.specimen import AddNote, offer
@@ -11,4 +10,7 @@ OFFERS["specimen"] = offer()
 dispatch.COMMANDS[AddNote.name] = AddNote
 
 if __name__ == "__main__":
+    # Only now: the commands read the list of bases when they are imported.
+    from readingroom.cli import main
+
     sys.exit(main())
