@@ -103,7 +103,7 @@ def _compare(
 
 
 def _postings(index: LexicalIndex, question: str) -> int:
-    with index._connections.lent() as db:
+    with index._connections.connection() as db:
         return sum(term.documents for term in index._terms(db, words_of(question)))
 
 

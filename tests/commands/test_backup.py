@@ -23,7 +23,7 @@ from readingroom.cli import main
 from readingroom.storage.archive import copy_database
 from readingroom.storage.keys import KeyRing
 from readingroom.storage.lock import FolderLock, Owner
-from readingroom.storage.rwlock import Gate
+from readingroom.storage.rwlock import ReadWriteLock
 from tests.requirements import requirement
 from tests.support.documents.base import desk
 from tests.support.federal.base import write_world
@@ -352,11 +352,11 @@ def _counted(path: Path, copy: Path) -> int:
 
 
 @requirement("room:backup")
-async def test_changes_wait_while_the_gate_is_closed_and_not_for_each_other() -> None:
-    gate, seen = Gate(), []
+async def test_changes_wait_while_the_lock_is_exclusive_and_not_for_each_other() -> None:
+    lock, seen = ReadWriteLock(), []
 
     async def change(name: str, begun: anyio.Event, go_on: anyio.Event) -> None:
-        async with gate.passing():
+        async with lock.shared():
             seen.append(f"{name} begins")
             begun.set()
             await go_on.wait()
@@ -369,7 +369,7 @@ async def test_changes_wait_while_the_gate_is_closed_and_not_for_each_other() ->
         await events[0].wait()
         await events[2].wait()
         tasks.start_soon(_let_go, events[1])
-        async with gate.closed():
+        async with lock.exclusive():
             seen.append("closed")
             tasks.start_soon(change, "third", events[3], events[4])
             await anyio.wait_all_tasks_blocked()

@@ -298,7 +298,7 @@ def test_after_any_writes_the_index_is_as_if_it_had_been_filled_anew(
 def _state(index: LexicalIndex) -> Any:
     terms = "SELECT term, documents FROM terms WHERE documents > 0 ORDER BY 1"
     facts = "SELECT generation, documents, tokens FROM facts"
-    with index._connections.lent() as db:
+    with index._connections.connection() as db:
         return [db.execute(query).fetchall() for query in (terms, facts)]
 
 

@@ -19,8 +19,8 @@ FORKS.set_forkserver_preload(
 )
 
 
-class Trap:
-    """Told of every step, it kills this process at one of them, once it is set."""
+class KillAtStep:
+    """A step hook that kills this process at one step, once it is set."""
 
     def __init__(self, step: str, is_set: bool = False) -> None:
         self._step = step

@@ -6,7 +6,6 @@ model, `readingroom.toml`, the text base's file, and the inboxes.
 
 import os
 import shutil
-import sqlite3
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from readingroom.core import clock
 from readingroom.core.progress import ReportProgressSync
 from readingroom.core.settings import SAMPLE_MARK, Settings, load
 from readingroom.protocol.backup import WriteCopy
+from readingroom.storage.database import connect
 from readingroom.storage.errors import BackupUnusable, FolderInUse
 from readingroom.storage.handover import HANDOVER
 from readingroom.storage.keys import KEYS
@@ -152,7 +152,7 @@ def _size(manifest: "Manifest", file: Path) -> dict[str, Any]:
 
 
 def _schema(database: Path) -> int:
-    with closing(sqlite3.connect(database)) as db:
+    with closing(connect(database)) as db:
         (version,) = db.execute("PRAGMA user_version").fetchone()
     return int(version)
 

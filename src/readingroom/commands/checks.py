@@ -22,6 +22,7 @@ from readingroom.commands.restore import REPLACED, RESTORING
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.settings import CONFIGURATION, Settings, revealed
 from readingroom.engine.errors import ModelUnavailable
+from readingroom.storage.database import connect
 from readingroom.storage.keys import KEYS
 
 _LEAST_FREE = 512 * 1024 * 1024
@@ -125,7 +126,7 @@ def versions(settings: Settings) -> Iterator[Remark]:
             f"SQLite {sqlite3.sqlite_version} is too old, {needed} is needed",
             "use a newer Python, or one built with a newer SQLite",
         )
-    with closing(sqlite3.connect(":memory:")) as db:
+    with closing(connect(":memory:")) as db:
         try:
             db.execute("CREATE VIRTUAL TABLE words USING fts5 (text)")
         except sqlite3.OperationalError:
@@ -180,7 +181,7 @@ def federal(settings: Settings) -> Iterator[Remark]:
     if not path.exists():
         return
     try:
-        with closing(sqlite3.connect(path, timeout=10)) as db:
+        with closing(connect(path)) as db:
             (version,) = db.execute("PRAGMA user_version").fetchone()
             if version > SCHEMA_VERSION:
                 fix = "install the newer Reading Room that wrote it, or restore an older backup"

@@ -18,6 +18,7 @@ from readingroom.commands.console import common, run, say
 from readingroom.core import clock
 from readingroom.core.settings import CONFIGURATION, MODELS, Settings, load
 from readingroom.protocol.backup import ReadCopy
+from readingroom.storage.database import connect
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty, FolderInUse
 from readingroom.storage.handover import HANDOVER
 from readingroom.storage.lock import FolderLock
@@ -97,7 +98,7 @@ def _in_use(database: Path) -> bool:
     """Whether another process has this file open: then it cannot be had alone."""
     if not database.exists():
         return False
-    with closing(sqlite3.connect(database, timeout=0)) as db:
+    with closing(connect(database, timeout=0)) as db:
         try:
             db.execute("PRAGMA locking_mode = EXCLUSIVE")
             db.execute("BEGIN EXCLUSIVE")

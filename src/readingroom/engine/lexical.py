@@ -18,8 +18,7 @@ from typing import Any
 from readingroom.core.filters import Condition, Fields, Filter, In, Metadata, Range, Value
 from readingroom.engine.errors import SearchTimeout
 from readingroom.engine.words import Sought, sought, tokenizer
-from readingroom.storage.connections import Connections
-from readingroom.storage.database import transaction
+from readingroom.storage.database import ConnectionPool, connect, transaction
 
 BUDGET = 45_000
 """Postings that a search may rank."""
@@ -79,7 +78,7 @@ class LexicalIndex:
         self._seconds = seconds
         self._names = list(dict.fromkeys((*fields.equality, *fields.ranges)))
         self._writing = threading.Lock()
-        self._connections = Connections(self._opened)
+        self._connections = ConnectionPool(self._opened)
         _prepare(path, self._schema())
 
     def close(self) -> None:
@@ -130,12 +129,12 @@ class LexicalIndex:
     @property
     def generation(self) -> int | None:
         """The state of the store that this index was made from; None for a new file."""
-        with self._connections.lent() as db:
+        with self._connections.connection() as db:
             (found,) = db.execute("SELECT generation FROM facts").fetchone()
         return None if found is None else int(found)
 
     def __len__(self) -> int:
-        with self._connections.lent() as db:
+        with self._connections.connection() as db:
             (found,) = db.execute("SELECT documents FROM facts").fetchone()
         return int(found)
 
@@ -146,7 +145,7 @@ class LexicalIndex:
         if k < 0:
             raise ValueError(f"k is a number of documents, not {k}")
         wanted = self.fields.conditions(where)
-        with self._connections.lent() as db, deadline(db, self._seconds):
+        with self._connections.connection() as db, deadline(db, self._seconds):
             scores = self._best(db, sought(question), k, wanted) if k else {}
             return self._hits(db, scores, k)
 
@@ -290,7 +289,6 @@ class LexicalIndex:
     def _opened(self) -> sqlite3.Connection:
         """A connection, with a small table of its own to cut texts into stems."""
         db = _connect(self._path)
-        db.execute("PRAGMA temp_store = MEMORY")
         columns = ", ".join(map(_quoted, self.columns))
         db.execute(
             f"CREATE VIRTUAL TABLE temp.scratch USING fts5({columns}, content = '', "
@@ -302,7 +300,7 @@ class LexicalIndex:
 
     @contextlib.contextmanager
     def _write(self, generation: int | None) -> Iterator[sqlite3.Connection]:
-        with self._writing, self._connections.lent() as db, transaction(db):
+        with self._writing, self._connections.connection() as db, transaction(db):
             yield db
             if generation is not None:
                 db.execute("UPDATE facts SET generation = ?", (generation,))
@@ -373,10 +371,8 @@ def _prepare(path: Path, schema: list[str]) -> None:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = NORMAL")
-    return db
+    pragmas = {"journal_mode": "WAL", "synchronous": "NORMAL", "temp_store": "MEMORY"}
+    return connect(path, any_thread=True, pragmas=pragmas)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from readingroom.core import clock
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
-from readingroom.storage.changes import Step, unnoticed
+from readingroom.storage.changes import StepHook, no_op
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,5 +19,5 @@ class IngestContext:
     embedder: Embedder
     roots: Roots
     now: Callable[[], datetime] = clock.now
-    on_step: Step = unnoticed
+    on_step: StepHook = no_op
     """Called at each named step of a change; tests interrupt it there."""

@@ -18,7 +18,7 @@ import httpx2
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.net.errors import DownloadFailed
 from readingroom.net.http import RetryPolicy, TransientError, make_client, parse_retry_after, retry
-from readingroom.storage.database import transaction
+from readingroom.storage.database import connect, transaction
 from readingroom.storage.files import digest_of
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class Downloads:
         self._sleep = sleep
         self._is_first_request = True
         folder.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(folder / "downloads.db", isolation_level=None)
+        self._db = connect(folder / "downloads.db")
         self._db.row_factory = sqlite3.Row
         self._db.execute(_FILES_TABLE)
         self._db.execute(_PARTS_TABLE)

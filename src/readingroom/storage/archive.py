@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.storage.chunks import ChunkCollection, Chunks
+from readingroom.storage.database import connect, transaction
 from readingroom.storage.errors import BackupUnusable, StorageFailed
 from readingroom.storage.files import digest_of
 
@@ -199,7 +200,7 @@ def copy_database(source: Path, copy: Path, report: ReportProgressSync = no_prog
     """A SQLite file as it is at this moment, whoever writes to it meanwhile."""
     copy.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with closing(_reader(source)) as reading, closing(sqlite3.connect(copy)) as writing:
+        with closing(_reader(source)) as reading, closing(connect(copy)) as writing:
             # Held open, it pins one state of the file; else each write would start the copy anew.
             reading.execute("BEGIN")
             reading.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -215,17 +216,15 @@ def copy_database(source: Path, copy: Path, report: ReportProgressSync = no_prog
 
 
 def _reader(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=30, isolation_level=None)
-    db.execute("PRAGMA query_only = ON")
-    return db
+    return connect(path, timeout=30, pragmas={"query_only": "ON"})
 
 
 def dump_chunks(chunks: ChunkCollection, path: Path) -> int:
     """Every chunk with its vector, in a file that no version of the store has to understand."""
     total = chunks.count()
-    with closing(sqlite3.connect(path)) as db:
+    with closing(connect(path)) as db:
         db.executescript(_CHUNKS)
-        with db:
+        with transaction(db):
             db.execute("INSERT INTO about VALUES (?)", (chunks.embedding,))
             for offset in range(0, total, _ROWS):
                 page = chunks.get(vectors=True, limit=_ROWS, offset=offset)

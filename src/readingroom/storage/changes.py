@@ -1,4 +1,4 @@
-"""Changes that touch several stores: one at a time, each on disk as an intent until it is whole."""
+"""Changes that touch several stores: serialized, and recorded as an intent until complete."""
 
 import logging
 from collections import defaultdict
@@ -12,53 +12,58 @@ import anyio.to_thread
 
 from readingroom.core.errors import KnowledgeError
 from readingroom.storage.intents import Intent, IntentLog
-from readingroom.storage.rwlock import Gate
+from readingroom.storage.rwlock import ReadWriteLock
 
 logger = logging.getLogger(__name__)
 
-Step = Callable[[str], None]
+StepHook = Callable[[str], None]
+"""Called with the name of each step of a change once the step is done."""
 
 
-def unnoticed(step: str) -> None:
-    """Nobody wants to know of steps, except tests, which end the process at one."""
+def no_op(step: str) -> None:
+    """Do nothing at a step. Tests pass a hook that kills the process there instead."""
 
 
 class Changes:
-    """The changes of one base; `at` is told of every step that is done."""
+    """The changes of one base; `on_step` is called after every step of each."""
 
-    def __init__(self, path: Path, at: Step = unnoticed) -> None:
-        self.at = at
+    def __init__(self, path: Path, on_step: StepHook = no_op) -> None:
+        self.on_step = on_step
         self._intents = IntentLog(path)
         self._locks: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
-        self._gate = Gate()
+        self._lock = ReadWriteLock()
 
     @asynccontextmanager
-    async def alone(self, what: str) -> AsyncIterator[None]:
-        """One change of this at a time; once begun it is not cancelled."""
-        async with self._locks[what], self._gate.passing():
+    async def one_at_a_time(self, key: str) -> AsyncIterator[None]:
+        """Enclose a change: one at a time for each key, and never cancelled once it has begun."""
+        async with self._locks[key], self._lock.shared():
             with anyio.CancelScope(shield=True):
                 yield
 
-    def standing_still(self) -> AbstractAsyncContextManager[None]:
-        """No change is half done in here, and none begins: for whoever copies all the stores."""
-        return self._gate.closed()
+    def paused(self) -> AbstractAsyncContextManager[None]:
+        """Keep changes out: inside, none is half done and none begins. For copying the stores."""
+        return self._lock.exclusive()
 
     @asynccontextmanager
     async def intent(self, kind: str, **body: Any) -> AsyncIterator[Intent]:
-        """On disk until the change is complete; an error that undid itself completes it too."""
+        """Keep an intent on disk until the change inside is complete.
+
+        A change that is refused has changed nothing, so it counts as complete. After any other
+        error the intent stays, and `recover` ends the change.
+        """
         intent = await anyio.to_thread.run_sync(lambda: self._intents.begin(kind, **body))
-        self.at(f"{kind}:begin")
+        self.on_step(f"{kind}:begin")
         try:
             yield intent
         except KnowledgeError as error:
-            if error.http_status < 500:  # a refusal: nothing was changed
+            if error.http_status < 500:  # a refusal
                 await anyio.to_thread.run_sync(self._intents.finish, intent)
             raise
         await anyio.to_thread.run_sync(self._intents.finish, intent)
-        self.at(f"{kind}:end")
+        self.on_step(f"{kind}:end")
 
     async def unfinished(self) -> list[Intent]:
-        """What was begun and has not ended, oldest first."""
+        """Return the changes that were begun and not completed, oldest first."""
         return await anyio.to_thread.run_sync(self._intents.unfinished)
 
     async def recover(
@@ -66,7 +71,11 @@ class Changes:
         finish: Callable[[Intent], Awaitable[None]],
         fatal: tuple[type[KnowledgeError], ...] = (),
     ) -> int:
-        """Bring every interrupted change to an end; returns how many there were."""
+        """Complete every interrupted change with `finish`; return how many there were.
+
+        Errors in `fatal` are raised. Any other is logged, and the change is tried again at the next
+        start; until then `doctor` reports it.
+        """
         unfinished = await self.unfinished()
         for intent in unfinished:
             logger.warning("finishing an interrupted %s of %s", intent.kind, intent.body)
@@ -74,8 +83,8 @@ class Changes:
                 await finish(intent)
             except fatal:
                 raise
-            except KnowledgeError as error:  # tried again at the next start; doctor names it
-                logger.error("it cannot be finished: %s", error.message)
+            except KnowledgeError as error:
+                logger.error("the %s cannot be finished: %s", intent.kind, error.message)
             else:
                 await anyio.to_thread.run_sync(self._intents.finish, intent)
         return len(unfinished)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from readingroom.core import clock
+from readingroom.storage.database import connect, transaction
 from readingroom.storage.errors import (
     InvalidKeyName,
     InvalidSubject,
@@ -160,9 +161,10 @@ class KeyRing:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch(mode=0o600)
-            with closing(sqlite3.connect(self.path, timeout=10)) as db, db:
+            with closing(connect(self.path)) as db:
                 _prepare(db)
-                yield db
+                with transaction(db):
+                    yield db
         except (OSError, sqlite3.Error) as error:
             raise self._failed(error) from error
 
@@ -183,7 +185,7 @@ class KeyRing:
             if self._header >= 0:
                 os.close(self._header)
             self._header = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            self._reader = sqlite3.connect(self.path, timeout=10, isolation_level=None)
+            self._reader = connect(self.path)
             # The first writer may be between making the file and making the table.
             _prepare(self._reader)
             self._reading = (status.st_dev, status.st_ino)
@@ -208,10 +210,9 @@ def _prepare(db: sqlite3.Connection) -> None:
     """The table as it is now; one from before gets the columns that came since."""
     db.execute(_SCHEMA)
     if _missing(db):
-        db.execute("BEGIN IMMEDIATE")  # another process may be about to do the same
-        for column in _missing(db):
-            db.execute(f"ALTER TABLE api_keys ADD COLUMN {column} {_SINCE[column]}")
-        db.execute("COMMIT")
+        with transaction(db):
+            for column in _missing(db):  # again: another process may have added them meanwhile
+                db.execute(f"ALTER TABLE api_keys ADD COLUMN {column} {_SINCE[column]}")
     db.execute(_SUBJECTS)
 
 

@@ -1,4 +1,4 @@
-"""Lets changes through side by side, and makes them wait for whoever copies everything."""
+"""A read-write lock for coroutines."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -6,32 +6,35 @@ from contextlib import asynccontextmanager
 import anyio
 
 
-class Gate:
-    """Any number of changes pass at once; while it is closed none is under way or begins."""
+class ReadWriteLock:
+    """Held by any number of shared holders at once, or by one exclusive holder alone.
+
+    Changes to a base share it; a backup, which copies all the stores of the base, excludes them.
+    """
 
     def __init__(self) -> None:
-        self._door = anyio.Lock()
-        self._inside = 0
-        self._empty = anyio.Event()
+        self._entry = anyio.Lock()
+        self._holders = 0
+        self._all_released = anyio.Event()
 
     @asynccontextmanager
-    async def passing(self) -> AsyncIterator[None]:
-        """One change; it waits while the gate is closed."""
-        async with self._door:
-            if not self._inside:
-                self._empty = anyio.Event()
-            self._inside += 1
+    async def shared(self) -> AsyncIterator[None]:
+        """Hold the lock together with others; wait while somebody holds or awaits it alone."""
+        async with self._entry:
+            if not self._holders:
+                self._all_released = anyio.Event()
+            self._holders += 1
         try:
             yield
         finally:
-            self._inside -= 1
-            if not self._inside:
-                self._empty.set()
+            self._holders -= 1
+            if not self._holders:
+                self._all_released.set()
 
     @asynccontextmanager
-    async def closed(self) -> AsyncIterator[None]:
-        """Nothing changes in here: what had begun has ended, and the rest waits outside."""
-        async with self._door:
-            if self._inside:
-                await self._empty.wait()
+    async def exclusive(self) -> AsyncIterator[None]:
+        """Hold the lock alone: wait for those who hold it now, and keep later ones waiting."""
+        async with self._entry:
+            if self._holders:
+                await self._all_released.wait()
             yield

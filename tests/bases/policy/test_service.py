@@ -326,7 +326,7 @@ async def test_a_revision_that_is_active_is_complete(tmp_path: Path) -> None:
         if progress := library.service.ingestion.progress(NEW):
             seen[step] = progress.percent_complete
 
-    async with shelf(tmp_path, at=at, embedder=WordEmbedder()) as library:
+    async with shelf(tmp_path, on_step=at, embedder=WordEmbedder()) as library:
         await library.add("NPPF")
         await library.register("NPPF", "December 2024", "2024-12-12")
         path = library.inbox("nppf.pdf", brief("December 2024"))

@@ -76,7 +76,7 @@ class Desk:
 @contextlib.asynccontextmanager
 async def desk(
     folder: Path,
-    at: Callable[[str], None] = lambda step: None,
+    on_step: Callable[[str], None] = lambda step: None,
     embedder: Any = EMBEDDER,
     pipeline: Any = None,
     in_memory: bool = False,
@@ -86,7 +86,7 @@ async def desk(
     service = DocumentsService(
         folder,
         None if in_memory else folder / "chroma",
-        IngestContext(pipeline or Pipeline(Sandbox()), embedder, roots, lambda: TODAY, at),
+        IngestContext(pipeline or Pipeline(Sandbox()), embedder, roots, lambda: TODAY, on_step),
     )
     async with service.running():
         yield Desk(service, folder / "inbox")

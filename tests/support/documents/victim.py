@@ -8,7 +8,7 @@ from readingroom.bases.documents.models import RemoveDocument
 from readingroom.bases.documents.records import DocumentRecord
 from tests.support.documents.base import PLAIN, Desk, desk
 from tests.support.policy.base import plain
-from tests.support.victim import Trap, killed
+from tests.support.victim import KillAtStep, killed
 
 OLD = plain("Bats roost in the barn.", "They fly at dusk.")
 NEW = plain("Cycle parking is covered.", "There are two hundred spaces.", "Trips were counted.")
@@ -75,8 +75,8 @@ def kill_at(folder: Path, change: str, step: str) -> None:
 
 
 async def _change(folder: Path, change: str, step: str) -> None:
-    trap = Trap(step)
-    async with desk(folder, at=trap, **PLAIN) as library:
+    trap = KillAtStep(step)
+    async with desk(folder, on_step=trap, **PLAIN) as library:
         await CHANGES[change].prepare(library)
         trap.is_set = True
         await CHANGES[change].make(library)

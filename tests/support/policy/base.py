@@ -199,12 +199,12 @@ def service_on(
     folder: Path,
     redis_url: str | None = None,
     now: Callable[[], datetime] = lambda: TODAY,
-    at: Callable[[str], None] = lambda name: None,
+    on_step: Callable[[str], None] = lambda name: None,
     embedder: Any = EMBEDDER,
     pipeline: Any = None,
 ) -> PolicyService:
     roots = Roots("POLICY_ROOTS", (folder / "inbox",), 256 * 2**20)
-    bench = IngestContext(pipeline or Pipeline(Sandbox()), embedder, roots, now, at)
+    bench = IngestContext(pipeline or Pipeline(Sandbox()), embedder, roots, now, on_step)
     return PolicyService(folder, redis_url, bench)
 
 

@@ -65,7 +65,7 @@ async def _serve(folder: Path, pipe: Connection) -> None:
         if name == armed:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    async with shelf(folder, at=at, **PLAIN) as library:
+    async with shelf(folder, on_step=at, **PLAIN) as library:
         await library.settled()
         pipe.send(None)
         while asked := await anyio.to_thread.run_sync(pipe.recv):

@@ -12,7 +12,7 @@ from readingroom.bases.policy.models import IngestPolicyRevision, RemovePolicyRe
 from readingroom.core.progress import no_progress
 from readingroom.protocol.doctor import Complaint
 from tests.support.policy.base import PLAIN, Shelf, plain, shelf
-from tests.support.victim import Trap, killed
+from tests.support.victim import KillAtStep, killed
 
 OLD, NEW = "rev_NPPF_2023_09", "rev_NPPF_2024_12"
 
@@ -154,7 +154,7 @@ def must_last(change: str, step: str) -> bool:
 async def steps_of(folder: Path, change: str) -> tuple[str, ...]:
     """The named steps that a change really passes, in order."""
     passed: list[str] = []
-    async with shelf(folder, at=passed.append, **PLAIN) as library:
+    async with shelf(folder, on_step=passed.append, **PLAIN) as library:
         await CHANGES[change].prepare(library)
         passed.clear()
         await CHANGES[change].make(library)
@@ -172,15 +172,15 @@ def kill_recovery_at(folder: Path, step: str) -> None:
 
 
 async def _change(folder: Path, change: str, step: str) -> None:
-    trap = Trap(step)
-    async with shelf(folder, at=trap, **PLAIN) as library:
+    trap = KillAtStep(step)
+    async with shelf(folder, on_step=trap, **PLAIN) as library:
         await CHANGES[change].prepare(library)
         trap.is_set = True
         await CHANGES[change].make(library)
 
 
 async def _recover(folder: Path, step: str) -> None:
-    async with shelf(folder, at=Trap(step, is_set=True), **PLAIN) as library:
+    async with shelf(folder, on_step=KillAtStep(step, is_set=True), **PLAIN) as library:
         await library.settled()
 
 

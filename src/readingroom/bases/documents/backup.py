@@ -23,7 +23,7 @@ _FILES = "files"
 
 async def write_copy(service: DocumentsService, folder: Path) -> Copied:
     """Everything at one moment: changes wait until it is written, searches do not."""
-    async with service.ingestion.standing_still():
+    async with service.ingestion.paused():
         await anyio.Path(folder).mkdir(parents=True)
         chunks = await service.store.dump(folder / _CHUNKS, folder / _REGISTRY)
         documents = await service.store.documents()

@@ -19,7 +19,7 @@ class Checkup:
 
     async def diagnose(self) -> Diagnosis:
         store, ingestion = self._service.store, self._service.ingestion
-        async with ingestion.standing_still():  # else it changes while we look
+        async with ingestion.paused():  # else it changes while we look
             records = {one.document_id: one for one in await store.documents()}
             census = await store.census()
             sizes = await store.index_sizes()

@@ -72,7 +72,7 @@ class Ingestion:
             vectors = await embed_document(
                 found, self._bench.embedder, scale_progress(report, 50, 95)
             )
-            async with self._changes.alone(_WRITING):
+            async with self._changes.one_at_a_time(_WRITING):
                 known = await self._whole(application_ref, intake)  # another call was faster
                 if known:
                     return AlreadyIngested(document_id=known.document_id)
@@ -86,7 +86,7 @@ class Ingestion:
 
     async def remove(self, document_id: str) -> int:
         """Forget a document, then its chunks, then its file; returns how many chunks there were."""
-        async with self._changes.alone(_WRITING):
+        async with self._changes.one_at_a_time(_WRITING):
             if await self._store.record(document_id) is None:
                 raise not_found(document_id)
             async with self._changes.intent("remove", document_id=document_id):
@@ -96,9 +96,9 @@ class Ingestion:
         """Our copy of a document's file: what was read is what can be shown."""
         return self._kept(record.document_id, record.source_file)
 
-    def standing_still(self) -> AbstractAsyncContextManager[None]:
+    def paused(self) -> AbstractAsyncContextManager[None]:
         """No change is half done in here, and none begins: for whoever copies all the stores."""
-        return self._changes.standing_still()
+        return self._changes.paused()
 
     # --- what is done at the start ---
 
@@ -117,7 +117,7 @@ class Ingestion:
 
     async def sweep(self, document_id: str) -> None:
         """Delete what belongs to no registered document."""
-        async with self._changes.alone(_WRITING):
+        async with self._changes.one_at_a_time(_WRITING):
             if await self._store.record(document_id) is None:
                 await self._removed(document_id)
 
@@ -175,19 +175,19 @@ class Ingestion:
     async def _committed(
         self, record: DocumentRecord, document: Document, vectors: Vectors, intake: Intake
     ) -> IngestedDocument:
-        at = self._changes.at
+        on_step = self._changes.on_step
         chunks = chunks_from(record, document, vectors)
         async with self._changes.intent("ingest", document_id=record.document_id):
             await anyio.to_thread.run_sync(self._keep_file, intake, record)
-            at("ingest:file")
+            on_step("ingest:file")
             await self._store.put(chunks)
-            at("ingest:chunks")
+            on_step("ingest:chunks")
             held = await self._store.chunks_of(record.document_id)
             kept = set(chunks.ids)
             await self._store.delete([one.chunk_id for one in held if one.chunk_id not in kept])
-            at("ingest:surplus")
+            on_step("ingest:surplus")
             await self._store.register(record)
-            at("ingest:registry")
+            on_step("ingest:registry")
         await anyio.to_thread.run_sync(self._book.settle, record.application_ref, record.file_hash)
         return IngestedDocument(
             document_id=record.document_id,
@@ -199,14 +199,14 @@ class Ingestion:
         )
 
     async def _removed(self, document_id: str) -> int:
-        at = self._changes.at
+        on_step = self._changes.on_step
         await self._store.forget(document_id)
-        at("remove:registry")
+        on_step("remove:registry")
         chunks = await self._store.chunks_of(document_id)
         await self._store.delete([chunk.chunk_id for chunk in chunks])
-        at("remove:chunks")
+        on_step("remove:chunks")
         await anyio.to_thread.run_sync(self._drop_file, document_id)
-        at("remove:file")
+        on_step("remove:file")
         return len(chunks)
 
     # --- what was not ingested ---

@@ -15,7 +15,7 @@ from readingroom.bases.federal.filters import RowFilter
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, SOURCES, Resource, Source
 from readingroom.bases.federal.schema.tables import ensure_schema
 from readingroom.core.errors import RecordNotFound
-from readingroom.storage.connections import Connections
+from readingroom.storage import database
 from readingroom.storage.errors import StorageFailed
 
 T = TypeVar("T")
@@ -36,17 +36,18 @@ def file_in(data: Path) -> Path:
 
 def connect(path: Path, *, writing: bool = False) -> sqlite3.Connection:
     """A connection on the file; readers cannot write, and nobody waits for ever."""
-    db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-    db.row_factory = sqlite3.Row
-    db.execute("PRAGMA foreign_keys = ON")
-    db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-    db.execute("PRAGMA temp_store = MEMORY")
+    pragmas: dict[str, str | int] = {
+        "foreign_keys": "ON",
+        "cache_size": -_CACHE_KIB,
+        "temp_store": "MEMORY",
+    }
     if writing:
-        db.execute("PRAGMA synchronous = NORMAL")
         # Pages that a load touches again and again go from the log into the file once.
-        db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+        pragmas |= {"synchronous": "NORMAL", "wal_autocheckpoint": _LOG_PAGES}
     else:
-        db.execute("PRAGMA query_only = ON")
+        pragmas |= {"query_only": "ON"}
+    db = database.connect(path, timeout=30, any_thread=True, pragmas=pragmas)
+    db.row_factory = sqlite3.Row
     return db
 
 
@@ -115,7 +116,7 @@ class FederalStore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._connections = Connections(self._opened)
+        self._connections = database.ConnectionPool(self._opened)
         self.trace: Callable[[str], None] | None = None
         """Told every statement: for tests that ask which tables a lookup touches."""
 
@@ -124,7 +125,7 @@ class FederalStore:
         return await anyio.to_thread.run_sync(self.now, question)
 
     def now(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        with storage(self.path), self._connections.lent() as db:
+        with storage(self.path), self._connections.connection() as db:
             return question(db)
 
     def close(self) -> None:

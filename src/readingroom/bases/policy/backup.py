@@ -24,7 +24,7 @@ _FILES = "files"
 
 async def write_copy(service: PolicyService, folder: Path) -> Copied:
     """Everything at one moment: changes wait until it is written, searches do not."""
-    async with service.ingestion.standing_still():
+    async with service.ingestion.paused():
         catalogue = await service.registry.catalogue()
         await anyio.Path(folder).mkdir(parents=True)
         chunks = await service.store.dump(folder / _CHUNKS)

@@ -62,7 +62,7 @@ class Ingestion:
         self, source: str, spool: Path, label: str, start: date, end: date | None, notes: str | None
     ) -> tuple[Revision, list[Revision]]:
         """Register a revision with its file; returns it, and the revision it will supersede."""
-        async with self._changes.alone(source):
+        async with self._changes.one_at_a_time(source):
             before = await self._registry.revisions(source)
             revision_id = timeline.new_id(source, start, [one.revision_id for one in before])
             new = Revision(
@@ -80,7 +80,7 @@ class Ingestion:
                 "create", source=source, revision_id=revision_id
             ) as intent:
                 await anyio.to_thread.run_sync(self._keep_file, spool, source, revision_id)
-                self._changes.at("create:file")
+                self._changes.on_step("create:file")
                 try:
                     changed = await self._registry.change(
                         source, lambda at: timeline.create(at, new)
@@ -88,7 +88,7 @@ class Ingestion:
                 except KnowledgeError:
                     await self._take_back(intent)
                     raise
-                self._changes.at("create:registry")
+                self._changes.on_step("create:registry")
         return new, [one for one in changed if one.revision_id != revision_id]
 
     async def ingest(self, revision: Revision, intake: Intake, report: ReportProgress) -> Ingested:
@@ -99,12 +99,12 @@ class Ingestion:
             except KnowledgeError as error:
                 await self.abandon(revision, error.message)
                 raise
-            async with self._changes.alone(revision.source):
+            async with self._changes.one_at_a_time(revision.source):
                 return await self._committed(revision, document, vectors, intake)
 
     async def exchange_file(self, revision: Revision, spool: Path) -> None:
         """Put another file in the place of a revision's; it is read when it is ingested."""
-        async with self._changes.alone(revision.source):
+        async with self._changes.one_at_a_time(revision.source):
             await anyio.to_thread.run_sync(
                 self._keep_file, spool, revision.source, revision.revision_id
             )
@@ -113,52 +113,55 @@ class Ingestion:
         """Delete a revision's chunks, registered or not; the registry only learns that there are
         none.
         """
-        async with self._changes.alone(source):
+        async with self._changes.one_at_a_time(source):
             ids = await self._store.ids_of(source, revision_id)
             async with self._changes.intent("remove", source=source, revision_id=revision_id):
                 await self._store.delete(ids)
-                self._changes.at("remove:chunks")
+                self._changes.on_step("remove:chunks")
                 await self.recount(source, revision_id, 0)
-                self._changes.at("remove:registry")
+                self._changes.on_step("remove:registry")
         return len(ids)
 
     async def delete(self, source: str, revision_id: str) -> int:
         """Forget a revision, then its chunks, then its file."""
         if revision_id in self._busy:
             raise RevisionBusy(f"{revision_id} is being ingested; delete it when that has ended")
-        async with self._changes.alone(source):
+        async with self._changes.one_at_a_time(source):
             ids = await self._store.ids_of(source, revision_id)
             async with self._changes.intent("delete", source=source, revision_id=revision_id):
                 await self._registry.delete_revision(source, revision_id)
-                self._changes.at("delete:registry")
+                self._changes.on_step("delete:registry")
                 await self._store.delete(ids)
-                self._changes.at("delete:chunks")
+                self._changes.on_step("delete:chunks")
                 await self._drop_file(source, revision_id)
-                self._changes.at("delete:file")
+                self._changes.on_step("delete:file")
                 await self._describe_all(source)
-                self._changes.at("delete:dates")
+                self._changes.on_step("delete:dates")
         return len(ids)
 
     async def amend(self, source: str, revision_id: str, values: dict[str, Any]) -> None:
         """Change a revision's dates or label, in the registry and on its chunks."""
-        async with self._changes.alone(source), self._changes.intent("amend", source=source):
+        async with (
+            self._changes.one_at_a_time(source),
+            self._changes.intent("amend", source=source),
+        ):
             await self._registry.change(
                 source, lambda before: timeline.amend(before, revision_id, values)
             )
-            self._changes.at("amend:registry")
+            self._changes.on_step("amend:registry")
             await self._describe_all(source)
-            self._changes.at("amend:dates")
+            self._changes.on_step("amend:dates")
 
     async def amend_policy(self, source: str, values: dict[str, Any]) -> None:
         """Change a policy's title, description or category; chunks carry the title too."""
-        async with self._changes.alone(source):
+        async with self._changes.one_at_a_time(source):
             policy = await self._registry.policy(source)
             async with self._changes.intent("amend", source=source):
                 changed = policy.model_copy(update={**values, "updated_at": self._bench.now()})
                 await self._registry.update_policy(changed)
-                self._changes.at("amend:policy")
+                self._changes.on_step("amend:policy")
                 await self._describe_all(source)
-                self._changes.at("amend:titles")
+                self._changes.on_step("amend:titles")
 
     async def reopen(self, revision: Revision) -> None:
         """A failed revision is tried again."""
@@ -279,10 +282,10 @@ class Ingestion:
         async with self._changes.intent(
             "ingest", source=source, revision_id=revision_id, file=str(spool)
         ):
-            self._changes.at("ingest:intent")
+            self._changes.on_step("ingest:intent")
             await self._exchange_chunks(revision, chunks)
             await anyio.to_thread.run_sync(self._keep_file, spool, source, revision_id)
-            self._changes.at("ingest:file")
+            self._changes.on_step("ingest:file")
             values = {
                 "chunk_count": len(chunks),
                 "page_count": len(document.pages),
@@ -294,9 +297,9 @@ class Ingestion:
                 source, lambda before: timeline.finish(before, revision_id, values)
             )
             self._note(revision, "complete", 100, len(chunks))  # it answers from now on
-            self._changes.at("ingest:registry")
+            self._changes.on_step("ingest:registry")
             await self._describe_all(source)
-            self._changes.at("ingest:dates")
+            self._changes.on_step("ingest:dates")
         return Ingested(
             source=source,
             revision_id=revision_id,
@@ -307,11 +310,11 @@ class Ingestion:
 
     async def _exchange_chunks(self, revision: Revision, chunks: Chunks) -> None:
         await self._store.put(chunks)
-        self._changes.at("ingest:chunks")
+        self._changes.on_step("ingest:chunks")
         kept = set(chunks.ids)
         held = await self._store.ids_of(revision.source, revision.revision_id)
         await self._store.delete([id for id in held if id not in kept])
-        self._changes.at("ingest:surplus")
+        self._changes.on_step("ingest:surplus")
 
     async def _describe_all(self, source: str) -> None:
         """The chunks of every revision say the dates, label and title that the registry says."""
@@ -320,9 +323,9 @@ class Ingestion:
         for one in revisions:
             await self._store.describe(policy, one, timeline.closing(one, revisions))
 
-    def standing_still(self) -> AbstractAsyncContextManager[None]:
+    def paused(self) -> AbstractAsyncContextManager[None]:
         """No change is half done in here, and none begins: for whoever copies all the stores."""
-        return self._changes.standing_still()
+        return self._changes.paused()
 
     # --- how far it has come ---
 

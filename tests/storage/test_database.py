@@ -7,15 +7,15 @@ from threading import Thread
 
 import pytest
 
-from readingroom.storage.connections import Connections
+from readingroom.storage.database import ConnectionPool
 
 
-def connections(file: Path, opened: list[sqlite3.Connection]) -> Connections:
+def connections(file: Path, opened: list[sqlite3.Connection]) -> ConnectionPool:
     def connect() -> sqlite3.Connection:
         opened.append(sqlite3.connect(file, check_same_thread=False))
         return opened[-1]
 
-    return Connections(connect)
+    return ConnectionPool(connect)
 
 
 def test_threads_that_come_and_go_share_one_connection(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_threads_that_come_and_go_share_one_connection(tmp_path: Path) -> None:
     pool = connections(tmp_path / "file.db", opened)
 
     def reads() -> None:
-        with pool.lent() as db:
+        with pool.connection() as db:
             db.execute("SELECT 1").fetchone()
 
     for _ in range(20):
@@ -37,12 +37,12 @@ def test_readers_at_once_have_one_each_and_few_stay_open_after_a_rush(tmp_path: 
     opened: list[sqlite3.Connection] = []
     pool = connections(tmp_path / "file.db", opened)
     with ExitStack() as rush:
-        lent = [rush.enter_context(pool.lent()) for _ in range(20)]
+        lent = [rush.enter_context(pool.connection()) for _ in range(20)]
         assert len(set(map(id, lent))) == 20
     assert sum(map(_is_open, opened)) == 8
     pool.close()
     assert not any(map(_is_open, opened))
-    with pool.lent() as db:
+    with pool.connection() as db:
         assert _is_open(db)
 
 
@@ -50,7 +50,7 @@ def test_a_reader_that_fails_gives_its_connection_back(tmp_path: Path) -> None:
     opened: list[sqlite3.Connection] = []
     pool = connections(tmp_path / "file.db", opened)
     for _ in range(3):
-        with pytest.raises(sqlite3.OperationalError), pool.lent() as db:
+        with pytest.raises(sqlite3.OperationalError), pool.connection() as db:
             db.execute("SELECT nothing")
     assert len(opened) == 1
 
