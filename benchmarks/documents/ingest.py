@@ -64,7 +64,9 @@ def measure(files: int, pages: int) -> Table:
             ),
             ("cores it kept busy", f"{cores:.2f}", "", ""),
         ),
-        _NOTE.format(files=files, pages=pages, chunks=sum(len(one.chunks) for one in documents)),
+        _NOTE.format(
+            files=files, pages=pages, chunks=sum(len(document.chunks) for document in documents)
+        ),
     )
 
 
@@ -91,25 +93,25 @@ def _written(inbox: Path, files: int, pages: int) -> list[Path]:
 
 async def _extraction_alone(paths: Sequence[Path]) -> tuple[list[Document], float]:
     pipeline = Pipeline(Sandbox())
-    found: dict[Path, Document] = {}
+    documents_by_path: dict[Path, Document] = {}
 
     async def read(path: Path) -> None:
         with open_own_file(path, path.name, 2**28) as intake:
             document = await pipeline.read(intake, no_progress)
         assert isinstance(document, Document)
-        found[path] = document
+        documents_by_path[path] = document
 
     started = time.perf_counter()
     async with anyio.create_task_group() as tasks:
         for path in paths:
             tasks.start_soon(read, path)
-    return [found[path] for path in paths], time.perf_counter() - started
+    return [documents_by_path[path] for path in paths], time.perf_counter() - started
 
 
 def _embedding_alone(documents: Sequence[Document]) -> float:
     embedder = Embedder(MODELS)
     embedder.embed("load the model")
-    texts = [one.text_of(chunk) for one in documents for chunk in one.chunks]
+    texts = [document.text_of(chunk) for document in documents for chunk in document.chunks]
     started = time.perf_counter()
     embedder.embed_batch(texts)
     return time.perf_counter() - started
@@ -123,8 +125,8 @@ async def _ingested(room: Served, inbox: Path) -> tuple[float, float]:
             "ingest_folder", {"path": str(inbox), "application_ref": REF}
         )
         took = time.perf_counter() - started
-        told = body(answer)
-        assert told["ingested"] == told["file_count"], told
+        answer_body = body(answer)
+        assert answer_body["ingested"] == answer_body["file_count"], answer_body
         return took, (_cpu(room) - before) / took
 
 

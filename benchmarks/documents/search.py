@@ -47,22 +47,22 @@ def measure(applications: int, rounds: int) -> Table:
             (Equals("application_ref", wanted), In("document_type", _TYPES[:2]))
         ),
     }
-    told: list[tuple[str, ...]] = []
+    table_rows: list[tuple[str, ...]] = []
     for name, where in searches.items():
         ratio = _ratio(
             questions,
-            lambda one, where=where: whole.search(one, 10, where),
-            lambda one, where=where: alone.search(one, 10, where),
+            lambda query_vector, where=where: whole.search(query_vector, 10, where),
+            lambda query_vector, where=where: alone.search(query_vector, 10, where),
         )
-        told.append((name, "ours, alone", f"{len(alone):,}", _ms(ratio.to), "1.000", ""))
-        told.append(
+        table_rows.append((name, "ours, alone", f"{len(alone):,}", _ms(ratio.to), "1.000", ""))
+        table_rows.append(
             (name, "ours", f"{len(whole):,}", _ms(ratio.of), str(ratio), ratio.against(_TARGET))
         )
-    told += _chroma(rows, order, questions[: max(3, rounds // 10)], wanted)
+    table_rows += _chroma(rows, order, questions[: max(3, rounds // 10)], wanted)
     return Table(
         f"Searching one application among {applications:,}",
         ("search", "store", "rows", "median ms", "ratio", "target"),
-        tuple(told),
+        tuple(table_rows),
         _NOTE.format(rounds=rounds),
     )
 
@@ -73,11 +73,11 @@ def _ratio(
     large, small = [], []
     for place, question in enumerate([*questions[:2], *questions]):
         began = time.perf_counter()
-        found = few(question)
+        few_hits = few(question)
         between = time.perf_counter()
         same = many(question)
         ended = time.perf_counter()
-        assert len(found) == len(same) == 10
+        assert len(few_hits) == len(same) == 10
         if place >= 2:  # the first ones wake the caches
             small.append(between - began)
             large.append(ended - between)
@@ -96,7 +96,7 @@ def _index(rows: Any, documents: Any) -> VectorIndex:
 
 
 def _chroma(rows: Any, order: Any, questions: Any, wanted: str) -> list[tuple[str, ...]]:
-    kept = [place for place, one in enumerate(order) if one * DOCUMENT // EACH < _PEER]
+    kept = [place for place, row in enumerate(order) if row * DOCUMENT // EACH < _PEER]
     with tempfile.TemporaryDirectory() as folder:
         client = chromadb.PersistentClient(folder, Settings(anonymized_telemetry=False))
         many = _filled(client, "many", rows, order, kept)
@@ -105,8 +105,8 @@ def _chroma(rows: Any, order: Any, questions: Any, wanted: str) -> list[tuple[st
 
         def ask(collection: Any) -> Callable[[Any], Sequence[Any]]:
             where = {"application_ref": wanted}
-            return lambda one: collection.query(
-                query_embeddings=[one.tolist()], n_results=10, where=where
+            return lambda query_vector: collection.query(
+                query_embeddings=[query_vector.tolist()], n_results=10, where=where
             )["ids"][0]
 
         ratio = _ratio(questions, ask(many), ask(few))

@@ -116,7 +116,7 @@ def natural(count: int, seed: int = 1) -> Iterator[str]:
         first = made.integers(0, len(sentences) - 3)
         others = made.integers(0, len(sentences), 2)
         # Two neighbours and two strangers: about 600 characters on more than one matter.
-        yield " ".join([*sentences[first : first + 2], *(sentences[one] for one in others)])
+        yield " ".join([*sentences[first : first + 2], *(sentences[index] for index in others)])
 
 
 def natural_questions(count: int, seed: int = 2) -> list[str]:

@@ -85,7 +85,7 @@ def question(rounds: int) -> Table:
                     busy[kind].append(cpu)
     rows = []
     for kind in KINDS:
-        p50 = {one: median(spent[one]) for one in (PEER, kind)}
+        p50 = {name: median(spent[name]) for name in (PEER, kind)}
         times = p50[PEER] / p50[kind]
         verdict = (
             f"{'met' if times >= 2.5 else '**missed**'} (at least 2.5)" if kind != PEER else ""

@@ -54,9 +54,9 @@ def agreement(questions: int) -> Table:
             budget = share * len(texts) // ROWS
             tight = LexicalIndex(path, COLUMNS, Fields(), budget=budget)
             with contextlib.closing(tight):
-                found = [{hit.id for hit in tight.search(question, 10)} for question in asked]
+                results = [{hit.id for hit in tight.search(question, 10)} for question in asked]
             overlap = np.mean(
-                [len(a & b) / max(1, len(a)) for a, b in zip(wanted, found, strict=True)]
+                [len(a & b) / max(1, len(a)) for a, b in zip(wanted, results, strict=True)]
             )
             verdict = f"{'met' if overlap >= 0.93 else '**missed**'} (at least 0.93)"
             rows.append((f"{share:,}", f"{overlap:.3f}", verdict if share == BUDGET else ""))
@@ -76,18 +76,18 @@ def _compare(
     overlap, same, within = [], 0, 0
     for turn in range(2):
         for question in questions:
-            found = {}
+            results = {}
             for name, index in (("plain", plain), ("ours", ours)):
                 cpu, wall = time.process_time(), time.perf_counter()
-                found[name] = [hit.id for hit in index.search(question, 10)]
+                results[name] = [hit.id for hit in index.search(question, 10)]
                 if turn:
                     spent[name].append((time.process_time() - cpu, time.perf_counter() - wall))
             if turn:
-                both = {*found["plain"]} & {*found["ours"]}
-                overlap.append(len(both) / max(1, len(found["plain"])))
+                both = {*results["plain"]} & {*results["ours"]}
+                overlap.append(len(both) / max(1, len(results["plain"])))
                 if _postings(ours, question) <= BUDGET:
                     within += 1
-                    same += found["plain"] == found["ours"]
+                    same += results["plain"] == results["ours"]
     assert same == within, "within the budget the search must be exact"
     ratio = _p95(spent["ours"], 0) / _p95(spent["plain"], 0)
     shared = float(np.mean(overlap))
@@ -108,12 +108,12 @@ def _postings(index: LexicalIndex, question: str) -> int:
 
 
 def _p95(spent: list[tuple[float, float]], which: int) -> float:
-    return float(np.percentile([one[which] for one in spent], 95))
+    return float(np.percentile([times[which] for times in spent], 95))
 
 
 def _times(spent: list[tuple[float, float]]) -> list[str]:
     return [
         f"{value * 1000:.1f}"
         for which in (0, 1)
-        for value in (median(one[which] for one in spent), _p95(spent, which))
+        for value in (median(times[which] for times in spent), _p95(spent, which))
     ]

@@ -64,10 +64,11 @@ def _rankings(test: Judged) -> dict[str, Rankings]:
         "words": words,
         "meaning": {id: [hit.id for hit in index.search(vectors[id], 10)] for id in words},
         "fused once, equal weights": {
-            id: [found for found, _ in fuse([words[id], _near(index, vectors[id])])] for id in words
+            id: [hit_id for hit_id, _ in fuse([words[id], _near(index, vectors[id])])]
+            for id in words
         },
         "both": {
-            id: [found for found, _ in search_both(words[id], vectors[id], index, 10)]
+            id: [hit_id for hit_id, _ in search_both(words[id], vectors[id], index, 10)]
             for id in words
         },
     }
@@ -101,9 +102,9 @@ def _ndcg(test: Judged, ranked: Rankings) -> float:
 
 
 def _gain(ranking: list[str], relevant: set[str]) -> float:
-    found = sum(1 / math.log2(place + 2) for place, id in enumerate(ranking[:10]) if id in relevant)
-    ideal = sum(1 / math.log2(place + 2) for place in range(min(10, len(relevant))))
-    return found / ideal if ideal else 0.0
+    gain = sum(1 / math.log2(rank + 2) for rank, id in enumerate(ranking[:10]) if id in relevant)
+    ideal = sum(1 / math.log2(rank + 2) for rank in range(min(10, len(relevant))))
+    return gain / ideal if ideal else 0.0
 
 
 def _recall(test: Judged, ranked: Rankings) -> float:

@@ -35,12 +35,12 @@ def filtered(rounds: int) -> Table:
     store, collection = _peer(LARGE)
     with contextlib.closing(store), _index(LARGE) as chunk_index:
         index = chunk_index.vectors()
-        held = chunk_index.collection.get(vectors=True)
-        questions = held.vectors[:: LARGE // rounds][:rounds]
+        stored = chunk_index.collection.get(vectors=True)
+        questions = stored.vectors[:: LARGE // rounds][:rounds]
         rows = [
             row
             for name, sources in FILTERS.items()
-            for row in _compare(name, _where(sources), questions, index, collection, held)
+            for row in _compare(name, _where(sources), questions, index, collection, stored)
         ]
     return Table(
         f"Filtered search at {LARGE:,} chunks, k = 10",
@@ -82,9 +82,11 @@ def memory() -> Table:
             pass
         code = f"from benchmarks.engine import store; store.report({count})"
         done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True)
-        said = json.loads(done.stdout.splitlines()[-1])
-        verdict = f"{'met' if said['settled'] <= target else '**missed**'} (at most {target} MB)"
-        rows.append((f"{count:,} chunks", *(f"{said[key]:.0f}" for key in _STAGES), verdict))
+        megabytes = json.loads(done.stdout.splitlines()[-1])
+        verdict = (
+            f"{'met' if megabytes['settled'] <= target else '**missed**'} (at most {target} MB)"
+        )
+        rows.append((f"{count:,} chunks", *(f"{megabytes[key]:.0f}" for key in _STAGES), verdict))
     return Table(
         "Memory of a whole process, MB resident",
         ("store", *_STAGES, "target"),
@@ -102,31 +104,31 @@ def report(count: int) -> None:
     import chromadb  # noqa: F401
     import mcp.server  # noqa: F401
 
-    said = {"imported": resident_mb()}
+    megabytes = {"imported": resident_mb()}
     with _index(count) as index:
-        said["opened"] = resident_mb()
+        megabytes["opened"] = resident_mb()
         index.vectors()
-        said["filled"] = resident_mb()
+        megabytes["filled"] = resident_mb()
         texts = index.collection.get(limit=64).texts
         index.embedder.embed_batch(texts)
-        said["embedded"] = resident_mb()
+        megabytes["embedded"] = resident_mb()
         for question in texts[:10]:
             index.search(question[:80], 10, _where(20), "hybrid")
-        said["settled"] = resident_mb()
-    print(json.dumps(said))
+        megabytes["settled"] = resident_mb()
+    print(json.dumps(megabytes))
 
 
 def _compare(
-    name: str, where: Filter, questions: Any, index: Any, collection: Any, held: Chunks
+    name: str, where: Filter, questions: Any, index: Any, collection: Any, stored: Chunks
 ) -> Iterator[tuple[str, ...]]:
     passing = set(index.matching(where))
-    mask = np.array([id in passing for id in held.ids])
+    mask = np.array([id in passing for id in stored.ids])
     theirs = _in_chroma(where)
     spent: dict[str, list[tuple[float, float]]] = {"ours": [], "Chroma": []}
-    found: dict[str, int] = {"ours": 0, "Chroma": 0}
+    matches: dict[str, int] = {"ours": 0, "Chroma": 0}
     for question in questions:
-        distances = np.where(mask, ((held.vectors - question) ** 2).sum(axis=1), np.inf)
-        nearest = {held.ids[row] for row in np.argsort(distances, kind="stable")[:10]}
+        distances = np.where(mask, ((stored.vectors - question) ** 2).sum(axis=1), np.inf)
+        nearest = {stored.ids[row] for row in np.argsort(distances, kind="stable")[:10]}
         answers = {
             "Chroma": lambda q=question: collection.query(
                 query_embeddings=[q], n_results=10, where=theirs, include=["distances"]
@@ -137,15 +139,15 @@ def _compare(
             cpu, wall = time.process_time(), time.perf_counter()
             ids = ask()
             spent[side].append((time.process_time() - cpu, time.perf_counter() - wall))
-            found[side] += len(nearest & {*ids})
-    ratio = Ratio([one[0] for one in spent["ours"]], [one[0] for one in spent["Chroma"]])
+            matches[side] += len(nearest & {*ids})
+    ratio = Ratio([times[0] for times in spent["ours"]], [times[0] for times in spent["Chroma"]])
     for side in ("Chroma", "ours"):
         yield (
             f"{name} ({mask.mean():.1%})",
             side,
-            f"{median(one[0] for one in spent[side]) * 1000:.2f}",
-            f"{median(one[1] for one in spent[side]) * 1000:.2f}",
-            f"{found[side] / (10 * len(questions)):.3f}",
+            f"{median(times[0] for times in spent[side]) * 1000:.2f}",
+            f"{median(times[1] for times in spent[side]) * 1000:.2f}",
+            f"{matches[side] / (10 * len(questions)):.3f}",
             str(ratio) if side == "ours" else "",
             ratio.against(0.05) if side == "ours" else "",
         )

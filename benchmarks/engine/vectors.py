@@ -28,9 +28,9 @@ def scan(rounds: int) -> Table:
     rows, part = many(real, ROWS), np.random.default_rng(3).random(ROWS)
     index = _index(rows, part)
     masks = {"none": None, "1 %": part < 0.01, "10 %": part < 0.1, "50 %": part <= 0.5}
-    told = []
+    table_rows = []
     for name, where in FILTERS.items():
-        peer, ours, found = [], [], 0
+        peer, ours, correct = [], [], 0
         for question in real[:: REAL // rounds][:rounds]:
             began = time.perf_counter()
             nearest = _scan(rows, question, masks[name])
@@ -38,18 +38,18 @@ def scan(rounds: int) -> Table:
             began = time.perf_counter()
             hits = index.search(question, 10, where)
             ours.append(time.perf_counter() - began)
-            found += len({int(hit.id) for hit in hits} & {*nearest.tolist()})
+            correct += len({int(hit.id) for hit in hits} & {*nearest.tolist()})
         ratio, slow = Ratio(ours, peer), median(peer) > 0.010
-        recall = found / (10 * rounds)
-        told.append((name, "numpy float32", f"{median(peer) * 1000:.1f}", "1.000", "", ""))
+        recall = correct / (10 * rounds)
+        table_rows.append((name, "numpy float32", f"{median(peer) * 1000:.1f}", "1.000", "", ""))
         verdict = f"{ratio.against(0.5)}" if slow else "(numpy is under 10 ms)"
         verdict += f"; recall {'met' if recall >= 0.995 else '**missed**'} (at least 0.995)"
         cells = (f"{median(ours) * 1000:.1f}", f"{recall:.4f}", str(ratio), verdict)
-        told.append((name, "ours", *cells))
+        table_rows.append((name, "ours", *cells))
     return Table(
         f"Vector search at {ROWS:,} rows, k = 10",
         ("passes", "search", "median ms", "recall@10", "ratio", "target"),
-        tuple(told),
+        tuple(table_rows),
         f"Rows made from {REAL:,} real chunks (each near one of them, cosine about 0.8), questions "
         f"are {rounds} of those chunks. The scan gathers the rows that pass, or scans all and "
         "masks where they are more than a quarter. Wall time; ratio of the same question.",
@@ -65,8 +65,8 @@ def signs() -> Table:
     exact = [{hit.id for hit in index.search(question, 10)} for question in asked]
     rows = []
     for depth in (100, 200, 500, 1_000):
-        found = [{hit.id for hit in _at_depth(index, question, depth)} for question in asked]
-        recall = np.mean([len(one & two) / 10 for one, two in zip(found, exact, strict=True)])
+        approximate = [{hit.id for hit in _at_depth(index, question, depth)} for question in asked]
+        recall = np.mean([len(one & two) / 10 for one, two in zip(approximate, exact, strict=True)])
         verdict = f"{'met' if recall >= 0.995 else '**missed**'} (at least 0.995)"
         rows.append((f"{depth}", f"{recall:.4f}", verdict if depth == 1_000 else ""))
     return Table(
@@ -89,11 +89,12 @@ def _index(rows: Any, part: Any) -> VectorIndex:
     for start in range(0, len(rows), 10_000):
         numbers = range(start, start + 10_000)
         groups = [
-            "rare" if one < 0.01 else "some" if one < 0.1 else "rest" for one in part[numbers]
+            "rare" if part_value < 0.01 else "some" if part_value < 0.1 else "rest"
+            for part_value in part[numbers]
         ]
         metadata = [
-            {"group": group, "part": float(one)}
-            for group, one in zip(groups, part[numbers], strict=True)
+            {"group": group, "part": float(part_value)}
+            for group, part_value in zip(groups, part[numbers], strict=True)
         ]
         index.upsert([str(number) for number in numbers], rows[numbers], metadata)
     return index

@@ -90,8 +90,8 @@ def _bare_trigrams(db: sqlite3.Connection, source: str, name: str) -> None:
 
 
 def _resolved(db: sqlite3.Connection, source: str, name: str) -> None:
-    found = BY_NAME[source]
-    resolver.resolve(db, found, name, parse_filters(found.resource, {}))
+    source_spec = BY_NAME[source]
+    resolver.resolve(db, source_spec, name, parse_filters(source_spec.resource, {}))
 
 
 # --- numbers ---
@@ -159,8 +159,10 @@ def numbers(quick: bool) -> Table:
 
 
 def _aggregation(asked: dict[str, Any]) -> Aggregation:
-    found = find_resource(asked.pop("resource"))
-    return Aggregation(found, parse_filters(found, asked.pop("filters", None)), **asked)
+    resource_spec = find_resource(asked.pop("resource"))
+    return Aggregation(
+        resource_spec, parse_filters(resource_spec, asked.pop("filters", None)), **asked
+    )
 
 
 def _broad() -> Aggregation:
@@ -174,8 +176,8 @@ def _stopped(db: sqlite3.Connection) -> tuple[str, ...]:
     budget = Budget(rows=10**9, seconds=whole / 3)
     took = [timed(lambda: _refused(db, budget)) for _ in range(9)]
     ratio = Ratio(took, [budget.seconds] * len(took))
-    told = f"stopped after {budget.seconds * 1000:,.0f} ms of wall time"
-    return (told, *spread(took), str(ratio), ratio.against(1.1))
+    label = f"stopped after {budget.seconds * 1000:,.0f} ms of wall time"
+    return (label, *spread(took), str(ratio), ratio.against(1.1))
 
 
 def _refused(db: sqlite3.Connection, budget: Budget) -> None:
@@ -200,15 +202,20 @@ def whole_bill(quick: bool) -> Table:
         loading.load(path, [OFFICIAL / "billstatus", OFFICIAL / "saps"], None)
         service = FederalService(path, Stand())  # type: ignore[arg-type]
         with client(service) as get:
-            one, many = [], []
+            together, separate = [], []
             for _ in range(rounds + 2):
-                one.append(timed(lambda: get(f"/v1/bills/{LARGEST}/dossier", {})))
-                many.append(timed(lambda: _separately(get)))
+                together.append(timed(lambda: get(f"/v1/bills/{LARGEST}/dossier", {})))
+                separate.append(timed(lambda: _separately(get)))
         service.store.close()
-    ratio = Ratio(one[2:], many[2:])
+    ratio = Ratio(together[2:], separate[2:])
     rows = (
-        (f"{len(_SEPARATE) + 1} calls, one after the other", *spread(many[2:]), "1.000", ""),
-        (f"`GET /v1/bills/{LARGEST}/dossier`", *spread(one[2:]), str(ratio), ratio.against(0.7)),
+        (f"{len(_SEPARATE) + 1} calls, one after the other", *spread(separate[2:]), "1.000", ""),
+        (
+            f"`GET /v1/bills/{LARGEST}/dossier`",
+            *spread(together[2:]),
+            str(ratio),
+            ratio.against(0.7),
+        ),
     )
     note = (
         f"The real bill {LARGEST}, with 250 amendments; lists of {dossiers.LONGEST} in both. The "

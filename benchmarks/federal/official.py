@@ -29,18 +29,20 @@ _PARSERS: dict[str, Callable[[bytes], object]] = {".yaml": load_yaml, ".json": j
 def measure(rounds: int) -> Iterator[Table]:
     """Nothing where the official files are not there."""
     if OFFICIAL.is_dir():
-        told = [{part: _alone(part) for part in PARTS} for _ in range(rounds)]
-        yield _table(*(Rounds([one[part] for one in told]) for part in PARTS))
+        measured = [{part: _alone(part) for part in PARTS} for _ in range(rounds)]
+        yield _table(
+            *(Rounds([round_seconds[part] for round_seconds in measured]) for part in PARTS)
+        )
 
 
 class Rounds:
     """What one part told in each round."""
 
-    def __init__(self, told: list[dict[str, float]]) -> None:
-        self.told = told
+    def __init__(self, rounds: list[dict[str, float]]) -> None:
+        self.rounds = rounds
 
     def __getitem__(self, name: str) -> list[float]:
-        return [one[name] for one in self.told]
+        return [round_seconds[name] for round_seconds in self.rounds]
 
 
 def _table(floor: Rounds, xml: Rounds, unread: Rounds, everything: Rounds) -> Table:
@@ -76,8 +78,8 @@ def _row(
     what: str, seconds: Sequence[float], beside: Sequence[float], target: float | None = None
 ) -> tuple[str, ...]:
     ratio = Ratio(seconds, beside)
-    told = "1.000" if seconds is beside else str(ratio)
-    return what, f"{median(seconds):.2f} s", told, ratio.against(target) if target else ""
+    ratio_text = "1.000" if seconds is beside else str(ratio)
+    return what, f"{median(seconds):.2f} s", ratio_text, ratio.against(target) if target else ""
 
 
 def _alone(part: str) -> dict[str, float]:
@@ -88,8 +90,8 @@ def _alone(part: str) -> dict[str, float]:
         capture_output=True,
         text=True,
     )
-    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    seconds: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return seconds
 
 
 # --- in that process ---
@@ -99,8 +101,8 @@ def _floor() -> dict[str, float]:
     files = [path.read_bytes() for path in _xml()]
     cpu, wall = _timed(lambda: _each(ElementTree.fromstring, files))
     _, safe = _timed(lambda: _each(parse, files))
-    told = [path for path in _taken(*_PARSERS) if "saps" not in path.parts]
-    read = [(_PARSERS[path.suffix], path.read_bytes()) for path in told]
+    paths = [path for path in _taken(*_PARSERS) if "saps" not in path.parts]
+    read = [(_PARSERS[path.suffix], path.read_bytes()) for path in paths]
     gc.disable()
     _, calm = _timed(lambda: _each(ElementTree.fromstring, files))
     _, rest = _timed(lambda: [reader(data) is None for reader, data in read])

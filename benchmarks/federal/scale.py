@@ -152,8 +152,10 @@ def _lookups(service: FederalService, size: Size, passes: int, calls: int) -> Ta
     drawn = np.random.default_rng(5).integers(1, size.bills, calls)
     ids = [f"hr:{110 + n % 10}:{n}" for n in drawn]
     rounds = [_looked_up(service, ids) for _ in range(passes)]
-    times = {name: [one for each in rounds for one in each[name]] for name in rounds[0]}
-    floor = [3 * one + other for one, other in zip(times["select"], times["thread"], strict=True)]
+    times = {name: [value for each in rounds for value in each[name]] for name in rounds[0]}
+    floor = [
+        3 * value + other for value, other in zip(times["select"], times["thread"], strict=True)
+    ]
     ratio = Ratio(
         [median(each["record"]) for each in rounds],
         [3 * median(each["select"]) + median(each["thread"]) for each in rounds],

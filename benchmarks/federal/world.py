@@ -105,7 +105,10 @@ def _people_and_votes(db: sqlite3.Connection, votes: int, seed: int) -> None:
     db.execute("BEGIN")
     db.executemany(
         "INSERT INTO legislators (id, record, loader) VALUES (?, ?, 'bench')",
-        ((one.bioguide, json.dumps({"id": one.bioguide, "title": one.last})) for one in members),
+        (
+            (member.bioguide, json.dumps({"id": member.bioguide, "title": member.last}))
+            for member in members
+        ),
     )
     chance = random.Random(seed)
     for number in range(1, votes // len(members) + 1):
@@ -118,9 +121,9 @@ def _people_and_votes(db: sqlite3.Connection, votes: int, seed: int) -> None:
         db.executemany(
             "INSERT INTO member_votes VALUES (?, ?, ?, NULL, 118, ?, ?, 'D', 'MA', ?)",
             (
-                (id, place, one.bioguide, f"2023#{number:05}", one.last,
+                (id, position, member.bioguide, f"2023#{number:05}", member.last,
                  chance.choice(("Yea", "Nay")))
-                for place, one in enumerate(members, start=1)
+                for position, member in enumerate(members, start=1)
             ),
         )  # fmt: skip
     db.execute("COMMIT")
@@ -147,11 +150,11 @@ def _bills(db: sqlite3.Connection, count: int, seed: int) -> None:
         first = (batch[0] - 1) * _CHUNKS_PER_BILL + 1
         db.executemany(
             "INSERT INTO chunks VALUES (?, ?, 'text', ?)",
-            ((first + place, *chunk) for place, chunk in enumerate(chunks)),
+            ((first + position, *chunk) for position, chunk in enumerate(chunks)),
         )
         db.executemany(
             "INSERT INTO passages VALUES (?, 0, '', '', '', ?)",
-            ((first + place, words.passage()) for place in range(len(chunks))),
+            ((first + position, words.passage()) for position in range(len(chunks))),
         )
         db.execute(
             """INSERT INTO passages_fts (rowid, title, abstract, action, body)
@@ -161,7 +164,7 @@ def _bills(db: sqlite3.Connection, count: int, seed: int) -> None:
         vectors = _around(centres[numbers.integers(0, len(centres), len(chunks))], numbers)
         db.executemany(
             "INSERT INTO vectors (chunk, model, embedding) VALUES (?, ?, ?)",
-            ((first + place, MODEL, row.tobytes()) for place, row in enumerate(vectors)),
+            ((first + position, MODEL, row.tobytes()) for position, row in enumerate(vectors)),
         )
         db.execute("COMMIT")
 
@@ -176,11 +179,11 @@ def _entries(seed: int) -> Iterator[ParsedRecord]:
 
 
 def _bill_row(template: str, number: int, words: Vocabulary) -> tuple[str, str]:
-    told = json.loads(template)
+    record = json.loads(template)
     id = f"hr:{_congress(number)}:{number}"
-    told |= {"id": id, "congress": _congress(number), "type": "hr", "number": number}
-    told["title"] = told["citation_string"] = words.passage(8)
-    return id, json.dumps(told)
+    record |= {"id": id, "congress": _congress(number), "type": "hr", "number": number}
+    record["title"] = record["citation_string"] = words.passage(8)
+    return id, json.dumps(record)
 
 
 def _congress(number: int) -> int:
@@ -193,5 +196,5 @@ def _centres() -> NDArray[np.float32]:
 
 def _around(centres: NDArray[np.float32], numbers: np.random.Generator) -> NDArray[np.float32]:
     rows = centres + 0.6 * numbers.standard_normal(centres.shape, dtype=np.float32)
-    found: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return found
+    unit_rows: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit_rows

@@ -112,9 +112,9 @@ async def _run(exchange: Exchange, calls: int) -> float:
     replies = [await exchange.send() for _ in range(calls)]
     took = time.process_time() - began
     for reply in replies:
-        told = reply.json["result"]
-        assert not told.get("isError"), reply.body
-        assert told["structuredContent"].get("cache", {"stale": False})["stale"] is False
+        result = reply.json["result"]
+        assert not result.get("isError"), reply.body
+        assert result["structuredContent"].get("cache", {"stale": False})["stale"] is False
     return took
 
 

@@ -44,11 +44,11 @@ class Trial:
         result = await self.client.call_tool(tool, {"path": _PAGE})
         return self._seen(result.structured_content), time.perf_counter() - started
 
-    def _seen(self, told: Any) -> str:
-        if "error" in told:
-            return f"`{told['error']['code']}`"
-        assert told["content"] == self.emulator.items[_PAGE]
-        return f"answer, `{told['warnings'][0]['code']}`" if told["warnings"] else "answer"
+    def _seen(self, answer: Any) -> str:
+        if "error" in answer:
+            return f"`{answer['error']['code']}`"
+        assert answer["content"] == self.emulator.items[_PAGE]
+        return f"answer, `{answer['warnings'][0]['code']}`" if answer["warnings"] else "answer"
 
 
 Row = Callable[[Trial], Awaitable[list[tuple[str, float]]]]
@@ -67,9 +67,9 @@ async def _row(name: str, row: Row, options: dict[str, Any]) -> tuple[str, ...]:
     async with _trial(**options) as trial:
         seen = await row(trial)
     counted = Counter(outcome for outcome, _ in seen)
-    told = ", ".join(f"{count}: {outcome}" for outcome, count in counted.items())
+    outcomes = ", ".join(f"{count}: {outcome}" for outcome, count in counted.items())
     spent = median(seconds for _, seconds in seen) * 1000
-    return (name, str(len(seen)), told, str(len(trial.emulator.seen)), f"{spent:.0f}")
+    return (name, str(len(seen)), outcomes, str(len(trial.emulator.seen)), f"{spent:.0f}")
 
 
 @contextlib.asynccontextmanager
@@ -121,12 +121,12 @@ async def _stampede(trial: Trial) -> list[tuple[str, float]]:
     trial.emulator.fault = faults.slow(0.2)
     seen: list[tuple[str, float]] = []
 
-    async def one() -> None:
+    async def call_once() -> None:
         seen.append(await trial.call())
 
     async with anyio.create_task_group() as callers:
         for _ in range(200):
-            callers.start_soon(one)
+            callers.start_soon(call_once)
     return seen
 
 

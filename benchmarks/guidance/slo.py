@@ -161,8 +161,8 @@ class Callers:
             f"{self.url}/mcp", content=message.on(MODERN), headers=headers
         )
         took = time.perf_counter() - started
-        told: Any = response.json()["result"]["structuredContent"]
-        seen.append(Seen(took, told["error"]["code"] if "error" in told else None))
+        answer: Any = response.json()["result"]["structuredContent"]
+        seen.append(Seen(took, answer["error"]["code"] if "error" in answer else None))
 
 
 def _pages(emulator: govuk.Emulator) -> list[str]:
@@ -171,14 +171,17 @@ def _pages(emulator: govuk.Emulator) -> list[str]:
     return [
         path
         for path, item in emulator.items.items()
-        if any(one["base_path"].endswith(ours) for one in item["links"].get("organisations", []))
+        if any(
+            organisation["base_path"].endswith(ours)
+            for organisation in item["links"].get("organisations", [])
+        )
     ]
 
 
 def _row(name: str, seen: list[Seen], target: int | None = None) -> tuple[str, ...]:
-    took = sorted(one.seconds * 1000 for one in seen)
+    took = sorted(reply.seconds * 1000 for reply in seen)
     p95 = took[int(len(took) * 0.95)]
-    answered = sum(one.error is None for one in seen)
+    answered = sum(reply.error is None for reply in seen)
     verdict = ""
     if target:
         verdict = f"{'met' if p95 < target else '**missed**'} (p95 under {target})"

@@ -93,11 +93,11 @@ async def _read_apart() -> None:
 def _row(name: str, costs: list[Cost], verdict: str = "") -> tuple[str, ...]:
     return (
         name,
-        _told([cost.processor for cost in costs]),
-        _told([cost.wall for cost in costs]),
+        _render_times([cost.processor for cost in costs]),
+        _render_times([cost.wall for cost in costs]),
         verdict,
     )
 
 
-def _told(times: list[float]) -> str:
+def _render_times(times: list[float]) -> str:
     return f"{median(times):.0f} ({min(times):.0f} to {max(times):.0f})"

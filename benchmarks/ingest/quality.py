@@ -86,10 +86,10 @@ def _ocr_row(
 def _sections_row(name: str, data: bytes, truth: Iterable[str]) -> tuple[str, ...]:
     document = read_file(data, "policy.pdf", ReadOptions(find_sections=True), lambda *_: None)
     assert isinstance(document, Document)
-    wanted = set(truth)
+    expected = set(truth)
     ours = {section.ref for section in document.sections}
     peer = {_named(match) for match in _LINE_STARTS.finditer(document.text)}
-    return (name, str(len(wanted)), *_scores(ours, wanted), *_scores(peer, wanted))
+    return (name, str(len(expected)), *_scores(ours, expected), *_scores(peer, expected))
 
 
 def _named(match: re.Match[str]) -> str:
@@ -99,6 +99,6 @@ def _named(match: re.Match[str]) -> str:
     return f"Policy {code}" if code else f"Para {paragraph}"
 
 
-def _scores(found: set[str], wanted: set[str]) -> tuple[str, str]:
-    right = len(found & wanted)
-    return f"{right / len(found):.3f}", f"{right / len(wanted):.3f}"
+def _scores(recognized: set[str], expected: set[str]) -> tuple[str, str]:
+    right = len(recognized & expected)
+    return f"{right / len(recognized):.3f}", f"{right / len(expected):.3f}"

@@ -105,9 +105,9 @@ class Visitor:
         return f"{self.choose.choice(_WORDS)} {self.choose.choice(_WORDS)}"
 
     async def asks_the_desk(self) -> None:
-        found = await self.call("search", query=self.words, limit=5)
-        if found and found["results"]:
-            await self.call("fetch", id=self.choose.choice(found["results"])["id"])
+        hits = await self.call("search", query=self.words, limit=5)
+        if hits and hits["results"]:
+            await self.call("fetch", id=self.choose.choice(hits["results"])["id"])
 
     async def asks_policy(self) -> None:
         day = f"20{self.choose.randrange(21, 26)}-06-01"
@@ -117,10 +117,10 @@ class Visitor:
 
     async def asks_documents(self) -> None:
         await self.call("search_application_docs", query=self.words, application_ref=_APPLICATION)
-        found = await self.call("list_ingested_documents", application_ref=_APPLICATION)
-        if found and found["documents"]:
-            one = self.choose.choice(found["documents"])["document_id"]
-            await self.call("get_document_text", document_id=one, max_chars=5000)
+        listing = await self.call("list_ingested_documents", application_ref=_APPLICATION)
+        if listing and listing["documents"]:
+            document_id = self.choose.choice(listing["documents"])["document_id"]
+            await self.call("get_document_text", document_id=document_id, max_chars=5000)
 
     async def asks_federal(self) -> None:
         await self.call("lexical_search", query=self.words)
@@ -139,9 +139,9 @@ class Visitor:
         if self.inbox and self.turn % 5 == 1:
             paper = self._paper(self.inbox)
             asked = {"file_path": paper, "application_ref": f"26/{self.number:05}/LOAD"}
-            told = await self.call("ingest_document", **asked)
-            if told:
-                self.ledger.documents.add(told["document_id"])
+            document = await self.call("ingest_document", **asked)
+            if document:
+                self.ledger.documents.add(document["document_id"])
 
     async def uploads(self) -> None:
         await self.asks_policy()
@@ -158,11 +158,11 @@ class Visitor:
         }
         files = {"file": ("load.pdf", self._pages(), "application/pdf")}
         path = f"/api/v1/policies/{source}/revisions"
-        told = await self.ledger.timed(
+        revision = await self.ledger.timed(
             "POST revision", lambda: self._post(path, data=form, files=files)
         )
-        if told:
-            self.ledger.revisions.add((source, told["revision_id"]))
+        if revision:
+            self.ledger.revisions.add((source, revision["revision_id"]))
 
     async def _post(self, path: str, **sent: Any) -> Any:
         answer = await self.web.post(path, **sent)
@@ -170,8 +170,8 @@ class Visitor:
         return answer.json()
 
     def _pages(self) -> bytes:
-        said = f"Visitor {self.number} on turn {self.turn} writes of {self.words}. " * 5
-        return pdf([("Load", [said, said])])
+        text = f"Visitor {self.number} on turn {self.turn} writes of {self.words}. " * 5
+        return pdf([("Load", [text, text])])
 
     def _paper(self, inbox: Path) -> str:
         path = inbox / f"paper-{self.number}-{self.turn}.pdf"
@@ -258,8 +258,8 @@ async def _lost(served: Served, key: str, ledger: Ledger) -> list[str]:
     missing: list[str] = []
     async with http(served.url + "/mcp", key=key) as client:
         for id in sorted(ledger.documents):
-            told = await client.call_tool("get_document_text", {"document_id": id})
-            missing += [id] if told.is_error else []
+            result = await client.call_tool("get_document_text", {"document_id": id})
+            missing += [id] if result.is_error else []
     async with httpx2.AsyncClient(base_url=served.url, headers=headers, trust_env=False) as web:
         for source, revision in sorted(ledger.revisions):
             if not await _becomes_active(web, f"/api/v1/policies/{source}/revisions/{revision}"):
@@ -278,7 +278,7 @@ async def _becomes_active(web: httpx2.AsyncClient, path: str) -> bool:
 
 def _rows(ledger: Ledger) -> list[tuple[str, ...]]:
     return [
-        (name, f"{len(took):,}", *(f"{1000 * one:,.0f}" for one in _middle_and_high(took)))
+        (name, f"{len(took):,}", *(f"{1000 * seconds:,.0f}" for seconds in _middle_and_high(took)))
         for name, took in sorted(ledger.seconds.items())
     ]
 

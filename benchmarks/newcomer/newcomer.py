@@ -33,12 +33,12 @@ def measure(quick: bool) -> Table:
             install = ["make", "-s", "-C", str(tree), ".venv/project.stamp"]
             steps.append(("`make serve`: packages", _timed(lambda: _done(install))))
         begun = time.perf_counter()
-        with _serving(tree, home) as said:
-            _until(said, "is answering on")
+        with _serving(tree, home) as output:
+            _until(output, "is answering on")
             steps.append(("`make serve`: it answers", time.perf_counter() - begun))
             answered = _timed(lambda: _answer(tree, home))
             steps.append(("the question is answered, with its citation", answered))
-            _until(said, "sample: everything is loaded")
+            _until(output, "sample: everything is loaded")
             steps.append(("the whole sample is loaded", time.perf_counter() - begun))
     whole = sum(seconds for _, seconds in steps[:-1])
     rows = [(name, f"{seconds:.1f}") for name, seconds in steps]
@@ -76,8 +76,8 @@ def _serving(tree: Path, home: str) -> Iterator[Iterator[str]]:
         process.communicate()
 
 
-def _until(said: Iterator[str], words: str) -> None:
-    if not any(words in line for line in said):
+def _until(output: Iterator[str], words: str) -> None:
+    if not any(words in line for line in output):
         raise RuntimeError(f"`make serve` ended before it said {words!r}")
 
 
@@ -85,8 +85,8 @@ def _answer(tree: Path, home: str) -> None:
     asked = [str(tree / ".venv/bin/readingroom"), "policy", "search", _QUESTION]
     asked += ["--on", "2024-03-15", "--source", "NPPF", "-n", "1", "--demo"]
     while True:
-        told = subprocess.run(asked, env=_environment(home), capture_output=True, text=True)
-        if "[sample] NPPF (September 2023)" in told.stdout:
+        answer = subprocess.run(asked, env=_environment(home), capture_output=True, text=True)
+        if "[sample] NPPF (September 2023)" in answer.stdout:
             return
 
 

@@ -33,17 +33,22 @@ def measure(quick: bool) -> Table:
 
 
 def _row(change: str, steps: tuple[str, ...]) -> tuple[str, ...]:
-    found = {step: _killed(change, step) for step in steps}
-    each = found.values()
+    observations = {step: _killed(change, step) for step in steps}
+    each = observations.values()
     return (
         CHANGES[change].says,
         str(len(steps)),
-        str(sum(one.orphans for one in each)),
-        str(sum(one.wrong_counts for one in each)),
-        str(sum(len(one.complaints) for one in each)),
-        str(sum(len(one.leftovers) for one in each)),
-        str(sum(one.in_force not in CHANGES[change].outcomes for one in each)),
-        str(sum(must_last(change, step) and not one.is_kept for step, one in found.items())),
+        str(sum(observation.orphans for observation in each)),
+        str(sum(observation.wrong_counts for observation in each)),
+        str(sum(len(observation.complaints) for observation in each)),
+        str(sum(len(observation.leftovers) for observation in each)),
+        str(sum(observation.in_force not in CHANGES[change].outcomes for observation in each)),
+        str(
+            sum(
+                must_last(change, step) and not observation.is_kept
+                for step, observation in observations.items()
+            )
+        ),
     )
 
 

@@ -77,8 +77,8 @@ def upload(room: Served, source: str, label: str, start: str, content: bytes) ->
 async def until_active(room: Served, status: str) -> None:
     """Wait until a revision can be searched."""
     async with httpx2.AsyncClient(base_url=room.url, timeout=60, trust_env=False) as web:
-        while (found := (await web.get(status)).json())["status"] != "active":
-            assert found["status"] == "processing", found
+        while (upload := (await web.get(status)).json())["status"] != "active":
+            assert upload["status"] == "processing", upload
             await anyio.sleep(0.1)
 
 
@@ -100,8 +100,8 @@ def _load(
     for label, start in revisions:
         content = seed_pdf(source, label, paragraphs)
         anyio.run(until_active, room, upload(room, source, label, start, content))
-    found = room.get(f"{API}/{source}").json()["revisions"]
-    return sum(one["chunk_count"] for one in found)
+    revisions = room.get(f"{API}/{source}").json()["revisions"]
+    return sum(revision["chunk_count"] for revision in revisions)
 
 
 async def _search(room: Served, count: int) -> None:

@@ -43,8 +43,8 @@ class Described:
             "$and": [{"effective_from": {"$lte": number}}, {"effective_to": {"$gte": number}}]
         }
         vector = self.embedder.embed(query).tolist()
-        found: Any = self.collection.query(query_embeddings=[vector], n_results=10, where=where)
-        rows = zip(*(found[name][0] for name in _COLUMNS), strict=True)
+        answer: Any = self.collection.query(query_embeddings=[vector], n_results=10, where=where)
+        rows = zip(*(answer[name][0] for name in _COLUMNS), strict=True)
         results = [_hit(*row) for row in rows]
         return {
             "status": "success",

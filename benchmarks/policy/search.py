@@ -152,7 +152,7 @@ async def _fill(folder: Path, described: Described, chunks: int) -> None:
             described.collection.upsert(
                 ids=made.ids,
                 documents=made.texts,
-                metadatas=[dict(one) for one in made.metadatas],
+                metadatas=[dict(metadata) for metadata in made.metadatas],
                 embeddings=made.vectors,
             )
     store.close()

@@ -33,7 +33,7 @@ def tables() -> Iterator[Table]:
         yield Table(
             "Routing: the misses of the held-out questions",
             ("question", "tool", "place", "picked instead", "because"),
-            tuple(_miss(one) for one in held_out if one.place > 1),
+            tuple(_miss(routed) for routed in held_out if routed.place > 1),
             "; ".join(f"*{word}*: {reason}" for word, reason in REASONS.items()) + ".",
         )
 
@@ -43,18 +43,26 @@ def _verdict(held_out: Sequence[Routed]) -> str:
     if not held_out:
         return f"{wanted}; there are none now."
     met = (share(held_out, 1) >= FIRST, share(held_out, 3) >= AMONG_THREE)
-    first, three = ("met" if one else "**missed**" for one in met)
+    first, three = ("met" if is_met else "**missed**" for is_met in met)
     return f"{wanted}: the first {first}, the second {three}."
 
 
 def _rows(name: str, all_of_it: Sequence[Routed]) -> Iterator[tuple[str, ...]]:
     """The shares of a set of questions, then of each base's."""
-    bases = sorted({one.base for one in all_of_it})
-    groups = {f"{name}, {base}": [one for one in all_of_it if one.base == base] for base in bases}
-    for told, group in {name: all_of_it, **groups}.items() if all_of_it else ():
-        yield told, str(len(group)), f"{share(group, 1):.3f}", f"{share(group, 3):.3f}"
+    bases = sorted({routed.base for routed in all_of_it})
+    groups = {
+        f"{name}, {base}": [routed for routed in all_of_it if routed.base == base] for base in bases
+    }
+    for label, group in {name: all_of_it, **groups}.items() if all_of_it else ():
+        yield label, str(len(group)), f"{share(group, 1):.3f}", f"{share(group, 3):.3f}"
 
 
-def _miss(one: Routed) -> tuple[str, ...]:
-    asked = one.asked
-    return asked.question, f"`{asked.tool}`", str(one.place), f"`{one.order[0]}`", one.reason
+def _miss(routed: Routed) -> tuple[str, ...]:
+    asked = routed.asked
+    return (
+        asked.question,
+        f"`{asked.tool}`",
+        str(routed.place),
+        f"`{routed.order[0]}`",
+        routed.reason,
+    )

@@ -76,7 +76,7 @@ async def _rows(wire: Wire, rounds: int, calls: int, log: Path) -> list[tuple[st
         _row(wire, plain, peer),
         _row(wire, peer, peer),
         _row(wire, lean, peer),
-        *(_row(wire, one, peer, TARGET) for one in ours),
+        *(_row(wire, contender, peer, TARGET) for contender in ours),
     ]
 
 
@@ -87,15 +87,15 @@ async def _contenders(wire: Wire, folder: Path) -> AsyncIterator[tuple[Contender
     one_key, named_key = _bearer(_API_KEY), _bearer(ring.add("benchmarks"))
     plain = plain_app()
     peer, lean = peer_app(wire.stateful, lean=False), peer_app(wire.stateful, lean=True)
-    one = our_app(wire.stateful, Gate(_API_KEY, ring))
+    keyed_app = our_app(wire.stateful, Gate(_API_KEY, ring))
     several = our_app(wire.stateful, Gate(None, ring))
     async with contextlib.AsyncExitStack() as running:
-        for app in (peer, lean, one, several):
+        for app in (peer, lean, keyed_app, several):
             await running.enter_async_context(app.router.lifespan_context(app))
         served = (
             ("bare SDK server", peer, one_key),
             ("bare SDK server, lean", lean, one_key),
-            ("Reading Room, `MCP_API_KEY`", one, one_key),
+            ("Reading Room, `MCP_API_KEY`", keyed_app, one_key),
             ("Reading Room, a named key", several, named_key),
         )
         floor = wire.exchange(plain, CALL, one_key)
@@ -136,13 +136,13 @@ async def _check_that_all_is_on(
     wire: Wire, peer: Contender, ours: list[Contender], log: Path
 ) -> None:
     """Nothing was measured with something switched off."""
-    logged, made = _calls_logged(log), sum(one.made for one in ours)
+    logged, made = _calls_logged(log), sum(contender.made for contender in ours)
     assert logged == made, f"{logged} of {made} calls are in the log"
-    for one in ours:
-        assert one.answer == peer.answer, (one.answer, peer.answer)
-        counted = await _calls_counted(one)
-        assert counted == one.made, f"{counted} of {one.made} calls are in the metrics"
-        refused = await wire.exchange(one.app, CALL, {}).send()
+    for contender in ours:
+        assert contender.answer == peer.answer, (contender.answer, peer.answer)
+        counted = await _calls_counted(contender)
+        assert counted == contender.made, f"{counted} of {contender.made} calls are in the metrics"
+        refused = await wire.exchange(contender.app, CALL, {}).send()
         assert refused.status == 401, f"a call without a key got {refused.status}"
 
 
@@ -150,15 +150,17 @@ def _calls_logged(log: Path) -> int:
     return len(re.findall(r'"logger": ?"readingroom.calls"', log.read_text("utf-8")))
 
 
-async def _calls_counted(one: Contender) -> int:
-    page = (await Exchange(one.app, "/metrics", one.headers, method="GET").send()).body.decode()
+async def _calls_counted(contender: Contender) -> int:
+    page = (
+        await Exchange(contender.app, "/metrics", contender.headers, method="GET").send()
+    ).body.decode()
     (count,) = re.findall(r'^readingroom_tool_calls_total\{.*status="ok".*\} (\S+)$', page, re.M)
     return int(float(count))
 
 
 def _row(
-    wire: Wire, one: Contender, peer: Contender, target: float | None = None
+    wire: Wire, contender: Contender, peer: Contender, target: float | None = None
 ) -> tuple[str, ...]:
-    ratio = Ratio(one.microseconds, peer.microseconds)
+    ratio = Ratio(contender.microseconds, peer.microseconds)
     verdict = ratio.against(target) if target else ""
-    return (wire.name, one.name, f"{median(one.microseconds):.0f}", str(ratio), verdict)
+    return (wire.name, contender.name, f"{median(contender.microseconds):.0f}", str(ratio), verdict)

@@ -31,14 +31,14 @@ class Wire:
 
     def exchange(self, app: Starlette, message: Message, headers: Mapping[str, str]) -> Exchange:
         """A message with the headers that clients of this wire send."""
-        said = {
+        all_headers = {
             "accept": "application/json, text/event-stream",
             "content-type": "application/json",
             "user-agent": "benchmarks",
             **message.headers(self.revision),
             **headers,
         }
-        return Exchange(app, "/mcp", said, message.on(self.revision))
+        return Exchange(app, "/mcp", all_headers, message.on(self.revision))
 
 
 WIRES = (
@@ -89,11 +89,11 @@ class Contender:
     def _check(self, reply: Reply) -> None:
         assert reply.status == 200, (reply.status, reply.body)
         self.answer = reply.json
-        said = _said(self.answer) if self.protocol else self.answer
-        assert said == {"text": TEXT}, reply.body
+        answer = _parse_answer(self.answer) if self.protocol else self.answer
+        assert answer == {"text": TEXT}, reply.body
 
 
-def _said(answer: Any) -> Any:
+def _parse_answer(answer: Any) -> Any:
     """The structured content, after checking that the text item says the same."""
     result = answer["result"]
     (item,) = result["content"]

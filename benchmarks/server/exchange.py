@@ -76,7 +76,7 @@ class Exchange:
 
 def _scope(method: str, path: str, headers: Mapping[str, str], length: int) -> Scope:
     """As uvicorn makes it."""
-    said = {"host": "{}:{}".format(*_HOST), "content-length": str(length), **headers}
+    all_headers = {"host": "{}:{}".format(*_HOST), "content-length": str(length), **headers}
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -89,5 +89,5 @@ def _scope(method: str, path: str, headers: Mapping[str, str], length: int) -> S
         "path": path,
         "raw_path": path.encode(),
         "query_string": b"",
-        "headers": [(name.encode(), value.encode()) for name, value in said.items()],
+        "headers": [(name.encode(), value.encode()) for name, value in all_headers.items()],
     }

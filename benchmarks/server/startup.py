@@ -35,7 +35,7 @@ class Starter:
 
     name: str
     command: tuple[str, ...]
-    said: bytes
+    messages: bytes
     ready: Callable[[bytes], bool]
     target: float | None = None
 
@@ -114,7 +114,7 @@ def _start(starter: Starter, environment: Mapping[str, str]) -> float:
         stderr=subprocess.PIPE,
     ) as process:
         assert process.stdin and process.stdout and process.stderr
-        process.stdin.write(starter.said)
+        process.stdin.write(starter.messages)
         process.stdin.flush()
         answered = any(starter.ready(line) for line in process.stdout)
         took = time.perf_counter() - began

@@ -26,8 +26,8 @@ class Message:
     def on(self, revision: str) -> bytes:
         """As a body; the 2026-07-28 wire has no handshake, so each message says who sends it."""
         envelope = {"_meta": _ENVELOPE} if revision == MODERN else {}
-        told = {"jsonrpc": "2.0", "method": self.method, "params": self.params | envelope}
-        return json.dumps(told if self.id is None else told | {"id": self.id}).encode()
+        message = {"jsonrpc": "2.0", "method": self.method, "params": self.params | envelope}
+        return json.dumps(message if self.id is None else message | {"id": self.id}).encode()
 
     def headers(self, revision: str) -> dict[str, str]:
         """What HTTP says of it beside the body."""
