@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from readingroom.core.errors import InvalidSetting
-from readingroom.core.settings import Settings, load
+from readingroom.settings import Settings, load_settings
 from tests.requirements import requirement
 from tests.support.kit import run
 
@@ -19,34 +19,39 @@ def data(tmp_path: Path) -> Path:
 @requirement("room:settings")
 def test_a_flag_beats_the_environment_beats_the_file_beats_the_default(data: Path) -> None:
     environment = {"READINGROOM_DATA": str(data), "READINGROOM_PORT": "2222"}
-    assert load({"port": 3333}, environment).port == 3333
-    assert load({"port": None}, environment).port == 2222
-    assert load({}, {"READINGROOM_DATA": str(data)}).port == 1111
-    assert load({}, {"READINGROOM_DATA": str(data.parent)}).port is None
+    assert load_settings({"port": 3333}, environment).port == 3333
+    assert load_settings({"port": None}, environment).port == 2222
+    assert load_settings({}, {"READINGROOM_DATA": str(data)}).port == 1111
+    assert load_settings({}, {"READINGROOM_DATA": str(data.parent)}).port is None
 
 
 @requirement("room:settings")
 def test_sources_are_merged_setting_by_setting(data: Path) -> None:
-    settings = load({"data": str(data), "read_only": True}, {"READINGROOM_RATE_LIMIT": "9"})
+    settings = load_settings(
+        {"data": str(data), "read_only": True}, {"READINGROOM_RATE_LIMIT": "9"}
+    )
     assert (settings.read_only, settings.rate_limit, settings.host) == (True, 9, "::1")
 
 
 @requirement("room:settings")
 def test_an_empty_variable_is_not_set(data: Path) -> None:
-    settings = load({"data": data}, {"READINGROOM_PORT": "", "MCP_API_KEY": ""})
+    settings = load_settings({"data": data}, {"READINGROOM_PORT": "", "MCP_API_KEY": ""})
     assert (settings.port, settings.api_key) == (1111, None)
 
 
 @requirement("room:settings")
 def test_lists_are_written_with_commas(tmp_path: Path) -> None:
     environment = {"READINGROOM_ALLOWED_HOSTS": " a.example , b.example:8443 ,"}
-    assert load({"data": tmp_path}, environment).allowed_hosts == ("a.example", "b.example:8443")
+    assert load_settings({"data": tmp_path}, environment).allowed_hosts == (
+        "a.example",
+        "b.example:8443",
+    )
 
 
 @requirement("room:settings")
 def test_the_data_directory_is_the_users_own_by_default() -> None:
-    assert load({}, {}).data.name == "readingroom"
-    assert load({}, {}).data.is_absolute()
+    assert load_settings({}, {}).data.name == "readingroom"
+    assert load_settings({}, {}).data.is_absolute()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +77,7 @@ def test_a_bad_value_is_named_the_way_its_author_wrote_it(
 ) -> None:
     (tmp_path / "readingroom.toml").write_text(written)
     with pytest.raises(InvalidSetting) as refused:
-        load({"data": tmp_path, **flags}, environment)
+        load_settings({"data": tmp_path, **flags}, environment)
     assert told in refused.value.message
 
 
@@ -84,7 +89,7 @@ def test_a_bad_setting_ends_the_command_with_two_and_a_sentence(tmp_path: Path) 
 
 
 def test_the_key_does_not_show_in_the_settings(tmp_path: Path) -> None:
-    assert "sesame" not in repr(load({"data": tmp_path}, {"MCP_API_KEY": "sesame"}))
+    assert "sesame" not in repr(load_settings({"data": tmp_path}, {"MCP_API_KEY": "sesame"}))
 
 
 def test_every_setting_has_a_variable_and_a_sentence() -> None:

@@ -16,13 +16,13 @@ from benchmarks.server.wires import LEGACY, MODERN, Message, call_tool
 from benchmarks.table import Ratio, Table
 from readingroom.bases.guidance.store import Lifetimes
 from readingroom.bases.guidance.tools import open_guidance
-from readingroom.core.settings import Settings
 from readingroom.demo.govuk import Emulator, on_loopback, sample_items
 from readingroom.server.app import build_app
 from readingroom.server.auth.keys import Gate
 from readingroom.server.auth.policies import Guards
 from readingroom.server.faces import face_of
 from readingroom.server.observe.logging import configure
+from readingroom.settings import Settings
 from readingroom.storage.keys import KeyRing
 
 TARGET = 1.5

@@ -18,7 +18,7 @@ def open_all(data: Path) -> int:
     except ModuleNotFoundError:
         settings = importlib.import_module("readingroom.settings").Settings(data=data)
         specs = importlib.import_module("readingroom.bases").BASES
-        return len([spec.open(settings) for spec in specs])
+        return len([spec.open_base(settings) for spec in specs.values()])
 
 
 before = time.process_time()

@@ -9,14 +9,14 @@ from starlette.routing import Route
 
 from benchmarks.server.peer import NAME, TITLE, peer_server
 from readingroom import __version__
-from readingroom.core.settings import Settings
-from readingroom.protocol.base import KnowledgeBase
 from readingroom.protocol.errors import StatusDialect
+from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Answer, Call, Question, tool
 from readingroom.server.app import build_app
 from readingroom.server.auth.keys import Gate
 from readingroom.server.auth.policies import Guards
 from readingroom.server.faces import face_of
+from readingroom.settings import Settings
 
 _PLENTY = 10**9  # requests a minute: the limiter counts every one and refuses none
 

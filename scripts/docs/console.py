@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
+from readingroom.bases import BASES
 from readingroom.cli import main as readingroom
-from readingroom.server.catalogue import OFFERS
 from scripts.docs.pages import by_hand
 from scripts.docs.settings import variables
 
@@ -128,6 +128,6 @@ def find_unchecked_answers(root: Path) -> Iterator[str]:
         if "--demo" not in example.command and SAMPLE_ADDRESS not in example.command:
             yield f"{example.location}: shows an answer that is not the sample's: add --demo"
     pages = {example.location.partition(":")[0] for example in examples}
-    for name in ("README.md", "docs/desk.md", *(f"docs/{base}.md" for base in sorted(OFFERS))):
+    for name in ("README.md", "docs/desk.md", *(f"docs/{base}.md" for base in sorted(BASES))):
         if name not in pages:
             yield f"{name}: shows no command with its answer"

@@ -10,11 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from readingroom.core.settings import Settings
-from readingroom.protocol.base import KnowledgeBase
+from readingroom.bases import BASES
+from readingroom.federation.room import make_desk
+from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Schema, Tool
-from readingroom.server.catalogue import OFFERS, STDIO, desk_of
 from readingroom.server.faces import Face, faces_of_all
+from readingroom.settings import Settings
 from scripts.docs.markdown import as_json, code, page, slug, table, wrapped
 
 # An answer's field with more values than this shows their number, not the values.
@@ -45,8 +46,8 @@ def bases() -> tuple[KnowledgeBase, ...]:
     data = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, data, ignore_errors=True)
     settings = Settings(data=Path(data))
-    opened = tuple(offer.open(settings) for offer in OFFERS.values())
-    return (*opened, desk_of(opened, settings))
+    opened = tuple(spec.open_base(settings) for spec in BASES.values())
+    return (*opened, make_desk(opened, settings))
 
 
 def listing_sizes() -> Iterator[str]:
@@ -73,7 +74,7 @@ def tokens(face: Face) -> int:
 
 def base_sections(base: KnowledgeBase) -> Iterator[str]:
     yield "## The desk" if base.name == "desk" else f"## The {base.name} base"
-    alone = f"- Port when served alone: {OFFERS[base.name].port}" if base.name in OFFERS else ""
+    alone = f"- Port when served alone: {BASES[base.name].port}" if base.name in BASES else ""
     yield "\n".join(
         [
             f"- Server name: {code(base.server_name)}",
@@ -99,7 +100,7 @@ def tool_heading(base: KnowledgeBase, tool: Tool) -> str:
 def transports(base: KnowledgeBase) -> Iterator[str]:
     yield "Streamable HTTP"
     yield from ["SSE"] if base.sse else []
-    yield from ["stdio"] if base.name in STDIO else []
+    yield from ["stdio"] if base.name in BASES and BASES[base.name].stdio else []
 
 
 def tool_sections(base: KnowledgeBase, tool: Tool) -> Iterator[str]:

@@ -1,26 +1,47 @@
-"""The `readingroom` command."""
+"""The `readingroom` command: the names of its verbs; a verb is imported when it is run."""
+
+from typing import Any
 
 import click
 
 from readingroom import __version__
-from readingroom.commands.ask import ask
-from readingroom.commands.backup import backup
-from readingroom.commands.connect import connect
-from readingroom.commands.doctor import doctor
-from readingroom.commands.documents import documents
-from readingroom.commands.federal import federal
-from readingroom.commands.guidance import guidance
-from readingroom.commands.keys import keys
-from readingroom.commands.model import model
-from readingroom.commands.policy import policy
-from readingroom.commands.restore import restore
-from readingroom.commands.serve import serve
-from readingroom.commands.stdio import stdio
+
+_VERBS = ("serve", "ask", "stdio", "keys", "model", "connect", "backup", "restore", "doctor")
+"""Each is a click command of its own name in the module of that name in `commands/`."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _LazyGroup(click.Group):
+    """Imports a verb when it is run, and the list of bases when a verb may be one of theirs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        from readingroom.bases import BASES
+
+        groups = [spec.name for spec in BASES.values() if spec.cli]
+        return sorted([*_VERBS, *groups])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        from readingroom.protocol.spec import Lazy
+
+        if cmd_name in _VERBS:
+            return _as_command(Lazy(f"readingroom.commands.{cmd_name}:{cmd_name}"))
+        from readingroom.bases import BASES
+
+        spec = BASES.get(cmd_name)
+        return _as_command(spec.cli) if spec and spec.cli else None
+
+
+def _as_command(reference: Any) -> click.Command:
+    command: click.Command = reference.load()
+    return command
+
+
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="readingroom")
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """Official knowledge that AI agents can cite, over MCP.
 
     \b
@@ -39,21 +60,6 @@ def main() -> None:
     Every setting is also an environment variable and a line of readingroom.toml in the data
     directory; docs/settings.md lists them.
     """
+    from readingroom.settings import load_settings
 
-
-for _verb in (
-    serve,
-    ask,
-    stdio,
-    policy,
-    documents,
-    federal,
-    guidance,
-    keys,
-    model,
-    connect,
-    backup,
-    restore,
-    doctor,
-):
-    main.add_command(_verb)
+    ctx.obj = load_settings

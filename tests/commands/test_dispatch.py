@@ -14,15 +14,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from readingroom.commands.dispatch import dispatch
-from readingroom.commands.errors import OwnerUnreachable
+from readingroom.console.dispatch import dispatch
+from readingroom.console.errors import OwnerUnreachable
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.settings import load
+from readingroom.settings import load_settings
 from readingroom.storage.errors import FolderInUse
 from readingroom.storage.lock import FolderLock, Owner, owner_of
 from tests.requirements import requirement
 from tests.support.kit import clean_environment
-from tests.support.specimen import SECRET, AddNote, Notes, offer
+from tests.support.specimen import SECRET, SPEC, AddNote, Notes
 
 OWNER = (sys.executable, "-m", "tests.support.owner")
 
@@ -63,8 +63,8 @@ async def send(note: str, data: Path) -> tuple[dict[str, Any], list[tuple[float,
     async def report(done: float, total: float | None, message: str | None) -> None:
         steps.append((done, message))
 
-    settings = load({"data": data}, {})
-    result = await dispatch(AddNote(note=note), settings, report, {"specimen": offer()})
+    settings = load_settings({"data": data}, {})
+    result = await dispatch(AddNote(note=note), SPEC, settings, report)
     return result, steps
 
 

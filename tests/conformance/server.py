@@ -16,8 +16,8 @@ from mcp.server import Server
 from mcp.shared.exceptions import MCPError
 from pydantic import Field
 
-from readingroom.protocol.base import KnowledgeBase
 from readingroom.protocol.errors import StatusDialect
+from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Call, Question, Schema, Tool, tool
 from readingroom.server.observe.logging import configure
 from readingroom.server.run import bind, run

@@ -16,9 +16,9 @@ from click.testing import CliRunner
 from readingroom.bases.federal.load.loading import load as load_files
 from readingroom.bases.federal.store import connect, status
 from readingroom.cli import main
-from readingroom.commands.sample import renew
+from readingroom.commands.sample import renew_sample
 from readingroom.core.progress import no_progress
-from readingroom.core.settings import load, sample_directory
+from readingroom.core.settings import sample_directory
 from readingroom.demo.corpus import (
     digest,
     policies,
@@ -31,6 +31,7 @@ from readingroom.ingest.document import Document
 from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read.sandbox import Sandbox
+from readingroom.settings import load_settings
 from scripts.contracts.changes import compare
 from scripts.contracts.snapshot import CURRENT, read_snapshot
 from scripts.contracts.stored import describe_data
@@ -254,7 +255,7 @@ def test_what_is_restored_from_the_sample_is_the_sample(demo: Served, tmp_path: 
     for verb, data in (("backup", demo.data), ("restore", elsewhere)):
         ended = run(verb, str(file), "--data", str(data), timeout=300)
         assert ended.returncode == 0, ended.stderr
-    assert load({"data": elsewhere}, {}).sample
+    assert load_settings({"data": elsewhere}, {}).sample
 
 
 @requirement("room:sample")
@@ -293,7 +294,7 @@ def serving_policies(data: Path) -> Iterator[Iterator[str]]:
 
 @requirement("room:sample")
 def test_the_sample_and_ones_own_data_never_share_a_directory(tmp_path: Path) -> None:
-    assert sample_directory() != load({}, {}).data
+    assert sample_directory() != load_settings({}, {}).data
     (tmp_path / "policy").mkdir()
     refused = CliRunner().invoke(main, ["serve", "--demo", "--data", str(tmp_path)])
     assert (refused.exit_code, "data of your own" in refused.output) == (1, True)
@@ -307,7 +308,7 @@ def test_the_sample_and_ones_own_data_never_share_a_directory(tmp_path: Path) ->
 def test_nothing_of_the_users_reaches_the_sample(tmp_path: Path) -> None:
     (tmp_path / "sample.json").write_text('{"corpus": null}')
     environment = {"REDIS_URL": "redis://127.0.0.1:1", "KB_FILE": "/etc/hostname"}
-    settings = load({"data": tmp_path}, environment)
+    settings = load_settings({"data": tmp_path}, environment)
     assert settings.sample
     assert (settings.redis_url, settings.kb_file) == (None, None)
 
@@ -329,10 +330,10 @@ def test_what_failed_or_came_from_another_corpus_is_loaded_anew(
     (tmp_path / "sample.json").write_text(json.dumps(mark))
     (tmp_path / "policy").mkdir()
     (tmp_path / "models").mkdir()
-    renew(tmp_path, reset=False)
+    renew_sample(tmp_path, reset=False)
     assert (tmp_path / "policy").exists() == kept
     assert (tmp_path / "models").exists()
-    renew(tmp_path, reset=True)
+    renew_sample(tmp_path, reset=True)
     assert not (tmp_path / "policy").exists()
 
 

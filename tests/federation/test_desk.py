@@ -13,10 +13,13 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from readingroom.bases.documents.applications import ApplicationBook
+from readingroom.bases.policy.ids import parse_section_id
+from readingroom.bases.text.adapter import find_best_passage
 from readingroom.core.errors import RecordNotFound
-from readingroom.core.ids import base_of, policy_section
-from readingroom.federation.fan_out import Switchboard
-from readingroom.federation.readers import best_passage, is_heading
+from readingroom.federation.fan_out import FanOut
+from readingroom.federation.room import make_desk
+from readingroom.protocol.search import is_heading
+from readingroom.settings import load_settings
 from tests.requirements import requirement
 from tests.support.faults import failing
 from tests.support.federal.base import loaded, write_world
@@ -432,9 +435,9 @@ async def test_a_late_base_does_not_hold_the_others_up() -> None:
     async def refusing() -> int:
         raise RecordNotFound("not here")
 
-    board = Switchboard(patience=0.05)
+    board = FanOut(deadline_seconds=0.05)
     async with board.running():
-        heard = await board.ask(
+        heard = await board.call(
             {"slow": slow, "quick": quick, "broken": broken, "refusing": refusing}
         )
         assert heard.answers == {"quick": 2}
@@ -446,28 +449,29 @@ async def test_a_late_base_does_not_hold_the_others_up() -> None:
         }
         assert "secret" not in str(heard.notes)
         for _ in range(10):
-            await board.ask({"slow": slow})
-        refused = await board.ask({"slow": slow, "quick": quick})
+            await board.call({"slow": slow})
+        refused = await board.call({"slow": slow, "quick": quick})
         assert "last calls" in refused.notes[0].message
         release.set()
         await anyio.wait_all_tasks_blocked()
-        assert (await board.ask({"slow": slow})).answers == {"slow": 1}
+        assert (await board.call({"slow": slow})).answers == {"slow": 1}
 
 
-def test_ids_say_whose_they_are() -> None:
+def test_ids_say_which_base_they_belong_to(tmp_path: Path) -> None:
+    base_of = make_desk((), load_settings({"data": tmp_path}, {})).service.base_of
     assert base_of("policy:NPPF@rev#Para 1") == "policy"
     assert base_of("doc:25_01178_REM_a1b2c3#page=4") == "documents"
     assert base_of("guidance:/x") == "guidance"
     assert base_of("text:kb") == "text"
     assert base_of("hr:119:1") == base_of("S000033") == "federal"
-    assert policy_section("policy:NPPF@rev_1#Para 116") == ("NPPF", "rev_1", "Para 116")
-    assert policy_section("policy:NPPF__rev__Para_1__001") is None
+    assert parse_section_id("policy:NPPF@rev_1#Para 116") == ("NPPF", "rev_1", "Para 116")
+    assert parse_section_id("policy:NPPF__rev__Para_1__001") is None
 
 
 def test_the_best_passage_has_at_least_half_of_the_words() -> None:
     text = "Alerts are sent by mail.\n\n" + "Filler. " * 200 + "\n\nRoles: viewer, editor, admin."
-    found = best_passage("viewer and editor roles", text)
+    found = find_best_passage("viewer and editor roles", text)
     assert found is not None
     assert "Roles" in found[0]
-    assert best_passage("cycle parking standards", text) is None
-    assert best_passage("?", "") is None
+    assert find_best_passage("cycle parking standards", text) is None
+    assert find_best_passage("?", "") is None

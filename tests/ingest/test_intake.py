@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from readingroom.core.settings import load
 from readingroom.ingest import intake
 from readingroom.ingest.errors import ExtractionFailed, FileNotFound
 from readingroom.ingest.intake import Roots, open_in_thread
-from readingroom.server.workbench import roots_of
+from readingroom.ingest.setup import make_context
+from readingroom.settings import load_settings
 from tests.requirements import requirement
 from tests.support.papers import taken
 
@@ -144,8 +144,10 @@ async def test_a_file_is_taken_in_a_thread_and_let_go_of_at_the_end(inbox: Path)
 def test_the_roots_are_the_ones_set_or_the_bases_own(tmp_path: Path) -> None:
     set_by_hand = {"DOCUMENT_ROOTS": "/srv/a, /srv/b", "READINGROOM_MAX_DOCUMENT_BYTES": "4096"}
 
-    documents = roots_of("documents", load({"data": tmp_path}, set_by_hand))
-    policy = roots_of("policy", load({"data": tmp_path}, set_by_hand))
+    settings = load_settings({"data": tmp_path}, set_by_hand)
+    roots = settings.document_roots
+    documents = make_context(settings, "documents", "DOCUMENT_ROOTS", roots).roots
+    policy = make_context(settings, "policy", "POLICY_ROOTS", settings.policy_roots).roots
 
     assert documents == Roots("DOCUMENT_ROOTS", (Path("/srv/a"), Path("/srv/b")), 4096)
     own = tmp_path / "policy"

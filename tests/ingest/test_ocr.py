@@ -10,12 +10,12 @@ import pytest
 from PIL import Image
 
 from readingroom.core.progress import no_progress
-from readingroom.core.settings import load
 from readingroom.ingest.document import Document, ReadOptions, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read.sandbox import Sandbox
-from readingroom.server.workbench import pipeline_of
+from readingroom.ingest.setup import make_pipeline
+from readingroom.settings import load_settings
 from tests.requirements import requirement
 from tests.support.papers import HEIGHT, LEFT, WIDTH, Paper, image_file, paper, taken
 
@@ -218,11 +218,11 @@ async def test_the_settings_reach_the_pipeline(tmp_path: Path) -> None:
     hasty = {"READINGROOM_INGEST_SECONDS": "0.01"}
 
     with taken(scan_of_words, "scan.pdf") as intake:
-        by_ratio = pipeline_of(load({"data": tmp_path}, literal))
+        by_ratio = make_pipeline(load_settings({"data": tmp_path}, literal))
         assert await by_ratio.read(intake, no_progress) == SkippedFile(0.5, 2)
-        without_ocr = pipeline_of(load({"data": tmp_path}, {"ENABLE_OCR": "false"}))
+        without_ocr = make_pipeline(load_settings({"data": tmp_path}, {"ENABLE_OCR": "false"}))
         found = await without_ocr.read(intake, no_progress)
         assert isinstance(found, Document)
         assert found.method == "text_layer"
         with pytest.raises(ExtractionFailed, match=r"more than 0\.01 seconds"):
-            await pipeline_of(load({"data": tmp_path}, hasty)).read(intake, no_progress)
+            await make_pipeline(load_settings({"data": tmp_path}, hasty)).read(intake, no_progress)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from readingroom.core.settings import Settings
+from readingroom.settings import Settings
 from scripts.docs import checks, errors, settings
 from scripts.docs.__main__ import main
 from scripts.docs.console import WorkedExample, find_unchecked_answers

@@ -13,8 +13,8 @@ from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from readingroom.core.settings import load
-from readingroom.protocol.base import KnowledgeBase
+from readingroom.bases import BASES, open_bases
+from readingroom.federation.room import make_desk
 from readingroom.protocol.errors import (
     Dialect,
     FederalDialect,
@@ -22,13 +22,14 @@ from readingroom.protocol.errors import (
     StatusDialect,
     TextDialect,
 )
-from readingroom.server.catalogue import OFFERS, desk_of, open_bases
+from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.faces import face_of, faces_of_all
 from readingroom.server.mcp.handlers import mcp_server
 from readingroom.server.observe.logging import CallRecord
+from readingroom.settings import load_settings
 from tests.requirements import requirement
 from tests.support.kit import body
-from tests.support.specimen import SECRET, specimen
+from tests.support.specimen import SECRET, SPEC, specimen
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +48,7 @@ def client_of(base: KnowledgeBase, records: list[CallRecord] | None = None) -> C
 
 
 def every_base(tmp_path: Path) -> list[KnowledgeBase]:
-    return [*open_bases(OFFERS, load({"data": tmp_path}, {})), specimen(folder=tmp_path)]
+    return [*open_bases(BASES, load_settings({"data": tmp_path}, {})), specimen(folder=tmp_path)]
 
 
 @requirement("room:structured")
@@ -69,9 +70,9 @@ async def test_every_tool_is_listed_with_title_annotations_and_both_schemas(tmp_
 
 @requirement("room:bounds")
 def test_every_argument_of_every_tool_is_bounded(tmp_path: Path) -> None:
-    settings = load({"data": tmp_path}, {})
-    bases = open_bases(OFFERS, settings)
-    tools = [tool for base in (*bases, desk_of(bases, settings)) for tool in base.tools]
+    settings = load_settings({"data": tmp_path}, {})
+    bases = open_bases(BASES, settings)
+    tools = [tool for base in (*bases, make_desk(bases, settings)) for tool in base.tools]
     assert [
         (tool.name, place)
         for tool in tools
@@ -282,10 +283,8 @@ def test_two_tools_of_one_name_cannot_share_a_face() -> None:
 
 @requirement("room:read-only")
 async def test_read_only_lists_and_calls_no_tool_that_writes(tmp_path: Path) -> None:
-    from tests.support.specimen import offer
-
-    settings = load({"data": tmp_path, "read_only": True}, {})
-    (base,) = open_bases(["specimen"], settings, {"specimen": offer()})
+    settings = load_settings({"data": tmp_path, "read_only": True}, {})
+    (base,) = open_bases(["specimen"], settings, {"specimen": SPEC})
     async with client_of(base) as client:
         listed = [tool.name for tool in (await client.list_tools()).tools]
         with pytest.raises(MCPError):
@@ -296,7 +295,7 @@ async def test_read_only_lists_and_calls_no_tool_that_writes(tmp_path: Path) -> 
 
 
 async def test_the_face_of_all_bases_tells_errors_in_each_bases_dialect(tmp_path: Path) -> None:
-    text = open_bases(["text"], load({"data": tmp_path, "kb_file": tmp_path}, {}))
+    text = open_bases(["text"], load_settings({"data": tmp_path, "kb_file": tmp_path}, {}))
     whole, *_ = faces_of_all((*text, specimen()))
     async with Client(mcp_server(whole, [])) as client:
         by_text = body(await client.call_tool("get_kb_content"))
@@ -307,9 +306,9 @@ async def test_the_face_of_all_bases_tells_errors_in_each_bases_dialect(tmp_path
 
 def test_a_listing_fits_into_what_hosts_read(tmp_path: Path) -> None:
     """They cut what is longer than 2 KB, and choose worse among more than 8,000 tokens."""
-    settings = load({"data": tmp_path}, {})
-    bases = open_bases(OFFERS, settings)
-    for face in faces_of_all(bases, desk_of(bases, settings)):
+    settings = load_settings({"data": tmp_path}, {})
+    bases = open_bases(BASES, settings)
+    for face in faces_of_all(bases, make_desk(bases, settings)):
         assert len(face.instructions.encode()) <= 2048, face.server_name
         said = [(tool.name, tool.describe(), tool.input_schema) for tool, _ in face.tools.values()]
         assert max(len(description.encode()) for _, description, _ in said) <= 2048

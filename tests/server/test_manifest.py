@@ -13,7 +13,7 @@ import pytest
 
 from readingroom import __version__
 from readingroom.core.errors import InvalidSetting
-from readingroom.core.settings import load
+from readingroom.settings import load_settings
 from tests.requirements import requirement
 from tests.support.federal.base import base_of
 from tests.support.kit import POST, app_of, in_process, rpc
@@ -99,7 +99,7 @@ async def test_the_manifest_lists_the_tools_and_links_the_install_page(tmp_path:
 @pytest.mark.parametrize("org", ["", "two words", "a/b", "-dash", "dash-", "x" * 40, "ö"])
 def test_what_can_be_no_organisation_is_refused(org: str) -> None:
     with pytest.raises(InvalidSetting, match="registry-org"):
-        load({"registry_org": org}, {})
+        load_settings({"registry_org": org}, {})
 
 
 @requirement("federal:install", "federal:landing")

@@ -23,7 +23,6 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
 from readingroom.core.errors import InvalidSetting
-from readingroom.core.settings import load
 from readingroom.server.auth.oauth import (
     FRESH_SECONDS,
     RETRY_SECONDS,
@@ -35,6 +34,7 @@ from readingroom.server.auth.oauth import (
     resource_server,
 )
 from readingroom.server.errors import IssuerUnreachable
+from readingroom.settings import load_settings
 from readingroom.storage.errors import InvalidSubject
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
@@ -596,7 +596,7 @@ async def test_a_named_address_of_the_keys_needs_no_metadata(rotating: Issuer) -
 @requirement("federal:auth:oauth")
 @pytest.mark.parametrize("url", ["https://id.example.org/keys?p=signin", "http://[::1]:9/jwks"])
 def test_the_address_of_the_keys_may_have_a_query(url: str) -> None:
-    settings = load({}, {"JOSH_OAUTH_JWKS_URL": url})
+    settings = load_settings({}, {"JOSH_OAUTH_JWKS_URL": url})
     assert settings.josh_oauth_jwks_url == url
 
 
@@ -711,7 +711,9 @@ def test_oauth_without_what_it_needs_is_refused_by_name(
     tmp_path: Path, wrong: dict[str, str]
 ) -> None:
     with pytest.raises(InvalidSetting, match=next(iter(wrong))):
-        resource_server(load({}, {"JOSH_AUTH": "oauth", **NEEDED, **wrong}), KeyRing(tmp_path))
+        resource_server(
+            load_settings({}, {"JOSH_AUTH": "oauth", **NEEDED, **wrong}), KeyRing(tmp_path)
+        )
 
 
 @requirement("federal:auth:oauth")

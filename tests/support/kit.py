@@ -19,12 +19,13 @@ from mcp.client.streamable_http import streamable_http_client
 from starlette.applications import Starlette
 
 from readingroom.cli import main
-from readingroom.core.settings import Settings, load, revealed, variable
-from readingroom.protocol.base import KnowledgeBase
+from readingroom.core.settings import reveal, variable_of
+from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.app import build_app
 from readingroom.server.auth.keys import Gate
 from readingroom.server.auth.policies import Guards
 from readingroom.server.faces import face_of
+from readingroom.settings import Settings, load_settings
 from readingroom.storage.keys import KeyRing
 
 HANG_SECONDS = 300
@@ -62,7 +63,7 @@ def clean_environment(extra: Mapping[str, str] = {}) -> dict[str, str]:
 
 
 def _our_variables() -> set[str]:
-    return {variable(field) for field in Settings.model_fields.values()}
+    return {variable_of(field) for field in Settings.model_fields.values()}
 
 
 def command(*args: str) -> list[str]:
@@ -173,11 +174,11 @@ async def in_process(
 
 def app_of(*bases: KnowledgeBase, data: Path, **settings: Any) -> Starlette:
     """The app that serves these bases, the first one at `/mcp`."""
-    chosen = load({"data": data, **settings}, {})
+    chosen = load_settings({"data": data, **settings}, {})
     first, *rest = bases
     faces = (face_of(first), *(face_of(base, f"/{base.name}") for base in rest))
     return build_app(
-        faces, chosen, Guards(faces, chosen, Gate(revealed(chosen.api_key), KeyRing(data)))
+        faces, chosen, Guards(faces, chosen, Gate(reveal(chosen.api_key), KeyRing(data)))
     )
 
 

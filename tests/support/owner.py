@@ -2,15 +2,13 @@
 
 import sys
 
-from readingroom.commands import dispatch
-from readingroom.server.catalogue import OFFERS
-from tests.support.specimen import AddNote, offer
+from readingroom.bases import BASES
+from tests.support.specimen import SPEC
 
-OFFERS["specimen"] = offer()
-dispatch.COMMANDS[AddNote.name] = AddNote
+BASES[SPEC.name] = SPEC
 
 if __name__ == "__main__":
-    # Only now: the commands read the list of bases when they are imported.
+    # Imported after the base is in the list: the command's choices are made from it.
     from readingroom.cli import main
 
     sys.exit(main())

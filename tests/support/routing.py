@@ -28,11 +28,13 @@ from typing import Literal
 import numpy
 from numpy.typing import NDArray
 
-from readingroom.core.settings import load
+from readingroom.bases import BASES, open_bases
 from readingroom.engine.embedding.embedder import Embedder, Matrix
+from readingroom.engine.embedding.shared import embedder_for
+from readingroom.federation.room import make_desk
 from readingroom.protocol.tool import Tool
-from readingroom.server.catalogue import OFFERS, desk_of, embedder_of, open_bases
 from readingroom.server.faces import faces_of_all
+from readingroom.settings import load_settings
 
 _FIXTURES = Path(__file__).parents[1] / "fixtures"
 TUNING = _FIXTURES / "mcp_routing_eval.jsonl"
@@ -99,12 +101,12 @@ def questions(file: Path) -> list[Asked]:
 
 def routed(data: Path, asked: Sequence[Asked]) -> list[Routed]:
     """The questions over the listing of the face of all bases."""
-    settings = load({"data": data}, {})
-    bases = open_bases(sorted(OFFERS), settings)
-    everything, *_ = faces_of_all(bases, desk_of(bases, settings))
+    settings = load_settings({"data": data}, {})
+    bases = open_bases(sorted(BASES), settings)
+    everything, *_ = faces_of_all(bases, make_desk(bases, settings))
     owners = {tool.name: base.name for base in everything.bases for tool in base.tools}
     tools = [tool for tool, _ in everything.tools.values()]
-    return list(route(asked, tools, owners, embedder_of(settings)))
+    return list(route(asked, tools, owners, embedder_for(settings)))
 
 
 def route(

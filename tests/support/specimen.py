@@ -12,12 +12,11 @@ from pydantic import BaseModel, Field
 
 from readingroom.bases.text.errors import TextUnreadable
 from readingroom.core.progress import ReportProgress
-from readingroom.core.settings import Settings
-from readingroom.protocol.base import KnowledgeBase
+from readingroom.core.settings import RoomSettings
 from readingroom.protocol.command import Command
 from readingroom.protocol.errors import Dialect, StatusDialect
+from readingroom.protocol.spec import BaseSpec, KnowledgeBase, Lazy
 from readingroom.protocol.tool import Answer, Call, Hints, Question, Tool, tool
-from readingroom.server.catalogue import Offer
 
 SECRET = "the reason that must stay in the log"
 
@@ -96,16 +95,23 @@ def specimen(dialect: Dialect | None = None, folder: Path | None = None) -> Know
         service=notes,
         stateful=True,
         sse=True,
-        routers=(_router(notes),),
+        routers=lambda: (_router(notes),),
         running=notes.open_for_reading,
     )
 
 
-def offer() -> Offer:
-    def open_specimen(settings: Settings) -> KnowledgeBase:
-        return specimen(folder=settings.data / "specimen")
+def open_specimen(settings: RoomSettings) -> KnowledgeBase:
+    return specimen(folder=settings.data / "specimen")
 
-    return Offer(3999, open_specimen, folder_locked=True)
+
+SPEC = BaseSpec(
+    name="specimen",
+    port=3999,
+    open=Lazy("tests.support.specimen:open_specimen"),
+    folder_locked=True,
+    commands=Lazy("tests.support.specimen:COMMANDS"),
+)
+COMMANDS = (AddNote,)
 
 
 def _router(notes: Notes) -> APIRouter:

@@ -1,1 +1,19 @@
-"""The knowledge bases: the same rooms in each, and none knows another."""
+"""The knowledge bases: `BASES` is the one list of them."""
+
+from collections.abc import Iterable, Mapping
+
+from readingroom.bases import documents, federal, guidance, policy, text
+from readingroom.core.settings import RoomSettings
+from readingroom.protocol.spec import BaseSpec, KnowledgeBase
+
+BASES: dict[str, BaseSpec] = {
+    spec.name: spec
+    for spec in (documents.SPEC, federal.SPEC, guidance.SPEC, policy.SPEC, text.SPEC)
+}
+
+
+def open_bases(
+    names: Iterable[str], settings: RoomSettings, bases: Mapping[str, BaseSpec] = BASES
+) -> tuple[KnowledgeBase, ...]:
+    """Open these bases, each with the same settings."""
+    return tuple(bases[name].open_base(settings) for name in names)

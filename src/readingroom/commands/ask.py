@@ -4,16 +4,19 @@ import shutil
 import textwrap
 from typing import Any
 
-import anyio
 import click
 
-from readingroom.commands.console import asked, common, say
-from readingroom.commands.sample import sample_upstream
+from readingroom.bases import BASES
+from readingroom.console.options import common, print_result, run, validate
+from readingroom.console.sample import use_sample
 from readingroom.core.progress import no_progress
-from readingroom.core.settings import Settings, load
+from readingroom.core.settings import RoomSettings
+from readingroom.federation.commands import Ask
+from readingroom.federation.models import Search
+from readingroom.federation.room import ROOM
 
-_WIDEST = 100
-_LONGEST = 600  # characters of a passage that are printed
+_MAX_WIDTH = 100
+_MAX_CHARS = 600  # of a passage that is printed
 
 
 @click.command()
@@ -25,7 +28,7 @@ _LONGEST = 600  # characters of a passage that are printed
 )
 @click.option("-n", "--limit", default=5, show_default=True, help="How many passages.")
 @common
-def ask(question: str, data: str | None, as_json: bool, **values: Any) -> None:
+def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Search every base for QUESTION and print the passages that answer it, each with its citation.
 
     \b
@@ -36,42 +39,34 @@ def ask(question: str, data: str | None, as_json: bool, **values: Any) -> None:
     Nothing is made up: what is printed stands in a source, and `readingroom ask --json` names the
     id that fetches it.
     """
-    with sample_upstream(load({"data": data})) as settings:
-        answer = _answer(settings, query=question, **values)
-    say(as_json, answer, _page(answer))
+    values["source"] = list(values["source"]) or None
+    command = Ask(search=validate(Search, query=question, **values))
+    with use_sample(settings, BASES.values()) as chosen:
+        answer = run(command, ROOM, chosen, no_progress)
+    print_result(as_json, answer, _format(answer))
 
 
-def _answer(settings: Settings, **values: Any) -> dict[str, Any]:
-    from readingroom.commands.dispatch import dispatch
-    from readingroom.federation.commands import Ask
-    from readingroom.federation.models import Search
-    from readingroom.server.catalogue import ROOM
-
-    search = asked(Search, **values | {"source": list(values["source"]) or None})
-    return anyio.run(dispatch, Ask(search=search), settings, no_progress, ROOM)
-
-
-def _page(answer: dict[str, Any]) -> str:
-    width = min(_WIDEST, shutil.get_terminal_size().columns)
-    found = [_passage(number, hit, width) for number, hit in enumerate(answer["results"], 1)] or [
+def _format(answer: dict[str, Any]) -> str:
+    width = min(_MAX_WIDTH, shutil.get_terminal_size().columns)
+    hits = answer["results"]
+    passages = [_format_hit(number, hit, width) for number, hit in enumerate(hits, 1)] or [
         "Nothing here answers that. Try other words, or load more: readingroom --help"
     ]
     notes = [f"({note['base']}: {note['message']})" for note in answer["notes"]]
-    return "\n\n".join([*found, *notes])
+    return "\n\n".join([*passages, *notes])
 
 
-def _passage(number: int, hit: dict[str, Any], width: int) -> str:
-    said = textwrap.shorten(hit["snippet"], _LONGEST, placeholder=" …")
-    body = textwrap.fill(said, width, initial_indent="   ", subsequent_indent="   ")
-    about = " · ".join(filter(None, [hit["base"], _in_force(hit), hit["id"]]))
-    lines = [f"{number}. {hit['citation']['citation_string']}", body, f"   {about}"]
+def _format_hit(number: int, hit: dict[str, Any], width: int) -> str:
+    passage = textwrap.shorten(hit["snippet"], _MAX_CHARS, placeholder=" …")
+    body = textwrap.fill(passage, width, initial_indent="   ", subsequent_indent="   ")
+    details = " · ".join(filter(None, [hit["base"], _format_days(hit["in_force"]), hit["id"]]))
+    lines = [f"{number}. {hit['citation']['citation_string']}", body, f"   {details}"]
     if not hit["url"].startswith(hit["id"]):
         lines.append(f"   {hit['url']}")
     return "\n".join(lines)
 
 
-def _in_force(hit: dict[str, Any]) -> str | None:
-    days = hit["in_force"]
+def _format_days(days: dict[str, Any] | None) -> str | None:
     if days is None:
         return None
     until = f"to {days['effective_to']}" if days["effective_to"] else "and still"

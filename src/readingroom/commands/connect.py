@@ -13,17 +13,22 @@ from typing import Any
 
 import click
 
-from readingroom.commands.console import common, say
+from readingroom.bases import BASES
 from readingroom.commands.errors import ClientFileUnreadable
+from readingroom.console.options import common, print_result
 from readingroom.core.errors import InvalidSetting
-from readingroom.core.settings import Settings, load
 from readingroom.federation import NAME as DESK
-from readingroom.server.catalogue import ALL_PORT, OFFERS, STDIO
+from readingroom.federation.room import ALL_PORT
 from readingroom.server.faces import ALL_NAME
 from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
+from readingroom.server.settings import ServerSettings
+from readingroom.storage.keys import KeyRing
 from readingroom.storage.lock import owner_of
 
 _KEY_VARIABLE = "READING_ROOM_KEY"
+_DEFAULT_STDIO = min(
+    (spec for spec in BASES.values() if spec.stdio), key=lambda spec: spec.port
+).name
 
 
 _DESKTOP = Client("Claude Desktop", "claude_desktop_config.json", "mcpServers", "", False)
@@ -37,7 +42,7 @@ _CLIENTS = {
 
 @click.command()
 @click.argument("client", type=click.Choice([*_CLIENTS, "chatgpt"]))
-@click.option("--base", type=click.Choice(sorted(OFFERS)), help="One base [all of them].")
+@click.option("--base", type=click.Choice(sorted(BASES)), help="One base [all of them].")
 @click.option("--url", help="The server's address [READINGROOM_PUBLIC_URL, else this machine].")
 @click.option("--stdio", is_flag=True, help="Let the client start the server (text, guidance).")
 @click.option("--key", help="Write this key; else a variable that holds it.")
@@ -45,7 +50,7 @@ _CLIENTS = {
 @click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="Another file.")
 @click.option("--write", is_flag=True, help="Write the file instead of printing.")
 @common
-def connect(client: str, data: str | None, as_json: bool, **asked: Any) -> None:
+def connect(client: str, settings: ServerSettings, as_json: bool, **options: Any) -> None:
     """Print what CLIENT needs to reach this server, or write it with --write.
 
     \b
@@ -53,23 +58,22 @@ def connect(client: str, data: str | None, as_json: bool, **asked: Any) -> None:
       readingroom connect vscode --base policy   one base, printed
       readingroom connect claude                 Claude Desktop, over stdio
     """
-    settings = load({"data": data})
     if client == "chatgpt":
-        _tell_chatgpt(settings, asked, as_json)
+        _print_chatgpt(settings, options, as_json)
         return
     chosen = _CLIENTS[client]
-    target = _target(settings, asked, data, stdio=asked["stdio"] or client == "claude")
+    target = _target(settings, options, stdio=options["stdio"] or client == "claude")
     entry = {target.name: _entry(chosen, target)}
-    file = asked["file"] or _place(chosen, (asked["folder"] or Path()).absolute())
-    copy = _write(file, chosen.section, entry) if asked["write"] else None
+    file = options["file"] or _client_file(chosen, (options["folder"] or Path()).absolute())
+    copy = _write(file, chosen.section, entry) if options["write"] else None
     body = {
         "client": client,
         "file": str(file),
         "configuration": {chosen.section: entry},
-        "written": asked["write"],
+        "written": options["write"],
         "copy": str(copy) if copy else None,
     }
-    say(as_json, body, _told(chosen, target, body))
+    print_result(as_json, body, _describe(chosen, target, body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,33 +88,34 @@ class _Target:
     data: str | None
 
 
-def _target(settings: Settings, asked: dict[str, Any], data: str | None, stdio: bool) -> _Target:
-    from readingroom.storage.keys import KeyRing
-
-    base: str | None = asked["base"]
+def _target(settings: ServerSettings, options: dict[str, Any], stdio: bool) -> _Target:
+    base: str | None = options["base"]
     if stdio:
-        base = base or "text"
-        if base not in STDIO:
+        base = base or _DEFAULT_STDIO
+        if not BASES[base].stdio:
             raise InvalidSetting(
                 f"{base} is not served over stdio: serve it over HTTP, and in Claude add it as a "
                 "connector (docs/clients.md)"
             )
-    address = asked["url"] or settings.public_url or _serving(settings)
+    address = options["url"] or settings.public_url or _serving(settings)
     if not address.startswith(("http://", "https://")):
-        raise InvalidSetting(f"{address!r} is no address: it begins with http:// or https://")
+        raise InvalidSetting(
+            f"{address!r} is not an address: it must begin with http:// or https://"
+        )
     path = f"/{base}/mcp" if base else "/mcp"
     return _Target(
         name=f"{ALL_NAME}-{base}" if base else ALL_NAME,
         url=address if address.endswith("/mcp") else address.rstrip("/") + path,
-        key=asked["key"],
+        key=options["key"],
         locked=settings.api_key is not None or KeyRing(settings.data).any(),
         stdio=base if stdio else None,
-        data=str(settings.data) if data else None,
+        # Named only where it was named to us: else the client's default is the same.
+        data=str(settings.data) if click.get_current_context().params.get("data") else None,
     )
 
 
-def _serving(settings: Settings) -> str:
-    """Where a server of this data directory answers now, else where one would."""
+def _serving(settings: ServerSettings) -> str:
+    """Return where a server of this data directory answers now, else where one would."""
     owner = owner_of(settings.data / DESK)
     return owner.url if owner else f"http://127.0.0.1:{settings.port or ALL_PORT}"
 
@@ -118,20 +123,20 @@ def _serving(settings: Settings) -> str:
 def _entry(client: Client, target: _Target) -> dict[str, Any]:
     if target.stdio:
         kind = {"type": "stdio"} if client.typed else {}
-        placed = ["--data", target.data] if target.data else []
-        return {**kind, "command": _program(), "args": ["stdio", target.stdio, *placed]}
+        folder = ["--data", target.data] if target.data else []
+        return {**kind, "command": _program(), "args": ["stdio", target.stdio, *folder]}
     key = target.key or (client.variable % _KEY_VARIABLE if target.locked else None)
     return client.entry(target.url, key)
 
 
 def _program() -> str:
-    """The command by which we were started, whole: a client has another PATH."""
-    beside = Path(sys.executable).with_name("readingroom")
-    return str(beside) if beside.exists() else shutil.which("readingroom") or "readingroom"
+    """Return the full path of our own command: a client has another PATH."""
+    neighbour = Path(sys.executable).with_name("readingroom")
+    return str(neighbour) if neighbour.exists() else shutil.which("readingroom") or "readingroom"
 
 
-def _place(client: Client, folder: Path) -> Path:
-    """The client's file: in the project's folder, or in the home of the user's applications."""
+def _client_file(client: Client, folder: Path) -> Path:
+    """Return the client's file: in the project's folder, or among the user's applications."""
     if client is not _DESKTOP:
         return folder / client.file
     if sys.platform == "darwin":
@@ -142,10 +147,10 @@ def _place(client: Client, folder: Path) -> Path:
 
 
 def _write(file: Path, section: str, entry: dict[str, Any]) -> Path | None:
-    """Put the entry into the file; returns the copy of what it was, if it was there."""
+    """Put the entry into the file and return the copy of what it was, if it was there."""
     file = file.resolve()  # a link to a shared file stays one
-    whole = _read(file)
-    servers = whole.setdefault(section, {})
+    content = _read(file)
+    servers = content.setdefault(section, {})
     if not isinstance(servers, dict):
         raise ClientFileUnreadable(f"{file}: {section!r} is not an object; mend it first")
     copy = None
@@ -156,29 +161,31 @@ def _write(file: Path, section: str, entry: dict[str, Any]) -> Path | None:
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_name(f".{file.name}.{ALL_NAME}")
     fresh.touch(mode=0o600)  # it may hold a key
-    fresh.write_text(json.dumps(whole, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    fresh.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
     fresh.replace(file)
     return copy
 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        whole = json.loads(file.read_text("utf-8-sig").strip() or "{}")
+        content = json.loads(file.read_text("utf-8-sig").strip() or "{}")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise ClientFileUnreadable(
             f"{file} is not plain JSON ({error}); leave --write out and paste the entry yourself"
         ) from error
-    if not isinstance(whole, dict):
+    if not isinstance(content, dict):
         raise ClientFileUnreadable(f"{file} does not hold an object; mend it first")
-    return whole
+    return content
 
 
-def _told(client: Client, target: _Target, body: dict[str, Any]) -> str:
+def _describe(client: Client, target: _Target, body: dict[str, Any]) -> str:
     if body["written"]:
-        kept = f" What it was before is in {body['copy']}." if body["copy"] else ""
-        lines = [f"{client.title}: {target.name} is in {body['file']}.{kept} Restart the client."]
+        previous = f" What it was before is in {body['copy']}." if body["copy"] else ""
+        lines = [
+            f"{client.title}: {target.name} is in {body['file']}.{previous} Restart the client."
+        ]
     else:
         lines = [json.dumps(body["configuration"], indent=2), ""]
         lines += [f"{client.title} reads this from {body['file']}; --write puts it there."]
@@ -187,9 +194,9 @@ def _told(client: Client, target: _Target, body: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _tell_chatgpt(settings: Settings, asked: dict[str, Any], as_json: bool) -> None:
+def _print_chatgpt(settings: ServerSettings, options: dict[str, Any], as_json: bool) -> None:
     """It has no file: a connector is added in its settings."""
-    target = _target(settings, asked, None, stdio=False)
+    target = _target(settings, options, stdio=False)
     public = target.url.startswith("https://")
     steps = [
         "Settings > Connectors > Advanced: switch on developer mode.",
@@ -199,4 +206,6 @@ def _tell_chatgpt(settings: Settings, asked: dict[str, Any], as_json: bool) -> N
     if not public:
         steps.append("ChatGPT calls from outside: it needs a public https address (--url).")
     body = {"client": "chatgpt", "url": target.url, "steps": steps, "written": False}
-    say(as_json, body, "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1)))
+    print_result(
+        as_json, body, "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
+    )

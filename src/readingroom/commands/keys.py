@@ -4,8 +4,8 @@ from dataclasses import asdict
 
 import click
 
-from readingroom.commands.console import common, say
-from readingroom.core.settings import load
+from readingroom.console.options import common, print_result
+from readingroom.core.settings import RoomSettings
 from readingroom.storage.keys import Key, KeyRing
 
 
@@ -24,39 +24,41 @@ def keys() -> None:
 @click.option("--subject", help="Let in OAuth tokens with this `sub`; no secret is made.")
 @click.option("--read-only", is_flag=True, help="Its holder sees and calls nothing that writes.")
 @common
-def add(name: str, subject: str | None, read_only: bool, data: str | None, as_json: bool) -> None:
+def add(
+    name: str, subject: str | None, read_only: bool, settings: RoomSettings, as_json: bool
+) -> None:
     """Make a key called NAME and print it, this once."""
     if subject is not None:
-        _ring(data).add_subject(name, subject, read_only)
-        told = {"name": name, "subject": subject}
-        return say(as_json, told, f"Tokens of {subject} are let in as {name}.")
-    secret = _ring(data).add(name, read_only)
+        KeyRing(settings.data).add_subject(name, subject, read_only)
+        body = {"name": name, "subject": subject}
+        return print_result(as_json, body, f"Tokens of {subject} are let in as {name}.")
+    secret = KeyRing(settings.data).add(name, read_only)
     note = f"{secret}\n\nThis is the only time it is shown. Send it as: Authorization: Bearer <key>"
-    say(as_json, {"name": name, "key": secret}, note)
+    print_result(as_json, {"name": name, "key": secret}, note)
 
 
 @keys.command("list")
 @common
-def list_keys(data: str | None, as_json: bool) -> None:
+def list_keys(settings: RoomSettings, as_json: bool) -> None:
     """Show every key's name, when it was made, and whose tokens it stands for."""
-    found = _ring(data).keys()
-    lines = [_line(key) for key in found]
-    say(as_json, {"keys": [asdict(key) for key in found]}, "\n".join(lines) or "There are no keys.")
+    all_keys = KeyRing(settings.data).keys()
+    lines = [_line(key) for key in all_keys]
+    print_result(
+        as_json,
+        {"keys": [asdict(key) for key in all_keys]},
+        "\n".join(lines) or "There are no keys.",
+    )
 
 
 @keys.command()
 @click.argument("name")
 @common
-def revoke(name: str, data: str | None, as_json: bool) -> None:
+def revoke(name: str, settings: RoomSettings, as_json: bool) -> None:
     """Revoke the key called NAME: its next request is refused."""
-    _ring(data).revoke(name)
-    say(as_json, {"name": name, "revoked": True}, f"Revoked {name}.")
+    KeyRing(settings.data).revoke(name)
+    print_result(as_json, {"name": name, "revoked": True}, f"Revoked {name}.")
 
 
 def _line(key: Key) -> str:
     only = "read-only" if key.read_only else ""
     return f"{key.name:<24} {key.created_at} {only:<9} {key.subject or ''}".rstrip()
-
-
-def _ring(data: str | None) -> KeyRing:
-    return KeyRing(load({"data": data}).data)

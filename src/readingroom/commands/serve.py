@@ -7,42 +7,54 @@ import secrets
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
 
 from readingroom import __version__
-from readingroom.commands.console import common, log_level
+from readingroom.bases import BASES, open_bases
 from readingroom.commands.errors import UnsafeBind
-from readingroom.commands.sample import load_in_background, renew, sample_upstream
+from readingroom.commands.options import BASE_SETTINGS, base_options
+from readingroom.commands.sample import load_in_background, renew_sample
+from readingroom.console.options import common, log_level
+from readingroom.console.sample import use_sample
 from readingroom.core.errors import InvalidSetting
-from readingroom.core.settings import Settings, load, revealed
-from readingroom.protocol.base import KnowledgeBase
-from readingroom.server.catalogue import ALL_PORT, OFFERS, ROOM, desk_of, open_bases
+from readingroom.core.settings import reveal
+from readingroom.federation.room import ROOM, make_desk
+from readingroom.protocol.command import Command
+from readingroom.protocol.spec import BaseSpec, KnowledgeBase
+from readingroom.server.app import Ownership, build_app
+from readingroom.server.auth.keys import Gate, Posture
+from readingroom.server.auth.policies import Guards
 from readingroom.server.faces import Face, face_of, faces_of_all
-
-if TYPE_CHECKING:
-    from readingroom.server.auth.keys import Posture
-    from readingroom.server.auth.policies import Guards
-    from readingroom.server.run import Certificate
+from readingroom.server.http.addresses import is_loopback
+from readingroom.server.observe.logging import configure
+from readingroom.server.observe.telemetry import start_tracing
+from readingroom.server.pages.landing import Pages, client_configuration
+from readingroom.server.run import Certificate, bind, local_address
+from readingroom.server.run import run as run_server
+from readingroom.server.settings import ServerSettings
+from readingroom.storage.keys import KeyRing
+from readingroom.storage.lock import FolderLock, Owner
 
 logger = logging.getLogger(__name__)
 
+_FLAGS = ("host", "port", "tls_cert", "tls_key", "insecure", "read_only", "log_level")
+
 
 @click.command()
-@click.argument("base", type=click.Choice(sorted(OFFERS)), required=False)
+@click.argument("base", type=click.Choice(sorted(BASES)), required=False)
 @click.option("--host", help="Address to listen on [127.0.0.1].")
 @click.option("--port", type=int, help="Port to listen on [8000, or the base's own].")
 @click.option("--tls-cert", type=click.Path(), help="Speak HTTPS: certificate chain, PEM.")
 @click.option("--tls-key", type=click.Path(), help="The private key of that certificate, PEM.")
 @click.option("--insecure", is_flag=True, default=None, help="Allow a public address with no key.")
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
-@click.option("--file", "kb_file", type=click.Path(), help="The text base's file [KB_FILE].")
+@base_options
 @click.option("--reset", is_flag=True, help="With --demo: load the sample anew.")
 @log_level
-@partial(common, makes_sample=True)
-def serve(base: str | None, reset: bool, as_json: bool, **flags: Any) -> None:
+@partial(common, flags=(*_FLAGS, *BASE_SETTINGS), makes_sample=True)
+def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool) -> None:
     """Serve BASE, or every base in one process.
 
     \b
@@ -54,58 +66,71 @@ def serve(base: str | None, reset: bool, as_json: bool, **flags: Any) -> None:
     `readingroom keys add`, before you serve others. JOSH_AUTH opens the federal base to everybody
     or asks for OAuth tokens there.
     """
-    from readingroom.server.observe.logging import configure
-    from readingroom.server.observe.telemetry import start_tracing
-
-    settings = load(flags)
     configure(settings.log_level)
     flush = start_tracing(settings.otel_endpoint)
+    names = [base] if base else sorted(BASES)
     try:
-        with sample_upstream(settings) as chosen:
+        with use_sample(settings, map(BASES.__getitem__, names)) as chosen:
             if chosen.sample:
-                renew(chosen.data, reset)
+                renew_sample(chosen.data, reset)
             elif reset:
                 raise click.UsageError("--reset empties the sample only: add --demo")
-            _serve(base, chosen, as_json)
+            _serve(BASES[base] if base else None, chosen, as_json)
     finally:
         flush()
 
 
-def _serve(base: str | None, settings: Settings, as_json: bool) -> None:
-    from readingroom.commands.dispatch import COMMANDS
-    from readingroom.server.app import Ownership, build_app
-    from readingroom.server.auth.keys import Gate
-    from readingroom.server.auth.policies import Guards
-    from readingroom.server.run import bind, local_address, run
-    from readingroom.storage.keys import KeyRing
-
-    gate = Gate(revealed(settings.api_key), KeyRing(settings.data))
-    _check_bind(settings, gate.closed or (base == "federal" and settings.josh_auth == "oauth"))
-    names = [base] if base else sorted(OFFERS)
-    port = OFFERS[base].port_in(settings) if base else ALL_PORT
+def _serve(only: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
+    gate = Gate(reveal(settings.api_key), KeyRing(settings.data))
+    by_token = only is not None and only.josh_auth and settings.josh_auth == "oauth"
+    _check_bind(settings, gate.closed or by_token)
+    port = (only or ROOM).default_port(settings)
     certificate = _certificate(settings)
     listener = bind(settings.host, port if settings.port is None else settings.port)
     address = local_address(listener, "https" if certificate else "http")
-    with ExitStack() as held:
+    specs = [only] if only else [*BASES.values(), ROOM]
+    names = [only.name] if only else sorted(BASES)
+    with ExitStack() as stack:
         key = secrets.token_urlsafe(32)
-        owning = _take_folders(base, settings, address, key, held)
+        owns_folders = _lock_folders(specs, settings, Owner(address, key, os.getpid()), stack)
         bases = open_bases(names, settings)
-        faces = (face_of(bases[0]),) if base else _all_faces(bases, settings, address)
+        faces = (face_of(bases[0]),) if only else _all_faces(bases, settings, address)
         guards = Guards(faces, settings, gate)
-        app = build_app(faces, settings, guards, Ownership(key, COMMANDS) if owning else None)
+        ownership = Ownership(key, _commands(specs)) if owns_folders else None
+        app = build_app(faces, settings, guards, ownership)
         announcement = _announcement(faces, address, settings, guards, as_json)
 
-        def ready() -> None:
+        def announce_ready() -> None:
             click.echo(announcement)
             if settings.sample:
-                load_in_background(settings, names, partial(_tell_loading, as_json))
+                load_in_background(settings, names, partial(_announce_loading, as_json))
 
-        run(app, listener, certificate, settings.trusted_proxies, ready)
+        run_server(app, listener, certificate, settings.trusted_proxies, announce_ready)
 
 
-def _certificate(settings: Settings) -> "Certificate | None":
-    from readingroom.server.run import Certificate
+def _commands(specs: list[BaseSpec]) -> dict[str, type[Command]]:
+    """Return the commands that an owner of these bases runs for other processes, by name."""
+    commands = [command for spec in specs if spec.commands for command in spec.commands.load()]
+    return {command.name: command for command in commands}
 
+
+def _lock_folders(
+    specs: list[BaseSpec], settings: ServerSettings, owner: Owner, stack: ExitStack
+) -> bool:
+    """Own the folders of the bases that need it until `stack` is closed; return whether any do.
+
+    Raise `FolderInUse` when another process owns one.
+    """
+    locked = [spec.name for spec in specs if spec.folder_locked]
+    for name in locked:
+        lock = FolderLock(settings.data / name)
+        lock.acquire()
+        stack.callback(lock.release)
+        lock.announce(owner)
+    return bool(locked)
+
+
+def _certificate(settings: ServerSettings) -> Certificate | None:
     match settings.tls_cert, settings.tls_key:
         case None, None:
             return None
@@ -116,8 +141,8 @@ def _certificate(settings: Settings) -> "Certificate | None":
     raise InvalidSetting("HTTPS needs both --tls-cert and --tls-key")
 
 
-def _tell_loading(as_json: bool, sentence: str) -> None:
-    """How far the sample has come: to whoever watches, else in the log. Never to one eye twice."""
+def _announce_loading(as_json: bool, sentence: str) -> None:
+    """Show how far the sample has come: to whoever watches, else in the log; never twice."""
     if as_json:
         logger.info(sentence)
     else:
@@ -125,13 +150,13 @@ def _tell_loading(as_json: bool, sentence: str) -> None:
 
 
 def _all_faces(
-    bases: tuple[KnowledgeBase, ...], settings: Settings, address: str
+    bases: tuple[KnowledgeBase, ...], settings: ServerSettings, address: str
 ) -> tuple[Face, ...]:
-    return faces_of_all(bases, desk_of(bases, settings, settings.public_url or address))
+    return faces_of_all(bases, make_desk(bases, settings, settings.public_url or address))
 
 
-def _check_bind(settings: Settings, guarded: bool) -> None:
-    """Without a key, and without tokens before everything, nobody but this machine is served."""
+def _check_bind(settings: ServerSettings, guarded: bool) -> None:
+    """Raise `UnsafeBind` when other machines could call without a key or a token."""
     exposed = _exposed(settings)
     if not exposed or guarded:
         return
@@ -143,37 +168,17 @@ def _check_bind(settings: Settings, guarded: bool) -> None:
     logger.warning("Serving everybody who can reach %s: no key is set", exposed)
 
 
-def _exposed(settings: Settings) -> str | None:
-    """The address by which other machines reach us, directly or through a proxy; None if none."""
-    from readingroom.server.http.addresses import is_loopback
-
+def _exposed(settings: ServerSettings) -> str | None:
+    """Return the address by which other machines reach us, directly or by a proxy, if any."""
     if not is_loopback(settings.host):
         return settings.host
     public = urlsplit(settings.public_url or "").hostname
     return settings.public_url if public and not is_loopback(public) else None
 
 
-def _take_folders(
-    base: str | None, settings: Settings, url: str, key: str, held: ExitStack
-) -> bool:
-    """Own the folders of the bases that need it, for as long as `held` stands."""
-    from readingroom.storage.lock import FolderLock, Owner
-
-    offers = {base: OFFERS[base]} if base else OFFERS | ROOM
-    locked = [name for name, offer in offers.items() if offer.folder_locked]
-    for name in locked:
-        lock = FolderLock(settings.data / name)
-        lock.acquire()
-        held.callback(lock.release)
-        lock.announce(Owner(url, key, os.getpid()))
-    return bool(locked)
-
-
 def _announcement(
-    faces: tuple[Face, ...], listening: str, settings: Settings, guards: "Guards", as_json: bool
+    faces: tuple[Face, ...], listening: str, settings: ServerSettings, guards: Guards, as_json: bool
 ) -> str:
-    from readingroom.server.pages.landing import Pages, client_configuration
-
     address = settings.public_url or listening
     if as_json:
         posture = {"listening": listening, "key_required": guards.gate.closed}
@@ -196,7 +201,7 @@ def _also(face: Face) -> str:
     return f"   (SSE: {face.path}/sse)" if face.sse else ""
 
 
-def _meaning(posture: "Posture", settings: Settings) -> str:
+def _meaning(posture: Posture, settings: ServerSettings) -> str:
     if posture == "key":
         return "every request needs a key (Authorization: Bearer)"
     if posture == "oauth":

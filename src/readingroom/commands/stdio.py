@@ -4,21 +4,27 @@ import os
 import signal
 from functools import partial
 
+import anyio
 import click
 
-from readingroom.commands.console import common, log_level
-from readingroom.commands.sample import sample_upstream
-from readingroom.core.settings import load
-from readingroom.server.catalogue import STDIO
+from readingroom.bases import BASES
+from readingroom.commands.options import BASE_SETTINGS, base_options
+from readingroom.console.options import common, log_level
+from readingroom.console.sample import use_sample
+from readingroom.server.observe.logging import configure
+from readingroom.server.settings import ServerSettings
+from readingroom.server.stdio import serve_stdio
+
+_STDIO = tuple(name for name, spec in BASES.items() if spec.stdio)
 
 
 @click.command()
-@click.argument("base", type=click.Choice(STDIO))
-@click.option("--file", "kb_file", type=click.Path(), help="The text base's file [KB_FILE].")
+@click.argument("base", type=click.Choice(_STDIO))
+@base_options
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
 @log_level
-@partial(common, makes_sample=True)
-def stdio(base: str, as_json: bool, **flags: str | bool | None) -> None:
+@partial(common, flags=(*BASE_SETTINGS, "read_only", "log_level"), makes_sample=True)
+def stdio(base: str, settings: ServerSettings, as_json: bool) -> None:
     """Serve BASE over standard input and output.
 
     This is what a client's configuration names as its command; standard output belongs to the
@@ -27,21 +33,14 @@ def stdio(base: str, as_json: bool, **flags: str | bool | None) -> None:
     \b
       readingroom stdio text --file notes.txt
     """
-    import anyio
-
-    from readingroom.server.catalogue import open_bases
-    from readingroom.server.observe.logging import configure
-    from readingroom.server.stdio import serve_stdio
-
-    settings = load(flags)
     configure(settings.log_level, waiting=False)
-    with sample_upstream(settings) as settings:
-        (opened,) = open_bases([base], settings)
-        for wish in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(wish, _leave)
-        anyio.run(serve_stdio, opened, settings.sample)
+    with use_sample(settings, [BASES[base]]) as chosen:
+        opened = BASES[base].open_base(chosen)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _exit_at_once)
+        anyio.run(serve_stdio, opened, chosen.sample)
 
 
-def _leave(*signal_and_frame: object) -> None:
-    """End at once: a thread that waits for the client's next line cannot be called back."""
+def _exit_at_once(*signal_and_frame: object) -> None:
+    """Exit without cleaning up: a thread that waits for the next line cannot be interrupted."""
     os._exit(0)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from readingroom.core import ids
+from readingroom.core.ids import make_request_id
 from readingroom.core.progress import ReportProgress
 from readingroom.federation import NAME
 from readingroom.federation.models import DeskAnswer, Search
@@ -21,7 +21,7 @@ class Ask(Command):
     search: Search
 
     async def run(self, service: "DeskService", report: ReportProgress) -> DeskAnswer:
-        return await service.search(self.search, Call(ids.request_id(), "operator", report))
+        return await service.search(self.search, Call(make_request_id(), "operator", report))
 
 
-DESK_COMMANDS = (Ask,)
+COMMANDS = (Ask,)

@@ -16,85 +16,84 @@ from readingroom.federation.models import Note
 
 logger = logging.getLogger(__name__)
 
-PATIENCE_SECONDS = 5.0
-_MOST_LATE = 8  # calls a base may leave unanswered before it is asked no more
+DEADLINE_SECONDS = 5.0
+_MAX_LATE = 8  # calls that a base may leave unanswered before it is not called any more
 
 T = TypeVar("T")
-Asks = Mapping[str, Callable[[], Awaitable[T]]]
+Calls = Mapping[str, Callable[[], Awaitable[T]]]
 
 
 @dataclass
-class Heard(Generic[T]):
-    """What the bases answered by their names, and a note for each that did not."""
+class Gathered(Generic[T]):
+    """The answers by base, and a note for each base that gave none."""
 
     answers: dict[str, T] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
 
 
 @dataclass
-class _Line(Generic[T]):
-    """One call: what came of it, and whether somebody still waits for it."""
+class _Call(Generic[T]):
+    """One call of one base: its outcome, and whether somebody still waits for it."""
 
     base: str
-    done: anyio.Event = field(default_factory=anyio.Event)
+    finished: anyio.Event = field(default_factory=anyio.Event)
     answer: T | None = None
-    failure: KnowledgeError | None = None
+    error: KnowledgeError | None = None
     is_late: bool = False
 
 
-class Switchboard:
-    """Calls go on by themselves when they are late, so that an answer never waits for them."""
+class FanOut:
+    """Calls go on in the background when they are late, so that an answer never waits for them."""
 
-    def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
-        self._patience = patience
+    def __init__(self, deadline_seconds: float = DEADLINE_SECONDS) -> None:
+        self._deadline = deadline_seconds
         self._late: Counter[str] = Counter()
         self._tasks: anyio.abc.TaskGroup
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
+        """Enter this for as long as calls are made; leaving it cancels those that are late."""
         async with anyio.create_task_group() as self._tasks:
             yield
             self._tasks.cancel_scope.cancel()
 
-    async def ask(self, asks: Asks[T]) -> Heard[T]:
-        lines = [_Line[T](base) for base in asks]
-        for line in lines:
-            if self._late[line.base] < _MOST_LATE:
-                self._tasks.start_soon(self._call, line, asks[line.base])
+    async def call(self, functions: Calls[T]) -> Gathered[T]:
+        """Call every function at once and return what came in time."""
+        calls = [_Call[T](base) for base in functions]
+        for call in calls:
+            if self._late[call.base] < _MAX_LATE:
+                self._tasks.start_soon(self._run, call, functions[call.base])
             else:
-                line.failure = BaseSilent(f"{line.base} has not answered its last calls")
-                line.done.set()
-        with anyio.move_on_after(self._patience):
-            for line in lines:
-                await line.done.wait()
-        return self._heard(lines)
+                call.error = BaseSilent(f"{call.base} has not answered its last calls")
+                call.finished.set()
+        with anyio.move_on_after(self._deadline):
+            for call in calls:
+                await call.finished.wait()
+        return self._gather(calls)
 
-    async def _call(self, line: _Line[T], ask: Callable[[], Awaitable[T]]) -> None:
+    async def _run(self, call: _Call[T], function: Callable[[], Awaitable[T]]) -> None:
         try:
-            line.answer = await ask()
+            call.answer = await function()
         except KnowledgeError as error:
-            line.failure = error
+            call.error = error
         except Exception:
-            logger.exception("unexpected failure of %s, asked by the desk", line.base)
-            line.failure = Internal(f"{line.base} failed; the server's log has the reason")
+            logger.exception("unexpected failure of the base %s", call.base)
+            call.error = Internal(f"{call.base} failed; the server's log has the reason")
         finally:
-            line.done.set()
-            self._late[line.base] -= line.is_late
+            call.finished.set()
+            self._late[call.base] -= call.is_late
 
-    def _heard(self, lines: list[_Line[T]]) -> Heard[T]:
-        heard = Heard[T]()
-        for line in lines:
-            if not line.done.is_set():
-                line.is_late = True
-                self._late[line.base] += 1
-                seconds = f"{self._patience:g} seconds"
-                line.failure = BaseSilent(f"{line.base} did not answer within {seconds}")
-            if line.failure is not None:
-                heard.notes.append(_note(line.base, line.failure))
-            elif line.answer is not None:
-                heard.answers[line.base] = line.answer
-        return heard
-
-
-def _note(base: str, error: KnowledgeError) -> Note:
-    return Note(base=base, code=error.code, message=error.message)
+    def _gather(self, calls: list[_Call[T]]) -> Gathered[T]:
+        gathered = Gathered[T]()
+        for call in calls:
+            if not call.finished.is_set():
+                call.is_late = True
+                self._late[call.base] += 1
+                seconds = f"{self._deadline:g} seconds"
+                call.error = BaseSilent(f"{call.base} did not answer within {seconds}")
+            if call.error is not None:
+                note = Note(base=call.base, code=call.error.code, message=call.error.message)
+                gathered.notes.append(note)
+            elif call.answer is not None:
+                gathered.answers[call.base] = call.answer
+        return gathered

@@ -1,13 +1,11 @@
 """What the desk is asked and what it answers: the federal base's contract, for every base."""
 
-import datetime as dt
 from typing import Annotated
 
 from pydantic import Field
 
-from readingroom.bases.federal.models import Day, Fetched, Hit
-from readingroom.bases.federal.schema.values import Word
-from readingroom.protocol.tool import Answer, Question, Said
+from readingroom.protocol.search import DeskHit
+from readingroom.protocol.tool import Answer, Day, Question, Said, Word
 
 Reference = Annotated[
     str,
@@ -74,24 +72,6 @@ class AssessAgainstPolicy(Question):
 # --- answers ---
 
 
-class InForce(Answer):
-    """When a policy passage applied."""
-
-    effective_from: dt.date
-    effective_to: dt.date | None = Field(description="Last day in force; null while it still is.")
-    in_force_today: bool
-
-
-class DeskHit(Hit):
-    """A passage of any base: the federal base's fields, and whose it is."""
-
-    base: str
-    in_force: InForce | None = Field(default=None, description="Of policy passages alone.")
-    attribution: str | None = Field(
-        default=None, description="What must be repeated with these words."
-    )
-
-
 class Note(Answer):
     """A base that could not answer, and why; the others' results stand."""
 
@@ -109,12 +89,6 @@ class DeskAnswer(Answer):
     searched: list[str] = Field(description="The bases that answered.")
     notes: list[Note] = Field(description="The bases that did not answer, and why.")
     next_offset: int | None = None
-
-
-class DeskRecord(Fetched):
-    """A record of any base, with as much of its text as one answer holds."""
-
-    base: str
 
 
 class Assessment(Answer):

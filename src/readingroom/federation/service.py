@@ -1,40 +1,36 @@
-"""One search and one fetch over every base, with no word of MCP or HTTP in it."""
+"""One search and one fetch over every base, independent of MCP and HTTP."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 import anyio.to_thread
 from pydantic import ValidationError
 
-from readingroom.bases.federal.schema import sources as federal
-from readingroom.bases.federal.schema.ids import VALID_PREFIXES
 from readingroom.core.errors import RecordNotFound, UnknownSource, UnrecognizedId
-from readingroom.core.ids import ROOM_PREFIXES, base_of
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.hybrid import fuse
 from readingroom.federation.errors import ValidationDateUnknown
-from readingroom.federation.fan_out import Switchboard
+from readingroom.federation.fan_out import FanOut, Gathered
 from readingroom.federation.models import (
     AssessAgainstPolicy,
     Assessment,
     DeskAnswer,
-    DeskHit,
-    DeskRecord,
     Fetch,
     Note,
     Search,
 )
-from readingroom.federation.readers import DocumentsReader, Reader
+from readingroom.protocol.search import DeskHit, DeskRecord, SearchAdapter, SearchRequest
 from readingroom.protocol.tool import Call
 from readingroom.storage.errors import FolderInUse
 
 # The same for every page of a search, so that pages agree.
 _DEPTH = 20  # results that each base is asked for
-_JUDGED = 10  # of these, how many are compared with the question by meaning
-_READ = 240  # characters of a passage by which its meaning is judged
-_MEANING = 3.0  # how much more that counts than the first place in a base that knows little of it
+_COMPARED = 10  # of these, how many are compared with the question by meaning
+_COMPARED_CHARS = 240  # characters of a passage that are embedded for that
+# How much more the order by meaning counts than the order inside one base, which may know little.
+_MEANING_WEIGHT = 3.0
 
 Rankings = Sequence[Sequence[DeskHit]]
 
@@ -44,116 +40,165 @@ class DeskService:
 
     def __init__(
         self,
-        readers: Sequence[Reader],
+        adapters: Mapping[str, SearchAdapter],
+        id_prefixes: Mapping[str, str],
         embedder: Embedder,
-        switchboard: Switchboard,
+        fan_out: FanOut,
         absent: Mapping[str, str] = {},
     ) -> None:
-        self._readers = {reader.base: reader for reader in readers}
-        self._embedder = embedder
-        self._switchboard = switchboard
-        self._absent = [
-            Note(base=base, code=FolderInUse.code, message=why) for base, why in absent.items()
-        ]
-        self.running = switchboard.running
+        """`id_prefixes` maps the first word of an id to its base; `""` stands for all others.
 
-    async def search(self, asked: Search, call: Call) -> DeskAnswer:
-        """The best passages of every base that was meant, in one order."""
+        `absent` maps the bases that could not be opened to the reason.
+        """
+        self._adapters = adapters
+        self._id_prefixes = id_prefixes
+        self._embedder = embedder
+        self._fan_out = fan_out
+        self._absent = [
+            Note(base=base, code=FolderInUse.code, message=reason)
+            for base, reason in absent.items()
+        ]
+        self.running = fan_out.running
+
+    async def search(self, question: Search, call: Call) -> DeskAnswer:
+        """Return the best passages of every base that is searched, in one order."""
         started = time.perf_counter()
-        bases, narrowed = self._scope(asked.source)
-        question = asked.model_copy(update={"source": narrowed or None})
-        heard = await self._switchboard.ask(
-            {base: partial(self._readers[base].search, question, _DEPTH, call) for base in bases}
+        bases, sources = self._select(question.source)
+        request = SearchRequest(
+            query=question.query,
+            limit=_DEPTH,
+            day=question.date,
+            application_ref=question.application_ref,
+            since=question.since,
+            until=question.until,
+            sources=tuple(sources),
         )
+        gathered = await self._search_bases(bases, request, call)
         ranked = await anyio.to_thread.run_sync(
-            self._ranked, asked.query, list(heard.answers.values())
+            self._rank, question.query, list(gathered.answers.values())
         )
-        end = asked.offset + asked.limit
+        end = question.offset + question.limit
         return DeskAnswer(
-            results=ranked[asked.offset : end],
+            results=ranked[question.offset : end],
             total=len(ranked),
             took_ms=round((time.perf_counter() - started) * 1000, 1),
-            searched=list(heard.answers),
-            notes=[*heard.notes, *self._absent],
+            searched=list(gathered.answers),
+            notes=[*gathered.notes, *self._absent],
             next_offset=end if end < len(ranked) else None,
         )
 
-    async def fetch(self, asked: Fetch, call: Call) -> DeskRecord:
-        """Any record of any base."""
-        base = base_of(asked.id)
-        reader = self._readers.get(base)
-        if reader is None:
-            raise RecordNotFound(f"{asked.id} is of the base {base}, which is not served here")
+    async def fetch(self, question: Fetch, call: Call) -> DeskRecord:
+        """Return any record of any base.
+
+        Raise `RecordNotFound` when it is not there or its base is not served here, and
+        `UnrecognizedId` when no base knows ids of that form.
+        """
+        base = self.base_of(question.id)
+        adapter = self._adapters.get(base)
+        if adapter is None:
+            raise RecordNotFound(f"{question.id} belongs to the base {base}, not served here")
         try:
-            return await reader.fetch(asked.id.strip(), asked.offset, call)
+            return await adapter.fetch(question.id.strip(), question.offset, call)
         except (UnrecognizedId, ValidationError) as error:
             raise UnrecognizedId(
-                f"{asked.id[:100]!r} is no id of this room",
-                valid_prefixes=[*ROOM_PREFIXES, *VALID_PREFIXES],
+                f"{question.id[:100]!r} is not an id that any base here knows",
+                valid_prefixes=[
+                    form for adapter in self._adapters.values() for form in adapter.id_forms
+                ],
             ) from error
 
-    async def assess(self, asked: AssessAgainstPolicy, call: Call) -> Assessment:
-        """What an application says on a topic, beside the policy of its day."""
-        day, whence = await self._day(asked)
-        search = Search(
-            query=asked.topic, date=day, application_ref=asked.application_ref, limit=asked.limit
+    def base_of(self, id: str) -> str:
+        """Return the name of the base that an id belongs to."""
+        prefix, colon, _ = id.strip().partition(":")
+        rest = self._id_prefixes.get("", "")
+        return self._id_prefixes.get(prefix.lower(), rest) if colon else rest
+
+    async def assess(self, question: AssessAgainstPolicy, call: Call) -> Assessment:
+        """Return what an application says on a topic, beside the policy of its day.
+
+        Raise `ValidationDateUnknown` when no day is given and none is recorded.
+        """
+        application, policy = self._with_role("application"), self._with_role("policy")
+        day, origin = await self._choose_day(question, application)
+        request = SearchRequest(
+            query=question.topic,
+            limit=question.limit,
+            day=day,
+            application_ref=question.application_ref,
         )
-        heard = await self._switchboard.ask(
-            {
-                base: partial(self._readers[base].search, search, asked.limit, call)
-                for base in ("documents", "policy")
-            }
-        )
+        gathered = await self._search_bases((application.base, policy.base), request, call)
         return Assessment(
-            application_ref=asked.application_ref,
-            topic=asked.topic,
+            application_ref=question.application_ref,
+            topic=question.topic,
             date=day,
-            date_from=whence,
-            application=heard.answers.get("documents", []),
-            policy=heard.answers.get("policy", []),
-            notes=heard.notes,
+            date_from=origin,
+            application=gathered.answers.get(application.base, []),
+            policy=gathered.answers.get(policy.base, []),
+            notes=gathered.notes,
         )
 
-    async def _day(self, asked: AssessAgainstPolicy) -> tuple[str, str]:
-        """The day whose policy is shown, and where it comes from."""
-        if asked.date is not None:
-            return asked.date, "asked"
-        documents = self._readers["documents"]
-        assert isinstance(documents, DocumentsReader)
-        day = await documents.validated(asked.application_ref)
+    @property
+    def adapters(self) -> Iterable[SearchAdapter]:
+        return self._adapters.values()
+
+    async def _search_bases(
+        self, bases: Iterable[str], request: SearchRequest, call: Call
+    ) -> Gathered[list[DeskHit]]:
+        return await self._fan_out.call(
+            {base: partial(self._adapters[base].search, request, call) for base in bases}
+        )
+
+    def _with_role(self, role: str) -> SearchAdapter:
+        return next(adapter for adapter in self._adapters.values() if adapter.role == role)
+
+    async def _choose_day(
+        self, question: AssessAgainstPolicy, application: SearchAdapter
+    ) -> tuple[str, str]:
+        """Return the day whose policy is shown, and where it comes from."""
+        if question.date is not None:
+            return question.date, "asked"
+        day = await application.validation_date(question.application_ref)
         if day is None:
             raise ValidationDateUnknown(
-                f"The day {asked.application_ref} was validated is not known: give `date`, or "
+                f"The day {question.application_ref} was validated is not known: give `date`, or "
                 "set it",
                 use_tool="set_application",
             )
         return day, "validation_date"
 
-    def _scope(self, source: Sequence[str] | str | None) -> tuple[list[str], list[str]]:
-        """The bases that are meant, and the sources of the federal base that narrow it."""
+    def _select(self, source: Sequence[str] | str | None) -> tuple[list[str], list[str]]:
+        """Return the bases to search, and the sources inside a base that limit the search.
+
+        Raise `UnknownSource` for a name that is neither.
+        """
         written = source.split(",") if isinstance(source, str) else source or ()
         names = [name.strip().lower() for name in written if name.strip()]
         if not names:
-            return list(self._readers), []
-        bases = [name for name in names if name in self._readers]
-        narrowed = [self._federal_source(name) for name in names if name not in self._readers]
-        if "federal" in bases:  # the whole base was named: no source narrows it
-            return bases, []
-        return [*bases, "federal"] if narrowed else bases, narrowed
+            return list(self._adapters), []
+        bases = [name for name in names if name in self._adapters]
+        sources = {}  # the base of each
+        for name in names:
+            if name not in self._adapters:
+                base, source_name = self._find_source(name)
+                sources[source_name] = base
+        # A base that is named itself is searched whole.
+        limited = [base for base in dict.fromkeys(sources.values()) if base not in bases]
+        return [*bases, *limited], [name for name, base in sources.items() if base in limited]
 
-    def _federal_source(self, name: str) -> str:
-        known = federal.source_names(federal.SOURCES) if "federal" in self._readers else []
-        try:
-            if known:
-                return federal.find_source(name).name
-        except UnknownSource:
-            pass
+    def _find_source(self, name: str) -> tuple[str, str]:
+        for adapter in self._adapters.values():
+            if (source := adapter.find_source(name)) is not None:
+                return adapter.base, source
         raise UnknownSource(
-            f"There is no base or source {name[:100]!r}", valid_sources=[*self._readers, *known]
+            f"There is no base or source {name[:100]!r}",
+            valid_sources=[
+                *self._adapters,
+                *(source for adapter in self._adapters.values() for source in adapter.sources()),
+            ],
         )
 
-    def _ranked(self, query: str, lists: Rankings) -> list[DeskHit]:
-        """One order: the place a base gave, and how near the passage is to the question.
+    def _rank(self, query: str, lists: Rankings) -> list[DeskHit]:
+        """Return one order: by the rank inside each base, and by likeness to the question.
 
         Scores of different bases cannot be compared; the meaning of their passages can.
         """
@@ -162,22 +207,24 @@ class DeskService:
         rankings = [[hit.id for hit in ranking] for ranking in lists]
         weights = [1.0] * len(rankings)
         if len(lists) > 1:
-            judged = {hit.id: hits[hit.id] for ranking in lists for hit in ranking[:_JUDGED]}
-            by_meaning = self._by_meaning(query, list(judged.values()))
-            rankings, weights = [*rankings, by_meaning], [*weights, _MEANING]
+            compared = {hit.id: hits[hit.id] for ranking in lists for hit in ranking[:_COMPARED]}
+            by_meaning = self._order_by_meaning(query, list(compared.values()))
+            rankings, weights = [*rankings, by_meaning], [*weights, _MEANING_WEIGHT]
         return [
             hits[id].model_copy(update={"score": round(score, 6)})
             for id, score in fuse(rankings, weights)
         ]
 
-    def _by_meaning(self, query: str, hits: list[DeskHit]) -> list[str]:
+    def _order_by_meaning(self, query: str, hits: list[DeskHit]) -> list[str]:
         if not hits:
             return []
         try:
-            asked, *passages = self._embedder.embed_each(
-                [query, *(f"{hit.title}. {hit.snippet}"[:_READ] for hit in hits)]
+            query_vector, *passages = self._embedder.embed_each(
+                [query, *(f"{hit.title}. {hit.snippet}"[:_COMPARED_CHARS] for hit in hits)]
             )
         except ModelUnavailable:
-            return []  # each base's own order is what there is
-        nearness = {hit.id: float(one @ asked) for hit, one in zip(hits, passages, strict=True)}
-        return sorted(nearness, key=lambda id: (-nearness[id], id))
+            return []  # then the order inside each base is all there is
+        likeness = {
+            hit.id: float(vector @ query_vector) for hit, vector in zip(hits, passages, strict=True)
+        }
+        return sorted(likeness, key=lambda id: (-likeness[id], id))

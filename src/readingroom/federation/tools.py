@@ -1,32 +1,24 @@
 """The desk's tools, and the desk itself as the server sees it: a base made of the others."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from readingroom.bases import BASES
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.federation import NAME
-from readingroom.federation.fan_out import Switchboard
+from readingroom.federation.fan_out import FanOut
 from readingroom.federation.models import (
     AssessAgainstPolicy,
     Assessment,
     DeskAnswer,
-    DeskRecord,
     Fetch,
     Search,
 )
 from readingroom.federation.prompts import PROMPTS
-from readingroom.federation.readers import (
-    DocumentsReader,
-    FederalReader,
-    GuidanceReader,
-    Links,
-    PolicyReader,
-    Reader,
-    TextReader,
-)
 from readingroom.federation.resources import RoomLibrary
 from readingroom.federation.service import DeskService
-from readingroom.protocol.base import KnowledgeBase
 from readingroom.protocol.errors import FederalDialect
+from readingroom.protocol.search import DeskRecord, Links, SearchAdapter
+from readingroom.protocol.spec import BaseSpec, KnowledgeBase
 from readingroom.protocol.tool import Call, Tool, tool
 
 
@@ -35,13 +27,20 @@ def open_desk(
     embedder: Embedder,
     address: str,
     absent: Mapping[str, str] = {},
+    specs: Mapping[str, BaseSpec] = BASES,
 ) -> KnowledgeBase:
-    """The desk over open bases; `address` is where a person can read what they hold.
+    """Return the desk over open bases.
 
-    `absent` says of bases that are not among them why not.
+    `address` is where a person can read what they hold; empty when this process serves no pages.
+    `absent` maps bases that could not be opened to the reason.
     """
-    readers = tuple(_readers(bases, Links(address)))
-    service = DeskService(readers, embedder, Switchboard(), absent)
+    service = DeskService(
+        _make_adapters(bases, Links(address), specs),
+        {spec.id_prefix or "": spec.name for spec in specs.values() if spec.adapter},
+        embedder,
+        FanOut(),
+        absent,
+    )
     return KnowledgeBase(
         name=NAME,
         server_name="reading-room",
@@ -52,30 +51,26 @@ def open_desk(
             "day the question is about as `date`."
         ),
         dialect=FederalDialect(),
-        tools=tuple(_tools(service, {base.name for base in bases})),
+        tools=tuple(_make_tools(service)),
         service=service,
         prompts=PROMPTS,
-        library=RoomLibrary(service, {base.name: base.service for base in bases}),
+        library=RoomLibrary(service),
         running=service.running,
     )
 
 
-def _readers(bases: Iterable[KnowledgeBase], links: Links) -> Iterator[Reader]:
+def _make_adapters(
+    bases: Sequence[KnowledgeBase], links: Links, specs: Mapping[str, BaseSpec]
+) -> dict[str, SearchAdapter]:
+    adapters = {}
     for base in bases:
-        match base.name:
-            case "policy":
-                yield PolicyReader(base.service, links)
-            case "documents":
-                yield DocumentsReader(base.service, links)
-            case "federal":
-                yield FederalReader(base.service)
-            case "guidance":
-                yield GuidanceReader(base.service)
-            case "text":
-                yield TextReader(base.service, links)
+        spec = specs.get(base.name)
+        if spec and spec.adapter:
+            adapters[base.name] = spec.adapter(base.service, links)
+    return adapters
 
 
-def _tools(service: DeskService, bases: set[str]) -> Iterator[Tool]:
+def _make_tools(service: DeskService) -> Iterator[Tool]:
     async def search(question: Search, call: Call) -> DeskAnswer:
         """Search everything held here at once, across all collections, libraries and databases
         (planning policy, application documents, charity guidance, U.S. federal records, plain
@@ -108,5 +103,5 @@ def _tools(service: DeskService, bases: set[str]) -> Iterator[Tool]:
 
     yield tool(search, title="Search everything")
     yield tool(fetch, title="Fetch anything by id")
-    if {"documents", "policy"} <= bases:
+    if {"application", "policy"} <= {adapter.role for adapter in service.adapters}:
         yield tool(assess_against_policy, title="Put an application beside its policy")

@@ -1,11 +1,16 @@
 """An operator's command on a base: the same object here and in the owner's process."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
 from readingroom.core.progress import ReportProgress
+from readingroom.core.settings import RoomSettings
+
+ADMIN_PREFIX = "/admin/"
+"""Where the owner of a folder takes commands from other processes."""
 
 
 class Command(BaseModel):
@@ -21,3 +26,7 @@ class Command(BaseModel):
     @abstractmethod
     async def run(self, service: Any, report: ReportProgress) -> BaseModel:
         """Do the work on the base's service, saying how far it has come."""
+
+
+RunCommand = Callable[[Command, RoomSettings], dict[str, Any]]
+"""Runs a command, here or at the owner of the folder, and returns its result as JSON."""

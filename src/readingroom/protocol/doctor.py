@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from readingroom.core.errors import KnowledgeError
 from readingroom.protocol.tool import Answer
 
@@ -14,6 +16,8 @@ class Complaint(Answer):
     problem: str
     fix: str
     repaired: bool = False
+    is_note: bool = Field(default=False, exclude=True)
+    """Whether it is only worth knowing: nothing fails because of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,17 @@
-"""Answers from the sample corpus say so: in `_meta`, and wherever they say whose words they are."""
+"""The sample corpus: how it gets into a base, and how answers from it are marked.
 
-from typing import Any
+They say so in `_meta`, and wherever they name a source.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from readingroom.core.settings import SAMPLE_MARK, RoomSettings
+from readingroom.protocol.command import RunCommand
 
 META = {"sample": True}
 MARK = "[sample] "
@@ -29,3 +40,44 @@ def marked_document(body: Any) -> Any:
     """The same for JSON that stands alone, without a protocol that has a place for `_meta`."""
     told = marked(body)
     return {**told, "_meta": META} if isinstance(told, dict) else told
+
+
+SampleStep = tuple[str, Callable[[], object]]
+"""What a step loads, in words, and the function that loads it."""
+
+
+class BaseSample(Protocol):
+    """How the sample corpus gets into a base."""
+
+    def replace_settings(self, settings: RoomSettings) -> AbstractContextManager[Mapping[str, Any]]:
+        """Give settings that hold only while the sample is used, such as a stand-in's address."""
+        return nullcontext({})
+
+    def steps(self, settings: RoomSettings, folder: Path, run: RunCommand) -> Iterator[SampleStep]:
+        """Yield the steps that load the sample; files may be written to `folder`."""
+        yield from ()
+
+
+@dataclass(frozen=True, slots=True)
+class SampleState:
+    """The content of `sample.json`: which corpus is here, and how far loading it has come."""
+
+    corpus: str | None = None
+    state: str = "loading"
+
+
+_NEW = SampleState()
+
+
+def read_sample_state(data: Path) -> SampleState:
+    """Return the state of the sample in a data directory."""
+    content = json.loads((data / SAMPLE_MARK).read_text("utf-8"))
+    return SampleState(content.get("corpus"), content.get("state", "loading"))
+
+
+def write_sample_state(data: Path, state: SampleState = _NEW) -> None:
+    """Write the state in one step: the file that marks the sample is never missing."""
+    note = "This directory is the sample's: its texts are not the real documents."
+    fresh = data / f".{SAMPLE_MARK}"
+    fresh.write_text(json.dumps({**asdict(state), "note": note}), "utf-8")
+    fresh.replace(data / SAMPLE_MARK)

@@ -1,6 +1,7 @@
 """A tool: a question model in, an answer model out, one coroutine between; no word of MCP in it."""
 
 import copy
+import datetime as dt
 import inspect
 import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -39,6 +40,20 @@ DayText = Annotated[
     str,
     Field(description="A day, YYYY-MM-DD.", json_schema_extra={"format": "date", "maxLength": 40}),
 ]
+
+
+def _check_calendar(text: str) -> str:
+    dt.date.fromisoformat(text)
+    return text
+
+
+Day = Annotated[
+    str,
+    Field(pattern=r"^\d{4}-\d{2}-\d{2}$", json_schema_extra={"format": "date"}),
+    AfterValidator(_check_calendar),
+]
+"""A day that must be on the calendar: `2024-02-30` is an invalid argument."""
+Word = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class Question(BaseModel):

@@ -17,10 +17,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from readingroom.core.settings import Settings
 from readingroom.federation import NAME as DESK
-from readingroom.protocol.base import KnowledgeBase
-from readingroom.protocol.command import Command
+from readingroom.protocol.command import ADMIN_PREFIX, Command
+from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.auth.policies import Guards
 from readingroom.server.faces import Face
 from readingroom.server.http import admin
@@ -31,9 +30,11 @@ from readingroom.server.mcp.handlers import Recorder, mcp_server
 from readingroom.server.mcp.transports import SessionRules, Sse, StreamableHttp
 from readingroom.server.observe.logging import log_call
 from readingroom.server.observe.metrics import CONTENT_TYPE, Metrics
+from readingroom.server.pages.bases import base_page_routes
 from readingroom.server.pages.landing import Pages
 from readingroom.server.pages.manifest import manifest_routes
 from readingroom.server.pages.record import reading_page
+from readingroom.server.settings import ServerSettings
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Ownership:
 
 def build_app(
     faces: tuple[Face, ...],
-    settings: Settings,
+    settings: ServerSettings,
     guards: Guards,
     ownership: Ownership | None = None,
 ) -> Starlette:
@@ -62,6 +63,7 @@ def build_app(
         *(route for room in rooms for route in room.routes()),
         *guards.routes(),
         *manifest_routes(faces, settings, guards),
+        *base_page_routes(bases),
         Route("/", pages.index),
         Route("/health", _health),
         Route("/metrics", partial(_metrics, metrics)),
@@ -88,9 +90,9 @@ def build_app(
         lifespan=partial(_lifespan, bases, rooms),
     )
     app.router.redirect_slashes = False  # a path is what it is, also to the door
-    if any(base.routers for base in bases):
+    if routers := [router for base in bases for router in base.routers()]:
         # Not a route: one for every path would hide that another allows other methods (405).
-        app.router.default = _rest(bases, settings.sample)
+        app.router.default = _rest(routers, settings.sample)
     return app
 
 
@@ -149,7 +151,7 @@ async def _lifespan(
         yield
 
 
-def _rules(settings: Settings, names: Names) -> SessionRules:
+def _rules(settings: ServerSettings, names: Names) -> SessionRules:
     return SessionRules(
         security=TransportSecuritySettings(
             allowed_hosts=list(names.hosts), allowed_origins=list(names.origins)
@@ -175,12 +177,12 @@ def _pages_allowed(names: Names) -> dict[str, Any]:
     }
 
 
-def _rest(bases: Sequence[KnowledgeBase], is_sample: bool) -> ASGIApp:
+def _rest(routers: Sequence[Any], is_sample: bool) -> ASGIApp:
     """What no other route takes; FastAPI is imported only for bases that have REST."""
     from readingroom.server.http.rest import Readers, rest_app
     from readingroom.server.http.samples import SampleBodies
 
-    app = Readers(rest_app([router for base in bases for router in base.routers]))
+    app = Readers(rest_app(routers))
     return SampleBodies(app) if is_sample else app
 
 
@@ -190,7 +192,7 @@ def _admin_route(
     services = {base.name: base.service for base in bases}
     endpoint = admin.Admin(ownership.commands, services, ownership.key)
     return Route(
-        admin.PREFIX + "{command}", endpoint.run, methods=["POST"], max_body_size=max_body_bytes
+        ADMIN_PREFIX + "{command}", endpoint.run, methods=["POST"], max_body_size=max_body_bytes
     )
 
 

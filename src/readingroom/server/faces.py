@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from readingroom.protocol.base import KnowledgeBase
 from readingroom.protocol.errors import Dialect
+from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Tool
 
 ALL_NAME = "reading-room"

@@ -6,7 +6,7 @@ import anyio
 import mcp_types as wire
 from mcp.server.stdio import stdio_server
 
-from readingroom.protocol.base import KnowledgeBase
+from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.faces import face_of
 from readingroom.server.mcp.handlers import mcp_server
 from readingroom.server.mcp.streams import Heard, Said

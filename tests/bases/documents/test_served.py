@@ -13,8 +13,8 @@ from PIL import Image, ImageDraw, ImageFont
 from reportlab.lib import pdfencrypt
 from reportlab.pdfgen.canvas import Canvas
 
-from readingroom.core.settings import load
-from readingroom.server.catalogue import OFFERS
+from readingroom.bases import BASES
+from readingroom.settings import load_settings
 from tests.requirements import requirement
 from tests.support.documents.base import REF, room_with_model
 from tests.support.kit import Served, body, clean_environment, http, run, serving, sse
@@ -488,8 +488,8 @@ def test_the_shell_ingests_a_folder_also_through_a_running_server(
 
 @requirement("documents:config", "documents:transport")
 def test_the_contracts_variables_and_their_defaults(tmp_path: Path) -> None:
-    plain = load({"data": tmp_path}, {})
-    assert OFFERS["documents"].port_in(plain) == OFFERS["documents"].port == 3002
+    plain = load_settings({"data": tmp_path}, {})
+    assert BASES["documents"].default_port(plain) == BASES["documents"].port == 3002
     assert (plain.enable_ocr, plain.image_ratio_threshold, plain.api_key) == (True, 0.7, None)
     assert plain.chroma_persist_dir is None
     variables = {
@@ -499,8 +499,8 @@ def test_the_contracts_variables_and_their_defaults(tmp_path: Path) -> None:
         "IMAGE_RATIO_THRESHOLD": "0.5",
         "MCP_API_KEY": "",
     }
-    chosen = load({"data": tmp_path}, variables)
-    assert OFFERS["documents"].port_in(chosen) == 4002
+    chosen = load_settings({"data": tmp_path}, variables)
+    assert BASES["documents"].default_port(chosen) == 4002
     assert (chosen.enable_ocr, chosen.image_ratio_threshold, chosen.api_key) == (False, 0.5, None)
     assert chosen.chroma_persist_dir == ""
 

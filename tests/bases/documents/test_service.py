@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from readingroom.bases.documents.backup import read_copy, write_copy
 from readingroom.bases.documents.doctor import Checkup
 from readingroom.bases.documents.errors import DocumentNotFound, PageNotFound
+from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
 from readingroom.bases.documents.ingestion import document_ids
 from readingroom.bases.documents.models import (
     ApplicationOverview,
@@ -25,7 +26,6 @@ from readingroom.bases.documents.models import (
 )
 from readingroom.bases.documents.records import citation
 from readingroom.core.errors import InvalidDate, UnrecognizedId
-from readingroom.core.ids import DocumentRef, doc_id, document_ref
 from readingroom.core.progress import no_progress
 from readingroom.ingest.errors import NoChunks
 from tests.requirements import requirement
@@ -103,7 +103,7 @@ async def test_a_hit_has_the_contracts_fields_and_a_citation(library: Desk) -> N
         "word_count": len(first.text.split()),
     }
     assert first.citation == "Transport_Assessment.pdf, p. 1–2"
-    assert document_ref(first.id) == DocumentRef(record.document_id, 1)
+    assert parse_doc_id(first.id) == DocumentRef(record.document_id, 1)
 
 
 @requirement("documents:search:filters")
@@ -428,13 +428,13 @@ def test_every_document_id_can_be_fetched(ref: str, digest: bytes, page: int | N
     ids = list(document_ids(ref, digest.hex()))
     assert len(set(ids)) == 59
     for document_id in ids:
-        assert document_ref(doc_id(document_id, page)) == DocumentRef(document_id, page)
+        assert parse_doc_id(format_doc_id(document_id, page)) == DocumentRef(document_id, page)
 
 
 def test_what_is_no_document_id_is_told() -> None:
     for wrong in ("25_01178_REM_a1b2c3", "doc:", "doc:x#page=0", "doc:25/1_a1b2c3", "hr:119:1"):
         with pytest.raises(UnrecognizedId):
-            document_ref(wrong)
+            parse_doc_id(wrong)
 
 
 def test_a_citation_joins_pages_in_a_row() -> None:

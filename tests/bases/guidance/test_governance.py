@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from readingroom.core.settings import Settings, load
-from readingroom.server.catalogue import open_bases
+from readingroom.bases import open_bases
+from readingroom.settings import Settings, load_settings
 from tests.requirements import requirement
 from tests.support.kit import app_of, in_process
 
@@ -76,7 +76,7 @@ def _covers(pattern: str, path: str) -> bool:
 @requirement("guidance:slo:alerts")
 @pytest.mark.anyio
 async def test_every_metric_that_an_alert_watches_is_one_the_server_shows(tmp_path: Path) -> None:
-    settings = load({"data": tmp_path}, {})
+    settings = load_settings({"data": tmp_path}, {})
     (base,) = open_bases(["guidance"], settings)
     async with in_process(app_of(base, data=tmp_path)) as web:
         shown = (await web.get("/metrics")).text

@@ -268,12 +268,14 @@ async def test_the_log_names_the_revisions_that_answered(served: Served) -> None
 
 @requirement("policy:FR-009:endpoints")
 def test_alone_it_is_served_on_port_3003(tmp_path: Path) -> None:
-    from readingroom.core.settings import load
-    from readingroom.server.catalogue import OFFERS
+    from readingroom.bases import BASES
+    from readingroom.settings import load_settings
 
-    policy = OFFERS["policy"]
-    assert policy.port_in(load({"data": tmp_path}, {})) == policy.port == 3003
-    assert policy.port_in(load({"data": tmp_path}, {"POLICY_KB_PORT": "4003"})) == 4003
+    policy = BASES["policy"]
+    assert policy.default_port(load_settings({"data": tmp_path}, {})) == policy.port == 3003
+    assert (
+        policy.default_port(load_settings({"data": tmp_path}, {"POLICY_KB_PORT": "4003"})) == 4003
+    )
 
 
 def test_read_only_has_no_route_that_writes(tmp_path: Path) -> None:

@@ -28,13 +28,13 @@ from readingroom.bases.policy.models import (
 )
 from readingroom.core.errors import InvalidCursor, InvalidDate
 from readingroom.core.progress import no_progress
-from readingroom.core.settings import load
 from readingroom.engine.embedding import embedder as embedding
+from readingroom.engine.embedding.shared import embedder_for
 from readingroom.engine.embedding.weights import find_weights
 from readingroom.ingest.document import Document, ReadOptions
 from readingroom.ingest.errors import FileNotFound, NoContent
 from readingroom.ingest.read.reader import read_file
-from readingroom.server.catalogue import embedder_of
+from readingroom.settings import load_settings
 from readingroom.storage.errors import EmbeddingMismatch
 from tests.ingest.test_ocr import scan, scanned_pdf
 from tests.requirements import requirement
@@ -442,8 +442,8 @@ async def test_the_model_is_a_setting_and_all_minilm_by_default(tmp_path: Path) 
         weights.seek(-4, os.SEEK_END)
         weights.write(b"\0\0\0\0")
     settings = {"data": tmp_path / "data"}
-    default = embedder_of(load(settings, {}))
-    chosen = embedder_of(load(settings, {"EMBEDDING_MODEL_DIR": str(own)}))
+    default = embedder_for(load_settings(settings, {}))
+    chosen = embedder_for(load_settings(settings, {"EMBEDDING_MODEL_DIR": str(own)}))
     assert default.identity.startswith("all-MiniLM-L6-v2@")
     async with shelf(tmp_path / "policy", embedder=chosen) as library:
         await library.add("NPPF")

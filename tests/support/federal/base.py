@@ -23,7 +23,7 @@ from readingroom.bases.federal.tools import open_federal
 from readingroom.core.progress import no_progress_sync
 from readingroom.engine.embedding.embedder import Matrix, Vector
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.protocol.base import KnowledgeBase
+from readingroom.protocol.spec import KnowledgeBase
 from tests.support.federal import world_registries as registries
 from tests.support.federal.world import World, register_document
 from tests.support.federal.world_texts import every_text

@@ -9,7 +9,7 @@ import anyio.to_thread
 
 from readingroom.bases.documents.records import DocumentRecord
 from readingroom.bases.documents.service import DocumentsService
-from readingroom.protocol.backup import Copied
+from readingroom.protocol.backup import BackupCounts
 from readingroom.storage.archive import copy_database
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty
 from readingroom.storage.files import link_or_copy, move_files
@@ -21,17 +21,19 @@ _APPLICATIONS = "applications.db"
 _FILES = "files"
 
 
-async def write_copy(service: DocumentsService, folder: Path) -> Copied:
+async def write_copy(service: DocumentsService, folder: Path) -> BackupCounts:
     """Everything at one moment: changes wait until it is written, searches do not."""
     async with service.ingestion.paused():
         await anyio.Path(folder).mkdir(parents=True)
         chunks = await service.store.dump(folder / _CHUNKS, folder / _REGISTRY)
         documents = await service.store.documents()
         await anyio.to_thread.run_sync(_copy_files, service, documents, folder)
-    return Copied(counts={"documents": len(documents), "chunks": chunks})
+    return BackupCounts(counts={"documents": len(documents), "chunks": chunks})
 
 
-async def read_copy(service: DocumentsService, folder: Path, home: Path, replace: bool) -> Copied:
+async def read_copy(
+    service: DocumentsService, folder: Path, home: Path, replace: bool
+) -> BackupCounts:
     """Fill an empty base; `home` is where its folder will lie in the end."""
     try:
         came_from = json.loads(await anyio.Path(folder / _ABOUT).read_bytes())["folder"]
@@ -52,7 +54,7 @@ async def read_copy(service: DocumentsService, folder: Path, home: Path, replace
             path = home / Path(one.file_path).relative_to(came_from)
             await service.store.register(with_values(one, file_path=str(path)))
     await anyio.to_thread.run_sync(_put_back, service, folder)
-    return Copied(counts={"documents": len(documents), "chunks": chunks})
+    return BackupCounts(counts={"documents": len(documents), "chunks": chunks})
 
 
 def _copy_files(service: DocumentsService, documents: list[DocumentRecord], folder: Path) -> None:

@@ -6,7 +6,7 @@ A file is handed over as a copy: bytes, not a path of the caller's.
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -29,9 +29,12 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
     SetApplication,
 )
+from readingroom.bases.documents.settings import DocumentsSettings
 from readingroom.core.progress import ReportProgress
-from readingroom.protocol.backup import Copied, ReadCopy, WriteCopy
-from readingroom.protocol.command import Command
+from readingroom.core.settings import RoomSettings
+from readingroom.protocol.backup import BackupCounts, OwnerBackup, ReadBackup, WriteBackup
+from readingroom.protocol.command import Command, RunCommand
+from readingroom.protocol.doctor import Complaint
 from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
 
 if TYPE_CHECKING:
@@ -153,30 +156,30 @@ class CheckDocuments(_DocumentsCommand):
         return await Checkup(service, self.repair).diagnose()
 
 
-class BackUpDocuments(_DocumentsCommand, WriteCopy):
+class BackUpDocuments(_DocumentsCommand, WriteBackup):
     """Write a copy of the whole base for the one who asks."""
 
     name: ClassVar[str] = "documents.backup"
 
-    async def run(self, service: "DocumentsService", report: ReportProgress) -> Copied:
+    async def run(self, service: "DocumentsService", report: ReportProgress) -> BackupCounts:
         from readingroom.bases.documents.backup import write_copy
 
         return await write_copy(service, service.folder / HANDOVER / self.folder)
 
 
-class RestoreDocuments(_DocumentsCommand, ReadCopy):
+class RestoreDocuments(_DocumentsCommand, ReadBackup):
     """Fill an empty base from such a copy."""
 
     name: ClassVar[str] = "documents.restore"
 
-    async def run(self, service: "DocumentsService", report: ReportProgress) -> Copied:
+    async def run(self, service: "DocumentsService", report: ReportProgress) -> BackupCounts:
         from readingroom.bases.documents.backup import read_copy
 
         copy = service.folder / HANDOVER / self.folder
         return await read_copy(service, copy, Path(self.home), self.replace)
 
 
-DOCUMENTS_COMMANDS: tuple[type[Command], ...] = (
+COMMANDS: tuple[type[Command], ...] = (
     IngestFiles,
     ListDocuments,
     ListApplications,
@@ -188,3 +191,22 @@ DOCUMENTS_COMMANDS: tuple[type[Command], ...] = (
     CheckDocuments,
     BackUpDocuments,
 )
+
+
+class _DocumentsBackup(OwnerBackup):
+    def relocate(self, settings: RoomSettings, data: Path) -> dict[str, Any]:
+        """A store outside of the data directory stays where it is."""
+        assert isinstance(settings, DocumentsSettings)
+        chroma = settings.chroma_persist_dir
+        if chroma and Path(chroma).is_relative_to(settings.data):
+            return {"chroma_persist_dir": str(data / Path(chroma).relative_to(settings.data))}
+        return {}
+
+
+BACKUP = _DocumentsBackup("documents", BackUpDocuments, RestoreDocuments)
+
+
+def check(settings: RoomSettings, repair: bool, run: RunCommand) -> list[Complaint]:
+    """Return what the stores of the base disagree about; with `repair`, mend what can be."""
+    result = run(CheckDocuments(repair=repair), settings)
+    return [Complaint.model_validate(complaint) for complaint in result["complaints"]]

@@ -56,6 +56,11 @@ Ingested = IngestedDocument | AlreadyIngested | SkippedDocument
 InPath = Annotated[DocumentId, Path()]
 
 
+def make_routers(service: DocumentsService, read_only: bool) -> tuple[APIRouter, ...]:
+    """Return the REST surface of the base."""
+    return (documents_router(service, read_only),)
+
+
 def documents_router(service: DocumentsService, read_only: bool) -> APIRouter:
     """The routes under /api/v1; without those that write, where nothing may be written."""
     router = APIRouter(

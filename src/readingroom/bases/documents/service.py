@@ -14,6 +14,7 @@ import anyio.to_thread
 from readingroom.bases.documents.applications import ApplicationBook
 from readingroom.bases.documents.batch import Batch, Offered
 from readingroom.bases.documents.errors import ApplicationNotFound, PageNotFound
+from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
 from readingroom.bases.documents.ingestion import Ingestion, Outcome, not_found
 from readingroom.bases.documents.models import (
     EXPECTED_TYPES,
@@ -52,9 +53,9 @@ from readingroom.bases.documents.records import (
 )
 from readingroom.bases.documents.store import DocumentStore
 from readingroom.core.dates import parse_day
-from readingroom.core.ids import DocumentRef, doc_id, document_ref, fold_dashes
 from readingroom.core.pages import runs
 from readingroom.core.progress import ReportProgress, no_progress
+from readingroom.core.text import fold_dashes
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.errors import FileNotFound, NoChunks
 from readingroom.ingest.intake import Intake, open_in_thread, open_own_file
@@ -68,12 +69,12 @@ class DocumentsService:
         self,
         folder: Path,
         chroma: Path | None,
-        bench: IngestContext,
+        context: IngestContext,
     ) -> None:
         """`chroma` is where chunks are kept; None keeps everything in memory."""
         self.folder = folder
         self._chroma = chroma
-        self._bench = bench
+        self._bench = context
         self.store: DocumentStore
         self.book: ApplicationBook
         self.ingestion: Ingestion
@@ -156,7 +157,7 @@ class DocumentsService:
             total_chars=len(wanted),
             next_offset=end if end < len(wanted) else None,
             citation=citation(record.source_file, pages or ()),
-            id=doc_id(record.document_id, pages[0] if pages and len(pages) == 1 else None),
+            id=format_doc_id(record.document_id, pages[0] if pages and len(pages) == 1 else None),
         )
 
     async def documents(self, question: ListIngestedDocuments) -> DocumentList:
@@ -336,7 +337,7 @@ class DocumentsService:
 
 def _named(id: str) -> DocumentRef:
     """A document by its own id, or by the id of a passage's page as a search tells it."""
-    return document_ref(id) if id.lower().startswith("doc:") else DocumentRef(id, None)
+    return parse_doc_id(id) if id.lower().startswith("doc:") else DocumentRef(id, None)
 
 
 def _told(application: Application) -> ApplicationRecord:
@@ -359,7 +360,7 @@ def _of_type(document_type: str, documents: Sequence[DocumentRecord]) -> Overvie
                 extraction_method=one.extraction_method,
                 contains_drawings=one.contains_drawings,
                 pages_without_text=list(one.blank_pages),
-                id=doc_id(one.document_id),
+                id=format_doc_id(one.document_id),
             )
             for one in found
         ],
@@ -388,7 +389,7 @@ def _hit(chunk: StoredChunk, score: float) -> DocumentHit:
             word_count=len(chunk.text.split()),
         ),
         citation=citation(chunk.source_file, chunk.pages),
-        id=doc_id(chunk.document_id, chunk.pages[0]),
+        id=format_doc_id(chunk.document_id, chunk.pages[0]),
     )
 
 

@@ -23,22 +23,31 @@ from readingroom.bases.documents.models import (
     SetApplication,
     SkippedDocument,
 )
-from readingroom.bases.documents.routes import documents_router
 from readingroom.bases.documents.service import DocumentsService
+from readingroom.bases.documents.settings import DocumentsSettings
 from readingroom.ingest.context import IngestContext
-from readingroom.protocol.base import KnowledgeBase
+from readingroom.ingest.setup import make_context
 from readingroom.protocol.errors import StatusDialect
+from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Call, Hints, Tool, tool
+
+
+def open_base(settings: DocumentsSettings) -> KnowledgeBase:
+    """Open the documents base as the settings say."""
+    folder = settings.data / "documents"
+    chosen = settings.chroma_persist_dir
+    chroma = None if chosen == "" else Path(chosen) if chosen else folder / "chroma"
+    context = make_context(settings, "documents", "DOCUMENT_ROOTS", settings.document_roots)
+    return open_documents(folder, chroma, context)
 
 
 def open_documents(
     folder: Path,
     chroma: Path | None,
-    bench: IngestContext,
-    read_only: bool = False,
+    context: IngestContext,
 ) -> KnowledgeBase:
     """Open the documents base on a folder; its stores are opened when it is served."""
-    service = DocumentsService(folder, chroma, bench)
+    service = DocumentsService(folder, chroma, context)
     return KnowledgeBase(
         name="documents",
         server_name="document-store-mcp",
@@ -53,7 +62,6 @@ def open_documents(
         service=service,
         stateful=True,
         sse=True,
-        routers=(documents_router(service, read_only),),
         running=service.running,
     )
 

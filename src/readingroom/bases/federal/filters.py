@@ -15,10 +15,10 @@ from pydantic import (
     create_model,
 )
 
-from readingroom.bases.federal.models import Day
 from readingroom.bases.federal.schema.sources import Column, Resource
-from readingroom.bases.federal.schema.values import VALUE_TYPES, Word, one_of
+from readingroom.bases.federal.schema.values import VALUE_TYPES, one_of
 from readingroom.core.errors import InvalidArguments
+from readingroom.protocol.tool import Day, Word
 
 
 def _reject_bool(value: Any) -> Any:

@@ -1,15 +1,13 @@
 """What the federal base is asked, and what it answers."""
 
-from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from readingroom.bases.federal.schema.records import (
     Bill,
     BillAction,
-    Citation,
     Committee,
     Cosponsor,
     Law,
@@ -19,21 +17,12 @@ from readingroom.bases.federal.schema.records import (
     MemberVote,
     Witness,
 )
-from readingroom.bases.federal.schema.values import (
-    AnyType,
-    HouseOrSenate,
-    Party,
-    RecordOf,
-    State,
-    Word,
-)
+from readingroom.bases.federal.schema.values import AnyType, HouseOrSenate, Party, RecordOf, State
 from readingroom.core.modes import Mode
-from readingroom.protocol.tool import Answer, Question, Said
+from readingroom.protocol.search import Citation, Hit
+from readingroom.protocol.tool import Answer, Day, Question, Said, Word
 
 ChangeKind = Literal["new", "changed", "withdrawn"]
-
-LONGEST_TEXT = 20_000
-"""How many characters of a long text one answer holds; `next_offset` leads to the rest."""
 
 
 # --- questions ---
@@ -42,18 +31,6 @@ Id = Annotated[str, Field(min_length=1, max_length=200)]
 Limit = Annotated[int, Field(ge=1, le=200)]
 Offset = Annotated[int, Field(ge=0, le=2**31)]
 Congress = Annotated[int, Field(ge=1, le=999)]
-
-
-def _on_the_calendar(text: str) -> str:
-    date.fromisoformat(text)
-    return text
-
-
-Day = Annotated[
-    str,
-    Field(pattern=r"^\d{4}-\d{2}-\d{2}$", json_schema_extra={"format": "date"}),
-    AfterValidator(_on_the_calendar),
-]
 
 
 class Filters(Question):
@@ -348,36 +325,6 @@ class BillText(Answer):
     url: str
     citation: Citation
     loaded_up_to: str | None = None
-
-
-class Fetched(Answer):
-    """A record by its id, with its text where it has one."""
-
-    id: str
-    title: str
-    text: str
-    url: str
-    metadata: dict[str, Any]
-    source: str
-    citation: Citation
-    record: dict[str, Any]
-    offset: int = 0
-    total_chars: int
-    next_offset: int | None = None
-    more_url: str | None = None
-    links: dict[str, int] = Field(description="How many records it is linked to, by kind.")
-    links_url: str | None = Field(None, description="Where they are listed, with the evidence.")
-
-
-class Hit(Answer):
-    id: str
-    title: str
-    url: str
-    source: str
-    snippet: str
-    score: float
-    published_at: str | None
-    citation: Citation
 
 
 class Degraded(Answer):

@@ -25,8 +25,6 @@ from readingroom.bases.federal.models import (
     CommitteeDossier,
     Congress,
     CosponsorPage,
-    Day,
-    Fetched,
     Filters,
     Interval,
     LegislatorDossier,
@@ -48,19 +46,13 @@ from readingroom.bases.federal.models import (
 from readingroom.bases.federal.query.aggregates import Aggregation
 from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, SOURCES, Resource, Shape, Source
-from readingroom.bases.federal.schema.values import (
-    AnyType,
-    HouseOrSenate,
-    Party,
-    RecordOf,
-    State,
-    Word,
-)
+from readingroom.bases.federal.schema.values import AnyType, HouseOrSenate, Party, RecordOf, State
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import InvalidArguments, InvalidRequest
 from readingroom.core.modes import Mode
 from readingroom.protocol.rest import problems
-from readingroom.protocol.tool import Said
+from readingroom.protocol.search import Fetched
+from readingroom.protocol.tool import Day, Said, Word
 from readingroom.web.parameters import OnlyKnown
 
 _LONGEST_ID = 200
@@ -231,6 +223,11 @@ class SearchQuestion(BaseModel):
             filters=Filters(**filters) if filters else None,
             **told,
         )
+
+
+def make_routers(service: FederalService, read_only: bool) -> tuple[APIRouter, ...]:
+    """Return the REST surface of the base; nothing in it writes."""
+    return (router(service),)
 
 
 def router(service: FederalService) -> APIRouter:

@@ -12,7 +12,6 @@ from pydantic_core import from_json
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import RowFilter, build_row_filter, match_stored_case
 from readingroom.bases.federal.models import (
-    LONGEST_TEXT,
     MOST_LIKELY,
     ActionPage,
     BillDossier,
@@ -23,7 +22,6 @@ from readingroom.bases.federal.models import (
     ChangePage,
     CommitteeDossier,
     CosponsorPage,
-    Fetched,
     LegislatorDossier,
     LinkedRecord,
     LinkPage,
@@ -45,7 +43,6 @@ from readingroom.bases.federal.schema.ids import federal_id
 from readingroom.bases.federal.schema.records import (
     Bill,
     BillAction,
-    Citation,
     Committee,
     Cosponsor,
     Law,
@@ -64,6 +61,7 @@ from readingroom.bases.federal.store import FederalStore, Progress, StoredText
 from readingroom.core.errors import InvalidArguments, RecordNotFound
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
+from readingroom.protocol.search import MAX_TEXT, Citation, Fetched
 
 T = TypeVar("T")
 
@@ -489,7 +487,7 @@ def _member_vote(row: sqlite3.Row, vote: dict[str, Any]) -> MemberVote:
 def _bill_text(
     told: dict[str, Any], text: StoredText, versions: list[str], offset: int
 ) -> BillText:
-    end = offset + LONGEST_TEXT
+    end = offset + MAX_TEXT
     more = end if end < len(text.body) else None
     path = f"/v1/bills/{told['id']}/body?version={text.part}&offset={more}"
     return BillText(
@@ -511,7 +509,7 @@ def _bill_text(
 
 
 def _fetched(told: dict[str, Any], text: str, linked: dict[str, int], offset: int) -> Fetched:
-    end = offset + LONGEST_TEXT
+    end = offset + MAX_TEXT
     more = end if end < len(text) else None
     shown = ("published_at", "source_org", "citation_string", "loaded_up_to", "retrieved_at")
     return Fetched(

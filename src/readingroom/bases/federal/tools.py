@@ -13,7 +13,6 @@ from readingroom.bases.federal.models import (
     CosponsorPage,
     Count,
     Fetch,
-    Fetched,
     GetBill,
     GetBillDossier,
     GetBillText,
@@ -39,7 +38,6 @@ from readingroom.bases.federal.models import (
     Total,
 )
 from readingroom.bases.federal.query.aggregates import Aggregation, Budget
-from readingroom.bases.federal.routes import router
 from readingroom.bases.federal.schema.records import Bill, Committee, Legislator
 from readingroom.bases.federal.schema.sources import (
     Resource,
@@ -49,9 +47,12 @@ from readingroom.bases.federal.schema.sources import (
     find_resource,
 )
 from readingroom.bases.federal.service import FederalService
+from readingroom.bases.federal.settings import FederalSettings
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.protocol.base import KnowledgeBase
+from readingroom.engine.embedding.shared import embedder_for
 from readingroom.protocol.errors import FederalDialect
+from readingroom.protocol.search import Fetched
+from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Call, Tool, tool
 
 _INSTRUCTIONS = (
@@ -64,6 +65,11 @@ _INSTRUCTIONS = (
     "member, committee or law in one call: the dossiers. Cite `citation.citation_string` with its "
     "`url`; `loaded_up_to` says how recent a source is here."
 )
+
+
+def open_base(settings: FederalSettings) -> KnowledgeBase:
+    """Open the federal base as the settings say."""
+    return open_federal(settings.data / "federal", embedder_for(settings))
 
 
 def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None) -> KnowledgeBase:
@@ -85,8 +91,6 @@ def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None)
             *_dossiers(service),
         ),
         service=service,
-        routers=(router(service),),
-        josh_auth=True,
     )
 
 

@@ -262,3 +262,8 @@ class ErrorTaxonomy(GuidanceAnswer):
     """Every error code of this base."""
 
     errors: list[ErrorKind]
+
+
+def guidance_id(path: str) -> str:
+    """Return the id by which a page is fetched: `guidance:/guidance/charity-reporting`."""
+    return f"guidance:{path}"

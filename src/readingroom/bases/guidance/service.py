@@ -32,10 +32,11 @@ from readingroom.bases.guidance.models import (
     SearchResults,
     SourceMetadata,
     Warned,
+    guidance_id,
 )
 from readingroom.bases.guidance.page import ORGANISATION, Page, is_plain_path, website_url
 from readingroom.bases.guidance.store import GovukStore
-from readingroom.core import clock, ids
+from readingroom.core import clock
 from readingroom.core.errors import InvalidArguments, KnowledgeError
 from readingroom.net.cache import CachedReply
 from readingroom.net.errors import UpstreamParameterError, UpstreamRateLimited
@@ -210,7 +211,7 @@ def _page_answer(
 def _source_fields(page: Page, cached: CachedReply) -> dict[str, Any]:
     """Return the fields that every answer about a page has."""
     return {
-        "id": ids.guidance_id(page.path),
+        "id": guidance_id(page.path),
         "url": page.url,
         "title": page.title,
         "citation": page.citation,
@@ -330,7 +331,7 @@ def _parse_hit(result: Mapping[str, Any]) -> Hit | None:
         summary=_get_text(result, "description") or "",
         public_updated_at=_get_text(result, "public_timestamp"),
         path=path,
-        id=ids.guidance_id(path) if path else None,
+        id=guidance_id(path) if path else None,
         document_type=_get_text(result, "content_store_document_type"),
     )
 

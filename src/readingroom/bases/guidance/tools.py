@@ -23,13 +23,15 @@ from readingroom.bases.guidance.models import (
     SourceMetadata,
 )
 from readingroom.bases.guidance.service import GuidanceService
+from readingroom.bases.guidance.settings import GuidanceSettings
 from readingroom.bases.guidance.store import GovukStore, Lifetimes
+from readingroom.core.settings import reveal
 from readingroom.net.cache import Cache, CacheBackend, MemoryCacheBackend
 from readingroom.net.limiter import Limiter, SlidingWindow
 from readingroom.net.metrics import UpstreamMetrics
 from readingroom.net.upstream import CallContext, UpstreamClient
-from readingroom.protocol.base import KnowledgeBase
 from readingroom.protocol.errors import GuidanceDialect
+from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Call, Hints, Tool, tool
 
 SCHEMA_VERSION = "1.0.0"
@@ -38,6 +40,18 @@ _META = {"schemaVersion": SCHEMA_VERSION}
 _upstream_tool = partial(
     tool, hints=Hints(open_world=True), meta=_META
 )  # tools that send requests to GOV.UK
+
+
+def open_base(settings: GuidanceSettings) -> KnowledgeBase:
+    """Open the guidance base as the settings say."""
+    return open_guidance(
+        settings.govuk_base_url,
+        timeout=settings.govuk_timeout_seconds,
+        fresh=Lifetimes(settings.cache_ttl_content_seconds, settings.cache_ttl_search_seconds),
+        stale_seconds=settings.cache_stale_seconds,
+        per_second=settings.rate_limit_per_second,
+        redis_url=reveal(settings.redis_url),
+    )
 
 
 def open_guidance(

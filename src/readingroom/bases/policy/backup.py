@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from readingroom.bases.policy.registry.records import Policy, Revision
 from readingroom.bases.policy.service import PolicyService
-from readingroom.protocol.backup import Copied
+from readingroom.protocol.backup import BackupCounts
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty
 from readingroom.storage.files import link_or_copy
 
@@ -22,7 +22,7 @@ _CHUNKS = "chunks.db"
 _FILES = "files"
 
 
-async def write_copy(service: PolicyService, folder: Path) -> Copied:
+async def write_copy(service: PolicyService, folder: Path) -> BackupCounts:
     """Everything at one moment: changes wait until it is written, searches do not."""
     async with service.ingestion.paused():
         catalogue = await service.registry.catalogue()
@@ -41,7 +41,9 @@ async def write_copy(service: PolicyService, folder: Path) -> Copied:
     return _counted(book, chunks)
 
 
-async def read_copy(service: PolicyService, folder: Path, home: Path, replace: bool) -> Copied:
+async def read_copy(
+    service: PolicyService, folder: Path, home: Path, replace: bool
+) -> BackupCounts:
     """Fill an empty base; `home` is where its folder will lie in the end."""
     try:
         book = _Book.model_validate_json(await anyio.Path(folder / _REGISTRY).read_bytes())
@@ -61,9 +63,9 @@ async def read_copy(service: PolicyService, folder: Path, home: Path, replace: b
     return _counted(book, chunks)
 
 
-def _counted(book: "_Book", chunks: int) -> Copied:
+def _counted(book: "_Book", chunks: int) -> BackupCounts:
     counts = {"policies": len(book.policies), "revisions": len(book.revisions), "chunks": chunks}
-    return Copied(counts=counts)
+    return BackupCounts(counts=counts)
 
 
 class _Book(BaseModel):

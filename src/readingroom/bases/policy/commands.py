@@ -26,8 +26,10 @@ from readingroom.bases.policy.models import (
 from readingroom.bases.policy.registry.records import SourceSlug
 from readingroom.core.dates import parse_day
 from readingroom.core.progress import ReportProgress
-from readingroom.protocol.backup import Copied, ReadCopy, WriteCopy
-from readingroom.protocol.command import Command
+from readingroom.core.settings import RoomSettings
+from readingroom.protocol.backup import BackupCounts, OwnerBackup, ReadBackup, WriteBackup
+from readingroom.protocol.command import Command, RunCommand
+from readingroom.protocol.doctor import Complaint
 from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
 
 if TYPE_CHECKING:
@@ -135,30 +137,30 @@ class CheckPolicies(_PolicyCommand):
         return await Checkup(service, self.repair).diagnose()
 
 
-class BackUpPolicies(_PolicyCommand, WriteCopy):
+class BackUpPolicies(_PolicyCommand, WriteBackup):
     """Write a copy of the whole base for the one who asks."""
 
     name: ClassVar[str] = "policy.backup"
 
-    async def run(self, service: "PolicyService", report: ReportProgress) -> Copied:
+    async def run(self, service: "PolicyService", report: ReportProgress) -> BackupCounts:
         from readingroom.bases.policy.backup import write_copy
 
         return await write_copy(service, service.folder / HANDOVER / self.folder)
 
 
-class RestorePolicies(_PolicyCommand, ReadCopy):
+class RestorePolicies(_PolicyCommand, ReadBackup):
     """Fill an empty base from such a copy."""
 
     name: ClassVar[str] = "policy.restore"
 
-    async def run(self, service: "PolicyService", report: ReportProgress) -> Copied:
+    async def run(self, service: "PolicyService", report: ReportProgress) -> BackupCounts:
         from readingroom.bases.policy.backup import read_copy
 
         copy = service.folder / HANDOVER / self.folder
         return await read_copy(service, copy, Path(self.home), self.replace)
 
 
-POLICY_COMMANDS: tuple[type[Command], ...] = (
+COMMANDS: tuple[type[Command], ...] = (
     AddPolicy,
     RevisePolicy,
     ListPolicies,
@@ -170,6 +172,14 @@ POLICY_COMMANDS: tuple[type[Command], ...] = (
     CheckPolicies,
     BackUpPolicies,
 )
+
+BACKUP = OwnerBackup("policy", BackUpPolicies, RestorePolicies)
+
+
+def check(settings: RoomSettings, repair: bool, run: RunCommand) -> list[Complaint]:
+    """Return what the stores of the base disagree about; with `repair`, mend what can be."""
+    result = run(CheckPolicies(repair=repair), settings)
+    return [Complaint.model_validate(complaint) for complaint in result["complaints"]]
 
 
 # Imported when a command runs: every start of the program reads this module.

@@ -43,6 +43,11 @@ _UPLOAD = upload_form(
 )
 
 
+def make_routers(service: PolicyService, read_only: bool) -> tuple[APIRouter, ...]:
+    """Return the REST surface of the base."""
+    return (policy_router(service, read_only),)
+
+
 def policy_router(service: PolicyService, read_only: bool) -> APIRouter:
     """The routes under /api/v1; without those that write, where nothing may be written."""
     router = APIRouter(prefix=API, tags=["policy"], responses=REFUSALS, route_class=OnlyKnown)

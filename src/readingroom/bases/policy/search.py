@@ -8,6 +8,7 @@ from datetime import date
 
 import anyio.to_thread
 
+from readingroom.bases.policy.ids import passage_id
 from readingroom.bases.policy.models import (
     Excluded,
     NearestRevision,
@@ -24,7 +25,6 @@ from readingroom.bases.policy.registry.store import PolicyRegistry, Timeline
 from readingroom.bases.policy.store import PolicyStore, StoredChunk
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidCursor, RecordNotFound
-from readingroom.core.ids import policy_passage_id
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.ingest.context import IngestContext
 
@@ -136,7 +136,7 @@ class PolicySearch:
             in_force_today=timeline.in_force(revisions, self._bench.now().date()) == revision,
             superseded_by=successor.revision_id if successor else None,
             citation=citation(revision, chunk.section_ref, chunk.pages),
-            id=policy_passage_id(chunk.chunk_id),
+            id=passage_id(chunk.chunk_id),
         )
 
 

@@ -13,6 +13,7 @@ import anyio.to_thread
 
 from readingroom.bases.policy.compare import passages
 from readingroom.bases.policy.errors import RevisionNotFound, SectionNotFound
+from readingroom.bases.policy.ids import section_id
 from readingroom.bases.policy.ingest.ingestion import Ingestion
 from readingroom.bases.policy.ingest.jobs import Jobs
 from readingroom.bases.policy.models import (
@@ -50,7 +51,6 @@ from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.bases.policy.search import PolicySearch, brief
 from readingroom.bases.policy.store import PolicyStore, StoredChunk
 from readingroom.core.dates import parse_day
-from readingroom.core.ids import policy_section_id
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.intake import open_in_thread
@@ -145,7 +145,7 @@ class PolicyService:
             effective_to=timeline.closing(revision, revisions),
             in_force_today=timeline.in_force(revisions, self.today) == revision,
             citation=citation(revision, ref, pages),
-            id=policy_section_id(question.source, revision.revision_id, ref),
+            id=section_id(question.source, revision.revision_id, ref),
         )
 
     async def passage(self, chunk_id: str) -> PolicyHit:

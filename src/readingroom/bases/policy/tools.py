@@ -26,24 +26,31 @@ from readingroom.bases.policy.models import (
     Snapshot,
     VerifyPolicyQuote,
 )
-from readingroom.bases.policy.routes import policy_router
 from readingroom.bases.policy.service import PolicyService
+from readingroom.bases.policy.settings import PolicySettings
+from readingroom.core.settings import reveal
 from readingroom.ingest.context import IngestContext
-from readingroom.protocol.base import KnowledgeBase
+from readingroom.ingest.setup import make_context
 from readingroom.protocol.errors import StatusDialect
+from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Call, Hints, Tool, tool
 
 _audit = logging.getLogger("readingroom.policy.audit")
 
 
+def open_base(settings: PolicySettings) -> KnowledgeBase:
+    """Open the policy base as the settings say."""
+    context = make_context(settings, "policy", "POLICY_ROOTS", settings.policy_roots)
+    return open_policy(settings.data / "policy", reveal(settings.redis_url), context)
+
+
 def open_policy(
     folder: Path,
     redis_url: str | None,
-    bench: IngestContext,
-    read_only: bool = False,
+    context: IngestContext,
 ) -> KnowledgeBase:
     """Open the policy base on a folder; its stores are opened when it is served."""
-    service = PolicyService(folder, redis_url, bench)
+    service = PolicyService(folder, redis_url, context)
     return KnowledgeBase(
         name="policy",
         server_name="policy-kb-mcp",
@@ -59,7 +66,6 @@ def open_policy(
         service=service,
         stateful=True,
         sse=True,
-        routers=(policy_router(service, read_only),),
         running=service.running,
     )
 

@@ -8,6 +8,9 @@ from pydantic.alias_generators import to_camel
 
 from readingroom.protocol.tool import Answer, Question
 
+TEXT_ID = "text:kb"
+"""The id by which the one text is fetched."""
+
 
 class GetKbInfo(Question):
     """Takes no arguments."""

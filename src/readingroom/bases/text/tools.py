@@ -10,9 +10,10 @@ from readingroom.bases.text.models import (
     KbUnavailable,
 )
 from readingroom.bases.text.service import TextService
+from readingroom.bases.text.settings import TextSettings
 from readingroom.bases.text.store import SAMPLE, TextFile
-from readingroom.protocol.base import KnowledgeBase
 from readingroom.protocol.errors import TextDialect
+from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Call, Tool, tool
 
 _SAMPLE_DESCRIPTION = (
@@ -20,6 +21,11 @@ _SAMPLE_DESCRIPTION = (
     "networking (sample text written for Reading Room)."
 )
 _OWN_DESCRIPTION = "A plain text knowledge base."
+
+
+def open_base(settings: TextSettings) -> KnowledgeBase:
+    """Open the text base as the settings say."""
+    return open_text(settings.kb_file, settings.kb_description)
 
 
 def open_text(file: Path | None, description: str | None) -> KnowledgeBase:

@@ -24,7 +24,7 @@ from pydantic import Base64Bytes, TypeAdapter, ValidationError
 
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress, no_progress
-from readingroom.core.settings import bare_environment
+from readingroom.core.settings import sandbox_environment
 from readingroom.engine.embedding.machine import cores
 from readingroom.ingest.document import Document, ReadOptions, RefusalCode, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed, NoChunks, NoContent, UnsupportedFileType
@@ -135,7 +135,7 @@ class Sandbox:
                 stderr=stderr,
                 cwd=scratch,
                 # One thread for tesseract: it is ten times slower with more threads than cores.
-                env=bare_environment(TMPDIR=scratch, OMP_THREAD_LIMIT="1"),
+                env=sandbox_environment(TMPDIR=scratch, OMP_THREAD_LIMIT="1"),
                 start_new_session=True,
             )
         try:

@@ -15,10 +15,10 @@ from pydantic_core import from_json
 from starlette.types import Scope
 
 from readingroom.core.errors import InvalidSetting
-from readingroom.core.settings import TRUSTED_URL, Settings
 from readingroom.net.http import make_async_client
 from readingroom.server.auth.keys import INVALID, Posture, Users, bearer
 from readingroom.server.errors import IssuerUnreachable, Unauthorized
+from readingroom.server.settings import TRUSTED_URL, ServerSettings
 from readingroom.storage.keys import Holder, KeyRing
 
 logger = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ class ResourceServer:
         )
 
 
-def resource_server(settings: Settings, ring: KeyRing) -> ResourceServer:
+def resource_server(settings: ServerSettings, ring: KeyRing) -> ResourceServer:
     """What JOSH_AUTH=oauth asks for, or an error that names the missing setting."""
     issuer, audiences = settings.josh_oauth_issuer, settings.josh_oauth_audience
     if issuer is None or not audiences:

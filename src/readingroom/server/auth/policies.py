@@ -8,13 +8,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Scope
 
-from readingroom.core.settings import Settings
-from readingroom.protocol.base import KnowledgeBase
+from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.auth.keys import MALFORMED, MISSING, Gate, Guard, Open
 from readingroom.server.errors import Unauthorized
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import address_of
 from readingroom.server.mcp.transports import wants_page
+from readingroom.server.settings import ServerSettings
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 MANIFEST = "/server.json"
@@ -23,7 +23,7 @@ MANIFEST = "/server.json"
 class Guards:
     """The guards of one process, by path."""
 
-    def __init__(self, faces: tuple[Face, ...], settings: Settings, gate: Gate) -> None:
+    def __init__(self, faces: tuple[Face, ...], settings: ServerSettings, gate: Gate) -> None:
         self.gate = gate
         self._public_url = settings.public_url
         josh = [face for face in faces if any(base.josh_auth for base in face.bases)]
@@ -100,14 +100,14 @@ class Guards:
 
     def _routers_of(self, bases: Iterable[KnowledgeBase]) -> Iterable[tuple[str, Guard]]:
         for base in bases:
-            for router in base.routers:
+            for router in base.routers():
                 yield f"{router.prefix}/", self._strictest((base,))
 
     def _strictest(self, bases: Iterable[KnowledgeBase]) -> Guard:
         return _stricter(*(self._josh if base.josh_auth else self.gate for base in bases))
 
 
-def _josh_guard(settings: Settings, gate: Gate) -> Guard:
+def _josh_guard(settings: ServerSettings, gate: Gate) -> Guard:
     if settings.josh_auth == "oauth":
         # Loaded only where it is asked for: its cryptography is slow to import.
         from readingroom.server.auth.oauth import resource_server

@@ -14,15 +14,14 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
-from readingroom.protocol.command import Command
+from readingroom.protocol.command import ADMIN_PREFIX, Command
 from readingroom.server.auth.keys import INVALID, client_ip, log_refusal
 from readingroom.server.errors import Unauthorized, UnknownCommand
 from readingroom.server.http.addresses import is_loopback
 
 logger = logging.getLogger(__name__)
 
-PREFIX = "/admin/"
-PATH = re.compile(PREFIX + "[^/]+")
+PATH = re.compile(ADMIN_PREFIX + "[^/]+")
 
 Line = dict[str, Any]
 

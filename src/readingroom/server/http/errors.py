@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from readingroom.core import ids
 from readingroom.core.errors import Internal, KnowledgeError
+from readingroom.core.ids import make_request_id
 from readingroom.server.pages.layout import asks_for_html, html_page
 
 logger = logging.getLogger(__name__)
@@ -34,11 +34,11 @@ class Problems:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         sent = _sent(scope)
-        request_id = ids.request_id(sent.get(b"x-request-id"))
+        request_id = make_request_id(sent.get(b"x-request-id"))
         echoed = [(b"x-request-id", request_id.encode())]
         correlation_id = request_id
         if b"x-correlation-id" in sent:
-            correlation_id = ids.request_id(sent[b"x-correlation-id"])
+            correlation_id = make_request_id(sent[b"x-correlation-id"])
             echoed.append((b"x-correlation-id", correlation_id.encode()))
         scope.setdefault("state", {}).update(
             request_id=request_id, correlation_id=correlation_id, sent=sent

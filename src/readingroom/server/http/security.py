@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from readingroom.core.settings import Settings
 from readingroom.server.auth.keys import client_ip, log_refusal
 from readingroom.server.auth.policies import Guards
 from readingroom.server.errors import ForbiddenOrigin, IssuerUnreachable, Misdirected, Unauthorized
 from readingroom.server.http.limits import RateLimiter
+from readingroom.server.settings import ServerSettings
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _HEALTH = ("/health", b"/health")
@@ -26,7 +26,7 @@ class Names:
     origins: tuple[str, ...]
 
 
-def names_of(settings: Settings) -> Names:
+def names_of(settings: ServerSettings) -> Names:
     """Loopback, our own address, the public one, and what the operator added."""
     own = [*_LOOPBACK, *_bracketed(settings.host), *settings.allowed_hosts]
     if settings.public_url:

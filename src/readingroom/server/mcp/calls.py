@@ -5,7 +5,7 @@ from typing import Any
 from mcp.server import ServerRequestContext
 from starlette.types import Scope
 
-from readingroom.core import ids
+from readingroom.core.ids import make_request_id
 from readingroom.core.progress import ReportProgress
 from readingroom.protocol.tool import Call
 from readingroom.server.auth.keys import client_ip
@@ -17,7 +17,7 @@ def call_of(context: Context) -> Call:
     """A message over MCP: in an HTTP request, or alone over stdio."""
     report = context.session.report_progress
     if context.request is None:
-        request_id = ids.request_id()
+        request_id = make_request_id()
         return Call(request_id, "anonymous", report, correlation_id=request_id)
     return call_in(context.request.scope, report)
 

@@ -46,8 +46,8 @@ def mcp_server(face: Face, recorders: Sequence[Recorder], is_sample: bool = Fals
     )
     server.middleware = [TracedOnly(middleware) for middleware in server.middleware]
     for base in face.bases:
-        if base.furnish:
-            base.furnish(server)
+        if base.extend:
+            base.extend(server)
     stock(server, face, is_sample)
     return server
 

@@ -7,15 +7,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from readingroom import __version__
-from readingroom.core.settings import Settings
+from readingroom.bases import BASES
 from readingroom.server.auth.keys import Posture
 from readingroom.server.auth.policies import MANIFEST, Guards
-from readingroom.server.catalogue import OFFERS
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import address_of
 from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
 from readingroom.server.pages.layout import HEADERS, asks_for_html, html_page, table
 from readingroom.server.pages.manifest import registry_listing, registry_name
+from readingroom.server.settings import ServerSettings
 
 
 def client_configuration(
@@ -30,7 +30,7 @@ def client_configuration(
 class Pages:
     """The pages of one process, with its addresses as the visitor sees them."""
 
-    def __init__(self, faces: tuple[Face, ...], settings: Settings, guards: Guards) -> None:
+    def __init__(self, faces: tuple[Face, ...], settings: ServerSettings, guards: Guards) -> None:
         self._faces = faces
         self._guards = guards
         self._settings = settings
@@ -102,7 +102,7 @@ class Pages:
         return {
             "name": face.server_name,
             "title": face.title,
-            "bases": [base.name for base in face.bases if base.name in OFFERS],  # not the desk
+            "bases": [base.name for base in face.bases if base.name in BASES],  # not the desk
             "access": self._guards.of_face(face).posture,
             **urls,
         }
@@ -119,7 +119,7 @@ def _connectors(posture: Posture) -> str:
     """Clients that call from their own cloud: an address typed into a form."""
     keyed = "These forms take no key, so they cannot connect while one is asked for."
     return f"""
-<p><b>Claude</b> (web, desktop, mobile) and <b>Cowork</b>: Settings, Connectors, Add custom
+<p><b>Claude</b> (web, desktop, mobile) and <b>Cowork</b>: ServerSettings, Connectors, Add custom
 connector, with the address above. In a team the owner adds it once, under the organisation's
 connectors, for everybody.</p>
 <p><b>ChatGPT</b>: Settings, Connectors, Advanced, switch on developer mode; then create a connector

@@ -32,7 +32,7 @@ from readingroom.bases.federal.schema.entries import (
 )
 from readingroom.bases.federal.schema.ids import cfr_id
 from readingroom.bases.federal.schema.records import CfrSection, LinkKind
-from readingroom.core.ids import fold_dashes
+from readingroom.core.text import fold_dashes
 
 # What the printed number is: the attribute beside it loses the letter of `§ 478.25a`.
 _PRINTED = re.compile(r"\u00a7+\s*([0-9][\w.-]*)")

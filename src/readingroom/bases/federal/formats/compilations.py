@@ -20,7 +20,7 @@ from readingroom.bases.federal.schema.entries import (
 )
 from readingroom.bases.federal.schema.ids import compilation_id, law_id
 from readingroom.bases.federal.schema.records import Compilation, LinkKind
-from readingroom.core.ids import fold_dashes
+from readingroom.core.text import fold_dashes
 
 ORG = "Office of the Legislative Counsel, U.S. House of Representatives"
 _LAW = re.compile(r"(?:Public Law|P\.\s?L\.)?\s*(\d{1,3})-(\d{1,4})")

@@ -42,7 +42,7 @@ from readingroom.bases.federal.schema.ids import (
 )
 from readingroom.bases.federal.schema.records import Amendment, LinkKind, Person, Proceeding
 from readingroom.core.errors import UnrecognizedId
-from readingroom.core.ids import fold_dashes
+from readingroom.core.text import fold_dashes
 
 _HEADER = re.compile(
     r"\[Congressional Record Volume (\d+), Number (\d+) \(([^)]*)\)\]\s*"

@@ -33,7 +33,7 @@ from readingroom.bases.federal.schema.entries import (
 )
 from readingroom.bases.federal.schema.ids import cfr_id, docket_id, federal_id
 from readingroom.bases.federal.schema.records import LinkKind, PresidentialDocument, Rule
-from readingroom.core.ids import fold_dashes
+from readingroom.core.text import fold_dashes
 
 ORG = "Office of the Federal Register"
 _TYPES = {

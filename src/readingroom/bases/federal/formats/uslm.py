@@ -21,7 +21,7 @@ from readingroom.bases.federal.schema.entries import (
 )
 from readingroom.bases.federal.schema.ids import bill_id, cited_report, federal_id, law_id
 from readingroom.bases.federal.schema.records import Bill, Law, LinkKind
-from readingroom.core.ids import fold_dashes
+from readingroom.core.text import fold_dashes
 
 NAMESPACE = b"http://schemas.gpo.gov/xml/uslm"
 _GOVINFO = "https://www.govinfo.gov/app/details"

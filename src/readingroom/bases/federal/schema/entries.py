@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from readingroom.bases.federal.schema.records import Citation, LinkKind, Record
+from readingroom.bases.federal.schema.records import LinkKind, Record
+from readingroom.protocol.search import Citation
 
 Rows = Sequence[tuple[Any, ...]]
 

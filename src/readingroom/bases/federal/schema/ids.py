@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from readingroom.core.errors import UnrecognizedId
-from readingroom.core.ids import fold_dashes
+from readingroom.core.text import fold_dashes
 
 BILL_TYPES = ("hr", "s", "hjres", "sjres", "hres", "sres", "hconres", "sconres")
 

@@ -5,16 +5,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from readingroom.protocol.search import Citation
 from readingroom.protocol.tool import Answer
 
 Chamber = Literal["house", "senate", "joint"]
-
-
-class Citation(Answer):
-    """What a reader needs to find the official text again."""
-
-    citation_string: str
-    url: str
 
 
 class Record(Answer):

@@ -10,8 +10,7 @@ from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.ids import BILL_TYPES, federal_id
 from readingroom.bases.federal.schema.records import Chamber
 from readingroom.core.errors import UnrecognizedId
-
-Word = Annotated[str, Field(min_length=1, max_length=100)]
+from readingroom.protocol.tool import Word
 
 
 def _canonical_id(text: str) -> str:

@@ -9,13 +9,7 @@ from numpy.typing import NDArray
 from pydantic_core import from_json
 
 from readingroom.bases.federal.errors import NotSearchableSemantically, SourceNotSearchable
-from readingroom.bases.federal.models import (
-    Degraded,
-    Hit,
-    Search,
-    Searched,
-)
-from readingroom.bases.federal.schema.records import Citation
+from readingroom.bases.federal.models import Degraded, Search, Searched
 from readingroom.bases.federal.schema.sources import (
     BY_NAME,
     Shape,
@@ -34,6 +28,7 @@ from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.hybrid import fuse
 from readingroom.engine.lexical import deadline
 from readingroom.engine.words import sought, words_of
+from readingroom.protocol.search import Citation, Hit
 
 WEIGHTS = "10.0, 4.0, 2.0, 1.0"  # title, abstract, action, body
 _TOLD = "'$.title', '$.source_url', '$.citation_string', '$.published_at'"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from readingroom.bases.policy.models import DiffPart
 from readingroom.bases.policy.store import StoredChunk
-from readingroom.core.ids import fold_dashes
+from readingroom.core.text import fold_dashes
 
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
 _SPACE = re.compile(r"\s+")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from readingroom.bases.federal.schema.entries import Link
 from readingroom.bases.federal.schema.ids import bill_id, law_id
 from readingroom.bases.federal.schema.records import LinkKind
-from readingroom.core.ids import DASHES, fold_dashes
+from readingroom.core.text import DASHES, fold_dashes
 
 # Each pattern begins with the letter it looks for and looks back from there: many times as fast.
 # `S 5` without its stop is more often a form or a section than a bill, `U.S. 5` a court report,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.schema.ids import cfr_id, law_id
-from readingroom.core.ids import fold_dashes
+from readingroom.core.text import fold_dashes
 
 _LAW = re.compile(r"/us/pl/(\d+)/(\d+)(?:/.*)?")
 _USC = re.compile(r"/us/usc/t(\w+)/s([^/]+)(?:/.*)?")

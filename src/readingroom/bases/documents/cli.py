@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import click
 
+from readingroom.bases.documents import SPEC
 from readingroom.bases.documents.commands import (
     DescribeApplication,
     DropDocument,
@@ -28,9 +29,9 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
     SetApplication,
 )
-from readingroom.commands.console import asked, bar, common, run, say
+from readingroom.console.options import common, print_result, progress_bar, run, validate
 from readingroom.core.modes import Mode
-from readingroom.core.settings import Settings, load
+from readingroom.core.settings import RoomSettings
 from readingroom.ingest.errors import FileNotFound
 from readingroom.storage.handover import hand_over
 
@@ -51,25 +52,26 @@ def documents() -> None:
 @_application
 @click.option("--type", "document_type", type=_types, help="Type of all of them [found out].")
 @common
-def ingest(paths: tuple[str, ...], data: str | None, as_json: bool, **values: Any) -> None:
+def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Ingest files, or all files below folders, into the application REF.
 
     One that cannot be read does not stop the others; the table at the end tells what became of
     each. Ends with 1 when one failed.
     """
-    settings = load({"data": data})
-    command = asked(IngestFiles, files=[], **values)  # a bad reference is told before any copying
+    command = validate(
+        IngestFiles, files=[], **values
+    )  # a bad reference is told before any copying
     files, unread = _handed(paths, settings)
-    with bar(f"{len(files)} files", as_json) as told:
+    with progress_bar(f"{len(files)} files", as_json) as told:
 
         async def report(done: float, total: float | None, message: str | None) -> None:
             told(round(100 * done), 100 * len(files), message)
 
-        answer = run(command.model_copy(update={"files": files}), settings, report)
+        answer = run(command.model_copy(update={"files": files}), SPEC, settings, report)
     answer["files"] += [one.model_dump(mode="json") for one in unread]
     answer["file_count"] += len(unread)
     answer["failed"] += len(unread)
-    say(as_json, answer, _table(answer))
+    print_result(as_json, answer, _table(answer))
     if answer["failed"]:
         sys.exit(1)
 
@@ -77,24 +79,23 @@ def ingest(paths: tuple[str, ...], data: str | None, as_json: bool, **values: An
 @documents.command("list")
 @click.option("--application", "application_ref", metavar="REF", help="Its documents.")
 @common
-def list_documents(application_ref: str | None, data: str | None, as_json: bool) -> None:
+def list_documents(application_ref: str | None, settings: RoomSettings, as_json: bool) -> None:
     """List the documents of an application, or every application."""
-    settings = load({"data": data})
     if application_ref is None:
-        answer = run(ListApplications(), settings)
+        answer = run(ListApplications(), SPEC, settings)
         lines = [
             f"{one['reference']:<24} {one['document_count']:>5}  {one['validation_date'] or ''}"
             for one in answer["applications"]
         ]
     else:
-        question = asked(ListIngestedDocuments, application_ref=application_ref)
-        answer = run(ListDocuments(question=question), settings)
+        question = validate(ListIngestedDocuments, application_ref=application_ref)
+        answer = run(ListDocuments(question=question), SPEC, settings)
         lines = [
             f"{one['document_id']:<32} {one['document_type']:<24} {one['chunk_count']:>5} chunks  "
             f"{Path(one['file_path']).name}"
             for one in answer["documents"]
         ]
-    say(as_json, answer, "\n".join(line.rstrip() for line in lines) or "There is nothing.")
+    print_result(as_json, answer, "\n".join(line.rstrip() for line in lines) or "There is nothing.")
 
 
 @documents.command()
@@ -106,34 +107,38 @@ def list_documents(application_ref: str | None, data: str | None, as_json: bool)
     "-n", "--limit", "max_results", default=5, show_default=True, help="How many passages."
 )
 @common
-def search(query: str, data: str | None, as_json: bool, **values: Any) -> None:
+def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Search the documents."""
     types = list(values.pop("document_types")) or None
-    question = asked(SearchApplicationDocs, query=query, document_types=types, **values)
-    answer = run(SearchDocuments(question=question), load({"data": data}))
+    question = validate(SearchApplicationDocs, query=query, document_types=types, **values)
+    answer = run(SearchDocuments(question=question), SPEC, settings)
     lines = [f"{one['citation']}\n  {' '.join(one['text'].split())}" for one in answer["results"]]
-    say(as_json, answer, "\n\n".join(lines) or f"Nothing was found: {answer['empty_because']}.")
+    print_result(
+        as_json, answer, "\n\n".join(lines) or f"Nothing was found: {answer['empty_because']}."
+    )
 
 
 @documents.command()
 @click.argument("document_id")
 @click.option("--pages", help="Only these: 14, 14-16, 1,4-6.")
 @common
-def text(document_id: str, pages: str | None, data: str | None, as_json: bool) -> None:
+def text(document_id: str, pages: str | None, settings: RoomSettings, as_json: bool) -> None:
     """Print a document's text."""
-    question = asked(GetDocumentText, document_id=document_id, pages=pages)
-    answer = run(ReadDocument(question=question), load({"data": data}))
-    say(as_json, answer, answer["text"])
+    question = validate(GetDocumentText, document_id=document_id, pages=pages)
+    answer = run(ReadDocument(question=question), SPEC, settings)
+    print_result(as_json, answer, answer["text"])
 
 
 @documents.command()
 @click.argument("document_id")
 @common
-def remove(document_id: str, data: str | None, as_json: bool) -> None:
+def remove(document_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Remove a document with all its chunks."""
-    question = asked(RemoveDocument, document_id=document_id)
-    answer = run(DropDocument(question=question), load({"data": data}))
-    say(as_json, answer, f"Removed {answer['document_id']}: {answer['chunks_removed']} chunks.")
+    question = validate(RemoveDocument, document_id=document_id)
+    answer = run(DropDocument(question=question), SPEC, settings)
+    print_result(
+        as_json, answer, f"Removed {answer['document_id']}: {answer['chunks_removed']} chunks."
+    )
 
 
 @documents.command()
@@ -143,20 +148,19 @@ def remove(document_id: str, data: str | None, as_json: bool) -> None:
 @click.option("--validated", "validation_date", help="The day it was validated, YYYY-MM-DD.")
 @click.option("--status")
 @common
-def application(reference: str, data: str | None, as_json: bool, **values: Any) -> None:
+def application(reference: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Show the application REF; with options, first write them down ("" clears one)."""
-    settings = load({"data": data})
     given = {name: value for name, value in values.items() if value is not None}
     if given:
-        question = asked(SetApplication, reference=reference, **given)
-        run(DescribeApplication(question=question), settings)
-    overview = asked(ApplicationOverview, application_ref=reference)
-    answer = run(ShowApplication(question=overview), settings)
-    say(as_json, answer, "\n".join(_overview(answer)))
+        question = validate(SetApplication, reference=reference, **given)
+        run(DescribeApplication(question=question), SPEC, settings)
+    overview = validate(ApplicationOverview, application_ref=reference)
+    answer = run(ShowApplication(question=overview), SPEC, settings)
+    print_result(as_json, answer, "\n".join(_overview(answer)))
 
 
 def _handed(
-    paths: tuple[str, ...], settings: Settings
+    paths: tuple[str, ...], settings: RoomSettings
 ) -> tuple[list[HandedFile], list[FileOutcome]]:
     """Every file handed over, and what became of those that could not be."""
     files, unread = [], []

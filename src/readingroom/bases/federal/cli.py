@@ -1,21 +1,27 @@
-"""`readingroom federal`: load official bulk files, see how far each source has come."""
+"""`readingroom federal`: load official bulk files, and show how far each source has come."""
 
 import sys
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import LoadFailed
-from readingroom.commands.console import bar, common, say
-from readingroom.core.settings import load as load_settings
+from readingroom.bases.federal.load import loading
+from readingroom.bases.federal.load import sync as syncing
+from readingroom.bases.federal.load.bulk import Hosts
+from readingroom.bases.federal.load.loading import Summary
+from readingroom.bases.federal.query import changes as changed
+from readingroom.bases.federal.schema.sources import Source, find_source
+from readingroom.bases.federal.search import vectors
+from readingroom.bases.federal.settings import FederalSettings
+from readingroom.console.options import common, print_result, progress_bar
+from readingroom.core.dates import parse_day
+from readingroom.engine.embedding.shared import embedder_for
 
-if TYPE_CHECKING:  # the base's libraries are loaded when a command runs, not for `--help`
-    from readingroom.bases.federal.load.loading import Summary
-    from readingroom.bases.federal.schema.sources import Source
-
-_SHOWN = 20
-"""How many files are named, at most, that came to nothing."""
+_MAX_NAMED = 20  # files that are named when they could not be loaded
 _FORMATS = "Which formats are read: `readingroom federal load --help`, docs/federal.md"
 
 
@@ -30,7 +36,7 @@ def federal() -> None:
 @federal.command("load")
 @click.argument("paths", nargs=-1, required=True, metavar="[SOURCE] PATH…")
 @common
-def load_files(paths: tuple[str, ...], data: str | None, as_json: bool) -> None:
+def load_files(paths: tuple[str, ...], settings: FederalSettings, as_json: bool) -> None:
     """Load files, folders and zips of official bulk data; the format is sniffed.
 
     \b
@@ -50,12 +56,11 @@ def load_files(paths: tuple[str, ...], data: str | None, as_json: bool) -> None:
       docs.house.gov XML: meetings and witnesses; lda.senate.gov JSON: filings
       Regulations.gov JSON: dockets; SAP YAML with its PDFs
     """
-    from readingroom.bases.federal.load import loading
 
     only, files = _sources_and_files(paths)
-    with bar("Loading", as_json) as told:
-        summary = loading.load(_file(data), files, only, told)
-    _say_summary(summary, only, as_json)
+    with progress_bar("Loading", as_json) as report:
+        summary = loading.load(store.file_in(settings.data), files, only, report)
+    _print_summary(summary, only, as_json)
 
 
 @federal.command()
@@ -66,18 +71,21 @@ def load_files(paths: tuple[str, ...], data: str | None, as_json: bool) -> None:
     help="Believe a file that leaves out most of what an older one had.",
 )
 @common
-def update(paths: tuple[str, ...], even_most: bool, data: str | None, as_json: bool) -> None:
+def update(
+    paths: tuple[str, ...], even_most: bool, settings: FederalSettings, as_json: bool
+) -> None:
     """Apply newer bulk files over older ones and say what changed.
 
     What a file should hold and no longer does is withdrawn: a seat on a roster, a document of an
     issue, a file of a zip. Its id then answers 410, with its successor where one is known.
     """
-    from readingroom.bases.federal.load import loading
 
     only, files = _sources_and_files(paths)
-    with bar("Updating", as_json) as told:
-        summary = loading.update(_file(data), files, only, told, even_most=even_most)
-    _say_summary(summary, only, as_json)
+    with progress_bar("Updating", as_json) as report:
+        summary = loading.update(
+            store.file_in(settings.data), files, only, report, even_most=even_most
+        )
+    _print_summary(summary, only, as_json)
 
 
 @federal.command()
@@ -85,19 +93,17 @@ def update(paths: tuple[str, ...], even_most: bool, data: str | None, as_json: b
 @click.option("--source", help="Of this source alone.")
 @click.option("--limit", default=200, show_default=True, type=click.IntRange(1, 10_000))
 @common
-def changes(since: str, source: str | None, limit: int, data: str | None, as_json: bool) -> None:
+def changes(
+    since: str, source: str | None, limit: int, settings: FederalSettings, as_json: bool
+) -> None:
     """List what came, changed or was withdrawn since a day, each record once, oldest first."""
-    from readingroom.bases.federal import store
-    from readingroom.bases.federal.query import changes as changed
-    from readingroom.bases.federal.schema.sources import find_source
-    from readingroom.core.dates import parse_day
 
     day = parse_day(since).isoformat()
-    meant = find_source(source) if source else None
-    path = _file(data)
+    only = find_source(source) if source else None
+    path = store.file_in(settings.data)
     store.prepare(path)
     reader = store.FederalStore(path)
-    rows, _, more = reader.now(lambda db: changed.since(db, day, meant, None, limit, 0))
+    rows, _, more = reader.now(lambda db: changed.since(db, day, only, None, limit, 0))
     reader.close()
     lines = [
         f"{row['changed_at']}  {row['kind']:<9}  {row['id']}  {row['title'][:80]}"
@@ -106,14 +112,14 @@ def changes(since: str, source: str | None, limit: int, data: str | None, as_jso
     ]
     if more:
         lines.append(f"… and more: the first {limit} are shown (--limit)")
-    say(as_json, {"since": day, "results": rows, "has_more": more}, "\n".join(lines))
+    print_result(as_json, {"since": day, "results": rows, "has_more": more}, "\n".join(lines))
 
 
 @federal.command()
 @click.argument("source")
 @click.option("--since", metavar="DATE", help="Only what was published or changed since this day.")
 @common
-def sync(source: str, since: str | None, data: str | None, as_json: bool) -> None:
+def sync(source: str, since: str | None, settings: FederalSettings, as_json: bool) -> None:
     """Fetch the official files of a source and apply what is new in them.
 
     \b
@@ -123,12 +129,7 @@ def sync(source: str, since: str | None, data: str | None, as_json: bool) -> Non
     Files are kept in the data directory and asked for again only when they have changed; a download
     that broke off goes on where it was.
     """
-    from readingroom.bases.federal.load import sync as syncing
-    from readingroom.bases.federal.load.bulk import Hosts
-    from readingroom.bases.federal.schema.sources import find_source
-    from readingroom.core.dates import parse_day
 
-    settings = load_settings({"data": data})
     hosts = Hosts(
         govinfo=settings.govinfo_url,
         federal_register=settings.federal_register_url,
@@ -137,63 +138,58 @@ def sync(source: str, since: str | None, data: str | None, as_json: bool) -> Non
         senate=settings.senate_url,
     )
     day = parse_day(since) if since else None
-    with bar("Fetching", as_json) as told, bar("Updating", as_json) as loading_told:
+    with (
+        progress_bar("Fetching", as_json) as report,
+        progress_bar("Updating", as_json) as report_update,
+    ):
         synced = syncing.sync(
-            _file(data),
+            store.file_in(settings.data),
             find_source(source),
             day,
             hosts,
             settings.sync_pause_seconds,
-            told,
-            loading_told,
+            report,
+            report_update,
         )
-    body = vars(synced) | {"update": _told_of(synced.update)}
+    body = vars(synced) | {"update": _summary_body(synced.update)}
     lines = [
         f"{synced.downloaded} files fetched ({synced.bytes:,} bytes), "
         f"{synced.unchanged} unchanged, {synced.missing} not there, {synced.failed} failed.",
-        *(f"  {one['file']}: {one['error']}" for one in synced.errors[:_SHOWN]),
-        *_lines_of(synced.update),
+        *(f"  {error['file']}: {error['error']}" for error in synced.errors[:_MAX_NAMED]),
+        *_summary_lines(synced.update),
     ]
     nowhere = synced.files > 0 and synced.missing == synced.files
     if nowhere:
         lines.append(
             "No file is where its host should have it: docs/settings.md has the addresses."
         )
-    say(as_json, body, "\n".join(lines))
+    print_result(as_json, body, "\n".join(lines))
     if synced.failed or nowhere:
         sys.exit(1)
 
 
 @federal.command()
 @common
-def embed(data: str | None, as_json: bool) -> None:
+def embed(settings: FederalSettings, as_json: bool) -> None:
     """Embed what has no vector yet, for search by meaning. Stop and go on at any time."""
-    from contextlib import closing
 
-    from readingroom.bases.federal import store
-    from readingroom.bases.federal.search import vectors
-    from readingroom.server.catalogue import embedder_of
-
-    settings = load_settings({"data": data})
-    path = _file(data)
+    path = store.file_in(settings.data)
     store.prepare(path)
     with (
         store.storage(path),
         closing(store.connect(path, writing=True)) as db,
-        bar("Embedding", as_json) as told,
+        progress_bar("Embedding", as_json) as report,
     ):
-        done = vectors.embed(db, embedder_of(settings), told)
-    say(as_json, {"embedded": done}, f"{done} chunks embedded.")
+        done = vectors.embed(db, embedder_for(settings), report)
+    print_result(as_json, {"embedded": done}, f"{done} chunks embedded.")
 
 
 @federal.command()
 @common
-def status(data: str | None, as_json: bool) -> None:
+def status(settings: FederalSettings, as_json: bool) -> None:
     """Show the rows, chunks and vectors of each source, and the date it is loaded up to."""
-    from readingroom.bases.federal import store
-    from readingroom.bases.federal.load import loading
 
-    path = _file(data)
+    path = store.file_in(settings.data)
     store.prepare(path)
     reader = store.FederalStore(path)
     rows = reader.now(store.status)
@@ -205,25 +201,25 @@ def status(data: str | None, as_json: bool) -> None:
         f"{row['loaded_up_to'] or '-'}"
         for row in rows
     ]
-    lines += [f"failed: {one['file']}: {one['error']}" for one in failed]
-    say(as_json, {"sources": rows, "failed": failed}, "\n".join(lines))
+    lines += [f"failed: {failure['file']}: {failure['error']}" for failure in failed]
+    print_result(as_json, {"sources": rows, "failed": failed}, "\n".join(lines))
 
 
-def _say_summary(summary: "Summary", only: "Source | None", as_json: bool) -> None:
-    say(as_json, _told_of(summary), "\n".join(_lines_of(summary, only)))
+def _print_summary(summary: Summary, only: Source | None, as_json: bool) -> None:
+    print_result(as_json, _summary_body(summary), "\n".join(_summary_lines(summary, only)))
     if not summary.loaded and not summary.unchanged:
         sys.exit(1)
 
 
-def _told_of(summary: "Summary") -> dict[str, Any]:
+def _summary_body(summary: Summary) -> dict[str, Any]:
     tallies = {source: vars(tally) for source, tally in summary.changes.items()}
-    hint = {"hint": _FORMATS} if _is_puzzling(summary) else {}
+    hint = {"hint": _FORMATS} if _needs_hint(summary) else {}
     return {**vars(summary), "by_loader": dict(summary.by_loader), "changes": tallies, **hint}
 
 
-def _lines_of(summary: "Summary", only: "Source | None" = None) -> list[str]:
-    why = f"it is no file of {only.name}" if only else "its format is not recognised"
-    more = len(summary.unrecognised) - _SHOWN
+def _summary_lines(summary: Summary, only: Source | None = None) -> list[str]:
+    reason = f"it is not a file of {only.name}" if only else "its format is not recognised"
+    more = len(summary.unrecognised) - _MAX_NAMED
     return [
         f"{summary.loaded} files loaded, {summary.unchanged} unchanged, {summary.ignored} ignored, "
         f"{summary.failed} failed; {summary.records} records read.",
@@ -231,22 +227,24 @@ def _lines_of(summary: "Summary", only: "Source | None" = None) -> list[str]:
             f"  {source}: {tally.new} new, {tally.changed} changed, {tally.withdrawn} withdrawn"
             for source, tally in summary.changes.items()
         ),
-        *(f"  {one['file']}: {one['error']}" for one in summary.errors[:_SHOWN]),
-        *(f"  {name}: ignored, {why}" for name in summary.unrecognised[:_SHOWN]),
+        *(f"  {error['file']}: {error['error']}" for error in summary.errors[:_MAX_NAMED]),
+        *(f"  {name}: ignored, {reason}" for name in summary.unrecognised[:_MAX_NAMED]),
         *([f"  … and {more} more were ignored"] if more > 0 else []),
         *(["No file to load was found."] if not summary.files else []),
-        *([_FORMATS] if _is_puzzling(summary) else []),
+        *([_FORMATS] if _needs_hint(summary) else []),
     ]
 
 
-def _is_puzzling(summary: "Summary") -> bool:
-    """Whether somebody may wonder why a file was not taken."""
+def _needs_hint(summary: Summary) -> bool:
+    """Return whether somebody may wonder why a file was not loaded."""
     return bool(summary.unrecognised) or not summary.files
 
 
-def _sources_and_files(paths: tuple[str, ...]) -> "tuple[Source | None, list[Path]]":
-    """A first word that names a source and no file is the source that is meant."""
-    from readingroom.bases.federal.schema.sources import find_source
+def _sources_and_files(paths: tuple[str, ...]) -> tuple[Source | None, list[Path]]:
+    """Return the source and the files: a first word that is not a file names the source.
+
+    Raise `LoadFailed` when a file is missing.
+    """
 
     only, rest = None, list(paths)
     if not Path(rest[0]).exists() and len(rest) > 1:
@@ -255,9 +253,3 @@ def _sources_and_files(paths: tuple[str, ...]) -> "tuple[Source | None, list[Pat
     if missing:
         raise LoadFailed(f"There is no file or folder {missing[0]}")
     return only, [Path(path) for path in rest]
-
-
-def _file(data: str | None) -> Path:
-    from readingroom.bases.federal.store import file_in
-
-    return file_in(load_settings({"data": data}).data)

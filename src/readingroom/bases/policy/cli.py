@@ -8,6 +8,7 @@ from typing import Any, get_args
 import click
 from pydantic import Field, ValidationError
 
+from readingroom.bases.policy import SPEC
 from readingroom.bases.policy.admin_models import (
     ImportedPolicy,
     ImportedRevision,
@@ -26,11 +27,11 @@ from readingroom.bases.policy.commands import (
 )
 from readingroom.bases.policy.models import GetPolicySection, SearchPolicy
 from readingroom.bases.policy.registry.records import PolicyCategory
-from readingroom.commands.console import asked, common, run, say
+from readingroom.console.options import common, print_result, run, validate
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidArguments
 from readingroom.core.modes import Mode
-from readingroom.core.settings import Settings, load
+from readingroom.core.settings import RoomSettings
 from readingroom.ingest.errors import FileNotFound
 from readingroom.protocol.tool import Body
 from readingroom.storage.handover import hand_over
@@ -68,12 +69,14 @@ def policy() -> None:
 @click.option("--category", type=click.Choice([str(one) for one in PolicyCategory]), required=True)
 @click.option("--description")
 @common
-def add(source: str, data: str | None, as_json: bool, **values: Any) -> None:
+def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Register a policy under the slug SOURCE, such as NPPF."""
     category = PolicyCategory(values.pop("category"))
-    new = asked(NewPolicy, source=source, category=category, **values)
-    answer = run(AddPolicy(policy=new), load({"data": data}))
-    say(as_json, answer, f"Added {source}. Add its text: readingroom policy revise {source} FILE")
+    new = validate(NewPolicy, source=source, category=category, **values)
+    answer = run(AddPolicy(policy=new), SPEC, settings)
+    print_result(
+        as_json, answer, f"Added {source}. Add its text: readingroom policy revise {source} FILE"
+    )
 
 
 @policy.command()
@@ -84,58 +87,57 @@ def add(source: str, data: str | None, as_json: bool, **values: Any) -> None:
 @click.option("--to", "end", help="Last day in force; left out while it is.")
 @click.option("--notes")
 @common
-def revise(source: str, file: Path, data: str | None, as_json: bool, **values: Any) -> None:
+def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Add a revision of SOURCE from a PDF and wait until it can be searched."""
-    settings = load({"data": data})
     new = _new_revision(values["label"], values["start"], values["end"], values["notes"])
     handed = hand_over(settings.data / "policy", file)
-    command = asked(RevisePolicy, source=source, revision=new, file=handed)
-    answer = run(command, settings)
+    command = validate(RevisePolicy, source=source, revision=new, file=handed)
+    answer = run(command, SPEC, settings)
     told = (
         f"{answer['revision_id']}: {answer['chunks_created']} chunks, {answer['page_count']} pages"
     )
-    say(as_json, answer, told)
+    print_result(as_json, answer, told)
 
 
 @policy.command("list")
 @common
-def list_policies(data: str | None, as_json: bool) -> None:
+def list_policies(settings: RoomSettings, as_json: bool) -> None:
     """List every policy with the revision in force today."""
-    answer = run(ListPolicies(), load({"data": data}))
+    answer = run(ListPolicies(), SPEC, settings)
     lines = [
         f"{one['source']:<24} {_label(one['current_revision']):<20} {one['title']}"
         for one in answer["policies"]
     ]
-    say(as_json, answer, "\n".join(lines) or "There are no policies.")
+    print_result(as_json, answer, "\n".join(lines) or "There are no policies.")
 
 
 @policy.command()
 @click.argument("source")
 @common
-def show(source: str, data: str | None, as_json: bool) -> None:
+def show(source: str, settings: RoomSettings, as_json: bool) -> None:
     """Show a policy and its revisions, newest first."""
-    answer = run(asked(ShowPolicy, source=source), load({"data": data}))
+    answer = run(validate(ShowPolicy, source=source), SPEC, settings)
     lines = [f"{answer['source']}: {answer['title']} ({answer['category']})"]
     lines += [
         f"  {one['revision_id']:<28} {one['effective_from']} – {one['effective_to'] or '':<10} "
         f"{one['status']:<10} {one['chunk_count']} chunks  {one['version_label']}"
         for one in answer["revisions"]
     ]
-    say(as_json, answer, "\n".join(lines))
+    print_result(as_json, answer, "\n".join(lines))
 
 
 @policy.command()
 @click.argument("day")
 @common
-def effective(day: str, data: str | None, as_json: bool) -> None:
+def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
     """Tell which revision of every policy was in force on DAY (YYYY-MM-DD)."""
-    answer = run(EffectiveOn(day=day), load({"data": data}))
+    answer = run(EffectiveOn(day=day), SPEC, settings)
     lines = [
         f"{one['source']:<24} {_label(one['effective_revision'])}" for one in answer["policies"]
     ]
     missing = [*answer["policies_not_yet_effective"], *answer["policies_with_no_revision_for_date"]]
     lines += [f"{source:<24} –" for source in missing]
-    say(as_json, answer, "\n".join(lines) or "There are no policies.")
+    print_result(as_json, answer, "\n".join(lines) or "There are no policies.")
 
 
 @policy.command()
@@ -145,16 +147,16 @@ def effective(day: str, data: str | None, as_json: bool) -> None:
 @click.option("--mode", type=click.Choice(get_args(Mode)), default="hybrid")
 @click.option("-n", "--limit", "n_results", default=5, show_default=True, help="How many passages.")
 @common
-def search(query: str, data: str | None, as_json: bool, **values: Any) -> None:
+def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Search the policies."""
     sources = list(values.pop("sources")) or None
-    question = asked(
+    question = validate(
         SearchPolicy, query=query, sources=sources, effective_date=values.pop("day"), **values
     )
-    answer = run(SearchPolicies(question=question), load({"data": data}))
+    answer = run(SearchPolicies(question=question), SPEC, settings)
     lines = [f"{one['citation']}\n  {' '.join(one['text'].split())}" for one in answer["results"]]
     lines += [f"({one['source']}: {one['reason']})" for one in answer["excluded"]]
-    say(as_json, answer, "\n\n".join(lines) or "Nothing was found.")
+    print_result(as_json, answer, "\n\n".join(lines) or "Nothing was found.")
 
 
 @policy.command()
@@ -163,20 +165,20 @@ def search(query: str, data: str | None, as_json: bool, **values: Any) -> None:
 @click.option("--revision", "revision_id", help="A revision; by default the one in force today.")
 @common
 def section(
-    source: str, section_ref: str, revision_id: str | None, data: str | None, as_json: bool
+    source: str, section_ref: str, revision_id: str | None, settings: RoomSettings, as_json: bool
 ) -> None:
     """Read one section of SOURCE, such as "Para 116"."""
-    question = asked(
+    question = validate(
         GetPolicySection, source=source, section_ref=section_ref, revision_id=revision_id
     )
-    answer = run(ReadSection(question=question), load({"data": data}))
-    say(as_json, answer, f"{answer['citation']}\n\n{answer['text']}")
+    answer = run(ReadSection(question=question), SPEC, settings)
+    print_result(as_json, answer, f"{answer['citation']}\n\n{answer['text']}")
 
 
 @policy.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @common
-def import_policies(file: Path, data: str | None, as_json: bool) -> None:
+def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
     """Add policies and revisions in bulk from a JSON FILE; what is there already is left alone.
 
     A revision that failed before is tried again with the file named now. Ends with 1 when one
@@ -189,19 +191,20 @@ def import_policies(file: Path, data: str | None, as_json: bool) -> None:
 
     Paths are relative to FILE.
     """
-    settings = load({"data": data})
-    command, unread = imported(file, settings)
-    answer = run(command, settings)
+    command, unread = make_import(file, settings)
+    answer = run(command, SPEC, settings)
     answer["failed"] += unread
     told = (
         f"Added {len(answer['policies_added'])} policies and {len(answer['revisions_added'])} "
         f"revisions; {len(answer['already_there'])} were there already."
     )
-    say(as_json, answer, "\n".join([told, *(f"Failed: {one}" for one in answer["failed"])]))
+    print_result(
+        as_json, answer, "\n".join([told, *(f"Failed: {one}" for one in answer["failed"])])
+    )
     sys.exit(1 if answer["failed"] else 0)
 
 
-def imported(file: Path, settings: Settings) -> tuple[ImportPolicies, list[str]]:
+def make_import(file: Path, settings: RoomSettings) -> tuple[ImportPolicies, list[str]]:
     """A bulk import of what a file lists, every PDF handed over; and what could not be."""
     failed: list[str] = []
     policies = []
@@ -222,7 +225,7 @@ def imported(file: Path, settings: Settings) -> tuple[ImportPolicies, list[str]]
 
 def _new_revision(label: str, start: str, end: str | None, notes: str | None) -> NewRevision:
     last: date | None = parse_day(end) if end else None
-    return asked(
+    return validate(
         NewRevision,
         version_label=label,
         effective_from=parse_day(start),
@@ -240,7 +243,7 @@ def _listed(file: Path) -> list[_ListedPolicy]:
         raise InvalidArguments([{"field": file.name, "message": told}, *where]) from error
 
 
-def _handed(path: Path, settings: Settings) -> str:
+def _handed(path: Path, settings: RoomSettings) -> str:
     try:
         return hand_over(settings.data / "policy", path)
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:

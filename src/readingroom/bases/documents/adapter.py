@@ -1,0 +1,125 @@
+"""The documents base in searches, fetches and resources over all bases."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+from urllib.parse import quote, unquote
+
+from readingroom.bases.documents.ids import format_doc_id, parse_doc_id
+from readingroom.bases.documents.models import (
+    DocumentHit,
+    GetDocumentText,
+    SearchApplicationDocs,
+)
+from readingroom.bases.documents.service import DocumentsService
+from readingroom.protocol.resources import Resource, Template
+from readingroom.protocol.search import (
+    Citation,
+    DeskHit,
+    DeskRecord,
+    Links,
+    SearchAdapter,
+    SearchRequest,
+    is_heading,
+    make_record,
+)
+from readingroom.protocol.tool import Call
+
+_SPARE = 10  # hits asked for beyond the limit, to replace headings that are skipped
+
+
+class DocumentsAdapter(SearchAdapter):
+    """Documents of planning applications."""
+
+    base: ClassVar[str] = "documents"
+    role = "application"
+    id_forms = ("doc: (doc:25_01178_REM_a1b2c3#page=4)",)
+    templates = (
+        Template(
+            "document/{document_id}",
+            "application_document",
+            "A document of a planning application",
+            "Its text.",
+        ),
+    )
+
+    def __init__(self, service: DocumentsService, links: Links) -> None:
+        self._service = service
+        self._links = links
+
+    async def search(self, request: SearchRequest, call: Call) -> list[DeskHit]:
+        answer = await self._service.search(
+            SearchApplicationDocs(
+                query=request.query,
+                application_ref=request.application_ref,
+                max_results=request.limit + _SPARE,
+                mode="hybrid",
+            )
+        )
+        hits = [
+            hit
+            for hit in answer.results
+            # A document of one chunk is all there is, even if it looks like a heading.
+            if hit.metadata.total_chunks == 1 or not is_heading(hit.text)
+        ]
+        return [self._convert(hit) for hit in hits[: request.limit]]
+
+    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+        ref = parse_doc_id(id)
+        pages = str(ref.page) if ref.page else None
+        text = await self._service.text(GetDocumentText(document_id=ref.document_id, pages=pages))
+        return make_record(
+            self.base,
+            text.id,
+            title=text.citation,
+            text=text.text,
+            url=self._links.to(text.id),
+            citation=text.citation,
+            source=text.document_type,
+            details=text.model_dump(mode="json", exclude={"text", "status", "id", "next_offset"}),
+            offset=offset,
+        )
+
+    async def validation_date(self, application_ref: str) -> str | None:
+        application = await self._service.application(application_ref)
+        day = application.validation_date if application else None
+        return day.isoformat() if day else None
+
+    async def list_resources(self) -> list[Resource]:
+        return [
+            Resource(
+                f"document/{quote(document.document_id, safe='')}",
+                document.document_id,
+                document.source_file,
+                f"{document.document_type} of application {document.application_ref}.",
+            )
+            for document in await self._service.all_documents()
+        ]
+
+    def resource_id(self, path: str) -> str | None:
+        match = re.fullmatch(r"document/([^/]+)", path)
+        return format_doc_id(unquote(match[1])) if match else None
+
+    async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:
+        if name == "document_id":
+            return [document.document_id for document in await self._service.all_documents()]
+        if name == "application_ref":
+            documents = await self._service.all_documents()
+            return sorted({document.application_ref for document in documents})
+        return ()
+
+    def _convert(self, hit: DocumentHit) -> DeskHit:
+        url = self._links.to(hit.id)
+        document = hit.metadata
+        cited = f"{document.application_ref}, {hit.citation}"
+        return DeskHit(
+            id=hit.id,
+            title=f"{document.application_ref}: {hit.citation}",
+            url=url,
+            source=document.document_type,
+            snippet=hit.text,
+            score=hit.relevance_score,
+            published_at=None,
+            citation=Citation(citation_string=cited, url=url),
+            base=self.base,
+        )

@@ -1,0 +1,33 @@
+"""Ids of documents and their pages: `doc:25_01178_REM_a1b2c3#page=14`."""
+
+import re
+from dataclasses import dataclass
+
+from readingroom.core.errors import UnrecognizedId
+from readingroom.core.text import fold_dashes
+
+_DOCUMENT_ID = r"[A-Za-z0-9_-]{1,200}_[0-9a-f]{6,64}"
+_DOC = re.compile(rf"doc:({_DOCUMENT_ID})(?:#page=([1-9][0-9]{{0,4}}))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRef:
+    """A document, or one page of it."""
+
+    document_id: str
+    page: int | None
+
+
+def format_doc_id(document_id: str, page: int | None = None) -> str:
+    """Return `doc:25_01178_REM_a1b2c3` for a document, with `#page=14` for a page of it."""
+    return f"doc:{document_id}" + (f"#page={page}" if page else "")
+
+
+def parse_doc_id(text: str) -> DocumentRef:
+    """Return what `format_doc_id` was given. Raise `UnrecognizedId` for anything else."""
+    match = _DOC.fullmatch(fold_dashes(text).strip())
+    if match is None:
+        raise UnrecognizedId(
+            f"{text[:100]!r} is not the id of a document", valid_prefixes=["doc:<document_id>"]
+        )
+    return DocumentRef(match[1], int(match[2]) if match[2] else None)

@@ -1,0 +1,75 @@
+"""The federal base in searches, fetches and resources over all bases."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+from urllib.parse import unquote
+
+from readingroom.bases.federal.models import Search
+from readingroom.bases.federal.schema import sources
+from readingroom.bases.federal.schema.ids import VALID_PREFIXES
+from readingroom.bases.federal.service import FederalService
+from readingroom.core.errors import UnknownSource
+from readingroom.protocol.resources import Template
+from readingroom.protocol.search import (
+    DeskHit,
+    DeskRecord,
+    Links,
+    SearchAdapter,
+    SearchRequest,
+)
+from readingroom.protocol.tool import Call
+
+_MAX_COMPLETIONS = 101  # one more than a client is shown
+
+
+class FederalAdapter(SearchAdapter):
+    """Records with public addresses: their own answers have the common shape already."""
+
+    base: ClassVar[str] = "federal"
+    id_forms = tuple(VALID_PREFIXES)
+    templates = (
+        Template(
+            "federal/{id}",
+            "federal_record",
+            "A federal record",
+            "A bill, law, rule, report or person by its id, such as hr:119:1.",
+        ),
+    )
+
+    def __init__(self, service: FederalService, links: Links) -> None:
+        self._service = service
+
+    async def search(self, request: SearchRequest, call: Call) -> list[DeskHit]:
+        answer = await self._service.search(
+            Search(
+                query=request.query,
+                source=list(request.sources) or None,
+                since=request.since,
+                until=request.until,
+                limit=request.limit,
+                offset=0,
+            )
+        )
+        return [DeskHit(**dict(hit), base=self.base) for hit in answer.results]
+
+    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+        return DeskRecord(**dict(await self._service.fetch(id, offset)), base=self.base)
+
+    def sources(self) -> Sequence[str]:
+        return sources.source_names(sources.SOURCES)
+
+    def find_source(self, name: str) -> str | None:
+        try:
+            return sources.find_source(name).name
+        except UnknownSource:
+            return None
+
+    def resource_id(self, path: str) -> str | None:
+        match = re.fullmatch(r"federal/([^/]+)", path)
+        return unquote(match[1]) if match else None
+
+    async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:
+        if name in ("id", "bill_id"):
+            return await self._service.ids(prefix, _MAX_COMPLETIONS)
+        return ()

@@ -1,0 +1,66 @@
+"""The federal database in a backup: one file, copied while it is read and written."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
+from readingroom.bases.federal.store import file_in
+from readingroom.core.progress import ReportProgressSync
+from readingroom.core.settings import RoomSettings
+from readingroom.protocol.backup import BaseBackup
+from readingroom.protocol.command import RunCommand
+from readingroom.storage.archive import copy_database
+from readingroom.storage.database import connect
+from readingroom.storage.errors import FolderInUse
+
+
+class FederalBackup(BaseBackup):
+    """SQLite copies the file page by page, so no owner has to be asked."""
+
+    def exists(self, settings: RoomSettings) -> bool:
+        return file_in(settings.data).exists()
+
+    def write(
+        self, settings: RoomSettings, folder: Path, run: RunCommand, report: ReportProgressSync
+    ) -> dict[str, int]:
+        copy = file_in(folder)
+        copy_database(file_in(settings.data), copy, report)
+        with closing(connect(copy)) as db:
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+        return {"schema": int(version)}
+
+    def can_read(self, counts: Mapping[str, Any]) -> bool:
+        return bool(counts.get("schema", 0) <= SCHEMA_VERSION)
+
+    @contextmanager
+    def lock(self, data: Path) -> Iterator[None]:
+        if _is_open_elsewhere(file_in(data)):
+            raise FolderInUse(f"{file_in(data)} is in use; stop the server first")
+        yield
+
+    def restore(
+        self, staged: RoomSettings, home: Path, replace: bool, run: RunCommand
+    ) -> dict[str, int] | None:
+        return None
+
+
+def _is_open_elsewhere(database: Path) -> bool:
+    """Return whether another process has this file open: then it cannot be locked."""
+    if not database.exists():
+        return False
+    with closing(connect(database, timeout=0)) as db:
+        try:
+            db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            db.execute("BEGIN EXCLUSIVE")
+            db.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            return True
+        except sqlite3.DatabaseError:  # damaged, so nobody can serve from it
+            return False
+    return False
+
+
+BACKUP = FederalBackup()

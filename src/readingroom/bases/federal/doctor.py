@@ -1,0 +1,52 @@
+"""Checks whether the federal database is sound, of a version we know, and embedded."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
+from readingroom.bases.federal.search.vectors import waiting
+from readingroom.bases.federal.store import file_in
+from readingroom.core.settings import RoomSettings
+from readingroom.protocol.command import RunCommand
+from readingroom.protocol.doctor import Complaint
+from readingroom.storage.database import connect
+
+_QUICKLY_CHECKED = 1024**3  # bytes of a database that are read through in a few seconds
+
+
+def check(settings: RoomSettings, repair: bool, run: RunCommand) -> Iterator[Complaint]:
+    """Yield what is wrong with the federal database; nothing of it can be repaired here."""
+    path = file_in(settings.data)
+    if not path.exists():
+        return
+    try:
+        with closing(connect(path, timeout=10)) as db:
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+            if version > SCHEMA_VERSION:
+                fix = "install the newer Reading Room that wrote it, or restore an older backup"
+                yield _complain(f"{path} has tables of a newer version", fix)
+                return
+            if path.stat().st_size < _QUICKLY_CHECKED:
+                yield from _check_pages(db, path)
+            yield from _check_vectors(db)
+    except sqlite3.Error as error:
+        yield _complain(f"{path} cannot be read: {error}", "restore it from a backup")
+
+
+def _check_pages(db: sqlite3.Connection, path: Path) -> Iterator[Complaint]:
+    (result,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    if result != "ok":
+        yield _complain(f"{path} is damaged: {result}", "restore it from a backup")
+
+
+def _check_vectors(db: sqlite3.Connection) -> Iterator[Complaint]:
+    if count := waiting(db):
+        yield _complain(
+            f"{count} chunks are found by words only", "readingroom federal embed", is_note=True
+        )
+
+
+def _complain(problem: str, fix: str, is_note: bool = False) -> Complaint:
+    return Complaint(subject="federal", problem=problem, fix=fix, is_note=is_note)

@@ -1,0 +1,97 @@
+"""The guidance base in searches, fetches and resources over all bases."""
+
+import re
+from typing import ClassVar
+from urllib.parse import unquote
+
+from readingroom.bases.guidance.models import (
+    ATTRIBUTION,
+    DISCLAIMER,
+    GetContentByPath,
+    PageText,
+    SearchGuidance,
+    guidance_id,
+)
+from readingroom.bases.guidance.service import GuidanceService
+from readingroom.bases.guidance.tools import call_context
+from readingroom.protocol.resources import Template
+from readingroom.protocol.search import (
+    Citation,
+    DeskHit,
+    DeskRecord,
+    Links,
+    SearchAdapter,
+    SearchRequest,
+    make_record,
+)
+from readingroom.protocol.tool import Call
+
+_SOURCE = "charity-commission"
+_MAX_QUERY = 500  # characters that GOV.UK's search takes
+
+
+class GuidanceAdapter(SearchAdapter):
+    """Pages of GOV.UK: they have a public address, so no page of this server is linked."""
+
+    base: ClassVar[str] = "guidance"
+    id_forms = ("guidance: (guidance:/guidance/charity-reporting)",)
+    templates = (
+        Template(
+            "guidance{+path}",
+            "guidance_page",
+            "A page of Charity Commission guidance",
+            "Its text, by its path on GOV.UK.",
+        ),
+    )
+
+    def __init__(self, service: GuidanceService, links: Links) -> None:
+        self._service = service
+
+    async def search(self, request: SearchRequest, call: Call) -> list[DeskHit]:
+        days = {"public_timestamp_from": request.since, "public_timestamp_to": request.until}
+        question = SearchGuidance(
+            query=request.query[:_MAX_QUERY],
+            filters={name: day for name, day in days.items() if day},
+            page=1,
+            page_size=request.limit,
+            order="relevance",
+        )
+        answer = await self._service.search(question, call_context(call))
+        return [
+            DeskHit(
+                id=hit.id,
+                title=hit.title,
+                url=hit.url,
+                source=_SOURCE,
+                snippet=hit.summary,
+                score=1 / rank,
+                published_at=hit.public_updated_at,
+                citation=Citation(citation_string=f"Charity Commission, {hit.title}", url=hit.url),
+                base=self.base,
+                attribution=f"{ATTRIBUTION} {DISCLAIMER}",
+            )
+            for rank, hit in enumerate(answer.results, 1)
+            if hit.id
+        ]
+
+    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+        question = GetContentByPath(
+            path=id.removeprefix("guidance:"), text_only=True, offset=0, max_chars=None
+        )
+        page = await self._service.content(question, call_context(call))
+        assert isinstance(page, PageText)
+        return make_record(
+            self.base,
+            page.id,
+            title=page.title or page.id,
+            text=page.text,
+            url=page.url,
+            citation=page.citation,
+            source=_SOURCE,
+            details=page.model_dump(mode="json", exclude={"text", "id", "next_offset"}),
+            offset=offset,
+        )
+
+    def resource_id(self, path: str) -> str | None:
+        match = re.fullmatch(r"guidance(/.+)", path)
+        return guidance_id(unquote(match[1])) if match else None

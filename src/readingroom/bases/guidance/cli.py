@@ -1,0 +1,88 @@
+"""`readingroom guidance`: read Charity Commission guidance from the shell."""
+
+from typing import Any
+
+import anyio
+import click
+
+from readingroom.bases.guidance import SPEC
+from readingroom.bases.guidance.models import GuidanceAnswer
+from readingroom.bases.guidance.settings import GuidanceSettings
+from readingroom.console.options import common, print_result
+from readingroom.console.sample import use_sample
+from readingroom.core.ids import make_request_id
+from readingroom.core.progress import no_progress
+from readingroom.protocol.sample import marked
+from readingroom.protocol.tool import Call
+
+
+@click.group()
+def guidance() -> None:
+    """Charity Commission guidance, read from GOV.UK (GOVUK_BASE_URL).
+
+    The same pages, limits and errors as the tools give. Each command calls GOV.UK by itself; set
+    REDIS_URL to share the cache and the limits with running servers.
+    """
+
+
+@guidance.command()
+@click.argument("path")
+@common
+def get(path: str, settings: GuidanceSettings, as_json: bool) -> None:
+    """Print the page at PATH, such as /guidance/charity-reporting, as readable text."""
+    page = _call_tool("get_content_by_path", settings, path=path)
+    _print(as_json, page, f"{page.citation}\n\n{page.text}")
+
+
+@guidance.command()
+@click.argument("query")
+@click.option("--newest", is_flag=True, help="The latest first, not the best match.")
+@common
+def search(query: str, newest: bool, settings: GuidanceSettings, as_json: bool) -> None:
+    """Print the pages that match QUERY, best first."""
+    order = "newest" if newest else "relevance"
+    answer = _call_tool("search_guidance", settings, query=query, order=order)
+    lines = [f"{hit.path or hit.url}\n    {hit.title}" for hit in answer.results]
+    _print(as_json, answer, "\n".join([*lines, f"{len(lines)} of {answer.total}"]))
+
+
+@guidance.command()
+@click.argument("path")
+@common
+def refresh(path: str, settings: GuidanceSettings, as_json: bool) -> None:
+    """Fetch the page at PATH anew, past a shared cache, and say whether it changed."""
+    refreshed = _call_tool("force_refresh", settings, path=path)
+    changed = {True: ", changed", False: ", as before", None: ""}[refreshed.changed]
+    outcome = (
+        f"fetched {refreshed.timestamp}{changed}" if refreshed.refreshed else "GOV.UK failed; kept"
+    )
+    _print(as_json, refreshed, f"{refreshed.url}: {outcome}")
+
+
+def _call_tool(name: str, settings: GuidanceSettings, **arguments: Any) -> Any:
+    """Return the answer of one tool, called by the operator with the settings in force."""
+    request_id = make_request_id()
+    call = Call(request_id, "operator", no_progress, "operator", request_id)
+
+    async def run(settings: GuidanceSettings) -> Any:
+        base = SPEC.open_base(settings)
+        (tool,) = (tool for tool in base.tools if tool.name == name)
+        async with base.running():
+            answer = await tool.run(tool.ask(arguments), call)
+        return _mark_sample(answer) if settings.sample else answer
+
+    with use_sample(settings, [SPEC]) as chosen:
+        return anyio.run(run, chosen)
+
+
+def _mark_sample(answer: Any) -> Any:
+    """Return the answer with its citation and attribution marked."""
+    return type(answer).model_validate(marked(answer.model_dump()))
+
+
+def _print(as_json: bool, answer: GuidanceAnswer, text: str) -> None:
+    """Print the answer, never without its attribution and its disclaimer."""
+    warnings = [f"Warning: {warning.message}" for warning in answer.warnings]
+    legal = [answer.attribution, answer.disclaimer]
+    body = answer.model_dump(mode="json")
+    print_result(as_json, body, "\n".join([text, "", *warnings, *legal]))

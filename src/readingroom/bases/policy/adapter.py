@@ -1,0 +1,165 @@
+"""The policy base in searches, fetches and resources over all bases."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+from urllib.parse import quote, unquote
+
+from readingroom.bases.policy.ids import parse_section_id, section_id
+from readingroom.bases.policy.models import (
+    GetPolicySection,
+    ListedRevision,
+    ListPolicyRevisions,
+    PolicyHit,
+    SearchPolicy,
+)
+from readingroom.bases.policy.registry.records import COUNTING
+from readingroom.bases.policy.service import PolicyService
+from readingroom.core.errors import RecordNotFound
+from readingroom.protocol.resources import Resource, Template
+from readingroom.protocol.search import (
+    Citation,
+    DeskHit,
+    DeskRecord,
+    InForce,
+    Links,
+    SearchAdapter,
+    SearchRequest,
+    is_heading,
+    make_record,
+)
+from readingroom.protocol.tool import Call
+
+_SPARE = 10  # hits asked for beyond the limit, to replace headings that are skipped
+_REVISION = re.compile(r"policy/([^/]+)/([^/]+)")
+_SECTION = re.compile(r"policy/([^/]+)/([^/]+)/([^/]+)")
+
+
+class PolicyAdapter(SearchAdapter):
+    """Policies as they were in force on a day."""
+
+    base: ClassVar[str] = "policy"
+    role = "policy"
+    id_forms = ("policy: (policy:NPPF@rev_NPPF_2024_12#Para 116)",)
+    templates = (
+        Template(
+            "policy/{source}/{revision_id}",
+            "policy_revision",
+            "A revision of a policy",
+            "When it was in force, and its sections.",
+        ),
+        Template(
+            "policy/{source}/{revision_id}/{section_ref}",
+            "policy_section",
+            "A section of a policy",
+            "The whole text of one section, such as Para 116.",
+        ),
+    )
+
+    def __init__(self, service: PolicyService, links: Links) -> None:
+        self._service = service
+        self._links = links
+
+    async def search(self, request: SearchRequest, call: Call) -> list[DeskHit]:
+        day = request.day or self._service.today.isoformat()
+        answer = await self._service.search(
+            SearchPolicy(
+                query=request.query,
+                effective_date=day,
+                n_results=request.limit + _SPARE,
+                mode="hybrid",
+            )
+        )
+        hits = [hit for hit in answer.results if not is_heading(hit.text)]
+        return [self._convert(hit) for hit in hits[: request.limit]]
+
+    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+        names = parse_section_id(id)
+        if names is None:
+            passage = await self._service.passage(id.removeprefix("policy:"))
+            details = passage.model_dump(mode="json", exclude={"text", "relevance_score", "id"})
+            return self._record(passage.id, passage.citation, passage.text, details, offset)
+        source, revision_id, section_ref = names
+        section = await self._service.section(
+            GetPolicySection(source=source, section_ref=section_ref, revision_id=revision_id)
+        )
+        details = section.model_dump(mode="json", exclude={"text", "status", "id"})
+        return self._record(section.id, section.citation, section.text, details, offset)
+
+    async def list_resources(self) -> list[Resource]:
+        return [
+            Resource(
+                f"policy/{quote(policy.source, safe='')}/{quote(revision.revision_id, safe='')}",
+                revision.revision_id,
+                f"{policy.title} ({revision.version_label})",
+                f"In force from {revision.effective_from}.",
+            )
+            for policy in (await self._service.policies()).policies
+            for revision in await self._revisions(policy.source)
+            if revision.status in COUNTING
+        ]
+
+    def resource_id(self, path: str) -> str | None:
+        match = _SECTION.fullmatch(path)
+        return section_id(*map(unquote, match.groups())) if match else None
+
+    async def read_resource(self, path: str) -> str | None:
+        match = _REVISION.fullmatch(path)
+        return await self._outline(unquote(match[1]), unquote(match[2])) if match else None
+
+    async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:
+        match name, dict(values):
+            case "source", _:
+                return [policy.source for policy in (await self._service.policies()).policies]
+            case "revision_id", {"source": source}:
+                return [revision.revision_id for revision in await self._revisions(source)]
+            case "section_ref", {"source": source, "revision_id": revision_id}:
+                return [*await self._service.sections(source, revision_id)]
+        return ()
+
+    async def _revisions(self, source: str) -> list[ListedRevision]:
+        return (await self._service.revisions(ListPolicyRevisions(source=source))).revisions
+
+    async def _outline(self, source: str, revision_id: str) -> str:
+        """Return the days a revision was in force and its sections with their pages."""
+        revisions = {revision.revision_id: revision for revision in await self._revisions(source)}
+        if revision_id not in revisions:
+            raise RecordNotFound(
+                f"{source} has no revision {revision_id!r}", revisions=[*revisions]
+            )
+        revision = revisions[revision_id]
+        until = f"to {revision.effective_to}" if revision.effective_to else "and still"
+        sections = await self._service.sections(source, revision_id)
+        lines = (f"{ref}, p. {page}" for ref, page in sections.items())
+        head = f"{source} ({revision.version_label}), in force from {revision.effective_from}"
+        return "\n".join([f"{head} {until}", "", *lines])
+
+    def _record(
+        self, id: str, citation: str, text: str, details: dict[str, Any], offset: int
+    ) -> DeskRecord:
+        return make_record(
+            self.base,
+            id,
+            title=citation,
+            text=text,
+            url=self._links.to(id),
+            citation=citation,
+            source=details["source"],
+            details=details,
+            offset=offset,
+        )
+
+    def _convert(self, hit: PolicyHit) -> DeskHit:
+        url = self._links.to(hit.id)
+        return DeskHit(
+            id=hit.id,
+            title=f"{hit.source} ({hit.version_label}), {hit.section_ref or 'front matter'}",
+            url=url,
+            source=hit.source,
+            snippet=hit.text,
+            score=hit.relevance_score,
+            published_at=hit.effective_from.isoformat(),
+            citation=Citation(citation_string=hit.citation, url=url),
+            base=self.base,
+            in_force=InForce.model_validate(hit, from_attributes=True),
+        )

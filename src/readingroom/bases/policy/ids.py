@@ -1,0 +1,21 @@
+"""Ids of policy sections and passages: `policy:NPPF@rev_NPPF_2024_12#Para 116`."""
+
+import re
+
+_SECTION = re.compile(r"policy:([A-Za-z0-9_-]{1,80})@([A-Za-z0-9_-]{1,120})#(.{1,120})", re.ASCII)
+
+
+def section_id(source: str, revision_id: str, section_ref: str) -> str:
+    """Return the id of a section of a revision."""
+    return f"policy:{source}@{revision_id}#{section_ref}"
+
+
+def passage_id(chunk_id: str) -> str:
+    """Return the id of a passage that lies in no section."""
+    return f"policy:{chunk_id}"
+
+
+def parse_section_id(id: str) -> tuple[str, str, str] | None:
+    """Return policy, revision and section; None when the id names a passage instead."""
+    match = _SECTION.fullmatch(id)
+    return (match[1], match[2], match[3]) if match else None

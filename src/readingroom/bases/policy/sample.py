@@ -1,0 +1,26 @@
+"""The sample's policies: written as PDFs and imported like anybody's own."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from readingroom.bases.policy.cli import make_import
+from readingroom.core.settings import RoomSettings
+from readingroom.demo import corpus
+from readingroom.protocol.command import RunCommand
+from readingroom.protocol.sample import BaseSample, SampleStep
+
+
+class PolicySample(BaseSample):
+    def steps(self, settings: RoomSettings, folder: Path, run: RunCommand) -> Iterator[SampleStep]:
+        for policy in corpus.policies():
+            yield f"policy {policy['source']}", partial(_import, settings, policy, folder, run)
+
+
+def _import(settings: RoomSettings, policy: dict[str, Any], folder: Path, run: RunCommand) -> None:
+    command, _ = make_import(corpus.write_policy(policy, folder), settings)
+    run(command, settings)
+
+
+SAMPLE = PolicySample()

@@ -1,0 +1,88 @@
+"""The text base in searches, fetches and resources over all bases."""
+
+from typing import ClassVar
+
+from readingroom.bases.text.models import TEXT_ID, KbAvailable
+from readingroom.bases.text.service import TextService
+from readingroom.core.errors import RecordNotFound
+from readingroom.engine.chunking import split
+from readingroom.engine.words import words_of
+from readingroom.protocol.resources import Resource
+from readingroom.protocol.search import (
+    Citation,
+    DeskHit,
+    DeskRecord,
+    Links,
+    SearchAdapter,
+    SearchRequest,
+    make_record,
+)
+from readingroom.protocol.tool import Call
+
+
+class TextAdapter(SearchAdapter):
+    """The one text has no index: its passages are few, so their words are counted."""
+
+    base: ClassVar[str] = "text"
+    id_forms = (TEXT_ID,)
+
+    def __init__(self, service: TextService, links: Links) -> None:
+        self._service = service
+        self._links = links
+
+    async def search(self, request: SearchRequest, call: Call) -> list[DeskHit]:
+        content = (await self._service.content()).content
+        best = find_best_passage(request.query, content)
+        if best is None:
+            return []
+        passage, share = best
+        url = self._links.to(TEXT_ID)
+        return [
+            DeskHit(
+                id=TEXT_ID,
+                title=self._service.description,
+                url=url,
+                source=self.base,
+                snippet=passage,
+                score=share,
+                published_at=None,
+                citation=Citation(citation_string=self._service.description, url=url),
+                base=self.base,
+            )
+        ]
+
+    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+        if id != TEXT_ID:
+            raise RecordNotFound(f"There is one text here, {TEXT_ID}, not {id[:100]}")
+        info = await self._service.info()
+        return make_record(
+            self.base,
+            TEXT_ID,
+            title=self._service.description,
+            text=(await self._service.content()).content,
+            url=self._links.to(TEXT_ID),
+            citation=self._service.description,
+            source=self.base,
+            details=info.model_dump(mode="json") if isinstance(info, KbAvailable) else {},
+            offset=offset,
+        )
+
+    async def list_resources(self) -> list[Resource]:
+        return [Resource("text", TEXT_ID, "Plain text", "The one text, whole.")]
+
+    def resource_id(self, path: str) -> str | None:
+        return TEXT_ID if path == "text" else None
+
+
+def find_best_passage(query: str, text: str) -> tuple[str, float] | None:
+    """Return the passage with most of the query's words and the share of them it has.
+
+    None when no passage has at least half of them.
+    """
+    query_words = set(words_of(query))
+    best, best_count = None, len(query_words) / 2
+    for span in split(text):
+        shared = len(query_words & set(words_of(span.of(text))))
+        if shared and shared >= best_count and (best is None or shared > best_count):
+            best, best_count = span, float(shared)
+    return (best.of(text), best_count / len(query_words)) if best else None

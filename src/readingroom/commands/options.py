@@ -1,0 +1,20 @@
+"""Options that `serve` and `stdio` share: those by which a base chooses a setting of its own."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from readingroom.bases import BASES
+
+_FLAGS = [flag for spec in BASES.values() for flag in spec.flags]
+BASE_SETTINGS = tuple(flag.setting for flag in _FLAGS)
+"""The settings that `base_options` sets."""
+
+
+def base_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that bases declare in their `BaseSpec`."""
+    for flag in reversed(_FLAGS):
+        add = click.option(flag.option, flag.setting, type=click.Path(), help=flag.help)
+        command = add(command)
+    return command

@@ -1,0 +1,162 @@
+"""What the shell commands share: common options, settings, output, progress, exit codes."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar, get_args
+
+import anyio
+import click
+from pydantic import BaseModel, ValidationError
+
+from readingroom.console.dispatch import dispatch
+from readingroom.core.errors import InvalidArguments, InvalidSetting, KnowledgeError
+from readingroom.core.progress import ReportProgress, ReportProgressSync
+from readingroom.core.settings import (
+    MODELS,
+    LogLevel,
+    RoomSettings,
+    is_sample,
+    sample_directory,
+)
+from readingroom.protocol.command import Command
+from readingroom.protocol.sample import write_sample_state
+from readingroom.protocol.spec import BaseSpec
+from readingroom.storage.errors import DataNotEmpty, StorageFailed
+
+Verb = Callable[..., Any]
+Model = TypeVar("Model", bound=BaseModel)
+
+log_level = click.option(
+    "--log-level", type=click.Choice(get_args(LogLevel)), help="How much to log [info]."
+)
+
+
+def common(verb: Verb, flags: tuple[str, ...] = (), makes_sample: bool = False) -> Verb:
+    """Give a command `--data`, `--demo` and `--json`, and print its errors to standard error.
+
+    The command receives `settings` and `as_json`. `flags` names its options that are settings;
+    they do not reach it otherwise. `makes_sample`: with `--demo`, an empty directory becomes the
+    sample's.
+    """
+
+    @click.option("--data", type=click.Path(), help="Data directory [READINGROOM_DATA].")
+    @click.option("--demo", is_flag=True, help="Use the sample's own data directory.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
+    @wraps(verb)
+    def wrapped(*args: Any, data: str | None, demo: bool, as_json: bool, **kwargs: Any) -> Any:
+        try:
+            folder = str(find_sample(data, makes_sample)) if demo else data
+            chosen = {name: kwargs.pop(name) for name in flags}
+            # The root command knows how settings are composed; this layer does not.
+            load_settings = click.get_current_context().find_root().obj
+            settings: RoomSettings = load_settings({"data": folder, **chosen})
+            return verb(*args, settings=settings, as_json=as_json, **kwargs)
+        except KnowledgeError as error:
+            fail(error, as_json)
+        except OSError as error:  # a full disk, a closed pipe
+            fail(StorageFailed(str(error)), as_json)
+
+    return wrapped
+
+
+def fail(error: KnowledgeError, as_json: bool) -> NoReturn:
+    """Print the error and exit: with 2 when a setting is wrong, else with 1."""
+    if as_json:
+        body = {"code": error.code, "message": error.message, "hint": dict(error.hint)}
+        click.echo(json.dumps({"error": body}), err=True)
+    else:
+        click.echo(f"Error: {error.message}", err=True)
+    sys.exit(2 if isinstance(error, InvalidSetting) else 1)
+
+
+def find_sample(chosen: str | None, make: bool) -> Path:
+    """Return the sample's data directory; `make` turns an empty directory into it.
+
+    Raise `InvalidSetting` when there is no sample, and `DataNotEmpty` when the directory holds
+    something else.
+    """
+    data = Path(chosen).expanduser().absolute() if chosen else sample_directory()
+    if is_sample(data):
+        return data
+    if not make:
+        raise InvalidSetting(
+            f"There is no sample in {data} yet: `readingroom serve --demo` makes it"
+        )
+    if data.is_dir() and any(path.name != MODELS for path in data.iterdir()):
+        raise DataNotEmpty(
+            f"{data} holds data of your own, which the sample must not mix with: choose an empty "
+            "directory with --data, or leave --data out"
+        )
+    data.mkdir(parents=True, exist_ok=True)
+    write_sample_state(data)
+    return data
+
+
+def run(
+    command: Command,
+    spec: BaseSpec,
+    settings: RoomSettings,
+    report: ReportProgress | None = None,
+) -> dict[str, Any]:
+    """Return a command's result, from here or from the process that owns the folder."""
+    return anyio.run(dispatch, command, spec, settings, report or print_progress)
+
+
+def validate(kind: type[Model], **values: Any) -> Model:
+    """Return a question or a command made of what was typed. Raise `InvalidArguments`."""
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise InvalidArguments.of(error) from error
+
+
+async def print_progress(done: float, total: float | None, message: str | None) -> None:
+    """Print a step to standard error: standard output is for the result."""
+    if message:
+        click.echo(message, err=True)
+
+
+@contextmanager
+def progress_bar(label: str, hidden: bool) -> Iterator[ReportProgressSync]:
+    """Show a progress bar on standard error from the first report on; none for machines."""
+    with ExitStack() as stack:
+        bar: Any = None
+
+        def report(done: float, total: float | None, message: str | None) -> None:
+            nonlocal bar
+            if bar is None:
+                bar = stack.enter_context(
+                    click.progressbar(
+                        length=None if total is None else round(total),
+                        label=label,
+                        file=sys.stderr,
+                        hidden=hidden,
+                        item_show_func=lambda item: str(item)[:60] if item else None,
+                    )
+                )
+            bar.update(max(0, round(done) - bar.pos), message)
+
+        yield report
+
+
+def print_tenths(sentence: str) -> ReportProgressSync:
+    """Return a callback that prints progress to standard error at every tenth."""
+    last_tenth = -1
+
+    def report(done: float, total: float | None, message: str | None) -> None:
+        nonlocal last_tenth
+        tenth = int(10 * done // total) if total else 10
+        if tenth > last_tenth:
+            last_tenth = tenth
+            click.echo(sentence.format(round(done), round(total or 0)), err=True)
+
+    return report
+
+
+def print_result(as_json: bool, body: object, text: str) -> None:
+    """Print a result: its JSON for machines, text for people."""
+    click.echo(json.dumps(body, ensure_ascii=False) if as_json else text)

@@ -1,0 +1,22 @@
+"""The settings of a command that uses the sample."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from readingroom.core.settings import AnySettings
+from readingroom.protocol.sample import BaseSample
+from readingroom.protocol.spec import BaseSpec
+
+
+@contextmanager
+def use_sample(settings: AnySettings, specs: Iterable[BaseSpec]) -> Iterator[AnySettings]:
+    """Give the settings to work with: for the sample, with what its bases replace."""
+    with ExitStack() as stack:
+        changes: dict[str, Any] = {}
+        if settings.sample:
+            for spec in specs:
+                if spec.sample:
+                    sample: BaseSample = spec.sample.load()
+                    changes.update(stack.enter_context(sample.replace_settings(settings)))
+        yield settings.model_copy(update=changes)

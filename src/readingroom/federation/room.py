@@ -1,0 +1,68 @@
+"""All bases opened in one process, for a command that needs them when no server has them."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+
+from readingroom.bases import BASES, open_bases
+from readingroom.core.settings import RoomSettings
+from readingroom.engine.embedding.shared import embedder_for
+from readingroom.federation import NAME
+from readingroom.federation.tools import open_desk
+from readingroom.protocol.spec import BaseSpec, KnowledgeBase, Lazy
+from readingroom.storage.errors import FolderInUse
+from readingroom.storage.lock import FolderLock
+
+ALL_PORT = 8000
+ROOM = BaseSpec(
+    name=NAME,
+    port=ALL_PORT,
+    open=Lazy("readingroom.federation.room:open_room"),
+    folder_locked=True,
+    commands=Lazy("readingroom.federation.commands:COMMANDS"),
+)
+"""The desk as a base: its folder has one owner, the process that serves all bases."""
+
+
+def make_desk(
+    bases: tuple[KnowledgeBase, ...],
+    settings: RoomSettings,
+    address: str = "",
+    absent: Mapping[str, str] = {},
+) -> KnowledgeBase:
+    """Return the desk over bases; `address` is where this process answers, if it does."""
+    return open_desk(bases, embedder_for(settings), address, absent)
+
+
+def open_room(settings: RoomSettings) -> KnowledgeBase:
+    """Return the desk over every base that no other process owns, opened and closed with it."""
+    locks, absent = _lock_folders(settings)
+    bases = open_bases(locks, settings)
+    desk = make_desk(bases, settings, absent=absent)
+
+    @asynccontextmanager
+    async def running() -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for lock in locks.values():
+                if lock:
+                    stack.callback(lock.release)
+            for base in (*bases, desk):
+                await stack.enter_async_context(base.running())
+            yield
+
+    return replace(desk, running=running)
+
+
+def _lock_folders(settings: RoomSettings) -> tuple[dict[str, FolderLock | None], dict[str, str]]:
+    """Return the bases that this process can open, each with its lock, and why not the others."""
+    locks: dict[str, FolderLock | None] = {}
+    absent: dict[str, str] = {}
+    for name, spec in BASES.items():
+        lock = FolderLock(settings.data / name) if spec.folder_locked else None
+        try:
+            if lock:
+                lock.acquire()
+            locks[name] = lock
+        except FolderInUse as error:
+            absent[name] = error.message
+    return locks, absent

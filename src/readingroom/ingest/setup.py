@@ -1,0 +1,40 @@
+"""The reader of files as the settings want it, shared by all bases of a process."""
+
+from functools import lru_cache
+from pathlib import Path
+
+from readingroom.core.settings import RoomSettings
+from readingroom.engine.embedding.shared import embedder_for
+from readingroom.ingest.context import IngestContext
+from readingroom.ingest.document import ReadOptions
+from readingroom.ingest.intake import Roots
+from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.read.sandbox import Limits, Sandbox
+
+
+def make_context(
+    settings: RoomSettings, base: str, roots_variable: str, roots: tuple[Path, ...] | None
+) -> IngestContext:
+    """Return what a base made of files works with.
+
+    `roots` are the folders it may take files from, by default its inbox and its uploads;
+    `roots_variable` is the setting that an error about them names.
+    """
+    own = settings.data / base
+    folders = (own / "inbox", own / "uploads") if roots is None else roots
+    return IngestContext(
+        make_pipeline(settings),
+        embedder_for(settings),
+        Roots(roots_variable, folders, settings.max_document_bytes),
+    )
+
+
+@lru_cache
+def make_pipeline(settings: RoomSettings) -> Pipeline:
+    """Return one pipeline for all bases: it allows as many readers at once as there are cores."""
+    options = ReadOptions(
+        enable_ocr=settings.enable_ocr,
+        image_ratio_threshold=settings.image_ratio_threshold,
+        image_skip=settings.image_skip,
+    )
+    return Pipeline(Sandbox(Limits(wall_seconds=settings.ingest_seconds)), options)

@@ -1,0 +1,199 @@
+"""What searches and fetches over several bases have in common: a request, a hit, a record.
+
+A base takes part by its adapter (`SearchAdapter`), which turns its own answers into these.
+"""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+from urllib.parse import quote
+
+from pydantic import Field
+
+from readingroom.protocol.resources import Prompt, Resource, Template
+from readingroom.protocol.tool import Answer, Call
+
+MAX_TEXT = 20_000
+"""Characters of a record's text in one answer."""
+_MAX_HEADING = 200
+
+
+class Citation(Answer):
+    """What a reader needs to find the official text again."""
+
+    citation_string: str
+    url: str
+
+
+class Hit(Answer):
+    id: str
+    title: str
+    url: str
+    source: str
+    snippet: str
+    score: float
+    published_at: str | None
+    citation: Citation
+
+
+class Fetched(Answer):
+    """A record by its id, with its text where it has one."""
+
+    id: str
+    title: str
+    text: str
+    url: str
+    metadata: dict[str, Any]
+    source: str
+    citation: Citation
+    record: dict[str, Any]
+    offset: int = 0
+    total_chars: int
+    next_offset: int | None = None
+    more_url: str | None = None
+    links: dict[str, int] = Field(description="How many records it is linked to, by kind.")
+    links_url: str | None = Field(None, description="Where they are listed, with the evidence.")
+
+
+class InForce(Answer):
+    """When a policy passage applied."""
+
+    effective_from: dt.date
+    effective_to: dt.date | None = Field(description="Last day in force; null while it still is.")
+    in_force_today: bool
+
+
+class DeskHit(Hit):
+    """A passage of any base: the federal base's fields, and the base it comes from."""
+
+    base: str
+    in_force: InForce | None = Field(default=None, description="Of policy passages alone.")
+    attribution: str | None = Field(
+        default=None, description="What must be repeated with these words."
+    )
+
+
+class DeskRecord(Fetched):
+    """A record of any base, with as much of its text as one answer holds."""
+
+    base: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """A search over several bases, as each adapter receives it."""
+
+    query: str
+    limit: int
+    day: str | None = None
+    """Policies as they were in force on this day; today when None."""
+    application_ref: str | None = None
+    since: str | None = None
+    until: str | None = None
+    sources: tuple[str, ...] = ()
+    """Sources inside one base, by the names it gave in `SearchAdapter.sources`."""
+
+
+class SearchAdapter(Protocol):
+    """How a base takes part in searches, fetches and resources over all bases.
+
+    Inherit from it: every method but `search` and `fetch` has a default.
+    """
+
+    base: ClassVar[str]
+    role: ClassVar[Literal["application", "policy"] | None] = None
+    """What the base contributes when an application is put beside the policy of its day."""
+    id_forms: ClassVar[tuple[str, ...]] = ()
+    """The forms of its ids with an example each, for an error about an id that nobody knows."""
+    templates: ClassVar[tuple[Template, ...]] = ()
+    """The resources of the base, as URI templates."""
+    prompts: ClassVar[tuple[Prompt, ...]] = ()
+
+    async def search(self, request: SearchRequest, call: Call) -> list[DeskHit]:
+        """Return the best passages, in the base's own order."""
+
+    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+        """Return the record with this id. Raise `RecordNotFound` when there is none."""
+
+    def sources(self) -> Sequence[str]:
+        """Return the names of the sources inside this base that a search may be limited to."""
+        return ()
+
+    def find_source(self, name: str) -> str | None:
+        """Return the source that a name means, in any spelling; None when there is none."""
+        return None
+
+    async def validation_date(self, application_ref: str) -> str | None:
+        """Return the day an application was validated; None when it is not known."""
+        return None
+
+    async def list_resources(self) -> list[Resource]:
+        """Return the resources that a client can attach."""
+        return []
+
+    def resource_id(self, path: str) -> str | None:
+        """Return the id that a resource path names (`document/25_1`); None if not of this base."""
+        return None
+
+    async def read_resource(self, path: str) -> str | None:
+        """Return the text of a resource that is not a record; None if the path is not one."""
+        return None
+
+    async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:
+        """Return values that the argument `name` of a prompt or template can have."""
+        return ()
+
+
+class Links:
+    """Addresses of this server's pages, for records without a public address of their own."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def to(self, id: str) -> str:
+        """Return the page of a record, or its id when this process answers nowhere."""
+        return f"{self._address}/read?id={quote(id, safe=':@/')}" if self._address else id
+
+
+def is_heading(passage: str) -> bool:
+    """Return whether a passage is a title and no more.
+
+    That is: short, at most two lines, and without the end of a sentence. A section that begins with
+    a subsection has such a passage. It has the question's words and not their answer, so a search
+    skips it; read by its id, the section is there.
+    """
+    is_short = len(passage) <= _MAX_HEADING and passage.count("\n") <= 1
+    return is_short and not passage.rstrip("\"'”’)]").endswith((".", ":", ";", "?", "!"))
+
+
+def make_record(
+    base: str,
+    id: str,
+    *,
+    title: str,
+    text: str,
+    url: str,
+    citation: str,
+    source: str,
+    details: dict[str, Any],
+    offset: int,
+) -> DeskRecord:
+    """Return a record in the federal base's shape, with one page of its text."""
+    end = offset + MAX_TEXT
+    return DeskRecord(
+        id=id,
+        title=title,
+        text=text[offset:end],
+        url=url,
+        metadata={"source": source, "citation_string": citation},
+        source=source,
+        citation=Citation(citation_string=citation, url=url),
+        record=details,
+        offset=offset,
+        total_chars=len(text),
+        next_offset=end if end < len(text) else None,
+        links={},
+        links_url=None,
+        base=base,
+    )

@@ -1,0 +1,138 @@
+"""A knowledge base before it is opened (`BaseSpec`) and once it is open (`KnowledgeBase`)."""
+
+import pkgutil
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any
+
+from readingroom.core.settings import RoomSettings
+from readingroom.protocol.errors import Dialect
+from readingroom.protocol.pages import Page
+from readingroom.protocol.resources import Library, Prompt
+from readingroom.protocol.tool import Tool
+
+
+@dataclass(frozen=True)
+class KnowledgeBase:
+    """One base, open and ready to be served under any face."""
+
+    name: str
+    """Its folder in the tree, in the data directory and in URLs: `text`."""
+    server_name: str
+    """The name its contract gives the server: `kb-mcp`."""
+    title: str
+    instructions: str
+    """What a model reads about the whole base before it sees a tool."""
+    dialect: Dialect
+    tools: tuple[Tool, ...]
+    service: Any
+    """What its commands are run against."""
+    stateful: bool = False
+    """Whether sessions are kept (progress during long calls); else each call stands alone."""
+    sse: bool = False
+    """Whether the older HTTP+SSE transport is offered too."""
+    josh_auth: bool = False
+    """Whether JOSH_AUTH, where it is set, decides who may call; else the keys do."""
+    extend: Callable[[Any], None] | None = None
+    """Adds handlers to the SDK's protocol server that nothing else here can express."""
+    prompts: tuple[Prompt, ...] = ()
+    library: Library | None = None
+    """Its resources, where it has some that a client can attach."""
+    routers: Callable[[], Sequence[Any]] = tuple
+    """Makes its FastAPI routers, which carry their whole prefix, such as `/api/v1`."""
+    pages: Callable[[], Sequence[Page]] = tuple
+    """Makes its pages for people, served below `/{name}`."""
+    running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Entered for as long as the base is served: what it starts there, it stops there."""
+    collectors: tuple[Any, ...] = ()
+    """Prometheus collectors of its own, shown at `/metrics` beside the server's."""
+
+
+class Lazy:
+    """A function or value named as `package.module:name`, imported when it is first used.
+
+    The list of bases is read at every start, also by commands that need one base or none, so it
+    must not import their libraries.
+    """
+
+    def __init__(self, reference: str) -> None:
+        self.reference = reference
+
+    def load(self) -> Any:
+        """Import the module and return what the reference names."""
+        return pkgutil.resolve_name(self.reference)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.load()(*args)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """An option of `serve` and `stdio` that chooses a setting of one base."""
+
+    option: str
+    setting: str
+    help: str
+
+
+@dataclass(frozen=True)
+class BaseSpec:
+    """All that the server, the federation and the commands know of a base.
+
+    What is left out, the base does not have.
+    """
+
+    name: str
+    port: int
+    """The port of its contract, when it is served alone."""
+    open: Lazy
+    """`(settings) -> KnowledgeBase`."""
+    settings: type[RoomSettings] = RoomSettings
+    """The settings it reads: those of every base, and its own."""
+    port_setting: str | None = None
+    """The setting that chooses another port, where the contract names one."""
+    flags: tuple[Flag, ...] = ()
+    """Options of `serve` and `stdio` that choose settings of its own."""
+    stdio: bool = False
+    """Whether it can be served over standard input and output."""
+    josh_auth: bool = False
+    """Whether JOSH_AUTH, where it is set, decides who may call; else the keys do."""
+    folder_locked: bool = False
+    """Whether its folder in the data directory belongs to one process at a time."""
+    id_prefix: str | None = None
+    """What its ids begin with, before the colon; a base without one gets every other id."""
+    routes: Lazy | None = None
+    """`(service, read_only) -> routers`: its REST surface."""
+    pages: Lazy | None = None
+    """`(service) -> pages`: its pages for people."""
+    adapter: Lazy | None = None
+    """`(service, links) -> SearchAdapter`: its part in searches over all bases."""
+    cli: Lazy | None = None
+    """A click group or command, which becomes the verb with the base's name."""
+    commands: Lazy | None = None
+    """A tuple of `Command` classes that the owner of its folder runs for other processes."""
+    backup: Lazy | None = None
+    """A `BaseBackup`."""
+    doctor: Lazy | None = None
+    """`(settings, repair, run) -> problems`: what is wrong with its data."""
+    sample: Lazy | None = None
+    """A `BaseSample`: how the sample corpus gets into it."""
+
+    def open_base(self, settings: RoomSettings) -> KnowledgeBase:
+        """Open the base; in a read-only room without the tools that write."""
+        base: KnowledgeBase = replace(self.open(settings), josh_auth=self.josh_auth)
+        if self.routes:
+            base = replace(
+                base, routers=cache(partial(self.routes, base.service, settings.read_only))
+            )
+        if self.pages:
+            base = replace(base, pages=cache(partial(self.pages, base.service)))
+        if settings.read_only:
+            base = replace(base, tools=tuple(tool for tool in base.tools if tool.hints.read_only))
+        return base
+
+    def default_port(self, settings: RoomSettings) -> int:
+        """Return the port on which it is served alone, when no other was chosen."""
+        return getattr(settings, self.port_setting) if self.port_setting else self.port

@@ -1,0 +1,26 @@
+"""The pages that bases add: `/{base}/…`, in the same frame as every page."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from readingroom.protocol.pages import Page
+from readingroom.protocol.spec import KnowledgeBase
+from readingroom.server.pages.layout import html_page
+
+
+def base_page_routes(bases: Iterable[KnowledgeBase]) -> list[Route]:
+    """Return a route for each page of each base."""
+    return [
+        Route(f"/{base.name}{page.path}", partial(_render, page))
+        for base in bases
+        for page in base.pages()
+    ]
+
+
+async def _render(page: Page, request: Request) -> Response:
+    title, body = await page.render({**request.query_params, **request.path_params})
+    return html_page(title, body)
