@@ -351,7 +351,7 @@ async def test_a_citation_leads_to_a_page(served: Served) -> None:
     [
         ("/read?id=policy:nothing", 404, "search for it again"),
         ("/read?id=policy:NPPF@rev_NPPF_2024_12%23Para%2099", 404, "Nearest to it: <code>Para"),
-        ("/read?id=what%20is%20this", 422, "Ids look like <code>policy:"),
+        ("/read?id=what%20is%20this", 422, "Ids look like <code>doc:"),
         ("/read", 422, "An address here is"),
         ("/read?id=%3Cscript%3E", 422, "&lt;script&gt;"),
     ],

@@ -102,9 +102,7 @@ class DeskService:
         except (UnrecognizedId, ValidationError) as error:
             raise UnrecognizedId(
                 f"{question.id[:100]!r} is not an id that any base here knows",
-                valid_prefixes=[
-                    form for adapter in self._adapters.values() for form in adapter.id_forms
-                ],
+                valid_prefixes=self._id_forms(),
             ) from error
 
     def base_of(self, id: str) -> str:
@@ -136,6 +134,11 @@ class DeskService:
             policy=gathered.answers.get(policy.base, []),
             notes=gathered.notes,
         )
+
+    def _id_forms(self) -> list[str]:
+        # A base with many forms last, so that a short list still shows the others.
+        by_count = sorted(self._adapters.values(), key=lambda adapter: len(adapter.id_forms))
+        return [form for adapter in by_count for form in adapter.id_forms]
 
     @property
     def adapters(self) -> Iterable[SearchAdapter]:
