@@ -15,7 +15,7 @@ from readingroom import __version__
 from readingroom.cli import main
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
-from tests.support.kit import run, serving
+from tests.support.kit import invoke, run, serving
 
 
 def verbs(group: click.Group, *path: str) -> list[tuple[str, ...]]:
@@ -28,7 +28,7 @@ def verbs(group: click.Group, *path: str) -> list[tuple[str, ...]]:
 @requirement("room:cli")
 @pytest.mark.parametrize("path", verbs(main), ids=" ".join)
 def test_every_command_explains_itself(path: tuple[str, ...]) -> None:
-    result = run(*path, "--help")
+    result = invoke(*path, "--help")
     assert result.returncode == 0
     assert result.stdout.startswith("Usage:")
 
@@ -73,13 +73,13 @@ def test_the_version_is_the_packages() -> None:
 @requirement("room:keys", "room:cli")
 def test_keys_are_added_listed_and_revoked(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path))
-    added = json.loads(run("keys", "add", "ann", *data, "--json").stdout)
-    listed = json.loads(run("keys", "list", *data, "--json").stdout)
-    revoked = run("keys", "revoke", "ann", *data)
+    added = json.loads(invoke("keys", "add", "ann", *data, "--json").stdout)
+    listed = json.loads(invoke("keys", "list", *data, "--json").stdout)
+    revoked = invoke("keys", "revoke", "ann", *data)
     assert added["key"].startswith("rr_")
     assert [key["name"] for key in listed["keys"]] == ["ann"]
     assert revoked.stdout == "Revoked ann.\n"
-    assert run("keys", "list", *data).stdout == "There are no keys.\n"
+    assert invoke("keys", "list", *data).stdout == "There are no keys.\n"
 
 
 @requirement("room:keys")
@@ -95,15 +95,15 @@ def test_only_a_hash_of_a_key_is_kept_where_others_cannot_read(tmp_path: Path) -
 @requirement("room:keys")
 @pytest.mark.parametrize("name", ["", "env", "a b", "-x", "x" * 65, "ann\n", "ännchen", "../x"])
 def test_a_name_that_is_no_name_is_refused(tmp_path: Path, name: str) -> None:
-    result = run("keys", "add", "--data", str(tmp_path), "--json", "--", name)
+    result = invoke("keys", "add", "--data", str(tmp_path), "--json", "--", name)
     assert result.returncode == 1
     assert json.loads(result.stderr)["error"]["code"] == "invalid_key_name"
 
 
 @requirement("room:keys")
 def test_a_name_is_given_once(tmp_path: Path) -> None:
-    run("keys", "add", "ann", "--data", str(tmp_path))
-    again = run("keys", "add", "ann", "--data", str(tmp_path), "--json")
+    invoke("keys", "add", "ann", "--data", str(tmp_path))
+    again = invoke("keys", "add", "ann", "--data", str(tmp_path), "--json")
     assert again.returncode == 1
     assert json.loads(again.stderr)["error"]["code"] == "key_exists"
 
@@ -136,12 +136,12 @@ def test_keys_that_are_put_back_from_a_copy_count_at_once(tmp_path: Path) -> Non
 
 @requirement("room:cli")
 def test_revoking_in_an_empty_directory_makes_nothing(tmp_path: Path) -> None:
-    assert run("keys", "revoke", "ann", "--data", str(tmp_path / "data")).returncode == 1
+    assert invoke("keys", "revoke", "ann", "--data", str(tmp_path / "data")).returncode == 1
     assert not (tmp_path / "data").exists()
 
 
 @requirement("room:keys", "room:cli")
-def test_damaged_keys_are_told_and_let_nobody_in(tmp_path: Path) -> None:
+def test_damaged_keys_are_reported_and_let_nobody_in(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with serving("text", data=data) as served:
         (data / "keys.db").write_bytes(b"this is no database" * 100)
@@ -154,15 +154,15 @@ def test_damaged_keys_are_told_and_let_nobody_in(tmp_path: Path) -> None:
 
 
 @requirement("room:cli")
-def test_a_data_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_data_directory_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    result = run("keys", "add", "ann", "--data", str(tmp_path / "file" / "data"))
+    result = invoke("keys", "add", "ann", "--data", str(tmp_path / "file" / "data"))
     assert result.returncode == 1
     assert result.stderr.startswith("Error: The keys in ")
 
 
 @requirement("room:cli")
-def test_a_busy_port_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_a_busy_port_is_reported_with_what_to_do(tmp_path: Path) -> None:
     with serving("text", data=tmp_path / "data") as served:
         port = served.url.rpartition(":")[2]
         result = run("serve", "text", "--port", port, "--data", str(tmp_path / "other"))

@@ -97,14 +97,14 @@ async def test_a_command_reaches_an_owner_that_asks_others_for_a_key(tmp_path: P
     ],
 )
 @pytest.mark.anyio
-async def test_an_error_at_the_owner_is_told_here(
+async def test_an_error_at_the_owner_is_raised_here(
     tmp_path: Path, note: str, code: str, message: str
 ) -> None:
     with owner(tmp_path):
-        with pytest.raises(KnowledgeError) as told:
+        with pytest.raises(KnowledgeError) as error:
             await send(note, tmp_path)
         assert (await send("still serving", tmp_path))[0] == {"count": 1}
-    assert (told.value.code, told.value.message) == (code, message)
+    assert (error.value.code, error.value.message) == (code, message)
     if note == "crash":
         assert SECRET in (tmp_path / "log").read_text("utf-8")
 
@@ -192,14 +192,14 @@ async def test_an_owner_that_has_not_said_where_it_answers_is_waited_for_by_nobo
 
 @requirement("room:admin")
 @pytest.mark.anyio
-async def test_an_owner_that_does_not_answer_is_told(tmp_path: Path) -> None:
+async def test_an_owner_that_does_not_answer_is_reported(tmp_path: Path) -> None:
     lock = FolderLock(tmp_path / "specimen")
     lock.acquire()
     lock.announce(Owner("http://127.0.0.1:9", "key", os.getpid()))
-    with pytest.raises(OwnerUnreachable) as told:
+    with pytest.raises(OwnerUnreachable) as error:
         await send("x", tmp_path)
     lock.release()
-    assert "does not answer" in told.value.message
+    assert "does not answer" in error.value.message
 
 
 @requirement("room:lock")

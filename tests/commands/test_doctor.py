@@ -44,17 +44,17 @@ def doctor(data: Path, **variables: str) -> tuple[int, Any]:
 
 @requirement("room:doctor")
 def test_a_new_directory_is_well_and_everything_was_looked_at(tmp_path: Path) -> None:
-    code, told = doctor(tmp_path)
-    assert (code, told["complaints"]) == (0, [])
+    code, report = doctor(tmp_path)
+    assert (code, report["complaints"]) == (0, [])
     assert {"disk", "model", "tesseract", "Redis", "permissions", "versions", "port"} <= set(
-        told["checked"]
+        report["checked"]
     )
     ended = run("doctor", "--data", str(tmp_path), timeout=300)
     assert ended.stdout.splitlines()[-1].startswith("All is well: ")
 
 
 @requirement("room:doctor")
-def test_secrets_that_others_can_read_are_told(tmp_path: Path) -> None:
+def test_secrets_that_others_can_read_are_reported(tmp_path: Path) -> None:
     KeyRing(tmp_path).add("reader")
     assert findings("permissions", tmp_path) == []
     (tmp_path / "keys.db").chmod(0o644)
@@ -64,7 +64,7 @@ def test_secrets_that_others_can_read_are_told(tmp_path: Path) -> None:
 
 
 @requirement("room:doctor")
-def test_an_interrupted_restore_is_told(tmp_path: Path) -> None:
+def test_an_interrupted_restore_is_reported(tmp_path: Path) -> None:
     (tmp_path / ".restoring").mkdir()
     assert findings("directory", tmp_path) == ["a restore was interrupted"]
     (tmp_path / ".restoring").rmdir()
@@ -74,7 +74,7 @@ def test_an_interrupted_restore_is_told(tmp_path: Path) -> None:
 
 
 @requirement("room:doctor")
-def test_a_damaged_or_newer_federal_file_is_told(tmp_path: Path) -> None:
+def test_a_damaged_or_newer_federal_file_is_reported(tmp_path: Path) -> None:
     path = file_in(tmp_path)
     prepare(path)
     assert findings("federal", tmp_path) == []
@@ -94,7 +94,7 @@ def test_what_is_not_embedded_yet_is_a_note(tmp_path: Path) -> None:
 
 
 @requirement("room:doctor")
-def test_missing_parts_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_parts_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = str(tmp_path / "nowhere")
     assert "but it has no" in findings("model", tmp_path, EMBEDDING_MODEL_DIR=missing)[0]
     assert "cannot be read" in findings("text", tmp_path, KB_FILE=missing)[0]
@@ -104,7 +104,7 @@ def test_missing_parts_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @requirement("room:doctor")
-def test_a_port_in_other_hands_is_told_and_our_own_is_not(room: Served, tmp_path: Path) -> None:
+def test_a_port_in_other_hands_is_reported_and_our_own_is_not(room: Served, tmp_path: Path) -> None:
     ours = room.url.rpartition(":")[2]
     assert findings("port", tmp_path, READINGROOM_PORT=ours) == []
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -116,7 +116,7 @@ def test_a_port_in_other_hands_is_told_and_our_own_is_not(room: Served, tmp_path
 
 
 @requirement("room:doctor")
-def test_a_redis_that_is_away_or_forgets_is_told(tmp_path: Path) -> None:
+def test_a_redis_that_is_away_or_forgets_is_reported(tmp_path: Path) -> None:
     gone = f"unix://{tmp_path}/nobody.sock"
     assert "does not answer" in findings("Redis", tmp_path, REDIS_URL=gone)[0]
     with valkey(tmp_path) as (url, _):
@@ -127,7 +127,7 @@ def test_a_redis_that_is_away_or_forgets_is_told(tmp_path: Path) -> None:
 def test_a_base_that_cannot_be_opened_is_a_line_and_not_the_end(tmp_path: Path) -> None:
     (tmp_path / "policy" / "chroma").mkdir(parents=True)
     (tmp_path / "policy" / "chroma" / "chroma.sqlite3").write_bytes(b"broken" * 1000)
-    code, told = doctor(tmp_path)
+    code, report = doctor(tmp_path)
     assert code == 1
-    assert [one["subject"] for one in told["complaints"]] == ["policy"]
-    assert "disk" in told["checked"]
+    assert [complaint["subject"] for complaint in report["complaints"]] == ["policy"]
+    assert "disk" in report["checked"]

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @requirement("room:two-commands")
-def test_a_part_over_its_minutes_is_stopped_and_told() -> None:
+def test_a_part_over_its_minutes_is_stopped_and_reported() -> None:
     endless = [sys.executable, "-c", "import time; time.sleep(60)"]
     done = subprocess.run(
         [ROOT / ".ci" / "part", "endless", "0.02", *endless],

@@ -183,8 +183,8 @@ def test_only_settings_that_exist_are_set(file: str) -> None:
 
 @requirement("room:packages")
 def test_compose_bounds_the_memory_and_keeps_the_registry() -> None:
-    told: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
-    room, valkey = told["services"]["readingroom"], told["services"]["valkey"]
+    compose: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
+    room, valkey = compose["services"]["readingroom"], compose["services"]["valkey"]
     assert room["mem_limit"] == "2g"
     assert room["read_only"] and room["cap_drop"] == ["ALL"]
     assert room["environment"]["REDIS_URL"].startswith("redis://valkey:")
@@ -194,7 +194,7 @@ def test_compose_bounds_the_memory_and_keeps_the_registry() -> None:
     assert command[command.index("--maxmemory-policy") + 1] == "noeviction"
     assert command[command.index("--appendonly") + 1] == "yes"
     mounted = {volume.split(":")[0] for one in (room, valkey) for volume in one["volumes"]}
-    assert mounted == set(told["volumes"])
+    assert mounted == set(compose["volumes"])
 
 
 # --- the service ---
@@ -209,15 +209,15 @@ def unit() -> Iterator[tuple[str, str]]:
 
 @requirement("room:packages")
 def test_the_service_starts_a_command_that_exists_and_is_confined(tmp_path: Path) -> None:
-    told = dict(unit())
-    program, *arguments = shlex.split(told["ExecStart"])
+    settings = dict(unit())
+    program, *arguments = shlex.split(settings["ExecStart"])
     assert Path(program).name == "readingroom"
     assert CliRunner().invoke(main, [*arguments, "--help"]).exit_code == 0
     confined = ("NoNewPrivileges", "PrivateTmp", "ProtectHome")
-    assert [told[name] for name in confined] == ["yes"] * 3
-    assert told["User"] == told["Group"] == "readingroom"
-    assert told["ProtectSystem"] == "strict"
-    assert told["Environment"] == f"READINGROOM_DATA=/var/lib/{told['StateDirectory']}"
+    assert [settings[name] for name in confined] == ["yes"] * 3
+    assert settings["User"] == settings["Group"] == "readingroom"
+    assert settings["ProtectSystem"] == "strict"
+    assert settings["Environment"] == f"READINGROOM_DATA=/var/lib/{settings['StateDirectory']}"
 
 
 @requirement("room:packages")

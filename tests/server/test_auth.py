@@ -15,7 +15,19 @@ from mcp.shared.exceptions import MCPError
 
 from readingroom.server.auth import keys as auth
 from tests.requirements import requirement
-from tests.support.kit import LEGACY, MODERN, POST, Served, body, http, rpc, run, serving, sse
+from tests.support.kit import (
+    LEGACY,
+    MODERN,
+    POST,
+    Served,
+    body,
+    http,
+    invoke,
+    rpc,
+    run,
+    serving,
+    sse,
+)
 
 INITIALIZE = rpc(
     "initialize",
@@ -181,7 +193,7 @@ def two_keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served,
     data = tmp_path_factory.mktemp("data")
     secrets = []
     for name in ("ann", "bob"):
-        added = run("keys", "add", name, "--data", str(data), "--json")
+        added = invoke("keys", "add", name, "--data", str(data), "--json")
         secrets.append(json.loads(added.stdout)["key"])
     with serving(data=data) as served:
         yield served, secrets[0], secrets[1]
@@ -229,12 +241,12 @@ def test_a_session_does_not_pass_to_a_later_key_of_the_same_name(
 ) -> None:
     served, _, _ = two_keys
     data = str(served.data)
-    first = json.loads(run("keys", "add", "dora", "--data", data, "--json").stdout)["key"]
+    first = json.loads(invoke("keys", "add", "dora", "--data", data, "--json").stdout)["key"]
     with httpx2.Client(base_url=served.url, timeout=300, trust_env=False) as web:
         opened = web.post("/mcp", json=INITIALIZE, headers=bearer(first))
         session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
-        run("keys", "revoke", "dora", "--data", data)
-        second = json.loads(run("keys", "add", "dora", "--data", data, "--json").stdout)["key"]
+        invoke("keys", "revoke", "dora", "--data", data)
+        second = json.loads(invoke("keys", "add", "dora", "--data", data, "--json").stdout)["key"]
         answer = web.post("/mcp", json=rpc("tools/list"), headers=bearer(second) | session)
     assert answer.status_code == 404
 
@@ -259,9 +271,9 @@ def test_a_key_works_at_once_and_is_refused_at_once_when_revoked(
 ) -> None:
     served, _, _ = two_keys
     data = str(served.data)
-    key = json.loads(run("keys", "add", "carl", "--data", data, "--json").stdout)["key"]
+    key = json.loads(invoke("keys", "add", "carl", "--data", data, "--json").stdout)["key"]
     assert served.get("/", Authorization=f"Bearer {key}").status_code == 200
-    run("keys", "revoke", "carl", "--data", data)
+    invoke("keys", "revoke", "carl", "--data", data)
     assert served.get("/", Authorization=f"Bearer {key}").status_code == 401
 
 
@@ -272,9 +284,9 @@ def test_the_first_key_closes_an_open_server_and_revoking_it_does_not_open_it(
     data = tmp_path / "data"
     with serving("text", data=data) as served:
         assert served.get("/").status_code == 200
-        run("keys", "add", "ann", "--data", str(data))
+        invoke("keys", "add", "ann", "--data", str(data))
         assert served.get("/").status_code == 401
-        run("keys", "revoke", "ann", "--data", str(data))
+        invoke("keys", "revoke", "ann", "--data", str(data))
         assert served.get("/").status_code == 401
 
 
@@ -330,7 +342,7 @@ async def test_a_key_for_reading_sees_and_calls_nothing_that_writes(
 ) -> None:
     served, ann, _ = two_keys
     name = f"reader-{wire}"
-    added = run("keys", "add", name, "--read-only", "--data", str(served.data), "--json")
+    added = invoke("keys", "add", name, "--read-only", "--data", str(served.data), "--json")
     reader = json.loads(added.stdout)["key"]
     async with http(served.url + "/mcp", wire, key=reader) as client:
         listed = {tool.name for tool in (await client.list_tools()).tools}
@@ -347,7 +359,9 @@ async def test_a_key_for_reading_sees_and_calls_nothing_that_writes(
 @requirement("room:read-only", "room:keys")
 def test_a_key_for_reading_changes_nothing_over_rest(two_keys: tuple[Served, str, str]) -> None:
     served, _, _ = two_keys
-    added = run("keys", "add", "rest-reader", "--read-only", "--data", str(served.data), "--json")
+    added = invoke(
+        "keys", "add", "rest-reader", "--read-only", "--data", str(served.data), "--json"
+    )
     reader = json.loads(added.stdout)["key"]
     new = {"source": "LTN", "title": "Cycle infrastructure", "category": "national_guidance"}
     with httpx2.Client(base_url=served.url, timeout=300, trust_env=False) as web:
@@ -355,6 +369,6 @@ def test_a_key_for_reading_changes_nothing_over_rest(two_keys: tuple[Served, str
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "read_only_key")
         listed = web.get("/api/v1/policies", headers=bearer(reader))
         assert (listed.status_code, listed.json()["policies"]) == (200, [])
-    shown = run("keys", "list", "--data", str(served.data))
+    shown = invoke("keys", "list", "--data", str(served.data))
     assert "rest-reader" in shown.stdout
     assert "read-only" in shown.stdout

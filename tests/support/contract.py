@@ -51,18 +51,18 @@ def _tool(name: str, old: Mapping[str, Schema], new: Mapping[str, Schema] | None
     if new is None:
         yield f"{name}: is gone"
         return
-    yield from _asked(f"{name} input", old["input"], new["input"])
+    yield from _compare_inputs(f"{name} input", old["input"], new["input"])
     for number, shape in enumerate(_shapes(old["output"])):
         candidates = _shapes(new["output"])
         if number >= len(candidates):
             yield f"{name} output: a kind of answer is gone"
             continue
-        yield from _told(
+        yield from _compare_outputs(
             f"{name} output", shape, candidates[number], (old["output"], new["output"])
         )
 
 
-def _asked(place: str, old: Schema, new: Schema) -> Iterator[str]:
+def _compare_inputs(place: str, old: Schema, new: Schema) -> Iterator[str]:
     """What was accepted must be accepted still."""
     for name, field in old["properties"].items():
         if name not in new["properties"]:
@@ -87,7 +87,9 @@ def narrower(old: Schema, new: Schema) -> bool:
     return any(old.get(name) != new.get(name) for name in same)
 
 
-def _told(place: str, old: Schema, new: Schema, roots: tuple[Schema, Schema]) -> Iterator[str]:
+def _compare_outputs(
+    place: str, old: Schema, new: Schema, roots: tuple[Schema, Schema]
+) -> Iterator[str]:
     """What was answered must be answered still, as the same kind of thing."""
     old, new = _resolved(old, roots[0]), _resolved(new, roots[1])
     for name, field in old.get("properties", {}).items():
@@ -96,9 +98,9 @@ def _told(place: str, old: Schema, new: Schema, roots: tuple[Schema, Schema]) ->
         elif name in old.get("required", []) and name not in new.get("required", []):
             yield f"{place}: {name} may be missing now"
         else:
-            yield from _told(f"{place}.{name}", field, new["properties"][name], roots)
+            yield from _compare_outputs(f"{place}.{name}", field, new["properties"][name], roots)
     if "items" in old:
-        yield from _told(f"{place}[]", old["items"], new.get("items", {}), roots)
+        yield from _compare_outputs(f"{place}[]", old["items"], new.get("items", {}), roots)
     if _kinds(old) != _kinds(new):
         yield f"{place}: is of another kind"
 
@@ -110,8 +112,8 @@ def _shapes(schema: Schema) -> list[Schema]:
 def _resolved(schema: Schema, root: Schema) -> Schema:
     if "$ref" not in schema:
         return schema
-    found: Schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
-    return found
+    definition: Schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
+    return definition
 
 
 def _kinds(schema: Schema) -> set[str]:

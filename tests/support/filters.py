@@ -22,7 +22,7 @@ def _holds(value: Value | None, part: Condition) -> bool:
         case _ if value is None:
             return False
         case In(values=values):
-            return same_kind(value) in {same_kind(one) for one in values}
+            return same_kind(value) in {same_kind(each) for each in values}
         case Range(low=low, high=high):
             if isinstance(value, bool | str):
                 return False

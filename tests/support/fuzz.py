@@ -20,7 +20,7 @@ def fuzz(served: Served, aim: Aim, examples: int) -> int:
     what is a PDF, is known to the server alone, so a request that fits may be refused.
     """
     schema = schemathesis.openapi.from_url(f"{served.url}/openapi.json")
-    operations = [found.ok() for found in schema.get_all_operations()]
+    operations = [result.ok() for result in schema.get_all_operations()]
     with requests.Session() as web:
         web.trust_env = False
         for operation in operations:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 
 def descendants(process: int | None = None) -> set[int]:
-    """Every process below this one, the dead that nobody buried included."""
+    """Ids of all processes below this one, zombies included."""
     parents = dict(_parents())
-    found: set[int] = set()
+    children: set[int] = set()
     below = {process or os.getpid()}
     while below:
         below = {child for child, parent in parents.items() if parent in below}
-        found |= below
-    return found
+        children |= below
+    return children
 
 
 def is_alive(process: int) -> bool:
@@ -31,14 +31,14 @@ def resident_mb(process: int | str = "self", field: str = "VmRSS") -> float:
 
 
 def _parents() -> list[tuple[int, int]]:
-    found = []
+    pairs = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             status = (entry / "stat").read_text()
         except OSError:  # gone meanwhile
             continue
-        found.append((int(entry.name), int(status.rpartition(")")[2].split()[1])))
-    return found
+        pairs.append((int(entry.name), int(status.rpartition(")")[2].split()[1])))
+    return pairs
 
 
 def cpu_seconds(process: int) -> float:
