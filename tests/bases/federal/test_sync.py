@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from readingroom.bases.federal.load import sync as syncing
-from readingroom.bases.federal.load.bulk import LAYOUTS, Hosts, Wanted
+from readingroom.bases.federal.load.bulk import LAYOUTS, Hosts, SyncRequest
 from readingroom.bases.federal.schema.sources import BY_NAME
 from readingroom.bases.federal.store import file_in
 from readingroom.core import clock
@@ -198,7 +198,7 @@ def remotes(host: Host, source: str, since: date | None, today: date) -> list[st
             raise RemoteFileMissing(url)
         return host.files[path]
 
-    wanted = Wanted(hosts_of(host), ask, since, today)
+    wanted = SyncRequest(hosts_of(host), ask, since, today)
     return [one.url.removeprefix(host.url) for one in LAYOUTS[source](wanted)]
 
 

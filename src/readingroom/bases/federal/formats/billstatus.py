@@ -88,42 +88,42 @@ class BillStatus:
         return b"<billStatus" in start.head
 
     def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        told = parse(file.data).find("bill")
-        if told is None:
+        bill = parse(file.data).find("bill")
+        if bill is None:
             raise ValueError("no <bill> in this file")
-        reading = _Reading(told, origin)
-        yield from reading.named()
-        yield reading.bill()
-        yield from reading.amendments()
-        yield from reading.estimates()
-        yield from reading.reports()
+        parser = _BillParser(bill, origin)
+        yield from parser.referenced_records()
+        yield parser.bill()
+        yield from parser.amendments()
+        yield from parser.estimates()
+        yield from parser.reports()
 
 
-class _Reading:
-    """One bill's file on its way to entries."""
+class _BillParser:
+    """Parses the file of one bill."""
 
-    def __init__(self, told: Element, origin: Provenance) -> None:
-        self._told = told
+    def __init__(self, element: Element, origin: Provenance) -> None:
+        self._element = element
         self._origin = origin
-        self._named: set[str] = set()
-        self.congress = int(_need(told, "congress"))
-        self.kind = _need(told, "type", "billType").lower()
-        self.number = int(_need(told, "number", "billNumber"))
+        self._stubbed: set[str] = set()
+        self.congress = int(_require(element, "congress"))
+        self.kind = _require(element, "type", "billType").lower()
+        self.number = int(_require(element, "number", "billNumber"))
         self.id = bill_id(self.congress, self.kind, self.number)
         self.page = bill_page(self.congress, self.kind, self.number)
-        self.sponsors = [_person(item) for item in told.findall("sponsors/item")]
-        self.cosponsors = [_cosponsor(item) for item in told.findall("cosponsors/item")]
-        self.actions = [_action(item, self.congress) for item in told.findall("actions/item")]
-        self.committees = list(_committees(told))
-        self.subjects = list(dict.fromkeys(_subjects(told)))
-        self.costs = [_estimate(item) for item in told.findall("cboCostEstimates/item")]
-        self.reported = dict(_reports(told, self.actions))
-        self.policy_area = get_text(told, "policyArea/name") or get_text(
-            told, "subjects/billSubjects/policyArea/name"
-        ) or get_text(told, "primarySubject/name")  # fmt: skip
+        self.sponsors = [_parse_person(item) for item in element.findall("sponsors/item")]
+        self.cosponsors = [_cosponsor(item) for item in element.findall("cosponsors/item")]
+        self.actions = [_action(item, self.congress) for item in element.findall("actions/item")]
+        self.committees = list(_committees(element))
+        self.subjects = list(dict.fromkeys(_subjects(element)))
+        self.costs = [_estimate(item) for item in element.findall("cboCostEstimates/item")]
+        self.reported = dict(_reports(element, self.actions))
+        self.policy_area = get_text(element, "policyArea/name") or get_text(
+            element, "subjects/billSubjects/policyArea/name"
+        ) or get_text(element, "primarySubject/name")  # fmt: skip
 
-    def named(self) -> Iterator[ParsedRecord]:
-        """What the bill refers to, so that no reference leads nowhere."""
+    def referenced_records(self) -> Iterator[ParsedRecord]:
+        """Yield stubs of what the bill refers to, so that every reference leads somewhere."""
         yield from self._people((*self.sponsors, *self.cosponsors))
         for committee in self.committees:
             yield build_committee_stub(
@@ -132,12 +132,12 @@ class _Reading:
         yield from self._subjects()
 
     def bill(self) -> ParsedRecord:
-        told = self._told
-        title = get_text(told, "title") or self.id
-        latest = _latest(told.find("latestAction"))
-        introduced = iso_date(get_text(told, "introducedDate"))
-        updated = get_text(told, "updateDate")
-        summaries = list(_summaries(told))
+        element = self._element
+        title = get_text(element, "title") or self.id
+        latest = _latest(element.find("latestAction"))
+        introduced = iso_date(get_text(element, "introducedDate"))
+        updated = get_text(element, "updateDate")
+        summaries = list(_summaries(element))
         cite = f"{spoken(self.congress, self.kind, self.number)}, {title}"
         record = Bill(
             id=self.id,
@@ -145,7 +145,7 @@ class _Reading:
             congress=self.congress,
             type=self.kind,
             number=self.number,
-            origin_chamber=parse_chamber(get_text(told, "originChamber")),
+            origin_chamber=parse_chamber(get_text(element, "originChamber")),
             introduced_at=introduced,
             updated_at=updated,
             policy_area=self.policy_area,
@@ -153,18 +153,18 @@ class _Reading:
             sponsors=self.sponsors,
             committees=self.committees,
             latest_action=latest,
-            laws=[id for law in told.iterfind("laws/item") for id in _law(law)],
-            summary=max(summaries, key=lambda one: one.date or "", default=None),
-            short_titles=_short_titles(told),
-            text_versions=_versions(told),
-            related_bills=list(_related(told)),
+            laws=[id for law in element.iterfind("laws/item") for id in _law(law)],
+            summary=max(summaries, key=lambda summary: summary.date or "", default=None),
+            short_titles=_short_titles(element),
+            text_versions=_versions(element),
+            related_bills=list(_related(element)),
             cost_estimates=self.costs,
             committee_reports=list(self.reported),
             report_ids=list(dict.fromkeys(filter(None, map(cited_report, self.reported)))),
             votes=list(dict.fromkeys(self._votes())),
-            cosponsor_count=sum(one.withdrawn_at is None for one in self.cosponsors),
+            cosponsor_count=sum(cosponsor.withdrawn_at is None for cosponsor in self.cosponsors),
             action_count=len(self.actions),
-            amendment_count=len(told.findall("amendments/amendment")),
+            amendment_count=len(element.findall("amendments/amendment")),
             **citation_fields(
                 self._origin, url=self.page, org=GPO, cite=cite, published_at=introduced
             ),
@@ -183,15 +183,20 @@ class _Reading:
         )
 
     def amendments(self) -> Iterator[ParsedRecord]:
-        for item in self._told.findall("amendments/amendment"):
+        for item in self._element.findall("amendments/amendment"):
             yield from self._amendment(item)
 
     def estimates(self) -> Iterator[ParsedRecord]:
-        """What CBO said it would cost: a record of its own wherever CBO gave it a number."""
-        for one in self.costs:
-            if one.id and one.url:
+        """Yield the cost estimates that CBO gave a number: each is a record of its own."""
+        for estimate in self.costs:
+            if estimate.id and estimate.url:
                 yield cbo.build_estimate(
-                    one.url, one.title, one.date, [self.id], self._origin, partial=True
+                    estimate.url,
+                    estimate.title,
+                    estimate.date,
+                    [self.id],
+                    self._origin,
+                    partial=True,
                 )
 
     def reports(self) -> Iterator[ParsedRecord]:
@@ -204,7 +209,7 @@ class _Reading:
 
     def _subjects(self) -> Iterator[ParsedRecord]:
         """Only the oldest files say to which wider subject one belongs."""
-        items = self._told.findall("subjects/billSubjects/otherSubjects/item")
+        items = self._element.findall("subjects/billSubjects/otherSubjects/item")
         parents = {get_text(item, "name"): get_text(item, "parentSubject/name") for item in items}
         for name in distinct_topics((*parents.values(), *self._topics())):
             yield build_topic(name, self._origin, parent=parents.get(name))
@@ -212,7 +217,7 @@ class _Reading:
     def _votes(self) -> Iterator[str]:
         for action in self.actions:
             yield from action.votes
-        for vote in self._told.findall("recordedVotes/recordedVote"):
+        for vote in self._element.findall("recordedVotes/recordedVote"):
             yield from _vote(vote)
 
     def _facets(self, record: Bill) -> dict[str, list[str]]:
@@ -221,59 +226,59 @@ class _Reading:
             "congress": [str(self.congress)],
             "type": [self.kind],
             "chamber": [record.origin_chamber],
-            "party": [one.party for one in sponsor],
-            "state": [one.state for one in sponsor],
+            "party": [person.party for person in sponsor],
+            "state": [person.state for person in sponsor],
             "topic": self._topics(),
-            "member": [one.bioguide_id for one in self.sponsors],
+            "member": [sponsor.bioguide_id for sponsor in self.sponsors],
         }
-        return _known(facets)
+        return _without_empty(facets)
 
     def _children(self) -> dict[str, list[tuple[Any, ...]]]:
-        committees = sorted({one.id for one in self.committees})
+        committees = sorted({committee.id for committee in self.committees})
         return {
             "bill_cosponsors": [
-                (place, one.bioguide_id, one.model_dump_json())
-                for place, one in enumerate(self.cosponsors, start=1)
+                (position, cosponsor.bioguide_id, cosponsor.model_dump_json())
+                for position, cosponsor in enumerate(self.cosponsors, start=1)
             ],
             "bill_actions": [
-                (place, one.date, one.model_dump_json())
-                for place, one in enumerate(self.actions, start=1)
+                (position, action.date, action.model_dump_json())
+                for position, action in enumerate(self.actions, start=1)
             ],
             "bill_committees": [(committee,) for committee in committees],
         }
 
     def _links(self, record: Bill) -> Iterator[Link]:
         """What the file names beside the bill, each with the field that names it."""
-        for law in self._told.iterfind("laws/item"):
+        for law in self._element.iterfind("laws/item"):
             for id in _law(law):
                 words = " ".join(filter(None, (get_text(law, "type"), get_text(law, "number"))))
                 yield Link(LinkKind.LAW, id, f"laws/item: {words}")
-        for vote in self._told.iterfind("recordedVotes/recordedVote"):
+        for vote in self._element.iterfind("recordedVotes/recordedVote"):
             words = " ".join(filter(None, (get_text(vote, name) for name in _OF_VOTE)))
             for id in _vote(vote):
                 yield Link(LinkKind.VOTE, id, f"recordedVotes/recordedVote: {words}")
-        yield from _vote_links(self._told.iterfind("actions/item"), self.actions)
+        yield from _vote_links(self._element.iterfind("actions/item"), self.actions)
         for other in record.related_bills:
             how = ", ".join(other.relationships) or "related"
             yield Link(LinkKind.RELATED, other.id, f"relatedBills/item: {how}")
         for estimate in record.cost_estimates:
             if estimate.id:
-                said_so = f"cboCostEstimates/item: {estimate.title} {estimate.url}"
-                yield Link(LinkKind.COST_ESTIMATE, estimate.id, said_so)
-        for citation, said_so in self.reported.items():
+                evidence = f"cboCostEstimates/item: {estimate.title} {estimate.url}"
+                yield Link(LinkKind.COST_ESTIMATE, estimate.id, evidence)
+        for citation, evidence in self.reported.items():
             if report := cited_report(citation):
-                yield Link(LinkKind.COMMITTEE_REPORT, report, said_so)
+                yield Link(LinkKind.COMMITTEE_REPORT, report, evidence)
         yield from build_topic_links(distinct_topics((self.policy_area,)), "policyArea")
         yield from build_topic_links(distinct_topics(self.subjects), "subjects")
 
     def _amendment(self, item: Element) -> Iterator[ParsedRecord]:
         # Number, congress and type stand twice in one amendment; the first of each is its own.
-        congress, kind = int(_need(item, "congress")), _need(item, "type").lower()
-        number = int(_need(item, "number"))
-        sponsors = [_person(one) for one in item.findall("sponsors/item")]
+        congress, kind = int(_require(item, "congress")), _require(item, "type").lower()
+        number = int(_require(item, "number"))
+        sponsors = [_parse_person(element) for element in item.findall("sponsors/item")]
         yield from self._people(sponsors)
         roll_calls = list(_roll_calls(item))
-        voted = [_action(one, congress) for one in roll_calls]
+        actions = [_action(roll_call, congress) for roll_call in roll_calls]
         submitted = iso_date(get_text(item, "submittedDate"))
         proposed = iso_date(get_text(item, "proposedDate"))
         latest = _latest(item.find("latestAction"))
@@ -297,7 +302,7 @@ class _Reading:
             sponsors=sponsors,
             cosponsor_count=len(item.findall("cosponsors/item")),
             latest_action=latest,
-            votes=list(dict.fromkeys(vote for action in voted for vote in action.votes)),
+            votes=list(dict.fromkeys(vote for action in actions for vote in action.votes)),
             **citation_fields(
                 self._origin,
                 url=f"https://www.congress.gov/amendment/{ordinal(congress)}-congress/{slug}/{number}",
@@ -311,16 +316,16 @@ class _Reading:
             "congress": [str(congress)],
             "type": [kind],
             "chamber": [record.chamber],
-            "party": [one.party for one in sponsors[:1]],
-            "state": [one.state for one in sponsors[:1]],
-            "member": [one.bioguide_id for one in sponsors],
+            "party": [sponsor.party for sponsor in sponsors[:1]],
+            "state": [sponsor.state for sponsor in sponsors[:1]],
+            "member": [sponsor.bioguide_id for sponsor in sponsors],
             "bill": [self.id],
         }
         yield ParsedRecord(
             record,
             head=SearchHead(record.title, description or "", latest.text if latest else ""),
-            facets=_known(facets),
-            links=[*self._amendment_links(item, record), *_vote_links(roll_calls, voted)],
+            facets=_without_empty(facets),
+            links=[*self._amendment_links(item, record), *_vote_links(roll_calls, actions)],
             revision=get_text(item, "updateDate"),
         )
 
@@ -335,8 +340,8 @@ class _Reading:
     def _people(self, people: Iterable[Person]) -> Iterator[ParsedRecord]:
         """Stubs of those whom the file has not named before; a Senator may offer a hundred."""
         for person in people:
-            if person.bioguide_id and person.bioguide_id not in self._named:
-                self._named.add(person.bioguide_id)
+            if person.bioguide_id and person.bioguide_id not in self._stubbed:
+                self._stubbed.add(person.bioguide_id)
                 yield build_legislator_stub(person, self._origin)
 
 
@@ -356,56 +361,56 @@ def _vote_links(items: Iterable[Element], actions: Iterable[BillAction]) -> Iter
 
     Several actions may tell of one: what stands in a field comes before what only words say.
     """
-    told = zip(map(_is_recorded, items), actions, strict=True)
-    for recorded, action in sorted(told, key=lambda one: not one[0]):
+    pairs = zip(map(_is_recorded, items), actions, strict=True)
+    for recorded, action in sorted(pairs, key=lambda pair: not pair[0]):
         field = "recordedVotes" if recorded else "text"
         for vote in action.votes:
             words = f"{action.date} {action.text}"[:_EVIDENCE]
             yield Link(LinkKind.VOTE, vote, f"actions/item/{field}: {words}")
 
 
-def _reports(told: Element, actions: Iterable[BillAction]) -> Iterator[tuple[str, str]]:
+def _reports(element: Element, actions: Iterable[BillAction]) -> Iterator[tuple[str, str]]:
     """The reports on a bill as they are cited, each with what says so."""
-    listed = _all(told.iterfind("committeeReports/committeeReport/citation"))
-    for citation in listed:
+    citations = _get_texts(element.iterfind("committeeReports/committeeReport/citation"))
+    for citation in citations:
         yield citation, f"committeeReports/committeeReport: {citation}"
-    for action in actions if not listed else ():
-        if found := _REPORTED.search(action.text):
+    for action in actions if not citations else ():
+        if match := _REPORTED.search(action.text):
             words = f"{action.date} {action.text}"[:_EVIDENCE]
-            yield found[1] or f"S. Rept. {found[2]}", f"actions/item/text: {words}"
+            yield match[1] or f"S. Rept. {match[2]}", f"actions/item/text: {words}"
 
 
-def _need(told: Element, *names: str) -> str:
-    """A value that makes the record's identity: without it the file is not read."""
+def _require(element: Element, *names: str) -> str:
+    """Return a value that identifies the record. Raise `ValueError` if the file has none."""
     for name in names:
-        if value := get_text(told, name):
+        if value := get_text(element, name):
             return value
     raise ValueError(f"no <{names[0]}> in this file")
 
 
-def _known(facets: dict[str, Sequence[str | None]]) -> dict[str, list[str]]:
-    return {field: [one for one in values if one] for field, values in facets.items()}
+def _without_empty(facets: dict[str, Sequence[str | None]]) -> dict[str, list[str]]:
+    return {field: [value for value in values if value] for field, values in facets.items()}
 
 
-def _all(elements: Iterable[Element]) -> list[str]:
+def _get_texts(elements: Iterable[Element]) -> list[str]:
     return [text for element in elements if (text := get_text(element))]
 
 
-def _person(item: Element) -> Person:
+def _parse_person(item: Element) -> Person:
     full = get_text(item, "fullName") or get_text(item, "name") or ""
-    known = parse_affiliation(full)
+    affiliation = parse_affiliation(full)
     return Person(
         bioguide_id=get_text(item, "bioguideId"),
         name=format_name(full),
-        party=get_text(item, "party") or known["party"],
-        state=get_text(item, "state") or known["state"],
-        district=get_text(item, "district") or known["district"],
+        party=get_text(item, "party") or affiliation["party"],
+        state=get_text(item, "state") or affiliation["state"],
+        district=get_text(item, "district") or affiliation["district"],
     )
 
 
 def _cosponsor(item: Element) -> Cosponsor:
     return Cosponsor(
-        **_person(item).model_dump(),
+        **_parse_person(item).model_dump(),
         sponsored_at=iso_date(get_text(item, "sponsorshipDate")),
         original=get_text(item, "isOriginalCosponsor") == "True",
         withdrawn_at=iso_date(get_text(item, "sponsorshipWithdrawnDate")),
@@ -413,7 +418,7 @@ def _cosponsor(item: Element) -> Cosponsor:
 
 
 def _action(item: Element, congress: int) -> BillAction:
-    codes = _all(
+    codes = _get_texts(
         (*item.iterfind("committees/item/systemCode"), *item.iterfind("committee/systemCode"))
     )
     date, text = iso_date(get_text(item, "actionDate")) or "", get_text(item, "text") or ""
@@ -425,11 +430,11 @@ def _action(item: Element, congress: int) -> BillAction:
         type=get_text(item, "type"),
         code=get_text(item, "actionCode"),
         committees=[committee_id(code) for code in codes],
-        votes=recorded or list(_votes_told(text, date, congress)),
+        votes=recorded or list(_find_roll_calls(text, date, congress)),
     )
 
 
-def _votes_told(text: str, date: str, congress: int) -> Iterator[str]:
+def _find_roll_calls(text: str, date: str, congress: int) -> Iterator[str]:
     """`(Roll no. 58)` is the House's way to say it, `Record Vote Number: 13` the Senate's."""
     if not date:
         return
@@ -456,32 +461,32 @@ def _latest(item: Element | None) -> LatestAction | None:
     return LatestAction(date=iso_date(get_text(item, "actionDate")), text=text) if text else None
 
 
-def _committees(told: Element) -> Iterator[BillCommittee]:
-    whole = told.findall("committees/item") + told.findall("committees/billCommittees/item")
-    for item in whole:
+def _committees(bill: Element) -> Iterator[BillCommittee]:
+    items = bill.findall("committees/item") + bill.findall("committees/billCommittees/item")
+    for item in items:
         chamber = get_text(item, "chamber")
-        for one in (item, *item.findall("subcommittees/item")):
-            if code := get_text(one, "systemCode"):
+        for committee in (item, *item.findall("subcommittees/item")):
+            if code := get_text(committee, "systemCode"):
                 yield BillCommittee(
                     id=committee_id(code),
-                    name=get_text(one, "name") or code,
+                    name=get_text(committee, "name") or code,
                     chamber=parse_chamber(chamber),
-                    activities=_all(one.iterfind("activities/item/name")),
+                    activities=_get_texts(committee.iterfind("activities/item/name")),
                 )
 
 
-def _subjects(told: Element) -> Iterator[str]:
+def _subjects(element: Element) -> Iterator[str]:
     for path in (
         "subjects/legislativeSubjects/item/name",
         "subjects/billSubjects/legislativeSubjects/item/name",
         "subjects/billSubjects/otherSubjects/item/name",
     ):
-        yield from _all(told.iterfind(path))
+        yield from _get_texts(element.iterfind(path))
 
 
-def _summaries(told: Element) -> Iterator[BillSummary]:
+def _summaries(element: Element) -> Iterator[BillSummary]:
     for path in ("summaries/summary", "summaries/billSummaries/item"):
-        for item in told.iterfind(path):
+        for item in element.iterfind(path):
             # The text is HTML in a CDATA section or escaped: to us it is text either way.
             text = item.findtext("text") or item.findtext("cdata/text") or ""
             if plain := strip_html(text):
@@ -494,41 +499,41 @@ def _summaries(told: Element) -> Iterator[BillSummary]:
 
 
 def strip_html(markup: str) -> str:
-    """What HTML says, a line for each of its paragraphs."""
+    """Return the text of HTML, a line for each of its paragraphs."""
     lines = _BREAK.sub("\n", markup).split("\n")
-    told = (" ".join(html.unescape(_TAG.sub("", line)).split()) for line in lines)
-    return "\n".join(line for line in told if line)
+    texts = (" ".join(html.unescape(_TAG.sub("", line)).split()) for line in lines)
+    return "\n".join(line for line in texts if line)
 
 
-def _short_titles(told: Element) -> list[str]:
+def _short_titles(element: Element) -> list[str]:
     titles = (
         get_text(item, "title")
-        for item in told.iterfind("titles/item")
+        for item in element.iterfind("titles/item")
         if "short" in (get_text(item, "titleType") or "").lower()
     )
     return list(dict.fromkeys(title for title in titles if title))
 
 
-def _versions(told: Element) -> list[TextVersion]:
+def _versions(element: Element) -> list[TextVersion]:
     return [
         TextVersion(
             type=get_text(item, "type") or "",
             date=iso_date(get_text(item, "date")),
             url=get_text(item, "formats/item/url"),
         )
-        for item in told.iterfind("textVersions/item")
+        for item in element.iterfind("textVersions/item")
     ]
 
 
-def _related(told: Element) -> Iterator[RelatedBill]:
-    for item in told.iterfind("relatedBills/item"):
+def _related(element: Element) -> Iterator[RelatedBill]:
+    for item in element.iterfind("relatedBills/item"):
         congress, kind, number = (get_text(item, name) for name in ("congress", "type", "number"))
         kind = re.sub(r"[.\s]", "", kind or "").lower()  # the oldest files write `H.Res.`
         if congress and number and kind in SPOKEN:
             yield RelatedBill(
                 id=bill_id(congress, kind, number),
                 title=get_text(item, "title") or get_text(item, "latestTitle"),
-                relationships=_all(item.iterfind("relationshipDetails/item/type")),
+                relationships=_get_texts(item.iterfind("relationshipDetails/item/type")),
             )
 
 

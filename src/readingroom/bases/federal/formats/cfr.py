@@ -61,15 +61,19 @@ class Regulations:
         if main is None:
             raise ValueError("no <main> in this file")
         repeats: Counter[str] = Counter()
-        for told, place in _provisions(main, _Place(title, revised)):
-            named = _section(told, place) if told.tag == "section" else _appendix(told, place)
-            repeats[named.number] += told.tag == "appendix"
-            yield _entry(told, named.again(repeats[named.number]), place, origin)
+        for provision, context in _provisions(main, _Context(title, revised)):
+            label = (
+                _section(provision, context)
+                if provision.tag == "section"
+                else _appendix(provision, context)
+            )
+            repeats[label.number] += provision.tag == "appendix"
+            yield _entry(provision, label.again(repeats[label.number]), context, origin)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a section stands, and what those above it say for it."""
+class _Context:
+    """The title, chapter and part above a section, and what they state for it."""
 
     title: int
     revised: str | None
@@ -82,7 +86,7 @@ class _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
+class _ProvisionLabel:
     """What a section or an appendix is called."""
 
     number: str
@@ -92,108 +96,112 @@ class _Named:
     within: str | None = None
     """The number of a section within its part."""
 
-    def again(self, times: int) -> "_Named":
+    def again(self, times: int) -> "_ProvisionLabel":
         """Two appendices of a part may both have no letter."""
         return self if times < 2 else replace(self, number=f"{self.number}-{times}")
 
 
-def _provisions(node: Element, place: _Place) -> Iterator[tuple[Element, _Place]]:
+def _provisions(node: Element, context: _Context) -> Iterator[tuple[Element, _Context]]:
     for child in node:
         if child.tag in ("section", "appendix"):
-            yield child, place
+            yield child, context
         else:
-            yield from _provisions(child, _inside(child, place))
+            yield from _provisions(child, _inside(child, context))
 
 
-def _inside(node: Element, place: _Place) -> _Place:
+def _inside(node: Element, context: _Context) -> _Context:
     if node.tag not in _LEVELS:
-        return place
+        return context
     heading, num = get_text(node, "heading"), node.find("num")
     value = num.get("value") if num is not None else None
     if node.tag == "chapter":
-        return replace(place, chapter=_readable(heading))
+        return replace(context, chapter=_readable(heading))
     resting_on = node.find("authority")
     if resting_on is not None:
-        told = re.sub(r"^Authority:\s*", "", get_text(resting_on) or "")
-        place = replace(place, authority=told, resting_on=collect_references((resting_on,)))
+        authority = re.sub(r"^Authority:\s*", "", get_text(resting_on) or "")
+        context = replace(
+            context, authority=authority, resting_on=collect_references((resting_on,))
+        )
     if node.tag == "part":
-        return replace(place, part=value, part_heading=_readable(heading), subpart=None)
-    return replace(place, subpart=value) if node.tag == "subpart" else place
+        return replace(context, part=value, part_heading=_readable(heading), subpart=None)
+    return replace(context, subpart=value) if node.tag == "subpart" else context
 
 
-def _section(told: Element, place: _Place) -> _Named:
-    number = _number(told)
-    heading = (get_text(told, "heading") or "").rstrip(".") or None
-    part = place.part or number.partition(".")[0]
+def _section(section: Element, context: _Context) -> _ProvisionLabel:
+    number = _number(section)
+    heading = (get_text(section, "heading") or "").rstrip(".") or None
+    part = context.part or number.partition(".")[0]
     within = number.removeprefix(f"{part}.")
-    return _Named(number, f"{place.title} CFR {number}", heading, part, within)
+    return _ProvisionLabel(number, f"{context.title} CFR {number}", heading, part, within)
 
 
-def _appendix(told: Element, place: _Place) -> _Named:
+def _appendix(appendix: Element, context: _Context) -> _ProvisionLabel:
     """`Appendix A to Part 447—Forms` is number `447.appendix-a`, whichever element says so."""
-    label, _, heading = (get_text(told, "heading") or "").partition("\u2014")
-    if num := get_text(told, "num"):
-        label, heading = num.rstrip("\u2014 "), get_text(told, "heading") or ""
+    label, _, heading = (get_text(appendix, "heading") or "").partition("\u2014")
+    if num := get_text(appendix, "num"):
+        label, heading = num.rstrip("\u2014 "), get_text(appendix, "heading") or ""
     label = _readable(_OF_PART.sub("", fold_dashes(label)).strip(" -.")) or "Appendix"
     number = "-".join(re.findall("[a-z0-9]+", label.lower()))[:_LONGEST] or "appendix"
-    where = f"{place.title} CFR Part {place.part}" if place.part else f"{place.title} CFR"
-    return _Named(
-        f"{place.part}.{number}" if place.part else number,
+    where = f"{context.title} CFR Part {context.part}" if context.part else f"{context.title} CFR"
+    return _ProvisionLabel(
+        f"{context.part}.{number}" if context.part else number,
         f"{where}, {label}",
         _readable(heading.strip().rstrip(".")) or None,
-        place.part,
+        context.part,
     )
 
 
-def _entry(told: Element, named: _Named, place: _Place, origin: Provenance) -> ParsedRecord:
-    title = f"{named.cite}, {named.heading}" if named.heading else named.cite
-    notes = [get_text(one) or "" for one in told.iter("source")]
-    body = extract_prose(told)
-    own = collect_references((told,))
+def _entry(
+    provision: Element, label: _ProvisionLabel, context: _Context, origin: Provenance
+) -> ParsedRecord:
+    title = f"{label.cite}, {label.heading}" if label.heading else label.cite
+    notes = [get_text(element) or "" for element in provision.iter("source")]
+    body = extract_prose(provision)
+    own = collect_references((provision,))
     record = CfrSection(
-        id=cfr_id(place.title, named.number),
+        id=cfr_id(context.title, label.number),
         title=title,
-        type="section" if told.tag == "section" else "appendix",
-        cfr_title=place.title,
-        part=named.part,
-        subpart=place.subpart,
-        number=named.number,
-        heading=named.heading,
-        part_heading=place.part_heading,
-        agency=place.chapter,
-        revised_at=place.revised,
-        authority=place.authority,
+        type="section" if provision.tag == "section" else "appendix",
+        cfr_title=context.title,
+        part=label.part,
+        subpart=context.subpart,
+        number=label.number,
+        heading=label.heading,
+        part_heading=context.part_heading,
+        agency=context.chapter,
+        revised_at=context.revised,
+        authority=context.authority,
         source_note=" ".join(notes).strip("[] ") or None,
-        fr_citations=list(collect_references(told.iter("source")).register),
-        laws=list(own.laws | place.resting_on.laws),
-        usc_references=list(own.code | place.resting_on.code),
+        fr_citations=list(collect_references(provision.iter("source")).register),
+        laws=list(own.laws | context.resting_on.laws),
+        usc_references=list(own.code | context.resting_on.code),
         cfr_references=list(own.regulations),
         characters=len(body),
         **citation_fields(
             origin,
-            url=_page(place, named),
+            url=_page(context, label),
             org=ORG,
             cite=title,
-            published_at=place.revised,
-            raw_sha256=digest([hash_element(told), place.authority]),
+            published_at=context.revised,
+            raw_sha256=digest([hash_element(provision), context.authority]),
         ),
     )
-    agencies = [place.chapter, slugify(place.chapter)] if place.chapter else []
+    agencies = [context.chapter, slugify(context.chapter)] if context.chapter else []
     return ParsedRecord(
         record,
-        head=SearchHead(title, place.part_heading or ""),
+        head=SearchHead(title, context.part_heading or ""),
         facets={"type": [record.type], "agency": agencies},
-        text=Text("text", body, title, record.url, record.raw_sha256, dated=place.revised),
-        links=list(_links(record.id, named.cite, own, place)),
-        revision=place.revised,
+        text=Text("text", body, title, record.url, record.raw_sha256, dated=context.revised),
+        links=list(_links(record.id, label.cite, own, context)),
+        revision=context.revised,
     )
 
 
-def _links(id: str, cite: str, own: References, place: _Place) -> Iterator[Link]:
-    for law in place.resting_on.laws:
-        yield Link(LinkKind.AUTHORITY, law, f"authority of the part: {place.authority}")
+def _links(id: str, cite: str, own: References, context: _Context) -> Iterator[Link]:
+    for law in context.resting_on.laws:
+        yield Link(LinkKind.AUTHORITY, law, f"authority of the part: {context.authority}")
     for law, words in own.laws.items():
-        if law not in place.resting_on.laws:
+        if law not in context.resting_on.laws:
             yield Link(LinkKind.MENTION, law, f"reference in {cite}: {words}")
     for other, words in own.regulations.items():
         if other != id:
@@ -215,10 +223,10 @@ def _readable(heading: str | None) -> str | None:
     return title_case(heading) if heading and heading.isupper() else heading
 
 
-def _page(place: _Place, named: _Named) -> str:
+def _page(context: _Context, label: _ProvisionLabel) -> str:
     """GovInfo leads to a section, or to the part that an appendix is of."""
-    year = place.revised[:4] if place.revised else "mostrecent"
-    if named.part is None:
-        return f"https://www.govinfo.gov/app/collection/cfr/{year}/title{place.title}"
-    asked = f"sectionnum={named.within}&" if named.within else ""
-    return f"https://www.govinfo.gov/link/cfr/{place.title}/{named.part}?{asked}year={year}"
+    year = context.revised[:4] if context.revised else "mostrecent"
+    if label.part is None:
+        return f"https://www.govinfo.gov/app/collection/cfr/{year}/title{context.title}"
+    query = f"sectionnum={label.within}&" if label.within else ""
+    return f"https://www.govinfo.gov/link/cfr/{context.title}/{label.part}?{query}year={year}"

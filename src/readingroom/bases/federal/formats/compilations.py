@@ -38,30 +38,30 @@ class Compilations:
         return is_uslm(start, b"<statuteCompilation ")
 
     def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        told = parse(file.data)
-        meta = told.find("meta")
+        root = parse(file.data)
+        meta = root.find("meta")
         if meta is None:
             raise ValueError("no <meta> in this file")
-        yield _entry(told, meta, origin)
+        yield _entry(root, meta, origin)
 
 
-def _entry(told: Element, meta: Element, origin: Provenance) -> ParsedRecord:
+def _entry(element: Element, meta: Element, origin: Provenance) -> ParsedRecord:
     number = get_text(meta, "property[@role='fileId']")
     if not number:
         raise ValueError("the file does not say which compilation it is")
-    edition = told.find("preface/editionNote")
+    edition = element.find("preface/editionNote")
     through = _through(edition, meta)
     amended, approved = _amended(edition), iso_date(get_text(meta, "approvedDate"))
     title = get_text(meta, "title") or f"Compilation {number}"
     title = title_case(title) if title.isupper() else title
-    law = _law(told, meta)
-    body = extract_body(told)
+    law = _law(element, meta)
+    body = extract_body(element)
     published = amended or approved
     label = f"Public Law {law.partition(':')[2]}" if law else f"COMPS-{number}"
     since = f", as amended through {_spoken(through)}" if through and through != law else ""
     cite = f"{title}, {label}{since}"
     url = f"https://www.govinfo.gov/app/details/COMPS-{number}"
-    short = [one for name in meta.findall("containsShortTitle") if (one := get_text(name))]
+    short = [text for name in meta.findall("containsShortTitle") if (text := get_text(name))]
     record = Compilation(
         id=compilation_id(number),
         title=title,
@@ -72,8 +72,8 @@ def _entry(told: Element, meta: Element, origin: Provenance) -> ParsedRecord:
         amended_at=amended,
         statutes_at_large=_statutes(meta),
         short_titles=short,
-        usc_references=list(references.collect_references((told,)).code),
-        sections=sum(1 for _ in told.iter("section")),
+        usc_references=list(references.collect_references((element,)).code),
+        sections=sum(1 for _ in element.iter("section")),
         characters=len(body),
         **citation_fields(origin, url=url, org=ORG, cite=cite, published_at=published),
     )
@@ -90,12 +90,12 @@ def _entry(told: Element, meta: Element, origin: Provenance) -> ParsedRecord:
     )
 
 
-def _law(told: Element, meta: Element) -> str | None:
+def _law(element: Element, meta: Element) -> str | None:
     """The law it is the text of: as cited, else as its sections are numbered."""
     for cited_as in meta.iterfind("citableAs"):
         if match := _LAW.match(fold_dashes(get_text(cited_as) or "")):
             return law_id(f"{match[1]}-{match[2]}")
-    for section in told.iter("section"):
+    for section in element.iter("section"):
         if match := _OWN.fullmatch(section.get("identifier") or ""):
             return law_id(f"{match[1]}-{match[2]}")
     return None
@@ -103,8 +103,8 @@ def _law(told: Element, meta: Element) -> str | None:
 
 def _through(edition: Element | None, meta: Element) -> str | None:
     """The last law in it. The printed note is right where the metadata was not kept up."""
-    for place in (edition, meta):
-        match = _LAW.search(fold_dashes(get_text(place, "currentThroughPublicLaw") or ""))
+    for element in (edition, meta):
+        match = _LAW.search(fold_dashes(get_text(element, "currentThroughPublicLaw") or ""))
         if match:
             return law_id(f"{match[1]}-{match[2]}")
     return None
@@ -116,8 +116,8 @@ def _amended(edition: Element | None) -> str | None:
 
 
 def _statutes(meta: Element) -> str | None:
-    found = (get_text(one) or "" for one in meta.iterfind("citableAs"))
-    return next((one for one in found if "Stat." in one), None)
+    citations = (get_text(element) or "" for element in meta.iterfind("citableAs"))
+    return next((citation for citation in citations if "Stat." in citation), None)
 
 
 def _spoken(law: str) -> str:

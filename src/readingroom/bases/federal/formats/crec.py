@@ -97,16 +97,18 @@ class Issues:
         issue = parse(file.data)
         about = _Issue(issue)
         people: dict[str, Person] = {}
-        for told in issue.findall("relatedItem[@type='constituent']"):
-            entry = about.item(told, origin)
+        for item in issue.findall("relatedItem[@type='constituent']"):
+            entry = about.item(item, origin)
             assert isinstance(entry.record, Proceeding)
-            people.update({one.bioguide_id or "": one for one in entry.record.speakers})
+            people.update({speaker.bioguide_id or "": speaker for speaker in entry.record.speakers})
             yield entry
-        yield from (build_legislator_stub(one, origin) for id, one in sorted(people.items()) if id)
+        yield from (
+            build_legislator_stub(person, origin) for id, person in sorted(people.items()) if id
+        )
 
 
 class _Page:
-    """A page of HTML on its way to entries."""
+    """Parses a page of HTML."""
 
     def __init__(self, file: RawFile, origin: Provenance) -> None:
         # The printing office marked some lines with a NUL, which no reader can use.
@@ -123,7 +125,7 @@ class _Page:
         self.published = parse_spelled_date(header[3])
         self.letter = _PARTS.get(header[4].strip().lower(), "")
         self.pages = fold_dashes(header[5]).strip() or None
-        self.text = _tidied(self._raw)
+        self.text = _remove_indents(self._raw)
         self.title = _first_words(self.text) or self._granule
         self.congress = congress_on(self.published) if self.published else _congress(self.volume)
 
@@ -157,9 +159,9 @@ class _Page:
         first = (self.pages or "").partition("-")[0]
         parts = [first, *_NEW_PAGE.split(self.text)]
         for page, words in zip(parts[::2], parts[1::2], strict=True):
-            place = f"page {page}" if page else "text"
-            yield from find_bills(words, self.congress, LinkKind.MENTION, place)
-            yield from find_laws(words, LinkKind.MENTION, place)
+            location = f"page {page}" if page else "text"
+            yield from find_bills(words, self.congress, LinkKind.MENTION, location)
+            yield from find_laws(words, LinkKind.MENTION, location)
 
     def amendments(self) -> Iterator[ParsedRecord]:
         """The amendments printed in full: the one place where those of the Senate stand."""
@@ -169,10 +171,10 @@ class _Page:
             yield self._amendment(int(match[1]), match[2])
 
     def _amendment(self, number: int, printed: str) -> ParsedRecord:
-        body = _tidied(printed).rstrip("_\n ")
+        body = _remove_indents(printed).rstrip("_\n ")
         opening = " ".join(body[:1000].split())
         sponsor = _ITS_SPONSOR.match(opening)
-        bill = _bill_named(opening, self.congress)
+        bill = _find_bill(opening, self.congress)
         cite = f"S.Amdt. {number}{_amending(bill)}, {ordinal(self.congress)} Congress"
         url = f"https://www.congress.gov/amendment/{ordinal(self.congress)}-congress/senate-amendment/{number}"
         record = Amendment(
@@ -201,8 +203,8 @@ class _Page:
             "bill": [bill] if bill else [],
         }
         text = Text("text", body, cite, url, record.raw_sha256, "Submitted", self.published)
-        said_so = f"printed as an amendment to it: {opening[:_EVIDENCE]}"
-        links = [Link(LinkKind.AMENDMENT, bill, said_so)] if bill else []
+        evidence = f"printed as an amendment to it: {opening[:_EVIDENCE]}"
+        links = [Link(LinkKind.AMENDMENT, bill, evidence)] if bill else []
         return ParsedRecord(
             record, partial=True, head=SearchHead(cite), facets=facets, text=text, links=links
         )
@@ -212,22 +214,24 @@ class _Issue:
     """What the MODS says of the issue as a whole."""
 
     def __init__(self, mods: Element) -> None:
-        extension = next(one for one in mods.findall("extension") if one.find("volume") is not None)
+        extension = next(
+            element for element in mods.findall("extension") if element.find("volume") is not None
+        )
         self._published = iso_date(get_text(mods, "originInfo/dateIssued"))
         self._volume = int(get_text(extension, "volume") or "")
         self._number = int(get_text(extension, "issue") or "")
         self._congress = int(get_text(extension, "congress") or "")
         self._session = int(get_text(extension, "session") or "1")
 
-    def item(self, told: Element, origin: Provenance) -> ParsedRecord:
-        extension = told.find("extension")
+    def item(self, element: Element, origin: Provenance) -> ParsedRecord:
+        extension = element.find("extension")
         if extension is None:
             raise ValueError("an item of the issue says nothing of itself")
         granule = get_text(extension, "accessId") or ""
         spoken = iso_date(get_text(extension, "granuleDate"))
         letter = get_text(extension, "pagePrefix") or ""
-        start, end = (get_text(told, f"part/extent/{edge}") for edge in ("start", "end"))
-        title = get_text(told, "titleInfo/title") or granule
+        start, end = (get_text(element, f"part/extent/{edge}") for edge in ("start", "end"))
+        title = get_text(element, "titleInfo/title") or granule
         named = self._named(extension)
         record = _proceeding(
             granule,
@@ -243,13 +247,13 @@ class _Issue:
             pages="-".join(dict.fromkeys(filter(None, (start, end)))) or None,
             published=self._published,
             spoken_at=spoken if spoken != self._published else None,
-            raw_sha256=hash_element(told),
-            speakers=[_speaker(one) for one in extension.findall("congMember")],
+            raw_sha256=hash_element(element),
+            speakers=[_speaker(element) for element in extension.findall("congMember")],
             cfr_references=list(dict.fromkeys(_cfr(extension))),
             usc_references=list(dict.fromkeys(_usc(extension))),
             **{field: list(ids) for field, ids in named.items()},
         )
-        names = ", ".join(one.name for one in record.speakers)
+        names = ", ".join(speaker.name for speaker in record.speakers)
         return ParsedRecord(
             record,
             head=SearchHead(title, action=names),
@@ -259,12 +263,12 @@ class _Issue:
 
     def _named(self, extension: Element) -> Named:
         return {
-            "bills": _once(_bills(extension)),
-            "amendments": _once(_amendments(extension)),
-            "votes": _once(self._votes(extension)),
-            "laws": _once(_laws(extension)),
-            "reports": _once(_reports(extension)),
-            "committees": _once(_committees(extension)),
+            "bills": _first_of_each(_bills(extension)),
+            "amendments": _first_of_each(_amendments(extension)),
+            "votes": _first_of_each(self._votes(extension)),
+            "laws": _first_of_each(_laws(extension)),
+            "reports": _first_of_each(_reports(extension)),
+            "committees": _first_of_each(_committees(extension)),
         }
 
     def _votes(self, extension: Element) -> Naming:
@@ -279,13 +283,15 @@ def _proceeding(
     *,
     published: str | None,
     raw_sha256: str | None = None,
-    **told: object,
+    **fields: object,
 ) -> Proceeding:
     issue = granule.partition("-pt")[0]
-    first = str(told["pages"] or "").partition("-")[0]
-    cite = f"{told['volume']} Cong. Rec. {first or 'no. ' + str(told['issue'])}, {told['title']}"
+    first = str(fields["pages"] or "").partition("-")[0]
+    cite = (
+        f"{fields['volume']} Cong. Rec. {first or 'no. ' + str(fields['issue'])}, {fields['title']}"
+    )
     return Proceeding.model_validate(
-        told
+        fields
         | {"id": proceeding_id(granule)}
         | citation_fields(
             origin,
@@ -303,7 +309,7 @@ def _facets(record: Proceeding) -> dict[str, list[str]]:
         "congress": [str(record.congress)],
         "type": [record.type],
         "chamber": [record.chamber] if record.chamber else [],
-        "member": [one.bioguide_id for one in record.speakers if one.bioguide_id],
+        "member": [speaker.bioguide_id for speaker in record.speakers if speaker.bioguide_id],
         "bill": record.bills,
     }
 
@@ -313,7 +319,7 @@ def _congress(volume: int) -> int:
     return congress_on(f"{volume + 1854}-06-01")
 
 
-def _tidied(printed: str) -> str:
+def _remove_indents(printed: str) -> str:
     """A printed page without its indents; what was indented further begins a paragraph."""
     lines: list[str] = []
     before = 0
@@ -343,7 +349,7 @@ def _amending(bill: str | None) -> str:
     return f" to {SPOKEN[kind]} {number}"
 
 
-def _bill_named(opening: str, congress: int) -> str | None:
+def _find_bill(opening: str, congress: int) -> str | None:
     match = _ITS_BILL.search(opening)
     try:
         return federal_id(match[1], congress).id if match else None
@@ -355,86 +361,87 @@ def _bill_named(opening: str, congress: int) -> str | None:
 
 
 def _speeches(extension: Element, record: Proceeding) -> Iterator[Link]:
-    for told, speaker in zip(extension.findall("congMember"), record.speakers, strict=True):
+    for member, speaker in zip(extension.findall("congMember"), record.speakers, strict=True):
         if speaker.bioguide_id:
-            called = get_text(told, "name[@type='parsed']") or speaker.name
-            role = (told.get("role") or "named").lower()
+            called = get_text(member, "name[@type='parsed']") or speaker.name
+            role = (member.get("role") or "named").lower()
             yield Link(LinkKind.SPEECH, speaker.bioguide_id, f"congMember ({role}): {called}")
 
 
 def _mentions(named: Named) -> Iterator[Link]:
     for ids in named.values():
         for id, element in ids.items():
-            yield Link(LinkKind.MENTION, id, f"MODS of the item: {_written(element)}")
+            yield Link(LinkKind.MENTION, id, f"MODS of the item: {_format_element(element)}")
 
 
-def _written(element: Element) -> str:
+def _format_element(element: Element) -> str:
     """An element as it stands in the file: its attributes, and what it says first, if anything."""
-    told = " ".join((element.tag, *(f'{name}="{value}"' for name, value in element.items())))
-    return f"<{told}> {get_text(element[0]) or '' if len(element) else ''}".strip()
+    attributes = " ".join((element.tag, *(f'{name}="{value}"' for name, value in element.items())))
+    return f"<{attributes}> {get_text(element[0]) or '' if len(element) else ''}".strip()
 
 
-def _once(naming: Naming) -> dict[str, Element]:
+def _first_of_each(naming: Naming) -> dict[str, Element]:
     """What is named, each with the first element that names it."""
-    found: dict[str, Element] = {}
+    first: dict[str, Element] = {}
     for id, element in naming:
-        found.setdefault(id, element)
-    return found
+        first.setdefault(id, element)
+    return first
 
 
-def _speaker(told: Element) -> Person:
-    names = {one.get("type"): get_text(one) for one in told.findall("name")}
+def _speaker(member: Element) -> Person:
+    names = {name.get("type"): get_text(name) for name in member.findall("name")}
     return Person(
-        bioguide_id=told.get("bioGuideId"),
+        bioguide_id=member.get("bioGuideId"),
         name=names.get("authority-fnf") or names.get("parsed") or "",
-        party=told.get("party"),
-        state=told.get("state"),
+        party=member.get("party"),
+        state=member.get("state"),
     )
 
 
 def _numbered(extension: Element, tag: str) -> Iterator[tuple[Element, str, str]]:
     """What is named by congress and number; a few lack one, and name nothing."""
-    for one in extension.findall(tag):
-        congress, number = one.get("congress", ""), one.get("number", "")
+    for element in extension.findall(tag):
+        congress, number = element.get("congress", ""), element.get("number", "")
         if congress.isdecimal() and number.isdecimal():
-            yield one, congress, number
+            yield element, congress, number
 
 
 def _bills(extension: Element) -> Naming:
-    for one, congress, number in _numbered(extension, "bill"):
-        if (kind := one.get("type", "").lower()) in BILL_TYPES:
-            yield bill_id(congress, kind, number), one
+    for item, congress, number in _numbered(extension, "bill"):
+        if (kind := item.get("type", "").lower()) in BILL_TYPES:
+            yield bill_id(congress, kind, number), item
 
 
 def _amendments(extension: Element) -> Naming:
-    for one, congress, number in _numbered(extension, "amendment"):
-        kind = "samdt" if one.get("chamber") == "SENATE" else "hamdt"
-        yield amendment_id(congress, kind, number), one
+    for item, congress, number in _numbered(extension, "amendment"):
+        kind = "samdt" if item.get("chamber") == "SENATE" else "hamdt"
+        yield amendment_id(congress, kind, number), item
 
 
 def _laws(extension: Element) -> Naming:
-    for one, congress, number in _numbered(extension, "law"):
-        yield law_id(f"{congress}-{number}", private=one.get("isPrivate") == "true"), one
+    for item, congress, number in _numbered(extension, "law"):
+        yield law_id(f"{congress}-{number}", private=item.get("isPrivate") == "true"), item
 
 
 def _reports(extension: Element) -> Naming:
-    for one, congress, number in _numbered(extension, "congReport"):
-        yield report_id(congress, f"{one.get('type', 'H')[0]}rpt", number), one
+    for item, congress, number in _numbered(extension, "congReport"):
+        yield report_id(congress, f"{item.get('type', 'H')[0]}rpt", number), item
 
 
 def _committees(extension: Element) -> Naming:
-    for one in extension.findall("congCommittee"):
-        if code := one.get("authorityId"):
-            yield committee_id(code), one
+    for element in extension.findall("congCommittee"):
+        if code := element.get("authorityId"):
+            yield committee_id(code), element
 
 
 def _cfr(extension: Element) -> Iterator[str]:
     for title in extension.findall("cfr"):
-        for one in title.findall("part"):
-            yield f"{title.get('title')} CFR Part {one.get('number')}"
+        for element in title.findall("part"):
+            yield f"{title.get('title')} CFR Part {element.get('number')}"
 
 
 def _usc(extension: Element) -> Iterator[str]:
     for title in extension.findall("USCode"):
-        for one in title.findall("section"):
-            yield f"{title.get('title')} U.S.C. {one.get('number')}{one.get('detail') or ''}"
+        for section in title.findall("section"):
+            number = f"{section.get('number')}{section.get('detail') or ''}"
+            yield f"{title.get('title')} U.S.C. {number}"

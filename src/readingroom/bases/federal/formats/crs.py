@@ -40,35 +40,35 @@ class CrsReports:
         return start.head.lstrip()[:1] == b"{" and b'"CRSReport' in start.head
 
     def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        told = json.loads(file.data)
-        if one := told.get("CRSReport"):
-            for name in distinct_topics(_each(one, "topics", "topic")):
+        data = json.loads(file.data)
+        if report := data.get("CRSReport"):
+            for name in distinct_topics(_each(report, "topics", "topic")):
                 yield build_topic(name, origin)
-            yield _entry(one, origin, partial=False)
-        for one in told.get("CRSReports") or ():
-            yield _entry(one, origin, partial=True)
+            yield _entry(report, origin, partial=False)
+        for report in data.get("CRSReports") or ():
+            yield _entry(report, origin, partial=True)
 
 
-def _entry(told: dict[str, Any], origin: Provenance, *, partial: bool) -> ParsedRecord:
-    id = federal_id(f"crs:{told['id']}").id
-    title = " ".join(told["title"].split())
-    published, updated = iso_date(told.get("publishDate")), told.get("updateDate")
-    topics = _each(told, "topics", "topic")
-    related = told.get("relatedMaterials") or []
+def _entry(data: dict[str, Any], origin: Provenance, *, partial: bool) -> ParsedRecord:
+    id = federal_id(f"crs:{data['id']}").id
+    title = " ".join(data["title"].split())
+    published, updated = iso_date(data.get("publishDate")), data.get("updateDate")
+    topics = _each(data, "topics", "topic")
+    related = data.get("relatedMaterials") or []
     bills, laws = dict(_bills(related)), dict(_laws(related))
-    body = strip_html(told.get("summary") or "")
+    body = strip_html(data.get("summary") or "")
     record = CrsReport(
         id=id,
         title=title,
-        type=(told.get("contentType") or "").lower() or None,
-        archived=(told.get("status") or "").lower() == "archived",
-        version=told.get("version"),
+        type=(data.get("contentType") or "").lower() or None,
+        archived=(data.get("status") or "").lower() == "archived",
+        version=data.get("version"),
         updated_at=updated,
-        authors=_each(told, "authors", "author"),
+        authors=_each(data, "authors", "author"),
         topics=topics,
         bills=list(bills),
         laws=list(laws),
-        pdf_url=_pdf(told),
+        pdf_url=_pdf(data),
         characters=len(body),
         **citation_fields(
             origin,
@@ -76,7 +76,7 @@ def _entry(told: dict[str, Any], origin: Provenance, *, partial: bool) -> Parsed
             org=ORG,
             cite=f"{title}, CRS {id}",
             published_at=published,
-            raw_sha256=digest(told),
+            raw_sha256=digest(data),
         ),
     )
     types = [record.type] if record.type else []
@@ -92,44 +92,49 @@ def _entry(told: dict[str, Any], origin: Provenance, *, partial: bool) -> Parsed
             Link(LinkKind.CRS_REPORT, other, f"relatedMaterials: {words}")
             for other, words in (bills | laws).items()
         ]
-        + [*_named(title, published), *build_topic_links(distinct_topics(topics), "topics")],
+        + [*_title_links(title, published), *build_topic_links(distinct_topics(topics), "topics")],
         revision=updated,
     )
 
 
-def _named(title: str, published: str | None) -> Iterator[Link]:
+def _title_links(title: str, published: str | None) -> Iterator[Link]:
     """The bills and laws in a title; of which Congress a bill is, the report's date says."""
     yield from find_laws(title, LinkKind.CRS_REPORT, "title")
     if published:
         yield from find_bills(title, congress_on(published), LinkKind.CRS_REPORT, "title")
 
 
-def _each(told: dict[str, Any], field: str, name: str) -> list[str]:
+def _each(data: dict[str, Any], field: str, name: str) -> list[str]:
     """`[{"topic": "Taxation"}]` as `["Taxation"]`."""
-    return [one[name].strip() for one in told.get(field) or () if one.get(name)]
+    return [item[name].strip() for item in data.get(field) or () if item.get(name)]
 
 
 def _bills(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     """Ids, each with how the file writes it."""
-    for one in related:
-        if (kind := (one.get("type") or "").lower()) in BILL_TYPES:
-            yield bill_id(one["congress"], kind, one["number"]), _written(one)
+    for item in related:
+        if (kind := (item.get("type") or "").lower()) in BILL_TYPES:
+            yield bill_id(item["congress"], kind, item["number"]), _describe(item)
 
 
 def _laws(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    for one in related:
-        if (kind := (one.get("type") or "").upper()) in ("PUB", "PRIV"):
+    for item in related:
+        if (kind := (item.get("type") or "").upper()) in ("PUB", "PRIV"):
             yield (
-                law_id(f"{one['congress']}-{one['number']}", private=kind == "PRIV"),
-                _written(one),
+                law_id(f"{item['congress']}-{item['number']}", private=kind == "PRIV"),
+                _describe(item),
             )
 
 
-def _written(one: dict[str, Any]) -> str:
-    return f"type {one['type']}, number {one['number']}, congress {one['congress']}"
+def _describe(item: dict[str, Any]) -> str:
+    return f"type {item['type']}, number {item['number']}, congress {item['congress']}"
 
 
-def _pdf(told: dict[str, Any]) -> str | None:
+def _pdf(data: dict[str, Any]) -> str | None:
     return next(
-        (one.get("url") for one in told.get("formats") or () if one.get("format") == "PDF"), None
+        (
+            format.get("url")
+            for format in data.get("formats") or ()
+            if format.get("format") == "PDF"
+        ),
+        None,
     )

@@ -30,27 +30,27 @@ class Dockets:
         return head.lstrip()[:1] == b"{" and b'"dockets"' in head and b'"attributes"' in head
 
     def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        told = json.loads(file.data)["data"]
-        for one in told if isinstance(told, list) else [told]:
-            if one["type"] == "dockets":
-                yield _docket(one["id"], one["attributes"], origin)
+        data = json.loads(file.data)["data"]
+        for item in data if isinstance(data, list) else [data]:
+            if item["type"] == "dockets":
+                yield _docket(item["id"], item["attributes"], origin)
 
 
-def _docket(number: str, told: dict[str, Any], origin: Provenance) -> ParsedRecord:
+def _docket(number: str, data: dict[str, Any], origin: Provenance) -> ParsedRecord:
     # An agency may leave a docket without a title.
-    title = told.get("title") or number
-    modified = told.get("modifyDate") or told.get("lastModifiedDate")
-    rin = told.get("rin")
+    title = data.get("title") or number
+    modified = data.get("modifyDate") or data.get("lastModifiedDate")
+    rin = data.get("rin")
     record = Docket(
         id=docket_id(number),
         title=title,
-        agency=told.get("agencyId"),
-        type=told.get("docketType"),
-        abstract=told.get("dkAbstract"),
+        agency=data.get("agencyId"),
+        type=data.get("docketType"),
+        abstract=data.get("dkAbstract"),
         rin=rin if rin != _NO_RIN else None,
-        keywords=told.get("keywords") or [],
-        program=told.get("program"),
-        organization=told.get("organization"),
+        keywords=data.get("keywords") or [],
+        program=data.get("program"),
+        organization=data.get("organization"),
         modified_at=modified,
         **citation_fields(
             origin,
@@ -58,10 +58,10 @@ def _docket(number: str, told: dict[str, Any], origin: Provenance) -> ParsedReco
             org="Regulations.gov",
             cite=f"Docket {number}, {title}",
             published_at=iso_date(modified),
-            raw_sha256=digest(told),
+            raw_sha256=digest(data),
         ),
     )
     # A page of results has no abstract: it makes a docket known, and changes none that is.
-    listed = "modifyDate" not in told
-    names = (title, number, told.get("shortTitle") or "")
+    listed = "modifyDate" not in data
+    names = (title, number, data.get("shortTitle") or "")
     return ParsedRecord(record, partial=listed, names=names, revision=modified)

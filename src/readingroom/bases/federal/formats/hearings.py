@@ -96,17 +96,18 @@ def _has_object(start: FileStart, name: bytes) -> bool:
 # --- docs.house.gov ---
 
 
-def _house_meeting(told: Element, origin: Provenance) -> Iterator[ParsedRecord]:
-    event, congress = _event(told), int(told.get("congress-num") or "")
-    details = told.find("meeting-details")
+def _house_meeting(meeting: Element, origin: Provenance) -> Iterator[ParsedRecord]:
+    event, congress = _event(meeting), int(meeting.get("congress-num") or "")
+    details = meeting.find("meeting-details")
     title = get_text(details, "meeting-title") or f"Meeting {event}"
     committees = [
-        (committee_id(f"HS{code}"), get_text(one) or code)
-        for one in told.iterfind("meeting-details/committees/committee-name")
-        if (code := one.get("id"))
+        (committee_id(f"HS{code}"), get_text(element) or code)
+        for element in meeting.iterfind("meeting-details/committees/committee-name")
+        if (code := element.get("id"))
     ]
     documents = (
-        get_text(one) for one in told.iterfind("meeting-documents/meeting-document/legis-num")
+        get_text(element)
+        for element in meeting.iterfind("meeting-documents/meeting-document/legis-num")
     )
     links = [
         *(
@@ -120,52 +121,52 @@ def _house_meeting(told: Element, origin: Provenance) -> Iterator[ParsedRecord]:
         origin,
         committees,
         links,
-        revision=told.get("update-date"),
+        revision=meeting.get("update-date"),
         org=_HOUSE,
         url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event}",
         cite=title,
         raw_sha256=origin.sha256,
         id=meeting_id("house", event),
         title=title,
-        type=_HOUSE_TYPES.get(told.get("meeting-type") or "", "meeting"),
+        type=_HOUSE_TYPES.get(meeting.get("meeting-type") or "", "meeting"),
         congress=congress,
         chamber="house",
         held_at=iso_date(get_text(details, "meeting-date/calendar-date")),
         time=get_text(details, "meeting-date/start-time"),
-        status=get_text(told, "current-status"),
-        location=_place(details, "meeting-location/capitol-complex/"),
+        status=get_text(meeting, "current-status"),
+        location=_format_location(details, "meeting-location/capitol-complex/"),
     )
 
 
-def _event(told: Element) -> str:
+def _event(element: Element) -> str:
     """`HMTG102252` and `102252` are one event."""
-    match = re.fullmatch(r"[A-Z]*(\d+)", told.get("meeting-id") or "")
+    match = re.fullmatch(r"[A-Z]*(\d+)", element.get("meeting-id") or "")
     if match is None:
         raise ValueError("the file does not say which meeting it is of")
     return match[1]
 
 
-def _place(details: Element | None, path: str) -> str | None:
+def _format_location(details: Element | None, path: str) -> str | None:
     parts = (get_text(details, path + name) for name in ("room", "building"))
     return " ".join(filter(None, parts)) or None
 
 
-def _house_witnesses(told: Element, origin: Provenance) -> ParsedRecord:
-    event = _event(told)
+def _house_witnesses(element: Element, origin: Provenance) -> ParsedRecord:
+    event = _event(element)
     witnesses = [
         Witness(
-            name=" ".join(filter(None, (get_text(one, part) for part in _NAME))),
-            position=get_text(one, "position"),
-            organization=get_text(one, "organization"),
+            name=" ".join(filter(None, (get_text(witness, part) for part in _NAME))),
+            position=get_text(witness, "position"),
+            organization=get_text(witness, "organization"),
         )
-        for one in told.iterfind("panel/witness")
+        for witness in element.iterfind("panel/witness")
     ]
     title = f"House committee meeting {event}"
     record = Hearing(
         id=meeting_id("house", event),
         title=title,
         type="meeting",
-        congress=_congress_of(told),
+        congress=_congress_of(element),
         chamber="house",
         **citation_fields(
             origin,
@@ -178,9 +179,9 @@ def _house_witnesses(told: Element, origin: Provenance) -> ParsedRecord:
     return ParsedRecord(record, partial=True, names=(title,), children=_children(witnesses))
 
 
-def _congress_of(told: Element) -> int:
+def _congress_of(element: Element) -> int:
     """The list itself does not say; the names of its papers do: `HHRG-113-GO25-…`."""
-    for file in told.iter("file"):
+    for file in element.iter("file"):
         if match := re.search(r"/[A-Z]+-(\d{2,3})-", file.get("doc-url") or ""):
             return int(match[1])
     raise ValueError("the list of witnesses does not say in which Congress they spoke")
@@ -189,64 +190,64 @@ def _congress_of(told: Element) -> int:
 # --- api.congress.gov ---
 
 
-def _congress_meeting(told: dict[str, Any], origin: Provenance) -> Iterator[ParsedRecord]:
-    event, congress = str(told["eventId"]), int(told["congress"])
-    chamber = parse_chamber(_chamber(told))
-    title = told.get("title") or f"Meeting {event}"
-    related = (told.get("relatedItems") or {}).get("bills") or ()
+def _congress_meeting(data: dict[str, Any], origin: Provenance) -> Iterator[ParsedRecord]:
+    event, congress = str(data["eventId"]), int(data["congress"])
+    chamber = parse_chamber(_chamber(data))
+    title = data.get("title") or f"Meeting {event}"
+    related = (data.get("relatedItems") or {}).get("bills") or ()
     links = [
         *_bill_links(related),
         *find_bills(title, congress, LinkKind.HEARING, "title"),
     ]
-    place = told.get("location") or {}
-    kind = str(told.get("type") or "").lower()
+    location = data.get("location") or {}
+    kind = str(data.get("type") or "").lower()
     yield from _entries(
         origin,
-        _committees(told),
+        _committees(data),
         links,
         witnesses=[
-            Witness(**{key: one.get(key) for key in ("name", "position", "organization")})
-            for one in told.get("witnesses") or ()
+            Witness(**{key: witness.get(key) for key in ("name", "position", "organization")})
+            for witness in data.get("witnesses") or ()
         ],
-        revision=told.get("updateDate"),
+        revision=data.get("updateDate"),
         org=_CONGRESS_GOV,
         url=f"{_EVENTS}/{ordinal(congress)}-congress/{chamber or 'joint'}-event/{event}",
         cite=title,
-        raw_sha256=digest(told),
+        raw_sha256=digest(data),
         id=meeting_id(chamber, event),
         title=title,
         type=kind if kind in ("hearing", "markup") else "meeting",
         congress=congress,
         chamber=chamber,
-        held_at=iso_date(told.get("date")),
-        time=(told.get("date") or "")[11:16] or None,
-        status=told.get("meetingStatus"),
-        location=" ".join(filter(None, (place.get("room"), place.get("building")))) or None,
+        held_at=iso_date(data.get("date")),
+        time=(data.get("date") or "")[11:16] or None,
+        status=data.get("meetingStatus"),
+        location=" ".join(filter(None, (location.get("room"), location.get("building")))) or None,
     )
 
 
-def _congress_hearing(told: dict[str, Any], origin: Provenance) -> Iterator[ParsedRecord]:
-    congress, jacket = int(told["congress"]), str(told["jacketNumber"])
-    chamber = parse_chamber(_chamber(told))
-    title = told.get("title") or f"Hearing {jacket}"
+def _congress_hearing(data: dict[str, Any], origin: Provenance) -> Iterator[ParsedRecord]:
+    congress, jacket = int(data["congress"]), str(data["jacketNumber"])
+    chamber = parse_chamber(_chamber(data))
+    title = data.get("title") or f"Hearing {jacket}"
     id = transcript_id(congress, chamber, jacket)
     links = list(find_bills(title, congress, LinkKind.HEARING, "title"))
-    meeting = told.get("associatedMeeting") or {}
+    meeting = data.get("associatedMeeting") or {}
     if event := meeting.get("eventId") or meeting.get("eventID"):
-        said_so = f"associatedMeeting: {event}"
-        links.append(Link(LinkKind.RELATED, meeting_id(chamber, str(event)), said_so))
+        evidence = f"associatedMeeting: {event}"
+        links.append(Link(LinkKind.RELATED, meeting_id(chamber, str(event)), evidence))
     package = id.removeprefix("hearing:")
-    days = sorted(filter(None, (iso_date(one.get("date")) for one in told.get("dates") or ())))
-    number = told.get("citation")
+    days = sorted(filter(None, (iso_date(date.get("date")) for date in data.get("dates") or ())))
+    number = data.get("citation")
     yield from _entries(
         origin,
-        _committees(told),
+        _committees(data),
         links,
-        revision=told.get("updateDate"),
+        revision=data.get("updateDate"),
         org=_CONGRESS_GOV,
         url=f"https://www.congress.gov/{congress}/chrg/{package}/{package}.htm",
         cite=", ".join(filter(None, (title, number))),
-        raw_sha256=digest(told),
+        raw_sha256=digest(data),
         id=id,
         title=title,
         type="transcript",
@@ -257,26 +258,26 @@ def _congress_hearing(told: dict[str, Any], origin: Provenance) -> Iterator[Pars
     )
 
 
-def _chamber(told: dict[str, Any]) -> str | None:
+def _chamber(data: dict[str, Any]) -> str | None:
     """`NoChamber` is what both chambers hold together."""
-    named: str | None = told.get("chamber")
-    return "joint" if named == "NoChamber" else named
+    chamber: str | None = data.get("chamber")
+    return "joint" if chamber == "NoChamber" else chamber
 
 
-def _committees(told: dict[str, Any]) -> list[Named]:
+def _committees(data: dict[str, Any]) -> list[Named]:
     return [
-        (committee_id(one["systemCode"]), one.get("name") or one["systemCode"])
-        for one in told.get("committees") or ()
-        if one.get("systemCode")
+        (committee_id(committee["systemCode"]), committee.get("name") or committee["systemCode"])
+        for committee in data.get("committees") or ()
+        if committee.get("systemCode")
     ]
 
 
 def _bill_links(related: Sequence[dict[str, Any]]) -> Iterator[Link]:
-    for one in related:
-        kind = str(one.get("type") or "").lower()
+    for item in related:
+        kind = str(item.get("type") or "").lower()
         if kind in SPOKEN:
-            id = bill_id(one["congress"], kind, one["number"])
-            yield Link(LinkKind.HEARING, id, f"relatedItems/bills: {one['type']} {one['number']}")
+            id = bill_id(item["congress"], kind, item["number"])
+            yield Link(LinkKind.HEARING, id, f"relatedItems/bills: {item['type']} {item['number']}")
 
 
 # --- both ---
@@ -293,18 +294,23 @@ def _entries(
     raw_sha256: str,
     revision: str | None,
     witnesses: Sequence[Witness] | None = None,
-    **told: Any,
+    **fields: Any,
 ) -> Iterator[ParsedRecord]:
-    chamber: Chamber | None = told["chamber"]
+    chamber: Chamber | None = fields["chamber"]
     for id, name in committees:
         yield build_committee_stub(id, name, chamber, origin)
     bills = dict.fromkeys(link.id for link in links if link.kind is LinkKind.HEARING)
     record = Hearing(
-        **told,
+        **fields,
         committees=[id for id, _ in committees],
         bills=list(bills),
         **citation_fields(
-            origin, url=url, org=org, cite=cite, published_at=told["held_at"], raw_sha256=raw_sha256
+            origin,
+            url=url,
+            org=org,
+            cite=cite,
+            published_at=fields["held_at"],
+            raw_sha256=raw_sha256,
         ),
     )
     held_by = [Link(LinkKind.COMMITTEE, id, f"committees: {name}") for id, name in committees]
@@ -318,5 +324,7 @@ def _entries(
 
 
 def _children(witnesses: Sequence[Witness]) -> dict[str, list[tuple[Any, ...]]]:
-    rows = [(place, one.model_dump_json()) for place, one in enumerate(witnesses, start=1)]
+    rows = [
+        (position, witness.model_dump_json()) for position, witness in enumerate(witnesses, start=1)
+    ]
     return {"hearing_witnesses": rows}

@@ -40,44 +40,44 @@ class LobbyingFilings:
 
     def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
         # Money is never a float, not even on its way in.
-        told = json.loads(file.data, parse_float=Decimal)
-        for one in told.get("results", [told]):
-            activities = [_activity(item) for item in one.get("lobbying_activities") or ()]
+        data = json.loads(file.data, parse_float=Decimal)
+        for result in data.get("results", [data]):
+            activities = [_activity(item) for item in result.get("lobbying_activities") or ()]
             issues = distinct_topics(activity.issue for activity in activities)
             yield from (build_topic(issue, origin, "lda") for issue in issues)
-            yield _filing(one, activities, issues, origin)
+            yield _filing(result, activities, issues, origin)
 
 
-def parse_dollars(written: Any) -> Decimal | None:
+def parse_dollars(text: Any) -> Decimal | None:
     """`"100000.00"` to the cent; nothing where nothing was reported."""
-    if written is None or written == "":
+    if text is None or text == "":
         return None
     try:
-        return Decimal(str(written)).quantize(Decimal("0.01"))
+        return Decimal(str(text)).quantize(Decimal("0.01"))
     except InvalidOperation as error:
-        raise ValueError(f"{written!r} is no amount of money") from error
+        raise ValueError(f"{text!r} is not an amount of money") from error
 
 
 def _filing(
-    told: dict[str, Any], activities: list[LobbyingActivity], issues: list[str], origin: Provenance
+    data: dict[str, Any], activities: list[LobbyingActivity], issues: list[str], origin: Provenance
 ) -> ParsedRecord:
-    uuid, form, year = str(told["filing_uuid"]).lower(), told["filing_type"], told["filing_year"]
-    registrant, client = _party(told["registrant"]), _party(told["client"])
+    uuid, form, year = str(data["filing_uuid"]).lower(), data["filing_type"], data["filing_year"]
+    registrant, client = _party(data["registrant"]), _party(data["client"])
     registration = form.startswith("R")
-    posted = _moment(told.get("dt_posted"))
-    income, expenses = parse_dollars(told.get("income")), parse_dollars(told.get("expenses"))
+    posted = _moment(data.get("dt_posted"))
+    income, expenses = parse_dollars(data.get("income")), parse_dollars(data.get("expenses"))
     amount = expenses if income is None else income
-    name = told.get("filing_type_display") or form
+    name = data.get("filing_type_display") or form
     title = f"{name} {year}: {registrant[1]} for {client[1]}"
     page = f"https://lda.senate.gov/filings/public/filing/{uuid}/print/"
     # A registration and the first report of the same quarter are two papers, not one filed again.
     paper = "registration" if registration else "report"
-    period = told.get("filing_period")
+    period = data.get("filing_period")
     record = Filing(
         id=f"lda:{uuid}",
         title=title,
         type=form,
-        type_name=told.get("filing_type_display"),
+        type_name=data.get("filing_type_display"),
         registration=registration,
         amendment=_AMENDMENT.fullmatch(form) is not None,
         year=year,
@@ -94,39 +94,41 @@ def _filing(
         activities=activities,
         **citation_fields(
             origin,
-            url=told.get("filing_document_url") or page,
+            url=data.get("filing_document_url") or page,
             org=_ORG,
             cite=f"LDA filing, {title}",
             published_at=posted[:10] if posted else None,
-            raw_sha256=digest(told),
+            raw_sha256=digest(data),
         ),
     )
     links = [*_links(record), *build_topic_links(issues, "general_issue_code_display")]
     return ParsedRecord(record, names=(registrant[1], client[1]), links=links, revision=posted)
 
 
-def _party(told: dict[str, Any]) -> tuple[str, str]:
+def _party(data: dict[str, Any]) -> tuple[str, str]:
     """Its number and name; who has no number is known by name."""
-    name = told["name"]
-    return str(told.get("id") or name), name
+    name = data["name"]
+    return str(data.get("id") or name), name
 
 
-def _moment(written: str | None) -> str | None:
+def _moment(text: str | None) -> str | None:
     """In UTC: the clock of Washington goes back once a year, and order matters here."""
-    if not written:
+    if not text:
         return None
-    return datetime.fromisoformat(written).astimezone(UTC).isoformat(timespec="microseconds")
+    return datetime.fromisoformat(text).astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def _activity(told: dict[str, Any]) -> LobbyingActivity:
-    people = (one.get("lobbyist") or {} for one in told.get("lobbyists") or ())
-    names = (" ".join(filter(None, map(one.get, ("first_name", "last_name")))) for one in people)
+def _activity(data: dict[str, Any]) -> LobbyingActivity:
+    people = (entry.get("lobbyist") or {} for entry in data.get("lobbyists") or ())
+    names = (
+        " ".join(filter(None, map(person.get, ("first_name", "last_name")))) for person in people
+    )
     return LobbyingActivity(
-        issue_code=told.get("general_issue_code"),
-        issue=told.get("general_issue_code_display"),
-        description=told.get("description"),
+        issue_code=data.get("general_issue_code"),
+        issue=data.get("general_issue_code_display"),
+        description=data.get("description"),
         lobbyists=[name for name in names if name],
-        government_entities=[one["name"] for one in told.get("government_entities") or ()],
+        government_entities=[entity["name"] for entity in data.get("government_entities") or ()],
     )
 
 

@@ -66,8 +66,8 @@ class RegisterIssues:
         meta = issue.find("meta")
         published, volume = iso_date(get_text(meta, "date")), get_text(meta, "volume")
         for tag in _DOCUMENTS:
-            for told in issue.iter(tag):
-                yield _printed(told, published, volume, origin)
+            for item in issue.iter(tag):
+                yield _parse_printed(item, published, volume, origin)
 
 
 class RegisterJson:
@@ -82,27 +82,27 @@ class RegisterJson:
         return start.head.lstrip()[:1] == b"{" and b'"document_number"' in start.read(_FAR)
 
     def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        told = json.loads(file.data)
-        for one in told.get("results", [told]):
-            for name in distinct_topics(one.get("topics") or ()):
+        data = json.loads(file.data)
+        for result in data.get("results", [data]):
+            for name in distinct_topics(result.get("topics") or ()):
                 yield build_topic(name, origin, "federal_register")
-            yield _from_api(one, origin)
+            yield _parse_api(result, origin)
 
 
 def slugify(agency: str) -> str:
     return "-".join(re.findall("[a-z0-9]+", agency.lower()))
 
 
-def _printed(
-    told: Element, published: str | None, volume: str | None, origin: Provenance
+def _parse_printed(
+    document: Element, published: str | None, volume: str | None, origin: Provenance
 ) -> ParsedRecord:
-    meta, preface = told.find("meta"), told.find("preface")
+    meta, preface = document.find("meta"), document.find("preface")
     number = federal_id(get_text(meta, "docNumber") or "").id
-    kind = (get_text(meta, "type") or told.tag).removeprefix("Federal Register ").lower()
+    kind = (get_text(meta, "type") or document.tag).removeprefix("Federal Register ").lower()
     agencies = list(dict.fromkeys(_agencies(preface)))
     page = get_text(meta, "startingPage")
-    summary = told.find(".//statement[@role='summary']")
-    main = told.find("main")
+    summary = document.find(".//statement[@role='summary']")
+    main = document.find("main")
     action = get_text(meta, "property[@role='ACTION']")
     fields = {
         "number": number,
@@ -115,27 +115,27 @@ def _printed(
         "slugs": [slugify(agency) for agency in agencies],
         "action": action,
         "url": f"https://www.federalregister.gov/d/{number}",
-        "raw": hash_element(told),
+        "raw": hash_element(document),
         "cfr": _refs(preface, "affected"),
         "dockets": _refs(preface, "property[@role='DEPDOC']"),
-        "rins": [one.removeprefix("RIN ") for one in _refs(preface, "property[@role='RIN']")],
+        "rins": [item.removeprefix("RIN ") for item in _refs(preface, "property[@role='RIN']")],
         "body": extract_prose(main) if main is not None else "",
-        "authorities": [get_text(one) or "" for one in told.iter("authority")],
+        "authorities": [get_text(element) or "" for element in document.iter("authority")],
         "cited": references.collect_references((main,)).regulations if main is not None else {},
     }
     return _entry(fields, origin)
 
 
 def _without_heading(summary: Element | None) -> str | None:
-    told = get_text(summary)
-    return re.sub(r"^SUMMARY:\s*", "", told) if told else None
+    text = get_text(summary)
+    return re.sub(r"^SUMMARY:\s*", "", text) if text else None
 
 
 def _agencies(preface: Element | None) -> Iterator[str]:
     for name in preface.iterfind("organization") if preface is not None else ():
         style = (name.get("style") or "").rpartition(":")[2]
-        if style in ("AGENCY", "SUBAGY") and (told := get_text(name)):
-            yield title_case(told) if told.isupper() else told
+        if style in ("AGENCY", "SUBAGY") and (text := get_text(name)):
+            yield title_case(text) if text.isupper() else text
 
 
 def title_case(capitals: str) -> str:
@@ -145,125 +145,127 @@ def title_case(capitals: str) -> str:
 
 
 def _refs(preface: Element | None, path: str) -> list[str]:
-    found = preface.iterfind(path) if preface is not None else ()
-    return [fold_dashes(told).strip("[]") for one in found if (told := get_text(one))]
+    elements = preface.iterfind(path) if preface is not None else ()
+    return [fold_dashes(text).strip("[]") for element in elements if (text := get_text(element))]
 
 
-def _from_api(told: dict[str, Any], origin: Provenance) -> ParsedRecord:
-    number = federal_id(told["document_number"]).id
-    agencies = [one.get("name") or one["raw_name"] for one in told.get("agencies") or ()]
-    cfr = told.get("cfr_references") or ()
+def _parse_api(data: dict[str, Any], origin: Provenance) -> ParsedRecord:
+    number = federal_id(data["document_number"]).id
+    agencies = [agency.get("name") or agency["raw_name"] for agency in data.get("agencies") or ()]
+    cfr = data.get("cfr_references") or ()
     fields = {
         "number": number,
-        "kind": _TYPES.get((told.get("type") or "").lower(), (told.get("type") or "").lower()),
-        "subtype": told.get("subtype"),
-        "title": told["title"],
-        "published": told.get("publication_date"),
-        "fr_citation": told.get("citation"),
-        "abstract": told.get("abstract"),
+        "kind": _TYPES.get((data.get("type") or "").lower(), (data.get("type") or "").lower()),
+        "subtype": data.get("subtype"),
+        "title": data["title"],
+        "published": data.get("publication_date"),
+        "fr_citation": data.get("citation"),
+        "abstract": data.get("abstract"),
         "agencies": agencies,
-        "slugs": [one.get("slug") or slugify(one["name"]) for one in told.get("agencies") or ()],
-        "action": told.get("action"),
-        "url": told.get("html_url") or f"https://www.federalregister.gov/d/{number}",
-        "pdf_url": told.get("pdf_url"),
-        "raw": digest(told),
-        "cfr": [f"{one.get('title')} CFR Part {one.get('part')}" for one in cfr],
-        "dockets": told.get("docket_ids") or [],
-        "rins": told.get("regulation_id_numbers") or [],
-        "topics": told.get("topics") or [],
-        "president": (told.get("president") or {}).get("name"),
-        "signed": told.get("signing_date"),
-        "order": told.get("executive_order_number"),
+        "slugs": [
+            agency.get("slug") or slugify(agency["name"]) for agency in data.get("agencies") or ()
+        ],
+        "action": data.get("action"),
+        "url": data.get("html_url") or f"https://www.federalregister.gov/d/{number}",
+        "pdf_url": data.get("pdf_url"),
+        "raw": digest(data),
+        "cfr": [f"{item.get('title')} CFR Part {item.get('part')}" for item in cfr],
+        "dockets": data.get("docket_ids") or [],
+        "rins": data.get("regulation_id_numbers") or [],
+        "topics": data.get("topics") or [],
+        "president": (data.get("president") or {}).get("name"),
+        "signed": data.get("signing_date"),
+        "order": data.get("executive_order_number"),
         "body": "",
     }
     return _entry(fields, origin)
 
 
-def _entry(told: dict[str, Any], origin: Provenance) -> ParsedRecord:
+def _entry(fields: dict[str, Any], origin: Provenance) -> ParsedRecord:
     """The two readings meet: a presidential document, or one of an agency."""
-    cite = f"{told['title']}, {told['fr_citation'] or 'FR Doc. ' + told['number']}"
+    cite = f"{fields['title']}, {fields['fr_citation'] or 'FR Doc. ' + fields['number']}"
     source = citation_fields(
         origin,
-        url=told["url"],
+        url=fields["url"],
         org=ORG,
         cite=cite,
-        published_at=told["published"],
-        raw_sha256=told["raw"],
+        published_at=fields["published"],
+        raw_sha256=fields["raw"],
     )
-    presidential = told["kind"] == "presidential document"
-    record = (_presidential if presidential else _rule)(told, source)
-    body = told["body"]
-    text = Text("text", body, record.title, record.url, told["raw"], dated=told["published"])
-    facets = {"type": [told["kind"]], "agency": [*told["slugs"], *told["agencies"]]}
+    presidential = fields["kind"] == "presidential document"
+    record = (_build_presidential if presidential else _build_rule)(fields, source)
+    body = fields["body"]
+    text = Text("text", body, record.title, record.url, fields["raw"], dated=fields["published"])
+    facets = {"type": [fields["kind"]], "agency": [*fields["slugs"], *fields["agencies"]]}
     return ParsedRecord(
         record,
-        head=SearchHead(told["title"], told["abstract"] or "", told["action"] or ""),
-        facets=facets | {"topic": told.get("topics", []), "rin": told["rins"]},
+        head=SearchHead(fields["title"], fields["abstract"] or "", fields["action"] or ""),
+        facets=facets | {"topic": fields.get("topics", []), "rin": fields["rins"]},
         text=text if body else None,
-        links=list(_links(told)),
+        links=list(_links(fields)),
     )
 
 
-def _links(told: dict[str, Any]) -> Iterator[Link]:
+def _links(fields: dict[str, Any]) -> Iterator[Link]:
     """The dockets, regulations, laws and subjects that a document names."""
-    for written in told["dockets"]:
-        for number in _DOCKET.findall(fold_dashes(written)):
-            yield Link(LinkKind.DOCKET, docket_id(number), f"docket: {written}")
-    for written in told["cfr"]:
-        for title, parts in _PARTS.findall(written):
+    for text in fields["dockets"]:
+        for number in _DOCKET.findall(fold_dashes(text)):
+            yield Link(LinkKind.DOCKET, docket_id(number), f"docket: {text}")
+    for text in fields["cfr"]:
+        for title, parts in _PARTS.findall(text):
             for part in re.findall(r"\d+[a-z]?", parts):
-                yield Link(LinkKind.CFR, cfr_id(title, part), f"affected: {written}")
-    for section, words in told.get("cited", {}).items():
+                yield Link(LinkKind.CFR, cfr_id(title, part), f"affected: {text}")
+    for section, words in fields.get("cited", {}).items():
         yield Link(LinkKind.MENTION, section, f"reference in the text: {words}")
     rests_on = [
         link
-        for written in told.get("authorities", ())
-        for link in find_laws(written, LinkKind.AUTHORITY, "authority")
+        for text in fields.get("authorities", ())
+        for link in find_laws(text, LinkKind.AUTHORITY, "authority")
     ]
     yield from rests_on
-    known_already = {link.id for link in rests_on}
-    for link in find_laws(told["body"] or told["abstract"] or "", LinkKind.MENTION, "text"):
-        if link.id not in known_already:
+    linked = {link.id for link in rests_on}
+    for link in find_laws(fields["body"] or fields["abstract"] or "", LinkKind.MENTION, "text"):
+        if link.id not in linked:
             yield link
-    yield from build_topic_links(distinct_topics(told.get("topics", ())), "topics")
+    yield from build_topic_links(distinct_topics(fields.get("topics", ())), "topics")
 
 
-def _rule(told: dict[str, Any], source: dict[str, Any]) -> Rule:
+def _build_rule(fields: dict[str, Any], source: dict[str, Any]) -> Rule:
     return Rule(
-        id=told["number"],
-        title=told["title"],
-        document_number=told["number"],
-        type=told["kind"],
-        subtype=told.get("subtype"),
-        action=told["action"],
-        abstract=told["abstract"],
-        agencies=told["agencies"],
-        agency_slugs=told["slugs"],
-        fr_citation=told["fr_citation"],
-        cfr_references=told["cfr"],
-        docket_ids=told["dockets"],
-        regulation_id_numbers=told["rins"],
-        topics=told.get("topics", []),
-        pdf_url=told.get("pdf_url"),
-        characters=len(told["body"]),
+        id=fields["number"],
+        title=fields["title"],
+        document_number=fields["number"],
+        type=fields["kind"],
+        subtype=fields.get("subtype"),
+        action=fields["action"],
+        abstract=fields["abstract"],
+        agencies=fields["agencies"],
+        agency_slugs=fields["slugs"],
+        fr_citation=fields["fr_citation"],
+        cfr_references=fields["cfr"],
+        docket_ids=fields["dockets"],
+        regulation_id_numbers=fields["rins"],
+        topics=fields.get("topics", []),
+        pdf_url=fields.get("pdf_url"),
+        characters=len(fields["body"]),
         **source,
     )
 
 
-def _presidential(told: dict[str, Any], source: dict[str, Any]) -> PresidentialDocument:
-    order = told.get("order")
+def _build_presidential(fields: dict[str, Any], source: dict[str, Any]) -> PresidentialDocument:
+    order = fields.get("order")
     return PresidentialDocument(
-        id=f"presdoc:{told['number']}",
-        title=told["title"],
-        document_number=told["number"],
-        type=told.get("subtype"),
-        abstract=told["abstract"],
-        president=told.get("president"),
-        signed_at=told.get("signed"),
+        id=f"presdoc:{fields['number']}",
+        title=fields["title"],
+        document_number=fields["number"],
+        type=fields.get("subtype"),
+        abstract=fields["abstract"],
+        president=fields.get("president"),
+        signed_at=fields.get("signed"),
         executive_order_number=str(order) if order else None,
-        fr_citation=told["fr_citation"],
-        topics=told.get("topics", []),
-        pdf_url=told.get("pdf_url"),
-        characters=len(told["body"]),
+        fr_citation=fields["fr_citation"],
+        topics=fields.get("topics", []),
+        pdf_url=fields.get("pdf_url"),
+        characters=len(fields["body"]),
         **source,
     )

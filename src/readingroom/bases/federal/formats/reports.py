@@ -51,8 +51,8 @@ class Reports:
         return start.head.lstrip()[:1] == b"{" and b'"committeeReports"' in start.head
 
     def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        for told in json.loads(file.data)["committeeReports"]:
-            yield _described(told, origin)
+        for item in json.loads(file.data)["committeeReports"]:
+            yield _parse_report(item, origin)
 
 
 class ReportTexts:
@@ -83,7 +83,7 @@ def build_cited_report(
     id = cited_report(citation)
     match = _ID.fullmatch(id or "")
     if id is None or match is None:
-        raise ValueError(f"{citation!r} is no committee report")
+        raise ValueError(f"{citation!r} is not a committee report")
     record = _record(
         match[1], match[2], match[3], match[4], title, None, origin, origin.sha256, bills=bills
     )
@@ -93,27 +93,29 @@ def build_cited_report(
     )
 
 
-def _described(told: dict[str, Any], origin: Provenance) -> ParsedRecord:
-    part = int(told.get("part") or 1)
-    named = told.get("associatedBill") or told.get("associatedBills") or ()
+def _parse_report(data: dict[str, Any], origin: Provenance) -> ParsedRecord:
+    part = int(data.get("part") or 1)
+    related = data.get("associatedBill") or data.get("associatedBills") or ()
     bills = {
-        bill_id(one["congress"], one["type"], one["number"]): one
-        for one in named
-        if one["type"].lower() in BILL_TYPES
+        bill_id(item["congress"], item["type"], item["number"]): item
+        for item in related
+        if item["type"].lower() in BILL_TYPES
     }
     record = _record(
-        told["congress"],
-        told["type"].lower(),
-        told["number"],
+        data["congress"],
+        data["type"].lower(),
+        data["number"],
         f"pt{part}" if part > 1 else None,
-        told.get("title"),
-        iso_date(told.get("issueDate")),
+        data.get("title"),
+        iso_date(data.get("issueDate")),
         origin,
-        digest(told),
-        session=told.get("sessionNumber"),
-        conference=str(told.get("isConferenceReport")).lower() == "true",
-        updated_at=told.get("updateDate"),
-        committees=[committee_id(one["systemCode"]) for one in told.get("committees") or ()],
+        digest(data),
+        session=data.get("sessionNumber"),
+        conference=str(data.get("isConferenceReport")).lower() == "true",
+        updated_at=data.get("updateDate"),
+        committees=[
+            committee_id(committee["systemCode"]) for committee in data.get("committees") or ()
+        ],
         bills=list(bills),
     )
     return ParsedRecord(
@@ -124,9 +126,9 @@ def _described(told: dict[str, Any], origin: Provenance) -> ParsedRecord:
             Link(
                 LinkKind.COMMITTEE_REPORT,
                 bill,
-                f"associatedBill: {one['type']} {one['number']}, congress {one['congress']}",
+                f"associatedBill: {item['type']} {item['number']}, congress {item['congress']}",
             )
-            for bill, one in bills.items()
+            for bill, item in bills.items()
         ],
         revision=record.updated_at,
     )
@@ -141,9 +143,9 @@ def _record(
     issued: str | None,
     origin: Provenance,
     raw_sha256: str,
-    **told: Any,
+    **fields: Any,
 ) -> CommitteeReport:
-    label = f"{_SPOKEN[kind]} {congress}-{number}" + (f", {_spelt(part)}" if part else "")
+    label = f"{_SPOKEN[kind]} {congress}-{number}" + (f", {_spell_part(part)}" if part else "")
     package = f"CRPT-{congress}{kind}{number}" + (f"-{part}" if part else "")
     about = " ".join((title or "").split())
     return CommitteeReport(
@@ -163,11 +165,11 @@ def _record(
             published_at=issued,
             raw_sha256=raw_sha256,
         ),
-        **told,
+        **fields,
     )
 
 
-def _spelt(part: str) -> str:
+def _spell_part(part: str) -> str:
     """`pt2` as `Part 2`, `bk1` as `Book 1`."""
     words = {"pt": "Part", "bk": "Book"}
     return f"{words[part[:2]]} {part[2:]}" if part[:2] in words else part.capitalize()

@@ -45,39 +45,47 @@ class Saps:
             yield name.decode().strip("'\"")
 
     def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        named = _PRESIDENT.fullmatch(PurePosixPath(file.name).name)
-        president = named[1] if named else None
+        match = _PRESIDENT.fullmatch(PurePosixPath(file.name).name)
+        president = match[1] if match else None
         repeats: Counter[str] = Counter()
         statements = load_yaml(file.data)
         for first in range(0, len(statements), _AT_ONCE):
-            some = statements[first : first + _AT_ONCE]
-            for told, body in zip(some, self._texts(file, some), strict=True):
-                plain = sap_id(told["congress"], told["date_issued"], told["bills"])
-                repeats[plain] += 1
-                id = sap_id(told["congress"], told["date_issued"], told["bills"], repeats[plain])
-                yield _entry(id, told, president, body, origin)
+            batch = statements[first : first + _AT_ONCE]
+            for statement, body in zip(batch, self._texts(file, batch), strict=True):
+                id_without_number = sap_id(
+                    statement["congress"], statement["date_issued"], statement["bills"]
+                )
+                repeats[id_without_number] += 1
+                id = sap_id(
+                    statement["congress"],
+                    statement["date_issued"],
+                    statement["bills"],
+                    repeats[id_without_number],
+                )
+                yield _entry(id, statement, president, body, origin)
 
     def _texts(self, file: RawFile, statements: list[dict[str, Any]]) -> list[str]:
         """The words of the PDFs that the archive has here; older statements have none."""
-        beside = [
-            file.read_sibling(told["file"]) if told.get("file") else None for told in statements
+        pdfs = [
+            file.read_sibling(statement["file"]) if statement.get("file") else None
+            for statement in statements
         ]
-        read = iter(self._pdf_texts([data for data in beside if data]))
-        return [next(read) if data else "" for data in beside]
+        texts = iter(self._pdf_texts([data for data in pdfs if data]))
+        return [next(texts) if data else "" for data in pdfs]
 
 
 def _entry(
-    id: str, told: dict[str, Any], president: str | None, body: str, origin: Provenance
+    id: str, data: dict[str, Any], president: str | None, body: str, origin: Provenance
 ) -> ParsedRecord:
-    congress, issued = int(told["congress"]), str(told["date_issued"])
-    title = " ".join(told["document_title"].split())
-    url = told.get("url") or told.get("fetched_from_url") or told["source"]
+    congress, issued = int(data["congress"]), str(data["date_issued"])
+    title = " ".join(data["document_title"].split())
+    url = data.get("url") or data.get("fetched_from_url") or data["source"]
     bills = [
         bill_id(congress, match[1], match[2])
-        for bill in told["bills"]
+        for bill in data["bills"]
         if (match := _BILL.fullmatch(bill))
     ]
-    raw = digest([told, body])
+    raw = digest([data, body])
     record = Sap(
         id=id,
         title=title,
@@ -85,7 +93,7 @@ def _entry(
         issued_at=issued,
         bills=bills,
         president=president,
-        rescinded=bool(told.get("rescinded")),
+        rescinded=bool(data.get("rescinded")),
         characters=len(body),
         **citation_fields(
             origin,
@@ -96,10 +104,10 @@ def _entry(
             raw_sha256=raw,
         ),
     )
-    said_so = f"bills: {', '.join(told['bills'])}; document_title: {title}"
+    evidence = f"bills: {', '.join(data['bills'])}; document_title: {title}"
     return ParsedRecord(
         record,
-        links=[Link(LinkKind.STATEMENT, bill, said_so) for bill in bills],
+        links=[Link(LinkKind.STATEMENT, bill, evidence) for bill in bills],
         head=SearchHead(title, action="rescinded" if record.rescinded else ""),
         facets={
             "congress": [str(congress)],

@@ -47,8 +47,8 @@ class BillTexts:
         return is_uslm(start, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
 
     def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        told = parse(file.data)
-        yield _bill(told, _meta(told), origin)
+        root = parse(file.data)
+        yield _bill(root, _meta(root), origin)
 
 
 class Laws:
@@ -62,10 +62,10 @@ class Laws:
         return is_uslm(start, b"<pLaw ")
 
     def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        told = parse(file.data)
-        reported = list(_reported(told))
-        yield _law(told, _meta(told), reported, origin)
-        bill = _came_from(told)
+        root = parse(file.data)
+        reported = list(_find_reports(root))
+        yield _law(root, _meta(root), reported, origin)
+        bill = _find_bill(root)
         for citation, _ in reported:
             yield reports.build_cited_report(citation, [bill[0]] if bill else [], origin)
 
@@ -75,19 +75,19 @@ def is_uslm(start: FileStart, *roots: bytes) -> bool:
     return NAMESPACE in start.head and any(root in start.head for root in roots)
 
 
-def _meta(told: Element) -> Element:
+def _meta(element: Element) -> Element:
     for name in ("meta", "amendMeta"):
-        if (meta := told.find(name)) is not None:
+        if (meta := element.find(name)) is not None:
             return meta
     raise ValueError("no <meta> in this file")
 
 
-def _bill(told: Element, meta: Element, origin: Provenance) -> ParsedRecord:
+def _bill(element: Element, meta: Element, origin: Provenance) -> ParsedRecord:
     congress, kind, number, version = _identity(meta)
     id = bill_id(congress, kind, number)
-    about = _about(told, meta) or id
+    about = _about(element, meta) or id
     stage = get_text(meta, "docStage")
-    dated = _dated(told)
+    dated = _dated(element)
     page = bill_page(congress, kind, number)
     cite = f"{spoken(congress, kind, number)}, {about}"
     record = Bill(
@@ -111,7 +111,7 @@ def _bill(told: Element, meta: Element, origin: Provenance) -> ParsedRecord:
         },
         text=Text(
             part=version,
-            body=extract_body(told),
+            body=extract_body(element),
             title=f"{SPOKEN[kind]} {number} ({stage or version.upper()}): {about}",
             url=f"{_GOVINFO}/BILLS-{congress}{kind}{number}{version}",
             raw_sha256=origin.sha256,
@@ -132,20 +132,20 @@ def _identity(meta: Element) -> tuple[int, str, int, str]:
     raise ValueError("the file does not say which bill it is")
 
 
-def _kind(written: str) -> str:
-    if (kind := written.lower()) in SPOKEN:
+def _kind(text: str) -> str:
+    if (kind := text.lower()) in SPOKEN:
         return kind
-    raise ValueError(f"{written!r} is no type of bill")
+    raise ValueError(f"{text!r} is not a type of bill")
 
 
-def _about(told: Element, meta: Element) -> str | None:
+def _about(element: Element, meta: Element) -> str | None:
     """What a bill is about: its title, or what stands for one where a file has none.
 
     Amendments name the act they amend, simple resolutions begin with what they resolve.
     """
-    if title := get_text(told, ".//officialTitle") or _title(meta):
+    if title := get_text(element, ".//officialTitle") or _title(meta):
         return title
-    main = next((found for name in _MAINS if (found := told.find(name)) is not None), told)
+    main = next((child for name in _MAINS if (child := element.find(name)) is not None), element)
     opening = next(filter(None, map(get_text, main.iterfind(".//content"))), "")
     if entitled := _ENTITLED.search(opening):
         return entitled[1][:1].upper() + entitled[1][1:]
@@ -169,18 +169,18 @@ def _first_sentence(text: str) -> str | None:
     return (first[:1].upper() + first[1:])[:200] or None
 
 
-def extract_body(told: Element) -> str:
+def extract_body(element: Element) -> str:
     """What the document says, from its title to its last section, without its metadata."""
     for name in _MAINS:
-        if (main := told.find(name)) is not None:
+        if (main := element.find(name)) is not None:
             return extract_prose(main)
     raise ValueError("no <main> in this file")
 
 
-def _dated(told: Element) -> str | None:
+def _dated(root: Element) -> str | None:
     """The newest date its actions bear; some only spell it out."""
-    found = [date for element in told.iterfind(".//action/date") if (date := _day(element))]
-    return max(found, default=None)
+    dates = [date for element in root.iterfind(".//action/date") if (date := _day(element))]
+    return max(dates, default=None)
 
 
 def _day(element: Element) -> str | None:
@@ -200,7 +200,7 @@ def parse_spelled_date(text: str | None) -> str | None:
 
 
 def _law(
-    told: Element, meta: Element, reported: Sequence[tuple[str, str]], origin: Provenance
+    element: Element, meta: Element, reported: Sequence[tuple[str, str]], origin: Provenance
 ) -> ParsedRecord:
     private = (
         (get_text(meta, "publicPrivate") or get_text(meta, "type") or "")
@@ -212,10 +212,11 @@ def _law(
     id = law_id(f"{congress}-{number}", private)
     label = f"{'Private' if private else 'Public'} Law {congress}-{number}"
     about = fold_dashes(get_text(meta, "title") or label).partition(": ")[2] or label
-    approved = _approved(told)
-    bill = _came_from(told)
-    body = extract_body(told)
-    stat = [one for cite in meta.iterfind("citableAs") if "Stat." in (one := get_text(cite) or "")]
+    approved = _approved(element)
+    bill = _find_bill(element)
+    body = extract_body(element)
+    citations = [get_text(cite) or "" for cite in meta.iterfind("citableAs")]
+    stat = [citation for citation in citations if "Stat." in citation]
     package = f"PLAW-{congress}{'pvtl' if private else 'publ'}{number}"
     url = f"{_GOVINFO}/{package}"
     cite = ", ".join((label, *stat[:1]))
@@ -241,28 +242,28 @@ def _law(
     )
 
 
-def _reported(told: Element) -> Iterator[tuple[str, str]]:
+def _find_reports(element: Element) -> Iterator[tuple[str, str]]:
     """The reports on what became a law, as they are cited, from the history printed after it."""
-    for ref in told.iterfind("legislativeHistory//ref"):
+    for ref in element.iterfind("legislativeHistory//ref"):
         if match := _REPORT_REF.fullmatch(ref.get("href") or ""):
-            written = " ".join("".join((*ref.itertext(), ref.tail or "")).split())
-            citation = f"{match[1].upper()}. Rept. {fold_dashes(written)}"
+            text = " ".join("".join((*ref.itertext(), ref.tail or "")).split())
+            citation = f"{match[1].upper()}. Rept. {fold_dashes(text)}"
             if cited_report(citation):
-                yield citation, f"legislativeHistory: {written}"
+                yield citation, f"legislativeHistory: {text}"
 
 
-def _approved(told: Element) -> str | None:
+def _approved(root: Element) -> str | None:
     for path in ("main/longTitle//sidenote/p", "main/action/actionDescription", "main//sidenote/p"):
-        for element in told.iterfind(path):
-            if found := parse_spelled_date(get_text(element)):
-                return found
+        for element in root.iterfind(path):
+            if date := parse_spelled_date(get_text(element)):
+                return date
     return None
 
 
-def _came_from(told: Element) -> tuple[str, str] | None:
+def _find_bill(element: Element) -> tuple[str, str] | None:
     """The bill a law was, and the words that say so beside its title or in its history."""
     for path in ("main/longTitle//ref", "legislativeHistory//ref", "main//sidenote//ref"):
-        for ref in told.iterfind(path):
+        for ref in element.iterfind(path):
             if match := _BILL_REF.match(ref.get("href") or ""):
                 id = federal_id(f"bill:{match[1]}-{match[2]}-{match[3]}").id
                 return id, f"{path.partition('//')[0]}: {get_text(ref) or ref.get('href')}"

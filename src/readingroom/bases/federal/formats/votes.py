@@ -33,11 +33,11 @@ class HouseVotes:
         return b"<rollcall-vote" in start.head
 
     def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        told = parse(file.data)
-        meta = told.find("vote-metadata")
+        root = parse(file.data)
+        meta = root.find("vote-metadata")
         if meta is None:
             raise ValueError("no <vote-metadata> in this file")
-        yield from _house(meta, told, origin)
+        yield from _house(meta, root, origin)
 
 
 class SenateVotes:
@@ -54,7 +54,7 @@ class SenateVotes:
         yield from _senate(parse(file.data), origin)
 
 
-def _house(meta: Element, told: Element, origin: Provenance) -> Iterator[ParsedRecord]:
+def _house(meta: Element, element: Element, origin: Provenance) -> Iterator[ParsedRecord]:
     congress, number = (
         int(get_text(meta, "congress") or ""),
         int(get_text(meta, "rollcall-num") or ""),
@@ -62,9 +62,9 @@ def _house(meta: Element, told: Element, origin: Provenance) -> Iterator[ParsedR
     session = int((get_text(meta, "session") or "")[:1])
     voted = _moment(get_text(meta, "action-date"), "%d-%b-%Y")
     year = (voted or str(1787 + 2 * congress + session))[:4]
-    rows = list(_house_rows(told))
-    written = get_text(meta, "legis-num")
-    bills = list(_bill(written, congress))
+    rows = list(_house_rows(element))
+    bill_number = get_text(meta, "legis-num")
+    bills = list(_bill(bill_number, congress))
     yield from _stubs(rows, origin)
     yield _entry(
         "house",
@@ -78,35 +78,38 @@ def _house(meta: Element, told: Element, origin: Provenance) -> Iterator[ParsedR
         result=get_text(meta, "vote-result"),
         description=get_text(meta, "vote-desc"),
         bills=bills,
-        links=[Link(LinkKind.VOTE, bill, f"legis-num: {written}") for bill in bills],
+        links=[Link(LinkKind.VOTE, bill, f"legis-num: {bill_number}") for bill in bills],
         amendment=get_text(meta, "amendment-author"),
         totals=_totals(meta.find("vote-totals/totals-by-vote"), "-total"),
     )
 
 
-def _house_rows(told: Element) -> Iterator[Row]:
-    for vote in told.iterfind("vote-data/recorded-vote"):
+def _house_rows(element: Element) -> Iterator[Row]:
+    for vote in element.iterfind("vote-data/recorded-vote"):
         member = vote.find("legislator")
         if member is None:
             continue
-        offered = member.get("name-id") or ""
-        known = _BIOGUIDE.fullmatch(offered) is not None  # before 2003 there is none
+        name_id = member.get("name-id") or ""
+        is_bioguide = _BIOGUIDE.fullmatch(name_id) is not None  # before 2003 there is none
         person = Person(
-            bioguide_id=offered if known else None,
-            name=get_text(member) or member.get("sort-field") or offered,
+            bioguide_id=name_id if is_bioguide else None,
+            name=get_text(member) or member.get("sort-field") or name_id,
             party=member.get("party"),
             state=member.get("state"),
         )
         yield person, get_text(vote, "vote") or "", None
 
 
-def _senate(told: Element, origin: Provenance) -> Iterator[ParsedRecord]:
-    congress, session = int(get_text(told, "congress") or ""), int(get_text(told, "session") or "")
-    number = int(get_text(told, "vote_number") or "")
-    rows = list(_senate_rows(told))
-    documents = dict(_documents(told, congress))
+def _senate(element: Element, origin: Provenance) -> Iterator[ParsedRecord]:
+    congress, session = (
+        int(get_text(element, "congress") or ""),
+        int(get_text(element, "session") or ""),
+    )
+    number = int(get_text(element, "vote_number") or "")
+    rows = list(_senate_rows(element))
+    documents = dict(_documents(element, congress))
     links = [Link(LinkKind.VOTE, id, f"document: {name}") for id, name in documents.items()]
-    links += _senate_amendment(told, congress)
+    links += _senate_amendment(element, congress)
     place = f"vote{congress}{session}/vote_{congress}_{session}_{number:05}.htm"
     yield _entry(
         "senate",
@@ -114,27 +117,27 @@ def _senate(told: Element, origin: Provenance) -> Iterator[ParsedRecord]:
         rows,
         origin,
         url=f"https://www.senate.gov/legislative/LIS/roll_call_votes/{place}",
-        voted_at=_senate_day(get_text(told, "vote_date")),
-        question=get_text(told, "vote_question_text") or get_text(told, "question") or "",
-        type=get_text(told, "question"),
-        result=get_text(told, "vote_result"),
-        majority_required=get_text(told, "majority_requirement"),
-        description=get_text(told, "vote_document_text") or get_text(told, "vote_title"),
+        voted_at=_senate_day(get_text(element, "vote_date")),
+        question=get_text(element, "vote_question_text") or get_text(element, "question") or "",
+        type=get_text(element, "question"),
+        result=get_text(element, "vote_result"),
+        majority_required=get_text(element, "majority_requirement"),
+        description=get_text(element, "vote_document_text") or get_text(element, "vote_title"),
         bills=list(documents),
         links=links,
-        amendment=get_text(told, "amendment/amendment_number"),
+        amendment=get_text(element, "amendment/amendment_number"),
         totals=VoteTotals(
-            yea=_number(told, "count/yeas"),
-            nay=_number(told, "count/nays"),
-            present=_number(told, "count/present"),
-            not_voting=_number(told, "count/absent"),
+            yea=_number(element, "count/yeas"),
+            nay=_number(element, "count/nays"),
+            present=_number(element, "count/present"),
+            not_voting=_number(element, "count/absent"),
         ),
     )
 
 
-def _senate_rows(told: Element) -> Iterator[Row]:
+def _senate_rows(element: Element) -> Iterator[Row]:
     """Members go by their LIS ids here; who they are is found out when the load ends."""
-    for member in told.iterfind("members/member"):
+    for member in element.iterfind("members/member"):
         lis = get_text(member, "lis_member_id")
         first, last = get_text(member, "first_name"), get_text(member, "last_name")
         person = Person(
@@ -152,17 +155,17 @@ def _senate_day(text: str | None) -> str | None:
     return _moment(",".join(parts[:2]).strip(), "%B %d, %Y")
 
 
-def _senate_amendment(told: Element, congress: int) -> Iterator[Link]:
+def _senate_amendment(element: Element, congress: int) -> Iterator[Link]:
     """`S.Amdt. 4999`; the numbers begin anew with each Congress."""
-    written = get_text(told, "amendment/amendment_number")
-    if match := _AMENDMENT.fullmatch(written or ""):
+    number = get_text(element, "amendment/amendment_number")
+    if match := _AMENDMENT.fullmatch(number or ""):
         id = amendment_id(congress, "samdt", match[1])
-        yield Link(LinkKind.VOTE, id, f"amendment_number: {written}")
+        yield Link(LinkKind.VOTE, id, f"amendment_number: {number}")
 
 
-def _documents(told: Element, congress: int) -> Iterator[tuple[str, str]]:
+def _documents(element: Element, congress: int) -> Iterator[tuple[str, str]]:
     """The bills voted on, and how the file writes them; one vote may be on forty-eight papers."""
-    for document in told.iterfind("document"):
+    for document in element.iterfind("document"):
         kind = re.sub(r"[.\s]", "", get_text(document, "document_type") or "").lower()
         number = get_text(document, "document_number")
         if kind in SPOKEN and number and number.isdecimal():
@@ -170,31 +173,31 @@ def _documents(told: Element, congress: int) -> Iterator[tuple[str, str]]:
             yield id, get_text(document, "document_name") or f"{kind} {number}"
 
 
-def _bill(written: str | None, congress: int) -> Iterator[str]:
+def _bill(text: str | None, congress: int) -> Iterator[str]:
     """`H R 21`, `H J RES 5`; a quorum call or an election has none."""
     try:
-        if written:
-            yield federal_id(re.sub(r"\s+(?=\D)", "", written), congress).id
+        if text:
+            yield federal_id(re.sub(r"\s+(?=\D)", "", text), congress).id
     except UnrecognizedId:
         return
 
 
 def _entry(
     chamber: Chamber,
-    counted: tuple[int, int, int],
+    numbers: tuple[int, int, int],
     rows: list[Row],
     origin: Provenance,
     *,
     url: str,
     links: Sequence[Link],
-    **told: Any,
+    **fields: Any,
 ) -> ParsedRecord:
-    congress, session, number = counted
-    id = vote_id(chamber, *counted)
+    congress, session, number = numbers
+    id = vote_id(chamber, *numbers)
     label = f"{chamber.title()} roll call vote {number}, {ordinal(congress)} Congress"
     label += f", {ordinal(session)} session"
-    about = ", ".join(told["bills"])
-    title = f"{label}: {told['question']}" + (f" ({about})" if about else "")
+    about = ", ".join(fields["bills"])
+    title = f"{label}: {fields['question']}" + (f" ({about})" if about else "")
     org = "Clerk of the House" if chamber == "house" else "Secretary of the Senate"
     record = RollCall(
         id=id,
@@ -204,14 +207,14 @@ def _entry(
         session=session,
         number=number,
         recorded=len(rows),
-        **told,
-        **citation_fields(origin, url=url, org=org, cite=label, published_at=told["voted_at"]),
+        **fields,
+        **citation_fields(origin, url=url, org=org, cite=label, published_at=fields["voted_at"]),
     )
-    sorted_at = f"{told['voted_at'] or ''}#{number:05}"
+    sorted_at = f"{fields['voted_at'] or ''}#{number:05}"
     members = [
-        (place, person.bioguide_id, lis, congress, sorted_at, person.name, person.party,
+        (row_number, person.bioguide_id, lis, congress, sorted_at, person.name, person.party,
          person.state, position)
-        for place, (person, position, lis) in enumerate(rows, start=1)
+        for row_number, (person, position, lis) in enumerate(rows, start=1)
     ]  # fmt: skip
     names = (title, record.description or "", record.amendment or "")
     return ParsedRecord(record, names=names, children={"member_votes": members}, links=links)

@@ -35,7 +35,7 @@ _ROLL = re.compile(
 _DAY_AND_MONTH = re.compile(r"(\d{1,2}-[A-Z][a-z]{2})")
 
 
-class Ask(Protocol):
+class ReadListing(Protocol):
     """Reads a listing; `RemoteFileMissing` where there is none."""
 
     def __call__(self, url: str, accept: str = "*/*") -> bytes: ...
@@ -53,71 +53,71 @@ class Hosts:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which files of a source are asked for: those changed since a day, or those of now."""
+class SyncRequest:
+    """Which files of a source to fetch: those changed since a day, or the current ones."""
 
     hosts: Hosts
-    ask: Ask
+    read: ReadListing
     since: date | None
     today: date
 
     @property
     def congresses(self) -> range:
-        """Those that sat since the day; without one, that of today."""
+        """The Congresses since the day; without a day, the current one."""
         first = congress_on((self.since or self.today).isoformat())
         return range(max(FIRST_CONGRESS, first), congress_on(self.today.isoformat()) + 1)
 
 
-def bills(wanted: Wanted) -> Iterator[RemoteFile]:
+def bills(request: SyncRequest) -> Iterator[RemoteFile]:
     """A zip for each type of a whole Congress; of one that had begun, the files changed since."""
-    for congress in wanted.congresses:
+    for congress in request.congresses:
         for kind in BILL_TYPES:
             folder = f"BILLSTATUS/{congress}/{kind}"
-            if wanted.since is None or began(congress) >= wanted.since:
-                yield _bulk(wanted, f"{folder}/BILLSTATUS-{congress}-{kind}.zip")
+            if request.since is None or began(congress) >= request.since:
+                yield _bulk_file(request, f"{folder}/BILLSTATUS-{congress}-{kind}.zip")
             else:
                 name = re.compile(rf"BILLSTATUS-{congress}{kind}\d+\.xml", re.ASCII)
-                yield from _listed(wanted, folder, name)
+                yield from _list_folder(request, folder, name)
 
 
-def public_laws(wanted: Wanted) -> Iterator[RemoteFile]:
+def public_laws(request: SyncRequest) -> Iterator[RemoteFile]:
     """`PLAW-117publ103.xml`: USLM, one law a file."""
-    for congress in wanted.congresses:
+    for congress in request.congresses:
         for kind, short in (("public", "publ"), ("private", "pvtl")):
             name = re.compile(rf"PLAW-{congress}{short}\d+\.xml", re.ASCII)
-            yield from _listed(wanted, f"PLAW/{congress}/{kind}", name)
+            yield from _list_folder(request, f"PLAW/{congress}/{kind}", name)
 
 
-def federal_register(wanted: Wanted) -> Iterator[RemoteFile]:
+def federal_register(request: SyncRequest) -> Iterator[RemoteFile]:
     """A file a day, from the Register's API; nothing is published on weekends."""
-    first = wanted.since or wanted.today - timedelta(days=_REGISTER_DAYS)
-    for day in _days(first, wanted.today):
+    first = request.since or request.today - timedelta(days=_REGISTER_DAYS)
+    for day in _iterate_days(first, request.today):
         if day.weekday() < 5:
-            asked = [("conditions[publication_date][is]", day.isoformat()), ("per_page", "1000")]
-            asked += [("fields[]", field) for field in _REGISTER_FIELDS]
-            host = wanted.hosts.federal_register
+            query = [("conditions[publication_date][is]", day.isoformat()), ("per_page", "1000")]
+            query += [("fields[]", field) for field in _REGISTER_FIELDS]
+            host = request.hosts.federal_register
             yield RemoteFile(
-                f"{host}/api/v1/documents.json?{urlencode(asked)}", f"register/{day}.json"
+                f"{host}/api/v1/documents.json?{urlencode(query)}", f"register/{day}.json"
             )
 
 
-def people(*names: str) -> Callable[[Wanted], Iterator[RemoteFile]]:
-    def remotes(wanted: Wanted) -> Iterator[RemoteFile]:
+def people(*names: str) -> Callable[[SyncRequest], Iterator[RemoteFile]]:
+    def remotes(request: SyncRequest) -> Iterator[RemoteFile]:
         for name in names:
-            yield RemoteFile(f"{wanted.hosts.legislators}/{name}", f"congress-legislators/{name}")
+            yield RemoteFile(f"{request.hosts.legislators}/{name}", f"congress-legislators/{name}")
 
     return remotes
 
 
-def roll_call_votes(wanted: Wanted) -> Iterator[RemoteFile]:
+def roll_call_votes(request: SyncRequest) -> Iterator[RemoteFile]:
     """Both chambers: the House by year, the Senate by session."""
-    first = wanted.since or date(wanted.today.year, 1, 1)
-    for year in range(first.year, wanted.today.year + 1):
-        yield from _of_house(wanted, year, first)
-        yield from _of_senate(wanted, year, first)
+    first = request.since or date(request.today.year, 1, 1)
+    for year in range(first.year, request.today.year + 1):
+        yield from _find_house_votes(request, year, first)
+        yield from _find_senate_votes(request, year, first)
 
 
-LAYOUTS: Mapping[str, Callable[[Wanted], Iterator[RemoteFile]]] = {
+LAYOUTS: Mapping[str, Callable[[SyncRequest], Iterator[RemoteFile]]] = {
     "bills": bills,
     "public_laws": public_laws,
     "federal_register": federal_register,
@@ -133,27 +133,27 @@ LAYOUTS: Mapping[str, Callable[[Wanted], Iterator[RemoteFile]]] = {
 # --- govinfo ---
 
 
-def _bulk(wanted: Wanted, path: str) -> RemoteFile:
-    return RemoteFile(f"{wanted.hosts.govinfo}/bulkdata/{path}", path)
+def _bulk_file(request: SyncRequest, path: str) -> RemoteFile:
+    return RemoteFile(f"{request.hosts.govinfo}/bulkdata/{path}", path)
 
 
-def _listed(wanted: Wanted, folder: str, name: re.Pattern[str]) -> Iterator[RemoteFile]:
+def _list_folder(request: SyncRequest, folder: str, name: re.Pattern[str]) -> Iterator[RemoteFile]:
     """The files of a folder, by its listing; a folder with nothing in it is not there."""
-    url = f"{wanted.hosts.govinfo}/bulkdata/json/{folder}"
+    url = f"{request.hosts.govinfo}/bulkdata/json/{folder}"
     try:
-        told = json.loads(wanted.ask(url, "application/json"))
+        data = json.loads(request.read(url, "application/json"))
     except RemoteFileMissing:
         return
-    for file in told["files"]:
-        if name.fullmatch(file["justFileName"]) and _since(file, wanted.since):
-            yield _bulk(wanted, f"{folder}/{file['justFileName']}")
+    for file in data["files"]:
+        if name.fullmatch(file["justFileName"]) and _since(file, request.since):
+            yield _bulk_file(request, f"{folder}/{file['justFileName']}")
 
 
 def _since(file: Mapping[str, str], since: date | None) -> bool:
     """`13-Jul-2026 23:36`; a file whose date cannot be read is taken."""
     try:
-        told = file["formattedLastModifiedTime"]
-        changed = datetime.strptime(told, "%d-%b-%Y %H:%M").date()  # noqa: DTZ007 a day
+        modified = file["formattedLastModifiedTime"]
+        changed = datetime.strptime(modified, "%d-%b-%Y %H:%M").date()  # noqa: DTZ007 a day
     except (KeyError, ValueError):
         return True
     return since is None or changed >= since
@@ -162,33 +162,36 @@ def _since(file: Mapping[str, str], since: date | None) -> bool:
 # --- votes ---
 
 
-def _of_house(wanted: Wanted, year: int, first: date) -> Iterator[RemoteFile]:
+def _find_house_votes(request: SyncRequest, year: int, first: date) -> Iterator[RemoteFile]:
     """The clerk lists a hundred votes a page, `ROLL_000.asp` and on; the index has a few only."""
-    root = f"{wanted.hosts.house_clerk}/evs/{year}"
+    root = f"{request.hosts.house_clerk}/evs/{year}"
     for hundred in range(0, 3000, 100):
         try:
-            page = wanted.ask(f"{root}/ROLL_{hundred:03}.asp").decode("utf-8", "replace")
+            page = request.read(f"{root}/ROLL_{hundred:03}.asp").decode("utf-8", "replace")
         except RemoteFileMissing:
             return
         rows = _ROLL.findall(page)
         for number, cell in rows:
-            if _voted(cell, year) >= first:
+            if _parse_vote_date(cell, year) >= first:
                 file = f"roll{int(number):03}.xml"
                 yield RemoteFile(f"{root}/{file}", f"votes/house/{year}/{file}")
         if not rows:
             return
 
 
-def _of_senate(wanted: Wanted, year: int, first: date) -> Iterator[RemoteFile]:
+def _find_senate_votes(request: SyncRequest, year: int, first: date) -> Iterator[RemoteFile]:
     congress, session = congress_on(f"{year}-06-01"), 2 - year % 2
-    root = f"{wanted.hosts.senate}/legislative/LIS"
+    root = f"{request.hosts.senate}/legislative/LIS"
     try:
-        menu = parse(wanted.ask(f"{root}/roll_call_lists/vote_menu_{congress}_{session}.xml"))
+        menu = parse(request.read(f"{root}/roll_call_lists/vote_menu_{congress}_{session}.xml"))
     except RemoteFileMissing:
         return
     for vote in menu.iterfind("votes/vote"):
         number = get_text(vote, "vote_number") or ""
-        if number.isdecimal() and _voted(get_text(vote, "vote_date") or "", year) >= first:
+        if (
+            number.isdecimal()
+            and _parse_vote_date(get_text(vote, "vote_date") or "", year) >= first
+        ):
             file = f"vote_{congress}_{session}_{int(number):05}.xml"
             folder = f"vote{congress}{session}"
             yield RemoteFile(
@@ -196,16 +199,16 @@ def _of_senate(wanted: Wanted, year: int, first: date) -> Iterator[RemoteFile]:
             )
 
 
-def _voted(cell: str, year: int) -> date:
+def _parse_vote_date(cell: str, year: int) -> date:
     """`17-Nov`, in a listing of one year; what cannot be read counts as new."""
-    found = _DAY_AND_MONTH.search(cell)
+    match = _DAY_AND_MONTH.search(cell)
     try:
-        told = f"{found[1] if found else ''}-{year}"
-        return datetime.strptime(told, "%d-%b-%Y").date()  # noqa: DTZ007 a day
+        day_text = f"{match[1] if match else ''}-{year}"
+        return datetime.strptime(day_text, "%d-%b-%Y").date()  # noqa: DTZ007 a day
     except ValueError:
         return date.max
 
 
-def _days(first: date, last: date) -> Iterator[date]:
+def _iterate_days(first: date, last: date) -> Iterator[date]:
     for number in range((last - first).days + 1):
         yield first + timedelta(days=number)

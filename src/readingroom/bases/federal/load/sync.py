@@ -9,7 +9,7 @@ from pathlib import Path
 
 from readingroom.bases.federal.formats.parts.files import BAD_FILE_ERRORS
 from readingroom.bases.federal.load import loading
-from readingroom.bases.federal.load.bulk import LAYOUTS, Hosts, Wanted
+from readingroom.bases.federal.load.bulk import LAYOUTS, Hosts, SyncRequest
 from readingroom.bases.federal.load.loading import Summary
 from readingroom.bases.federal.load.read_ahead import describe_error
 from readingroom.bases.federal.schema.sources import Source
@@ -25,8 +25,8 @@ FOLDER = "downloads"
 
 
 @dataclass
-class Synced:
-    """What a sync came to: files looked at, those that came, and what they changed."""
+class SyncResult:
+    """What a sync paths to: files looked at, those that paths, and what they changed."""
 
     files: int = 0
     downloaded: int = 0
@@ -46,55 +46,57 @@ def sync(
     pause: float,
     report: ReportProgressSync = no_progress_sync,
     report_loading: ReportProgressSync = no_progress_sync,
-) -> Synced:
+) -> SyncResult:
     """Fetch what is new of a source into the folder beside the federal file, and apply it."""
     layout = LAYOUTS.get(source.name)
     if layout is None:
-        raise UnknownSource(f"{source.name} cannot be fetched", valid_sources=sorted(LAYOUTS))
+        raise UnknownSource(
+            f"{source.name} cannot be fetched from its publisher", valid_sources=sorted(LAYOUTS)
+        )
     folder = path.parent / FOLDER
     lock = FolderLock(folder)
-    lock.acquire()  # two at once would write into one another's parts
+    lock.acquire()  # two syncs at once would write into the same partial files
     try:
-        with closing(_opened(folder, pause)) as downloads:
-            wanted = Wanted(hosts, downloads.read, since, clock.now().date())
-            synced, came = _fetched(downloads, lambda: list(layout(wanted)), report)
+        with closing(_open_downloads(folder, pause)) as downloads:
+            request = SyncRequest(hosts, downloads.read, since, clock.now().date())
+            result, paths = _fetch_all(downloads, lambda: list(layout(request)), report)
     finally:
         lock.release()
-    # Also what came in a run that was stopped before it was applied: it is passed over if it is in.
-    synced.update = loading.update(path, came, None, report_loading)
-    return synced
+    # Unchanged files too: an earlier run may have been stopped before it applied them.
+    result.update = loading.update(path, paths, None, report_loading)
+    return result
 
 
-def _opened(folder: Path, pause: float) -> Downloads:
+def _open_downloads(folder: Path, pause: float) -> Downloads:
     try:
         return Downloads(folder, pause=pause)
     except (OSError, sqlite3.Error) as error:
         raise StorageFailed(f"{folder} cannot be used: {error}") from error
 
 
-def _fetched(
-    downloads: Downloads, listed: Callable[[], list[RemoteFile]], report: ReportProgressSync
-) -> tuple[Synced, list[Path]]:
-    synced, came = Synced(), []
+def _fetch_all(
+    downloads: Downloads, list_files: Callable[[], list[RemoteFile]], report: ReportProgressSync
+) -> tuple[SyncResult, list[Path]]:
+    result, paths = SyncResult(), []
     try:
-        remotes = listed()
+        remotes = list_files()
     except RemoteFileMissing as error:
         raise DownloadFailed(str(error)) from error
     except BAD_FILE_ERRORS as error:
         raise DownloadFailed(f"A listing cannot be read: {describe_error(error)}") from error
-    synced.files = len(remotes)
-    for place, remote in enumerate(remotes, start=1):
-        report(place, len(remotes), remote.name)
+    result.files = len(remotes)
+    for number, remote in enumerate(remotes, start=1):
+        report(number, len(remotes), remote.name)
         try:
             file = downloads.fetch(remote)
         except RemoteFileMissing:
-            synced.missing += 1
+            result.missing += 1
         except DownloadFailed as error:
-            synced.failed += 1
-            synced.errors.append({"file": remote.name, "error": error.message})
+            result.failed += 1
+            result.errors.append({"file": remote.name, "error": error.message})
         else:
-            came.append(file.path)
-            synced.bytes += file.size if file.is_new else 0
-            synced.downloaded += file.is_new
-            synced.unchanged += not file.is_new
-    return synced, came
+            paths.append(file.path)
+            result.bytes += file.size if file.is_new else 0
+            result.downloaded += file.is_new
+            result.unchanged += not file.is_new
+    return result, paths

@@ -164,8 +164,8 @@ class Writer:
 
     def _undo(self, rollback: str) -> None:
         """Forget what waits; SQLite may have undone everything already, as on a full disk."""
-        for one in self._waiting:
-            one.rows.clear()
+        for batch in self._waiting:
+            batch.rows.clear()
         self._notes.clear()
         self._mentioned.clear()
         if self._db.in_transaction:
@@ -173,8 +173,8 @@ class Writer:
 
     def _write(self) -> None:
         """Everything that waits."""
-        for one in self._waiting:
-            one.write()
+        for batch in self._waiting:
+            batch.write()
         self._note_changes()
 
     def seen(self) -> set[tuple[str, str]]:
@@ -247,13 +247,13 @@ class Writer:
 
         Only what the same loader wrote is taken back: another may know of more.
         """
-        told = json.dumps(sorted(kept))
+        value_data = json.dumps(sorted(kept))
         listed = "SELECT value FROM json_each(?)"
         stored = self._db.execute(
             f"""SELECT id FROM {source.name} WHERE status = 'active' AND loader LIKE ?
                 AND ({whole}) IN (SELECT {whole} FROM {source.name} WHERE id IN ({listed}))
                 AND id NOT IN ({listed})""",
-            (f"{loader.partition('/')[0]}/%", told, told),
+            (f"{loader.partition('/')[0]}/%", value_data, value_data),
         ).fetchall()
         gone = [row["id"] for row in stored]
         if not even_most:
@@ -265,17 +265,17 @@ class Writer:
 
         A list of mostly former ones is none of who sits now, and says nothing of the others.
         """
-        told = json.dumps(sorted(kept))
+        value_data = json.dumps(sorted(kept))
         listed = "SELECT value FROM json_each(?)"
         (sitting,) = self._db.execute(
-            f"SELECT count(*) FROM {source.name} WHERE current AND id IN ({listed})", (told,)
+            f"SELECT count(*) FROM {source.name} WHERE current AND id IN ({listed})", (value_data,)
         ).fetchone()
         if 2 * sitting <= len(kept):
             return 0
         stored = self._db.execute(
             f"""SELECT id FROM {source.name} WHERE status = 'active' AND current
                 AND loader LIKE '{source.name}/%' AND id NOT IN ({listed})""",
-            (told,),
+            (value_data,),
         ).fetchall()
         gone = [row["id"] for row in stored]
         if not even_most:
@@ -379,13 +379,13 @@ class Writer:
         record = entry.record
         if known is not None and (entry.partial or _is_older(known, entry, loader)):
             return False
-        told = record.model_dump_json(exclude={"loaded_up_to"})
+        value = record.model_dump_json(exclude={"loaded_up_to"})
         self._db.execute(
             f"""INSERT INTO {record.source} (id, record, loader) VALUES (?, ?, ?)
                 ON CONFLICT (id) DO UPDATE SET record = excluded.record, loader = excluded.loader,
                     status = 'active', tombstone_at = NULL, tombstone_reason = NULL,
                     successor_id = NULL""",
-            (record.id, told, _mark(entry, loader)),
+            (record.id, value, _mark(entry, loader)),
         )
         if not entry.partial:
             self._put_children(entry)
@@ -399,7 +399,7 @@ class Writer:
             self._put_links(entry, loader, known)
         if known is not None and known["status"] != "active":
             self._put_body_again(record, known)
-        return known is None or not _says_the_same(known, told)
+        return known is None or not _says_the_same(known, value)
 
     def _add(self, entry: ParsedRecord, loader: str, known: sqlite3.Row | None) -> None:
         """What a file that knows little of the record itself knows beside it."""
@@ -422,11 +422,11 @@ class Writer:
                 ORDER BY json_extract(record, '$.posted_at') DESC, id DESC""",
             (record.id,),
         ).fetchall()
-        for one in older:
-            if one["status"] == "active":
-                self.withdraw(source, one["id"], record.retrieved_at, "filed again", newest["id"])
+        for row in older:
+            if row["status"] == "active":
+                self.withdraw(source, row["id"], record.retrieved_at, "filed again", newest["id"])
             self._db.execute(
-                f"UPDATE {source.name} SET successor_id = ? WHERE id = ?", (newest["id"], one["id"])
+                f"UPDATE {source.name} SET successor_id = ? WHERE id = ?", (newest["id"], row["id"])
             )
 
     def _known(self, record: Record) -> sqlite3.Row | None:
@@ -535,7 +535,7 @@ class Writer:
         self._put_chunks(doc, "head", passages, self._stored_chunks(doc, "head") if there else {})
 
     def _refresh(self, doc: int, record: Record) -> None:
-        """A record that is told anew: its date, and what filters ask of it, may have changed."""
+        """A record that is value anew: its date, and what filters ask of it, may have changed."""
         self._db.execute(
             "UPDATE documents SET published_at = ? WHERE doc = ?", (record.published_at, doc)
         )
@@ -663,9 +663,9 @@ def _check_whole(source: Source, gone: Sequence[str], kept: set[str]) -> None:
         raise cut_short(f"records of {source.name}", gone, kept)
 
 
-def _says_the_same(known: sqlite3.Row, told: str) -> bool:
+def _says_the_same(known: sqlite3.Row, value: str) -> bool:
     """Whether a record is what it was, but for the moment it was read."""
-    before, after = from_json(known["record"]), from_json(told)
+    before, after = from_json(known["record"]), from_json(value)
     same = {"retrieved_at": None}
     return known["status"] == "active" and bool(before | same == after | same)
 

@@ -31,11 +31,11 @@ _AROUND = 80
 
 
 def find_bills(text: str, congress: int, kind: LinkKind, field: str) -> Iterator[Link]:
-    """The bills a text names; of this Congress, unless the text says of which."""
+    """Yield the bills that a text names; of this Congress, unless the text states another."""
     for match in _BILL.finditer(text):
-        said = _CONGRESS.match(text, match.end())
-        of = int(said[1]) if said else congress
-        why = "" if said else f" (Congress {congress} by its date)"
+        stated = _CONGRESS.match(text, match.end())
+        of = int(stated[1]) if stated else congress
+        why = "" if stated else f" (Congress {congress} by its date)"
         id = bill_id(of, match[1], match[2])
         yield Link(kind, id, f"{field}: {_words(text, match)}{why}")
 

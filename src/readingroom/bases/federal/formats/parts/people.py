@@ -100,17 +100,17 @@ def build_office(
     names: tuple[str, ...],
     evidence: str,
     raw_sha256: str,
-    **told: Any,
+    **fields: Any,
 ) -> ParsedRecord:
     """Where a member is reached, linked to the member."""
     record = Office(
         id=staff_id(id),
         title=title,
         bioguide_id=bioguide,
-        **told,
+        **fields,
         **citation_fields(
             origin,
-            url=told.get("website") or bioguide_url(bioguide),
+            url=fields.get("website") or bioguide_url(bioguide),
             org=CONGRESS_LEGISLATORS,
             cite=title,
             published_at=None,

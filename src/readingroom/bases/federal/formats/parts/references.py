@@ -34,13 +34,13 @@ class References:
     """Pages of the Federal Register: `78 FR 23676`."""
 
 
-def collect_references(told: Iterable[Element]) -> References:
-    """Everything that links in these elements refer to."""
-    found = References()
-    for element in told:
+def collect_references(elements: Iterable[Element]) -> References:
+    """Return everything that the links in these elements refer to."""
+    references = References()
+    for element in elements:
         for ref in element.iter("ref"):
-            _note(found, ref)
-    return found
+            _add_reference(references, ref)
+    return references
 
 
 _KINDS: dict[str, tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]] = {
@@ -51,7 +51,7 @@ _KINDS: dict[str, tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]] =
 }
 
 
-def _note(found: References, ref: Element) -> None:
+def _add_reference(references: References, ref: Element) -> None:
     href = fold_dashes(ref.get("href") or "")
     kind = _KINDS.get(href[4:].partition("/")[0])
     if kind is None:
@@ -62,7 +62,7 @@ def _note(found: References, ref: Element) -> None:
     if name == "regulations" and _WHOLE_SECTION.fullmatch(href) and (cut := _CUT.match(after)):
         href += cut[0]
     if match := pattern.fullmatch(href):
-        words: Words = getattr(found, name)
+        words: Words = getattr(references, name)
         id = build(match)
         if id not in words:
             words[id] = " ".join(("".join(ref.itertext()) + after[:_AFTER]).split())

@@ -103,7 +103,7 @@ def _digest(name: str, vocabulary: str, parent: str | None) -> str:
 
 
 def distinct_topics(names: Iterable[str | None]) -> list[str]:
-    """Those of these names that can be told apart by an id, each once."""
+    """Return the names that have an id of their own, without duplicates."""
     return list(dict.fromkeys(name for name in names if name and topic_id(name) != "topic:"))
 
 

@@ -1,4 +1,4 @@
-"""Reads XML that nobody vouches for: no entities, no external DTD, no network."""
+"""Parses untrusted XML: no entities, no external DTD, no network."""
 
 import hashlib
 from itertools import chain
@@ -31,11 +31,11 @@ _flat = chain.from_iterable
 
 
 class EntitiesRefused(ValueError):
-    """The document declares entities, which no official file of ours does."""
+    """The document declares entities, which no official file does."""
 
 
 def parse(data: bytes) -> Element:
-    """The root of a document, its tags without prefixes.
+    """Return the root of a document, its tags without namespace prefixes.
 
     Expat calls the builder itself, with no Python between: half of a load is parsing.
     """
@@ -45,7 +45,7 @@ def parse(data: bytes) -> Element:
     parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.data
     parser.EntityDeclHandler = _refuse
-    # A DOCTYPE may name an external DTD; expat asks nobody for it unless told to.
+    # A DOCTYPE may name an external DTD; expat does not load it unless told to.
     parser.ExternalEntityRefHandler = _refuse
     parser.Parse(data, True)
     root = builder.close()
@@ -56,10 +56,10 @@ def parse(data: bytes) -> Element:
 
 
 def hash_element(element: Element) -> str:
-    """The hash of what an element says, so that a change elsewhere in its file is not its own."""
+    """Return the hash of an element, which a change elsewhere in its file does not affect."""
     attributes = _flat(map(Element.items, element.iter()))
-    told = (*element.itertext(), *map(_TAG, element.iter()), *_flat(attributes))
-    return hashlib.sha256("\x1f".join(told).encode()).hexdigest()
+    parts = (*element.itertext(), *map(_TAG, element.iter()), *_flat(attributes))
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
 def _refuse(*declared: Any) -> int:
@@ -67,7 +67,7 @@ def _refuse(*declared: Any) -> int:
 
 
 def get_text(element: Element | None, path: str | None = None) -> str | None:
-    """The text of an element or of a child, white space tidied; None when there is none."""
+    """Return the text of an element or a child, white space collapsed, or None if it is empty."""
     if element is not None and path is not None:
         element = element.find(path)
     if element is None:
@@ -77,27 +77,27 @@ def get_text(element: Element | None, path: str | None = None) -> str | None:
 
 
 def iso_date(text: str | None) -> str | None:
-    """The date of `2021-03-01` and of `2021-03-01T05:00:00Z` alike."""
+    """Return the date of `2021-03-01` or `2021-03-01T05:00:00Z`, or None."""
     return text[:10] if text and len(text) >= 10 and text[4] == text[7] == "-" else None
 
 
 def extract_prose(element: Element) -> str:
-    """Everything an element says, a paragraph for each block in it."""
+    """Return the text of an element, a paragraph for each block in it."""
     parts: list[str] = []
-    _told(element, parts)
+    _collect_text(element, parts)
     tidied = (" ".join(block.split()) for block in "".join(parts).split(_END))
     return "\n\n".join(filter(None, tidied))
 
 
-def _told(node: Element, parts: list[str]) -> None:
-    """The texts of an element in order, with a mark where a block ends.
+def _collect_text(node: Element, parts: list[str]) -> None:
+    """Append the texts of an element in order, with a mark where a block ends.
 
     A number and the heading after it stay on the line of what they number: `(a) In general`.
     """
     before, after = _EDGES.get(node.tag, _INSIDE)
     parts.append(before + (node.text or ""))
     for child in node:
-        _told(child, parts)
+        _collect_text(child, parts)
         if tail := child.tail:
             parts.append(tail)
     if after:
