@@ -13,8 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from readingroom.bases.federal import store
-from readingroom.bases.federal.formats import billstatus
-from readingroom.bases.federal.formats.parts import references
+from readingroom.bases.federal.formats.parts import bill_fields, references
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.query import links as reading
 from readingroom.bases.federal.schema.entries import Link, ParsedRecord, Provenance, citation_fields
@@ -482,10 +481,10 @@ def test_actions_name_roll_calls_as_their_fields_do(shared_data: Path) -> None:
     for path in (shared_data / "federal").rglob("*BILLSTATUS-*.xml"):
         for item in ElementTree.parse(path).iter("item"):
             recorded = set(item.iterfind("recordedVotes/recordedVote"))
-            votes = {id for vote in recorded for id in billstatus._vote(vote)}
+            votes = {id for vote in recorded for id in bill_fields.parse_vote_ids(vote)}
             for vote in recorded:
                 congress, date = int(vote.findtext("congress", "")), item.findtext("actionDate", "")
-                told = set(billstatus._votes_told(item.findtext("text", ""), date, congress))
+                told = set(bill_fields._find_roll_calls(item.findtext("text", ""), date, congress))
                 assert told <= votes
                 compared += len(told)
     assert compared > 100

@@ -1,23 +1,41 @@
 """Reads BILLSTATUS XML of the Government Publishing Office, in its three generations.
 
 The oldest files have no version and wrap lists once more (`committees/billCommittees/item`); 1.0.0
-and 3.0.0 differ in the names of a few elements. Here one reading serves them all: each value is
-looked for in every place it has ever stood.
+and 3.0.0 differ in the names of a few elements. One parser reads them all: it looks for each value
+in every element that has ever held it.
 """
 
-import html
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats import cbo, reports
+from readingroom.bases.federal.formats.parts.bill_fields import (
+    MAX_EVIDENCE,
+    build_vote_links,
+    find_roll_call_actions,
+    parse_action,
+    parse_amended_id,
+    parse_committees,
+    parse_cosponsor,
+    parse_cost_estimate,
+    parse_latest_action,
+    parse_law_ids,
+    parse_person,
+    parse_related_bills,
+    parse_reports,
+    parse_short_titles,
+    parse_subjects,
+    parse_summaries,
+    parse_text_versions,
+    parse_vote_ids,
+    require_text,
+    without_empty,
+)
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import (
     build_committee_stub,
     build_legislator_stub,
-    format_name,
-    parse_affiliation,
     parse_chamber,
 )
 from readingroom.bases.federal.formats.parts.topics import (
@@ -26,7 +44,7 @@ from readingroom.bases.federal.formats.parts.topics import (
     distinct_topics,
 )
 from readingroom.bases.federal.formats.parts.xml import get_text, hash_element, iso_date, parse
-from readingroom.bases.federal.schema.congress import GPO, SPOKEN, began, bill_page, ordinal, spoken
+from readingroom.bases.federal.schema.congress import GPO, SPOKEN, bill_page, ordinal, spoken
 from readingroom.bases.federal.schema.entries import (
     Link,
     ParsedRecord,
@@ -38,37 +56,15 @@ from readingroom.bases.federal.schema.ids import (
     amendment_id,
     bill_id,
     cited_report,
-    committee_id,
-    estimate_id,
-    law_id,
-    vote_id,
 )
 from readingroom.bases.federal.schema.records import (
     Amendment,
     Bill,
-    BillAction,
-    BillCommittee,
-    BillSummary,
-    Cosponsor,
-    CostEstimate,
-    LatestAction,
     LinkKind,
     Person,
-    RelatedBill,
-    TextVersion,
 )
 
-_EVIDENCE = 300
-_OF_VOTE = ("date", "chamber", "rollNumber", "fullActionName")
-# What actions say in words where the fields for it are empty, as in the oldest files.
-_ROLL_CALL = re.compile(r"\(Roll no\. (\d{1,4})\)|\bRecord Vote Number: (\d{1,4})\b", re.ASCII)
-_REPORTED = re.compile(
-    r"(?:^Reported |^Conference report |\breported an original measure|\breport filed by )"
-    r".*?(H\. Rept\. \d+-\d+(?:, Part [IVX]+)?)|\bWith written report No\. (\d+-\d+)",
-    re.ASCII,
-)
-_TAG = re.compile(r"<[^>]+>")
-_BREAK = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
+_VOTE_FIELDS = ("date", "chamber", "rollNumber", "fullActionName")
 
 
 class BillStatus:
@@ -106,18 +102,22 @@ class _BillParser:
         self._element = element
         self._origin = origin
         self._stubbed: set[str] = set()
-        self.congress = int(_require(element, "congress"))
-        self.kind = _require(element, "type", "billType").lower()
-        self.number = int(_require(element, "number", "billNumber"))
+        self.congress = int(require_text(element, "congress"))
+        self.kind = require_text(element, "type", "billType").lower()
+        self.number = int(require_text(element, "number", "billNumber"))
         self.id = bill_id(self.congress, self.kind, self.number)
         self.page = bill_page(self.congress, self.kind, self.number)
-        self.sponsors = [_parse_person(item) for item in element.findall("sponsors/item")]
-        self.cosponsors = [_cosponsor(item) for item in element.findall("cosponsors/item")]
-        self.actions = [_action(item, self.congress) for item in element.findall("actions/item")]
-        self.committees = list(_committees(element))
-        self.subjects = list(dict.fromkeys(_subjects(element)))
-        self.costs = [_estimate(item) for item in element.findall("cboCostEstimates/item")]
-        self.reported = dict(_reports(element, self.actions))
+        self.sponsors = [parse_person(item) for item in element.findall("sponsors/item")]
+        self.cosponsors = [parse_cosponsor(item) for item in element.findall("cosponsors/item")]
+        self.actions = [
+            parse_action(item, self.congress) for item in element.findall("actions/item")
+        ]
+        self.committees = list(parse_committees(element))
+        self.subjects = list(dict.fromkeys(parse_subjects(element)))
+        self.costs = [
+            parse_cost_estimate(item) for item in element.findall("cboCostEstimates/item")
+        ]
+        self.reported = dict(parse_reports(element, self.actions))
         self.policy_area = get_text(element, "policyArea/name") or get_text(
             element, "subjects/billSubjects/policyArea/name"
         ) or get_text(element, "primarySubject/name")  # fmt: skip
@@ -129,15 +129,15 @@ class _BillParser:
             yield build_committee_stub(
                 committee.id, committee.name, committee.chamber, self._origin
             )
-        yield from self._subjects()
+        yield from self._topic_records()
 
     def bill(self) -> ParsedRecord:
         element = self._element
         title = get_text(element, "title") or self.id
-        latest = _latest(element.find("latestAction"))
+        latest = parse_latest_action(element.find("latestAction"))
         introduced = iso_date(get_text(element, "introducedDate"))
         updated = get_text(element, "updateDate")
-        summaries = list(_summaries(element))
+        summaries = list(parse_summaries(element))
         cite = f"{spoken(self.congress, self.kind, self.number)}, {title}"
         record = Bill(
             id=self.id,
@@ -153,11 +153,11 @@ class _BillParser:
             sponsors=self.sponsors,
             committees=self.committees,
             latest_action=latest,
-            laws=[id for law in element.iterfind("laws/item") for id in _law(law)],
+            laws=[id for law in element.iterfind("laws/item") for id in parse_law_ids(law)],
             summary=max(summaries, key=lambda summary: summary.date or "", default=None),
-            short_titles=_short_titles(element),
-            text_versions=_versions(element),
-            related_bills=list(_related(element)),
+            short_titles=parse_short_titles(element),
+            text_versions=parse_text_versions(element),
+            related_bills=list(parse_related_bills(element)),
             cost_estimates=self.costs,
             committee_reports=list(self.reported),
             report_ids=list(dict.fromkeys(filter(None, map(cited_report, self.reported)))),
@@ -207,7 +207,7 @@ class _BillParser:
     def _topics(self) -> list[str]:
         return distinct_topics((self.policy_area, *self.subjects))
 
-    def _subjects(self) -> Iterator[ParsedRecord]:
+    def _topic_records(self) -> Iterator[ParsedRecord]:
         """Only the oldest files say to which wider subject one belongs."""
         items = self._element.findall("subjects/billSubjects/otherSubjects/item")
         parents = {get_text(item, "name"): get_text(item, "parentSubject/name") for item in items}
@@ -218,7 +218,7 @@ class _BillParser:
         for action in self.actions:
             yield from action.votes
         for vote in self._element.findall("recordedVotes/recordedVote"):
-            yield from _vote(vote)
+            yield from parse_vote_ids(vote)
 
     def _facets(self, record: Bill) -> dict[str, list[str]]:
         sponsor = self.sponsors[:1]
@@ -231,7 +231,7 @@ class _BillParser:
             "topic": self._topics(),
             "member": [sponsor.bioguide_id for sponsor in self.sponsors],
         }
-        return _without_empty(facets)
+        return without_empty(facets)
 
     def _children(self) -> dict[str, list[tuple[Any, ...]]]:
         committees = sorted({committee.id for committee in self.committees})
@@ -250,14 +250,14 @@ class _BillParser:
     def _links(self, record: Bill) -> Iterator[Link]:
         """What the file names beside the bill, each with the field that names it."""
         for law in self._element.iterfind("laws/item"):
-            for id in _law(law):
+            for id in parse_law_ids(law):
                 words = " ".join(filter(None, (get_text(law, "type"), get_text(law, "number"))))
                 yield Link(LinkKind.LAW, id, f"laws/item: {words}")
         for vote in self._element.iterfind("recordedVotes/recordedVote"):
-            words = " ".join(filter(None, (get_text(vote, name) for name in _OF_VOTE)))
-            for id in _vote(vote):
+            words = " ".join(filter(None, (get_text(vote, name) for name in _VOTE_FIELDS)))
+            for id in parse_vote_ids(vote):
                 yield Link(LinkKind.VOTE, id, f"recordedVotes/recordedVote: {words}")
-        yield from _vote_links(self._element.iterfind("actions/item"), self.actions)
+        yield from build_vote_links(self._element.iterfind("actions/item"), self.actions)
         for other in record.related_bills:
             how = ", ".join(other.relationships) or "related"
             yield Link(LinkKind.RELATED, other.id, f"relatedBills/item: {how}")
@@ -273,15 +273,15 @@ class _BillParser:
 
     def _amendment(self, item: Element) -> Iterator[ParsedRecord]:
         # Number, congress and type stand twice in one amendment; the first of each is its own.
-        congress, kind = int(_require(item, "congress")), _require(item, "type").lower()
-        number = int(_require(item, "number"))
-        sponsors = [_parse_person(element) for element in item.findall("sponsors/item")]
+        congress, kind = int(require_text(item, "congress")), require_text(item, "type").lower()
+        number = int(require_text(item, "number"))
+        sponsors = [parse_person(element) for element in item.findall("sponsors/item")]
         yield from self._people(sponsors)
-        roll_calls = list(_roll_calls(item))
-        actions = [_action(roll_call, congress) for roll_call in roll_calls]
+        roll_calls = list(find_roll_call_actions(item))
+        actions = [parse_action(roll_call, congress) for roll_call in roll_calls]
         submitted = iso_date(get_text(item, "submittedDate"))
         proposed = iso_date(get_text(item, "proposedDate"))
-        latest = _latest(item.find("latestAction"))
+        latest = parse_latest_action(item.find("latestAction"))
         purpose, description = get_text(item, "purpose"), get_text(item, "description")
         label = f"{'S.Amdt.' if kind == 'samdt' else 'H.Amdt.'} {number}"
         cite = f"{label} to {SPOKEN[self.kind]} {self.number}, {ordinal(congress)} Congress"
@@ -294,7 +294,7 @@ class _BillParser:
             number=number,
             chamber=parse_chamber(get_text(item, "chamber")),
             bill_id=self.id,
-            amends=_amended(item),
+            amends=parse_amended_id(item),
             purpose=purpose,
             description=description,
             submitted_at=submitted,
@@ -324,8 +324,8 @@ class _BillParser:
         yield ParsedRecord(
             record,
             head=SearchHead(record.title, description or "", latest.text if latest else ""),
-            facets=_without_empty(facets),
-            links=[*self._amendment_links(item, record), *_vote_links(roll_calls, actions)],
+            facets=without_empty(facets),
+            links=[*self._amendment_links(item, record), *build_vote_links(roll_calls, actions)],
             revision=get_text(item, "updateDate"),
         )
 
@@ -334,7 +334,7 @@ class _BillParser:
         yield Link(LinkKind.AMENDMENT, self.id, f"amendments/amendment in the file of {bill}")
         if record.amends:
             parts = (f"amendedAmendment/{name}" for name in ("type", "number", "purpose"))
-            words = " ".join(filter(None, (get_text(item, part) for part in parts)))[:_EVIDENCE]
+            words = " ".join(filter(None, (get_text(item, part) for part in parts)))[:MAX_EVIDENCE]
             yield Link(LinkKind.AMENDMENT, record.amends, f"amendedAmendment: {words}")
 
     def _people(self, people: Iterable[Person]) -> Iterator[ParsedRecord]:
@@ -343,211 +343,3 @@ class _BillParser:
             if person.bioguide_id and person.bioguide_id not in self._stubbed:
                 self._stubbed.add(person.bioguide_id)
                 yield build_legislator_stub(person, self._origin)
-
-
-def _roll_calls(amendment: Element) -> Iterator[Element]:
-    """The actions on an amendment that were roll calls; the others are many, and not kept."""
-    for action in amendment.iterfind("actions/actions/item"):
-        if _is_recorded(action) or _ROLL_CALL.search(get_text(action, "text") or ""):
-            yield action
-
-
-def _is_recorded(action: Element) -> bool:
-    return action.find("recordedVotes") is not None
-
-
-def _vote_links(items: Iterable[Element], actions: Iterable[BillAction]) -> Iterator[Link]:
-    """The roll calls that actions record; the action's words say what was voted on.
-
-    Several actions may tell of one: what stands in a field comes before what only words say.
-    """
-    pairs = zip(map(_is_recorded, items), actions, strict=True)
-    for recorded, action in sorted(pairs, key=lambda pair: not pair[0]):
-        field = "recordedVotes" if recorded else "text"
-        for vote in action.votes:
-            words = f"{action.date} {action.text}"[:_EVIDENCE]
-            yield Link(LinkKind.VOTE, vote, f"actions/item/{field}: {words}")
-
-
-def _reports(element: Element, actions: Iterable[BillAction]) -> Iterator[tuple[str, str]]:
-    """The reports on a bill as they are cited, each with what says so."""
-    citations = _get_texts(element.iterfind("committeeReports/committeeReport/citation"))
-    for citation in citations:
-        yield citation, f"committeeReports/committeeReport: {citation}"
-    for action in actions if not citations else ():
-        if match := _REPORTED.search(action.text):
-            words = f"{action.date} {action.text}"[:_EVIDENCE]
-            yield match[1] or f"S. Rept. {match[2]}", f"actions/item/text: {words}"
-
-
-def _require(element: Element, *names: str) -> str:
-    """Return a value that identifies the record. Raise `ValueError` if the file has none."""
-    for name in names:
-        if value := get_text(element, name):
-            return value
-    raise ValueError(f"no <{names[0]}> in this file")
-
-
-def _without_empty(facets: dict[str, Sequence[str | None]]) -> dict[str, list[str]]:
-    return {field: [value for value in values if value] for field, values in facets.items()}
-
-
-def _get_texts(elements: Iterable[Element]) -> list[str]:
-    return [text for element in elements if (text := get_text(element))]
-
-
-def _parse_person(item: Element) -> Person:
-    full = get_text(item, "fullName") or get_text(item, "name") or ""
-    affiliation = parse_affiliation(full)
-    return Person(
-        bioguide_id=get_text(item, "bioguideId"),
-        name=format_name(full),
-        party=get_text(item, "party") or affiliation["party"],
-        state=get_text(item, "state") or affiliation["state"],
-        district=get_text(item, "district") or affiliation["district"],
-    )
-
-
-def _cosponsor(item: Element) -> Cosponsor:
-    return Cosponsor(
-        **_parse_person(item).model_dump(),
-        sponsored_at=iso_date(get_text(item, "sponsorshipDate")),
-        original=get_text(item, "isOriginalCosponsor") == "True",
-        withdrawn_at=iso_date(get_text(item, "sponsorshipWithdrawnDate")),
-    )
-
-
-def _action(item: Element, congress: int) -> BillAction:
-    codes = _get_texts(
-        (*item.iterfind("committees/item/systemCode"), *item.iterfind("committee/systemCode"))
-    )
-    date, text = iso_date(get_text(item, "actionDate")) or "", get_text(item, "text") or ""
-    recorded = [id for vote in item.iterfind("recordedVotes/recordedVote") for id in _vote(vote)]
-    return BillAction(
-        date=date,
-        time=get_text(item, "actionTime"),
-        text=text,
-        type=get_text(item, "type"),
-        code=get_text(item, "actionCode"),
-        committees=[committee_id(code) for code in codes],
-        votes=recorded or list(_find_roll_calls(text, date, congress)),
-    )
-
-
-def _find_roll_calls(text: str, date: str, congress: int) -> Iterator[str]:
-    """`(Roll no. 58)` is the House's way to say it, `Record Vote Number: 13` the Senate's."""
-    if not date:
-        return
-    session = 1 if int(date[:4]) <= began(congress).year else 2
-    for house, senate in _ROLL_CALL.findall(text):
-        yield vote_id("house" if house else "senate", congress, session, house or senate)
-
-
-def _law(law: Element) -> Iterator[str]:
-    if number := get_text(law, "number"):
-        yield law_id(number, private="private" in (get_text(law, "type") or "").lower())
-
-
-def _vote(vote: Element) -> Iterator[str]:
-    parts = [
-        get_text(vote, name) for name in ("chamber", "congress", "sessionNumber", "rollNumber")
-    ]
-    if all(parts):
-        yield vote_id(*[part or "" for part in parts])
-
-
-def _latest(item: Element | None) -> LatestAction | None:
-    text = get_text(item, "text")
-    return LatestAction(date=iso_date(get_text(item, "actionDate")), text=text) if text else None
-
-
-def _committees(bill: Element) -> Iterator[BillCommittee]:
-    items = bill.findall("committees/item") + bill.findall("committees/billCommittees/item")
-    for item in items:
-        chamber = get_text(item, "chamber")
-        for committee in (item, *item.findall("subcommittees/item")):
-            if code := get_text(committee, "systemCode"):
-                yield BillCommittee(
-                    id=committee_id(code),
-                    name=get_text(committee, "name") or code,
-                    chamber=parse_chamber(chamber),
-                    activities=_get_texts(committee.iterfind("activities/item/name")),
-                )
-
-
-def _subjects(element: Element) -> Iterator[str]:
-    for path in (
-        "subjects/legislativeSubjects/item/name",
-        "subjects/billSubjects/legislativeSubjects/item/name",
-        "subjects/billSubjects/otherSubjects/item/name",
-    ):
-        yield from _get_texts(element.iterfind(path))
-
-
-def _summaries(element: Element) -> Iterator[BillSummary]:
-    for path in ("summaries/summary", "summaries/billSummaries/item"):
-        for item in element.iterfind(path):
-            # The text is HTML in a CDATA section or escaped: to us it is text either way.
-            text = item.findtext("text") or item.findtext("cdata/text") or ""
-            if plain := strip_html(text):
-                yield BillSummary(
-                    version=get_text(item, "versionCode"),
-                    date=iso_date(get_text(item, "actionDate")),
-                    description=get_text(item, "actionDesc") or get_text(item, "name"),
-                    text=plain,
-                )
-
-
-def strip_html(markup: str) -> str:
-    """Return the text of HTML, a line for each of its paragraphs."""
-    lines = _BREAK.sub("\n", markup).split("\n")
-    texts = (" ".join(html.unescape(_TAG.sub("", line)).split()) for line in lines)
-    return "\n".join(line for line in texts if line)
-
-
-def _short_titles(element: Element) -> list[str]:
-    titles = (
-        get_text(item, "title")
-        for item in element.iterfind("titles/item")
-        if "short" in (get_text(item, "titleType") or "").lower()
-    )
-    return list(dict.fromkeys(title for title in titles if title))
-
-
-def _versions(element: Element) -> list[TextVersion]:
-    return [
-        TextVersion(
-            type=get_text(item, "type") or "",
-            date=iso_date(get_text(item, "date")),
-            url=get_text(item, "formats/item/url"),
-        )
-        for item in element.iterfind("textVersions/item")
-    ]
-
-
-def _related(element: Element) -> Iterator[RelatedBill]:
-    for item in element.iterfind("relatedBills/item"):
-        congress, kind, number = (get_text(item, name) for name in ("congress", "type", "number"))
-        kind = re.sub(r"[.\s]", "", kind or "").lower()  # the oldest files write `H.Res.`
-        if congress and number and kind in SPOKEN:
-            yield RelatedBill(
-                id=bill_id(congress, kind, number),
-                title=get_text(item, "title") or get_text(item, "latestTitle"),
-                relationships=_get_texts(item.iterfind("relationshipDetails/item/type")),
-            )
-
-
-def _estimate(item: Element) -> CostEstimate:
-    url = get_text(item, "url") or get_text(item, "rptUrl")
-    return CostEstimate(
-        id=estimate_id(url or ""),
-        title=get_text(item, "title") or get_text(item, "rptTitle") or "Cost estimate",
-        date=iso_date(get_text(item, "pubDate") or get_text(item, "rptPubDate")),
-        url=url,
-    )
-
-
-def _amended(item: Element) -> str | None:
-    amended = item.find("amendedAmendment")
-    parts = [get_text(amended, name) for name in ("congress", "type", "number")]
-    return amendment_id(*[part or "" for part in parts]) if all(parts) else None

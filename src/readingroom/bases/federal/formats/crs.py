@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from readingroom.bases.federal.formats.billstatus import strip_html
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.mentions import find_bills, find_laws
 from readingroom.bases.federal.formats.parts.topics import (
@@ -12,7 +11,7 @@ from readingroom.bases.federal.formats.parts.topics import (
     build_topic_links,
     distinct_topics,
 )
-from readingroom.bases.federal.formats.parts.xml import iso_date
+from readingroom.bases.federal.formats.parts.xml import iso_date, strip_html
 from readingroom.bases.federal.schema.congress import congress_on
 from readingroom.bases.federal.schema.entries import (
     Link,

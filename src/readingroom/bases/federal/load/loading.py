@@ -26,7 +26,7 @@ from readingroom.bases.federal.load.read_ahead import (
     identify,
     read_in_order,
 )
-from readingroom.bases.federal.load.writer import Writer, Written, cut_short, too_many
+from readingroom.bases.federal.load.writer import Writer, Written, cut_short_error, too_many_removed
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.query.changes import Tally
 from readingroom.bases.federal.schema.entries import ParsedRecord
@@ -270,8 +270,8 @@ class _Load:
                 for row in _find_left_out(self._db, package, members)
                 if row["sha256"] not in hashes
             ]
-            if too_many(gone, members) and not self._options.even_most:
-                self._add_error(package, describe_error(cut_short("files", gone, members)))
+            if too_many_removed(gone, members) and not self._options.even_most:
+                self._add_error(package, describe_error(cut_short_error("files", gone, members)))
                 continue
             for row in gone:
                 for source in _sources_of(row["loader"]):

@@ -1,8 +1,8 @@
-"""Writes what loaders hand over into the federal file: each file whole, nothing twice."""
+"""Writes parsed records into the federal database: a file completely, and nothing twice."""
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,28 +10,25 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from readingroom.bases.federal import store
+from readingroom.bases.federal.load.batches import RowBatch
+from readingroom.bases.federal.load.name_index import NameIndex
+from readingroom.bases.federal.load.search_index import SearchIndex
 from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.query import changes
-from readingroom.bases.federal.schema import fold
-from readingroom.bases.federal.schema.entries import ParsedRecord, SearchHead, Text
+from readingroom.bases.federal.schema.entries import ParsedRecord
 from readingroom.bases.federal.schema.records import Record
 from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES, Shape, Source
 from readingroom.bases.federal.schema.tables import CITATION, PARENTS
-from readingroom.engine.chunking import Span, split
 from readingroom.storage.errors import StorageFailed
 
-Passage = tuple[int, str, str, str, str]
-"""Where it starts; title, abstract, action, body."""
+_MAX_WAITING_ROWS = 4_000
+"""How many passages and facets wait in memory to be inserted together."""
 
-_WAITING = 4_000
-"""So many passages and facets wait in memory to be written together; of the rest there are few."""
+_MIN_COMMIT_ROWS = 2_000
+"""How many rows are committed together, at least: each commit merges the full-text index."""
 
-_TOGETHER = 2_000
-"""Rows that are committed at once, at least: the index of words is merged each time."""
-
-_FEW = 20
-"""So many records a file may leave out without any question."""
+_FEW_RECORDS = 20
+"""How many records a newer file may leave out without being suspected of being cut short."""
 
 
 _SAME_RIN = """FROM regulations_dot_gov_dockets r
@@ -39,68 +36,47 @@ _SAME_RIN = """FROM regulations_dot_gov_dockets r
     WHERE r.status = 'active'"""
 
 
-class CutShort(ValueError):
-    """A newer file leaves out most of what an older one had."""
+class FileCutShort(ValueError):
+    """A newer file leaves out most records of an older one."""
 
 
 @dataclass
 class Written:
-    """What a file came to."""
+    """What was written of a file, in counts and ids."""
 
     records: int = 0
     changed: int = 0
     ids: dict[str, set[str]] = field(default_factory=dict)
-    """What it told of in full, by source."""
+    """The ids of the complete records in the file, by source."""
     withdrawn: int = 0
     older: bool = False
-    """Whether any of it was there already in a newer revision."""
-
-
-class _Waiting:
-    """Rows of a table that are written together, which costs less than one by one."""
-
-    def __init__(self, db: sqlite3.Connection, insert: str) -> None:
-        self._db = db
-        self._insert = insert
-        self.rows: list[tuple[Any, ...]] = []
-
-    def write(self) -> None:
-        if self.rows:
-            self._db.executemany(self._insert, self.rows)
-            self.rows.clear()
+    """Whether a newer revision of any record was stored already."""
 
 
 class Writer:
-    """The one who writes. Everything inside a `step()` happens, or nothing of it.
+    """Writes to the federal database. All changes of a `step()` are made, or none.
 
     Steps that follow one another are committed together, a `transaction()` by itself. With a
-    thread beside it a commit happens there: SQLite indexes the words and writes to disk while the
+    commit thread a commit happens there: SQLite indexes the words and writes to disk while the
     caller reads on. The next step waits for it, and tells if it failed.
     """
 
-    def __init__(self, db: sqlite3.Connection, beside: Executor | None = None) -> None:
+    def __init__(self, db: sqlite3.Connection, commit_thread: Executor | None = None) -> None:
         self._db = db
-        self._beside = beside
-        self._ending: Future[None] | None = None
+        self._commit_thread = commit_thread
+        self._committing: Future[None] | None = None
         self._began = changes.last(db)
-        self._last_chunk = self._indexed = self._changes_before = 0
+        self._changes_before = 0
         self._stepping = False
-        self._facets = _Waiting(
-            db, "INSERT OR IGNORE INTO facets (field, value, doc) VALUES (?, ?, ?)"
-        )
-        self._links = _Waiting(
+        self._links = RowBatch(
             db, "INSERT INTO links VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         )
-        self._chunks = _Waiting(
-            db, "INSERT INTO chunks (chunk, doc, part, ordinal) VALUES (?, ?, ?, ?)"
-        )
-        self._passages = _Waiting(db, "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)")
-        # Apart from the table of names, for the reason that `_index` gives.
-        self._names = _Waiting(db, "INSERT INTO names_fts (rowid, folded) VALUES (?, ?)")
-        self._waiting = (self._facets, self._links, self._chunks, self._passages, self._names)
+        self._search = SearchIndex(db)
+        self._names = NameIndex(db)
+        self._batches = (*self._search.batches, self._links, self._names.batch)
         self._notes: list[changes.Note] = []
         self._mentioned: set[str] = set()
-        """Who and what was only named, in this load, and is there: need not be looked for again."""
+        """Ids of stubs that are known to be stored, so that they need no second look-up."""
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -112,19 +88,19 @@ class Writer:
     def step(self) -> Iterator[None]:
         self._stepping = True
         self._begin()
-        chunks = self._last_chunk, self._indexed
+        position = self._search.position
         self._db.execute("SAVEPOINT step")
         try:
             yield
             self._write()
         except BaseException:
             self._undo("ROLLBACK TO step")
-            self._last_chunk, self._indexed = chunks
+            self._search.position = position
             self._stepping = False
             raise
         self._db.execute("RELEASE step")
         self._stepping = False
-        if self._db.total_changes - self._changes_before > _TOGETHER:
+        if self._db.total_changes - self._changes_before > _MIN_COMMIT_ROWS:
             self.commit()
 
     def _begin(self) -> None:
@@ -132,39 +108,41 @@ class Writer:
         if not self._db.in_transaction:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("UPDATE generation SET value = value + 1")
-            self._last_chunk = self._indexed = self._newest_chunk()
+            self._search.begin()
             self._changes_before = self._db.total_changes
 
     def commit(self) -> None:
-        """End what was begun, if anything was; beside this thread it may still be going on."""
+        """Commit the open transaction, if any; on the commit thread that may take a while."""
         self.settle()
         if self._stepping:
-            self._undo("ROLLBACK")  # interrupted again, while what was half done was being undone
+            self._undo("ROLLBACK")  # a second interrupt hit the rollback of a step
             self._stepping = False
         if self._db.in_transaction:
-            if self._beside:
-                self._ending = self._beside.submit(self._end)
+            if self._commit_thread:
+                self._committing = self._commit_thread.submit(self._end)
             else:
                 self._end()
 
     def settle(self) -> None:
-        """Wait for the end of the last transaction; that it failed is no fault of any file."""
-        error = self._ending.exception() if self._ending else None
-        self._ending = None  # not before: who is interrupted as he waits has to wait again
+        """Wait for the last commit. Raise `StorageFailed` if it failed: no file is to blame."""
+        error = self._committing.exception() if self._committing else None
+        self._committing = None  # not before: after an interrupt somebody has to wait again
         if error:
-            raise StorageFailed(f"What was read could not be written: {error}") from error
+            raise StorageFailed(
+                f"The records that were read could not be written: {error}"
+            ) from error
 
     def _end(self) -> None:
         try:
-            self._index()
+            self._search.index()
             self._db.execute("COMMIT")
         except BaseException:
             self._undo("ROLLBACK")
             raise
 
     def _undo(self, rollback: str) -> None:
-        """Forget what waits; SQLite may have undone everything already, as on a full disk."""
-        for batch in self._waiting:
+        """Drop waiting rows and roll back, unless SQLite has done so already, as on a full disk."""
+        for batch in self._batches:
             batch.rows.clear()
         self._notes.clear()
         self._mentioned.clear()
@@ -172,13 +150,13 @@ class Writer:
             self._db.execute(rollback)
 
     def _write(self) -> None:
-        """Everything that waits."""
-        for batch in self._waiting:
+        """Write all waiting rows."""
+        for batch in self._batches:
             batch.write()
         self._note_changes()
 
     def seen(self) -> set[tuple[str, str]]:
-        """The files that were loaded before: the hash of each, and the loader that read it."""
+        """Return the hash and the loader of every file that was loaded before."""
         rows = self._db.execute(
             "SELECT DISTINCT sha256, loader FROM ingestion_logs WHERE outcome = 'loaded'"
         )
@@ -198,28 +176,28 @@ class Writer:
         for entry in entries:
             if entry.is_mention and entry.record.id in self._mentioned:
                 continue
-            known = self._known(entry.record)
-            written.changed += self._put(entry, loader, known)
-            if len(self._passages.rows) + len(self._facets.rows) > _WAITING:
+            stored = self._find(entry.record)
+            written.changed += self._put(entry, loader, stored)
+            if self._search.waiting > _MAX_WAITING_ROWS:
                 self._write()
             if not entry.partial:
                 written.records += 1
                 written.ids.setdefault(entry.record.source, set()).add(entry.record.id)
-                written.older = written.older or _is_newer(known, entry, loader)
+                written.older = written.older or _is_newer(stored, entry, loader)
             elif entry.is_mention:
                 self._mentioned.add(entry.record.id)
         return written
 
-    def _put(self, entry: ParsedRecord, loader: str, known: sqlite3.Row | None) -> bool:
-        """Store an entry; False when everything it says was there already."""
-        changed = self._put_record(entry, loader, known)
+    def _put(self, entry: ParsedRecord, loader: str, stored: sqlite3.Row | None) -> bool:
+        """Store a parsed record; return whether it says anything new."""
+        changed = self._put_record(entry, loader, stored)
         if entry.partial:
-            self._add(entry, loader, known)
-        if entry.text and self._put_text(entry.record, entry.text, loader, known):
+            self._put_additions(entry, loader, stored)
+        if entry.text and self._search.put_text(entry.record, entry.text, loader, stored):
             changed = True
         if changed:
             record = entry.record
-            kind: ChangeKind = "changed" if known else "new"
+            kind: ChangeKind = "changed" if stored else "new"
             self._note(record.source, record.id, kind, record.retrieved_at)
         self._keep_newest(entry.record)
         return changed
@@ -227,7 +205,7 @@ class Writer:
     def withdraw(
         self, source: Source, id: str, at: str, reason: str, successor: str | None = None
     ) -> None:
-        """Keep a record's place but say that it is gone; it is no longer listed or found."""
+        """Mark a record as withdrawn: its id still answers, but no list or search returns it."""
         self._db.execute(
             f"""UPDATE {source.name} SET status = 'withdrawn', tombstone_at = ?,
                     tombstone_reason = ?, successor_id = ? WHERE id = ? AND status = 'active'""",
@@ -235,53 +213,64 @@ class Writer:
         )
         self._note(source.name, id, "withdrawn", at)
         self._write()
-        self._index()
+        self._search.index()
         self._db.execute("DELETE FROM documents WHERE id = ?", (id,))
-        self._forget_names(id)
+        self._names.forget(id)
         self._db.execute("DELETE FROM links WHERE from_id = ?", (id,))
 
     def withdraw_missing(
-        self, source: Source, loader: str, whole: str, kept: set[str], at: str, *, even_most: bool
+        self,
+        source: Source,
+        loader: str,
+        complete_for: str,
+        remaining: set[str],
+        at: str,
+        *,
+        even_most: bool,
     ) -> int:
-        """A file that holds all records of some values of the fields `whole` no longer has these.
+        """Withdraw the records that a complete file no longer holds.
 
-        Only what the same loader wrote is taken back: another may know of more.
+        The file is complete for the values its records have in the columns `complete_for`. Only
+        records of the same loader are withdrawn: another may know of more.
         """
-        value_data = json.dumps(sorted(kept))
-        listed = "SELECT value FROM json_each(?)"
+        ids_json = json.dumps(sorted(remaining))
+        in_file = "SELECT value FROM json_each(?)"
         stored = self._db.execute(
             f"""SELECT id FROM {source.name} WHERE status = 'active' AND loader LIKE ?
-                AND ({whole}) IN (SELECT {whole} FROM {source.name} WHERE id IN ({listed}))
-                AND id NOT IN ({listed})""",
-            (f"{loader.partition('/')[0]}/%", value_data, value_data),
+                AND ({complete_for}) IN (
+                    SELECT {complete_for} FROM {source.name} WHERE id IN ({in_file}))
+                AND id NOT IN ({in_file})""",
+            (f"{loader.partition('/')[0]}/%", ids_json, ids_json),
         ).fetchall()
         gone = [row["id"] for row in stored]
         if not even_most:
-            _check_whole(source, gone, kept)
+            _check_removals(source, gone, remaining)
         return self._withdraw_all(source, gone, at)
 
-    def retire_missing(self, source: Source, kept: set[str], at: str, *, even_most: bool) -> int:
-        """A list of who sits now leaves these out: they stay, but are not current any more.
+    def retire_missing(
+        self, source: Source, remaining: set[str], at: str, *, even_most: bool
+    ) -> int:
+        """Mark the records that a list of current members leaves out as no longer current.
 
-        A list of mostly former ones is none of who sits now, and says nothing of the others.
+        A list of mostly former members says nothing about the current ones, and is ignored.
         """
-        value_data = json.dumps(sorted(kept))
-        listed = "SELECT value FROM json_each(?)"
+        ids_json = json.dumps(sorted(remaining))
+        in_file = "SELECT value FROM json_each(?)"
         (sitting,) = self._db.execute(
-            f"SELECT count(*) FROM {source.name} WHERE current AND id IN ({listed})", (value_data,)
+            f"SELECT count(*) FROM {source.name} WHERE current AND id IN ({in_file})", (ids_json,)
         ).fetchone()
-        if 2 * sitting <= len(kept):
+        if 2 * sitting <= len(remaining):
             return 0
         stored = self._db.execute(
             f"""SELECT id FROM {source.name} WHERE status = 'active' AND current
-                AND loader LIKE '{source.name}/%' AND id NOT IN ({listed})""",
-            (value_data,),
+                AND loader LIKE '{source.name}/%' AND id NOT IN ({in_file})""",
+            (ids_json,),
         ).fetchall()
         gone = [row["id"] for row in stored]
         if not even_most:
-            _check_whole(source, gone, kept)
+            _check_removals(source, gone, remaining)
         for id in gone:
-            # Another writer's mark: who comes back is written again, though nothing else is new.
+            # Another loader's mark, so that a member who returns is written again.
             self._db.execute(
                 f"""UPDATE {source.name} SET loader = '{source.name}/left',
                         record = json_set(record, '$.current', json('false')) WHERE id = ?""",
@@ -291,7 +280,7 @@ class Writer:
         return len(gone)
 
     def forget_file(self, file: str) -> None:
-        """What a file was loaded from, whenever it was: should it come back it is read again."""
+        """Forget that a file was ever loaded, so that it is read again should it return."""
         self._db.execute(
             """DELETE FROM ingestion_logs WHERE outcome = 'loaded' AND (sha256, loader) IN
                    (SELECT sha256, loader FROM ingestion_logs WHERE file = ?)""",
@@ -299,7 +288,7 @@ class Writer:
         )
 
     def withdraw_file(self, source: Source, sha256: str, at: str) -> int:
-        """A file of a package that was there before is there no more, nor are its records."""
+        """Withdraw the records of a file that its package no longer holds."""
         stored = self._db.execute(
             f"SELECT id FROM {source.name} WHERE status = 'active' AND raw_sha256 = ?", (sha256,)
         ).fetchall()
@@ -307,21 +296,24 @@ class Writer:
 
     def _withdraw_all(self, source: Source, gone: Sequence[str], at: str) -> int:
         self._note_changes()
-        heirs = changes.successors(self._db, source, gone, self._began)
+        successors = changes.successors(self._db, source, gone, self._began)
         for id in gone:
-            self.withdraw(source, id, at, "no longer in the newest official file", heirs.get(id))
+            self.withdraw(
+                source, id, at, "no longer in the newest official file", successors.get(id)
+            )
         return len(gone)
 
     def link(self) -> None:
-        """What no file says alone, at the end of a load: each part finds what is still to be done,
-        so that a load that was killed leaves nothing undone for good.
+        """Link records of different files, at the end of a load.
+
+        Each part finds what is still missing, so that the next load repairs one that was killed.
         """
         self._link_senators()
         self._link_offices()
         self._link_rulemakings()
 
     def _link_senators(self) -> None:
-        """Say who is meant where a file had only the Senate's own number of a member."""
+        """Fill in the Bioguide id where a vote has only the Senate's own id of a member."""
         self._db.execute(
             """UPDATE member_votes SET bioguide_id =
                    (SELECT id FROM legislators WHERE legislators.lis = member_votes.lis)
@@ -329,7 +321,7 @@ class Writer:
         )
 
     def _link_offices(self) -> None:
-        """The files of offices know members by number alone; people ask for them by name."""
+        """Add members' names to their offices: the files of offices have only Bioguide ids."""
         unnamed = self._db.execute(
             """SELECT o.id, json_extract(l.record, '$.name') || coalesce(' ' || o.city, '') AS form
                FROM staff_directories o JOIN legislators l ON l.id = o.bioguide_id
@@ -338,10 +330,10 @@ class Writer:
                        json_extract(l.record, '$.name') || coalesce(' ' || o.city, ''))"""
         ).fetchall()
         for row in unnamed:
-            self._put_name("staff_directories", row["id"], row["form"])
+            self._names.put("staff_directories", row["id"], row["form"])
 
     def _link_rulemakings(self) -> None:
-        """A rule and a docket that bear the same RIN are of one rulemaking, named or not."""
+        """Link rules to the dockets that have the same RIN: both belong to one rulemaking."""
         self._db.execute(
             f"""DELETE FROM links WHERE to_id IN (SELECT id FROM regulations_dot_gov_dockets)
                 AND kind = 'docket' AND loader = 'rin'
@@ -354,11 +346,11 @@ class Writer:
         )
 
     def count(self) -> None:
-        """Bring the table of progress up to date, at the end of a load."""
+        """Update the counts and dates of each source, at the end of a load."""
         for source in SOURCES:
             # A column where there is one: an index has it, and records are long.
-            kept = source.as_of in CITATION
-            dated = source.as_of if kept else f"json_extract(record, '$.{source.as_of}')"
+            is_column = source.as_of in CITATION
+            dated = source.as_of if is_column else f"json_extract(record, '$.{source.as_of}')"
             self._db.execute(
                 f"""INSERT OR REPLACE INTO progress
                     SELECT ?, count(*), max(substr({dated}, 1, 10))
@@ -375,44 +367,44 @@ class Writer:
 
     # --- the record and what hangs on it ---
 
-    def _put_record(self, entry: ParsedRecord, loader: str, known: sqlite3.Row | None) -> bool:
+    def _put_record(self, entry: ParsedRecord, loader: str, stored: sqlite3.Row | None) -> bool:
         record = entry.record
-        if known is not None and (entry.partial or _is_older(known, entry, loader)):
+        if stored is not None and (entry.partial or _is_older(stored, entry, loader)):
             return False
-        value = record.model_dump_json(exclude={"loaded_up_to"})
+        record_json = record.model_dump_json(exclude={"loaded_up_to"})
         self._db.execute(
             f"""INSERT INTO {record.source} (id, record, loader) VALUES (?, ?, ?)
                 ON CONFLICT (id) DO UPDATE SET record = excluded.record, loader = excluded.loader,
                     status = 'active', tombstone_at = NULL, tombstone_reason = NULL,
                     successor_id = NULL""",
-            (record.id, value, _mark(entry, loader)),
+            (record.id, record_json, _mark(entry, loader)),
         )
         if not entry.partial:
             self._put_children(entry)
         if BY_NAME[record.source].shape is Shape.REGISTRY:
-            if known is not None:
-                self._forget_names(record.id)
-            self._put_names(record, entry.names)
+            if stored is not None:
+                self._names.forget(record.id)
+            self._names.put_all(record, entry.names)
         elif entry.head:
-            self._put_head(record, entry.head, entry, known)
+            self._search.put_head(record, entry.head, entry, stored)
         if not entry.partial:
-            self._put_links(entry, loader, known)
-        if known is not None and known["status"] != "active":
-            self._put_body_again(record, known)
-        return known is None or not _says_the_same(known, value)
+            self._put_links(entry, loader, stored)
+        if stored is not None and stored["status"] != "active":
+            self._search.restore_body(record, stored)
+        return stored is None or not _is_same(stored, record_json)
 
-    def _add(self, entry: ParsedRecord, loader: str, known: sqlite3.Row | None) -> None:
-        """What a file that knows little of the record itself knows beside it."""
+    def _put_additions(self, entry: ParsedRecord, loader: str, stored: sqlite3.Row | None) -> None:
+        """Store the rows and links that a partial record adds."""
         self._put_children(entry)
         if entry.links:
-            self._put_links(entry, loader, known)
+            self._put_links(entry, loader, stored)
 
     def _put_children(self, entry: ParsedRecord) -> None:
         for table, rows in entry.children.items():
             self._replace(table, entry.record.id, rows)
 
     def _keep_newest(self, record: Record) -> None:
-        """Of what was filed again only the last stands; it is the successor of all before it."""
+        """Withdraw all but the newest filing of a series; the newest succeeds the others."""
         source = BY_NAME[record.source]
         if source.newest_of is None:
             return
@@ -429,7 +421,7 @@ class Writer:
                 f"UPDATE {source.name} SET successor_id = ? WHERE id = ?", (newest["id"], row["id"])
             )
 
-    def _known(self, record: Record) -> sqlite3.Row | None:
+    def _find(self, record: Record) -> sqlite3.Row | None:
         row: sqlite3.Row | None = self._db.execute(
             f"SELECT loader, raw_sha256, status, record FROM {record.source} WHERE id = ?",
             (record.id,),
@@ -444,247 +436,57 @@ class Writer:
                 f"INSERT INTO {table} VALUES ({marks})", ((id, *row) for row in rows)
             )
 
-    def _put_names(self, record: Record, names: Sequence[str]) -> None:
-        for name in dict.fromkeys(names):
-            self._put_name(record.source, record.id, name)
-
-    def _put_name(self, source: str, id: str, name: str) -> None:
-        if folded := fold.words(name):
-            self._db.execute(
-                "INSERT OR IGNORE INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)",
-                (self._name_row(source, folded), id, name),
-            )
-
-    def _name_row(self, source: str, folded: Sequence[str]) -> int:
-        """The row of a name, made when there is none; those of one source lie together."""
-        known = self._db.execute(
-            "SELECT name_row FROM names WHERE source = ? AND folded = ?",
-            (source, fold.pad(folded)),
-        ).fetchone()
-        if known:
-            return int(known["name_row"])
-        first = fold.first_row(source)
-        added = self._db.execute(
-            """INSERT INTO names (name_row, source, folded, initials)
-               SELECT coalesce(max(name_row), ?) + 1, ?, ?, ? FROM names
-               WHERE name_row BETWEEN ? AND ?""",
-            (first, source, fold.pad(folded), fold.initials(folded), first,
-             first + fold.ROWS),
-        )  # fmt: skip
-        row = int(added.lastrowid or 0)
-        self._names.rows.append((row, fold.pad(folded)))
-        return row
-
-    def _forget_names(self, id: str) -> None:
-        """A record's names, and those that no other record goes by."""
-        self._names.write()  # what is taken out of the index must be in it
-        rows = self._db.execute(
-            "SELECT name_row FROM name_forms WHERE record_id = ?", (id,)
-        ).fetchall()
-        self._db.execute("DELETE FROM name_forms WHERE record_id = ?", (id,))
-        self._db.executemany(
-            """DELETE FROM names WHERE name_row = ?1
-               AND NOT EXISTS (SELECT 1 FROM name_forms WHERE name_row = ?1)""",
-            rows,
-        )
-
-    def _put_links(self, entry: ParsedRecord, loader: str, known: sqlite3.Row | None) -> None:
-        """What this loader says of the record's links, in place of what it said before."""
+    def _put_links(self, entry: ParsedRecord, loader: str, stored: sqlite3.Row | None) -> None:
+        """Replace the links that this loader stored for the record."""
         id, family = entry.record.id, loader.partition("/")[0]
         # A file that knows only a part, such as one version of a text, speaks for that part alone.
         part = entry.text.part if entry.text else "listed"
         who = f"{family}#{part}" if entry.partial else family
-        if known is not None:
+        if stored is not None:
             self._links.write()
             self._db.execute("DELETE FROM links WHERE from_id = ? AND loader = ?", (id, who))
         self._links.rows += [(id, link.kind, link.id, who, link.evidence) for link in entry.links]
 
-    # --- what is searched ---
 
-    def _doc(self, record: Record) -> int:
-        """The number of a record in search, made when it has none."""
-        return self._known_doc(record) or self._new_doc(record)
-
-    def _known_doc(self, record: Record) -> int | None:
-        found = self._db.execute("SELECT doc FROM documents WHERE id = ?", (record.id,)).fetchone()
-        return int(found["doc"]) if found else None
-
-    def _new_doc(self, record: Record) -> int:
-        added = self._db.execute(
-            "INSERT INTO documents (id, source, published_at) VALUES (?, ?, ?)",
-            (record.id, record.source, record.published_at),
-        )
-        return int(added.lastrowid or 0)
-
-    def _put_head(
-        self, record: Record, head: SearchHead, entry: ParsedRecord, known: sqlite3.Row | None
-    ) -> None:
-        there = self._known_doc(record) if known is not None else None
-        if there is not None:
-            self._refresh(there, record)
-        doc = there or self._new_doc(record)
-        self._facets.rows += [
-            (name, value, doc) for name, values in entry.facets.items() for value in values
-        ]
-        first, *rest = split(head.abstract) or [Span(0, 0)]
-        said = first.of(head.abstract)
-        passages = [
-            (first.start, head.title, said, head.action, ""),
-            *((span.start, "", span.of(head.abstract), "", "") for span in rest),
-        ]
-        self._put_chunks(doc, "head", passages, self._stored_chunks(doc, "head") if there else {})
-
-    def _refresh(self, doc: int, record: Record) -> None:
-        """A record that is value anew: its date, and what filters ask of it, may have changed."""
-        self._db.execute(
-            "UPDATE documents SET published_at = ? WHERE doc = ?", (record.published_at, doc)
-        )
-        self._facets.write()
-        self._db.execute("DELETE FROM facets WHERE doc = ?", (doc,))
-        # For its vectors too: they are new.
-        self._db.execute(
-            """INSERT OR REPLACE INTO vectors (chunk, model, embedding)
-               SELECT chunk, model, embedding FROM vectors JOIN chunks USING (chunk)
-               WHERE doc = ?""",
-            (doc,),
-        )
-
-    def _stored_chunks(self, doc: int, part: str) -> dict[int, sqlite3.Row]:
-        self._write_chunks()
-        stored = self._db.execute(
-            """SELECT ordinal, chunk, start, title, abstract, action, body
-               FROM chunks JOIN passages USING (chunk) WHERE doc = ? AND part = ?""",
-            (doc, part),
-        )
-        return {row["ordinal"]: row for row in stored}
-
-    def _put_chunks(
-        self, doc: int, part: str, passages: Sequence[Passage], there: Mapping[int, sqlite3.Row]
-    ) -> None:
-        """These passages in place of those that were; one that is the same keeps its vector."""
-        new = {
-            ordinal: passage
-            for ordinal, passage in enumerate(passages)
-            if ordinal not in there or tuple(there[ordinal])[2:] != passage
-        }
-        kept = range(len(passages)) - new.keys()
-        self._drop_chunks([row["chunk"] for n, row in there.items() if n not in kept])
-        self._add_chunks(doc, part, new)
-
-    def _drop_chunks(self, chunks: Sequence[int]) -> None:
-        if chunks:
-            self._index()  # what is taken out of the index must be in it
-            self._db.executemany("DELETE FROM chunks WHERE chunk = ?", ((n,) for n in chunks))
-
-    def _add_chunks(self, doc: int, part: str, new: Mapping[int, Passage]) -> None:
-        for ordinal, passage in new.items():
-            self._last_chunk += 1
-            self._chunks.rows.append((self._last_chunk, doc, part, ordinal))
-            self._passages.rows.append((self._last_chunk, *passage))
-
-    def _write_chunks(self) -> None:
-        self._chunks.write()
-        self._passages.write()
-
-    def _newest_chunk(self) -> int:
-        given = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
-        (last,) = self._db.execute(given).fetchone() or (0,)
-        return int(last)
-
-    def _index(self) -> None:
-        """Bring the words of new passages into the index, many at once.
-
-        Not by a trigger: FTS5 writes out what it holds before every statement that may have to be
-        taken back, so that one passage between two others would cost three times as much.
-        """
-        self._write_chunks()
-        self._db.execute(
-            """INSERT INTO passages_fts (rowid, title, abstract, action, body)
-               SELECT chunk, title, abstract, action, body FROM passages WHERE chunk > ?""",
-            (self._indexed,),
-        )
-        self._indexed = self._last_chunk
-
-    def _put_text(self, record: Record, text: Text, loader: str, known: sqlite3.Row | None) -> bool:
-        parts = self._parts(record.id) if known is not None else {}
-        if parts.get(text.part) == (text.raw_sha256, loader):
-            return False
-        self._db.execute(
-            "INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (record.id, text.part, text.stage, text.dated, text.title, text.url,
-             text.raw_sha256, loader, text.body),
-        )  # fmt: skip
-        alone = parts.keys() <= {text.part}
-        self._put_body(
-            self._doc(record), text.body if alone else self._newest_text(record.id), known
-        )
-        return True
-
-    def _parts(self, id: str) -> dict[str, tuple[str, str]]:
-        """The texts of a record: of each, which file it is from and who read it."""
-        stored = self._db.execute(
-            "SELECT part, raw_sha256, loader FROM texts WHERE record_id = ?", (id,)
-        )
-        return {row["part"]: (row["raw_sha256"], row["loader"]) for row in stored}
-
-    def _put_body_again(self, record: Record, known: sqlite3.Row) -> None:
-        """A record that is back is searched by its text again."""
-        if store.texts(self._db, record.id):
-            self._put_body(self._doc(record), self._newest_text(record.id), known)
-
-    def _newest_text(self, id: str) -> str:
-        """Only the newest version of a text is searched: ten drafts of one bill are one bill."""
-        newest = self._db.execute(
-            f"SELECT body FROM texts WHERE record_id = ? ORDER BY {store.NEWEST_TEXT} LIMIT 1",
-            (id,),
-        ).fetchone()
-        return str(newest["body"])
-
-    def _put_body(self, doc: int, body: str, known: sqlite3.Row | None) -> None:
-        passages = [(span.start, "", "", "", span.of(body)) for span in split(body)]
-        there = self._stored_chunks(doc, "text") if known is not None else {}
-        self._put_chunks(doc, "text", passages, there)
+def too_many_removed(gone: Sized, remaining: Sized) -> bool:
+    """Whether a newer file leaves out so many records that it was probably cut short."""
+    return len(gone) > max(_FEW_RECORDS, len(remaining))
 
 
-def too_many(gone: Sized, kept: Sized) -> bool:
-    """Whether a newer file leaves out so much that it is more likely to be cut short."""
-    return len(gone) > max(_FEW, len(kept))
-
-
-def cut_short(what: str, gone: Sized, kept: Sized) -> CutShort:
-    return CutShort(
-        f"it would withdraw {len(gone)} {what} and keep {len(kept)}; "
-        "if it is whole, use `federal update --even-most`"
+def cut_short_error(what: str, gone: Sized, remaining: Sized) -> FileCutShort:
+    return FileCutShort(
+        f"it would withdraw {len(gone)} {what} and keep {len(remaining)}; "
+        "if the file is complete, use `federal update --even-most`"
     )
 
 
-def _check_whole(source: Source, gone: Sequence[str], kept: set[str]) -> None:
-    if too_many(gone, kept):
-        raise cut_short(f"records of {source.name}", gone, kept)
+def _check_removals(source: Source, gone: Sequence[str], remaining: set[str]) -> None:
+    if too_many_removed(gone, remaining):
+        raise cut_short_error(f"records of {source.name}", gone, remaining)
 
 
-def _says_the_same(known: sqlite3.Row, value: str) -> bool:
-    """Whether a record is what it was, but for the moment it was read."""
-    before, after = from_json(known["record"]), from_json(value)
+def _is_same(stored: sqlite3.Row, record_json: str) -> bool:
+    """Whether a record is as stored, apart from the time it was read."""
+    before, after = from_json(stored["record"]), from_json(record_json)
     same = {"retrieved_at": None}
-    return known["status"] == "active" and bool(before | same == after | same)
+    return stored["status"] == "active" and bool(before | same == after | same)
 
 
 def _mark(entry: ParsedRecord, loader: str) -> str:
-    """Who wrote a record: the loader and its version, and the revision its source gave it."""
+    """Return what is stored of a record's writer: loader, version and the source's revision."""
     return "partial" if entry.partial else f"{loader}@{entry.revision or ''}"
 
 
-def _is_older(known: sqlite3.Row, entry: ParsedRecord, loader: str) -> bool:
-    """Whether what is stored is the same, or newer by its own source's word."""
-    if known["loader"] == "partial" or known["status"] != "active":
+def _is_older(stored: sqlite3.Row, entry: ParsedRecord, loader: str) -> bool:
+    """Whether the stored record is the same, or a newer revision."""
+    if stored["loader"] == "partial" or stored["status"] != "active":
         return False
-    if known["loader"] == _mark(entry, loader) and known["raw_sha256"] == entry.record.raw_sha256:
+    if stored["loader"] == _mark(entry, loader) and stored["raw_sha256"] == entry.record.raw_sha256:
         return True
-    return _is_newer(known, entry, loader)
+    return _is_newer(stored, entry, loader)
 
 
-def _is_newer(known: sqlite3.Row | None, entry: ParsedRecord, loader: str) -> bool:
-    """Whether the source itself has said something newer already."""
-    writer, _, revision = (known["loader"] if known else "").partition("@")
+def _is_newer(stored: sqlite3.Row | None, entry: ParsedRecord, loader: str) -> bool:
+    """Whether the stored record is a newer revision of the same source."""
+    writer, _, revision = (stored["loader"] if stored else "").partition("@")
     return writer == loader and revision > (entry.revision or "")

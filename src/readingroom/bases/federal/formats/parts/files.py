@@ -39,7 +39,7 @@ _ZIP_MEMBER = re.compile(r"(.+?\.zip)!(.+)", re.I | re.S)
 ReadSibling = Callable[[str], bytes | None]
 
 
-class FileTooLarge(ValueError):
+class OversizedFile(ValueError):
     """The file is larger than any official file we know of."""
 
 
@@ -89,10 +89,10 @@ class FileRef:
     read_sibling: ReadSibling
 
     def read(self) -> RawFile:
-        """Read the whole file. Raise `FileTooLarge` if it exceeds `MAX_FILE_BYTES`."""
+        """Read the whole file. Raise `OversizedFile` if it exceeds `MAX_FILE_BYTES`."""
         data = b"" if self.size > MAX_FILE_BYTES else self.read_bytes(MAX_FILE_BYTES + 1)
         if max(self.size, len(data)) > MAX_FILE_BYTES:
-            raise FileTooLarge(f"larger than {MAX_FILE_BYTES // 1024 // 1024} MB")
+            raise OversizedFile(f"larger than {MAX_FILE_BYTES // 1024 // 1024} MB")
         return RawFile(self._name, data, self.read_sibling)
 
     @property

@@ -1,6 +1,8 @@
-"""Parses untrusted XML: no entities, no external DTD, no network."""
+"""Parses untrusted XML and HTML: no entities, no external DTD, no network."""
 
 import hashlib
+import html
+import re
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -26,8 +28,12 @@ _EDGES = {
 """What comes before and after the text of a block; other elements run on."""
 
 
-_TAG = attrgetter("tag")
+_get_tag = attrgetter("tag")
 _flat = chain.from_iterable
+
+
+_HTML_TAG = re.compile(r"<[^>]+>")
+_HTML_BREAK = re.compile(r"</?(?:p|br|li|ul|h\d)[^>]*>", re.IGNORECASE)
 
 
 class EntitiesRefused(ValueError):
@@ -58,7 +64,7 @@ def parse(data: bytes) -> Element:
 def hash_element(element: Element) -> str:
     """Return the hash of an element, which a change elsewhere in its file does not affect."""
     attributes = _flat(map(Element.items, element.iter()))
-    parts = (*element.itertext(), *map(_TAG, element.iter()), *_flat(attributes))
+    parts = (*element.itertext(), *map(_get_tag, element.iter()), *_flat(attributes))
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
@@ -102,3 +108,10 @@ def _collect_text(node: Element, parts: list[str]) -> None:
             parts.append(tail)
     if after:
         parts.append(after)
+
+
+def strip_html(markup: str) -> str:
+    """Return the text of HTML, a line for each of its paragraphs."""
+    lines = _HTML_BREAK.sub("\n", markup).split("\n")
+    texts = (" ".join(html.unescape(_HTML_TAG.sub("", line)).split()) for line in lines)
+    return "\n".join(line for line in texts if line)

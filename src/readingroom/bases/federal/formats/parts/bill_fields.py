@@ -1,0 +1,253 @@
+"""Parses the elements of BILLSTATUS XML: people, actions, votes, committees, summaries."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from xml.etree.ElementTree import Element
+
+from readingroom.bases.federal.formats.parts.people import (
+    format_name,
+    parse_affiliation,
+    parse_chamber,
+)
+from readingroom.bases.federal.formats.parts.xml import (
+    get_text,
+    iso_date,
+    strip_html,
+)
+from readingroom.bases.federal.schema.congress import SPOKEN, began
+from readingroom.bases.federal.schema.entries import (
+    Link,
+)
+from readingroom.bases.federal.schema.ids import (
+    amendment_id,
+    bill_id,
+    committee_id,
+    estimate_id,
+    law_id,
+    vote_id,
+)
+from readingroom.bases.federal.schema.records import (
+    BillAction,
+    BillCommittee,
+    BillSummary,
+    Cosponsor,
+    CostEstimate,
+    LatestAction,
+    LinkKind,
+    Person,
+    RelatedBill,
+    TextVersion,
+)
+
+MAX_EVIDENCE = 300
+"""How many characters of an action are quoted as evidence of a link."""
+# The oldest files leave the fields of votes and reports empty: only the words of actions name them.
+_ROLL_CALL_TEXT = re.compile(r"\(Roll no\. (\d{1,4})\)|\bRecord Vote Number: (\d{1,4})\b", re.ASCII)
+_REPORT_TEXT = re.compile(
+    r"(?:^Reported |^Conference report |\breported an original measure|\breport filed by )"
+    r".*?(H\. Rept\. \d+-\d+(?:, Part [IVX]+)?)|\bWith written report No\. (\d+-\d+)",
+    re.ASCII,
+)
+
+
+def find_roll_call_actions(amendment: Element) -> Iterator[Element]:
+    """The actions on an amendment that were roll calls; the others are many, and not kept."""
+    for action in amendment.iterfind("actions/actions/item"):
+        if _is_recorded(action) or _ROLL_CALL_TEXT.search(get_text(action, "text") or ""):
+            yield action
+
+
+def _is_recorded(action: Element) -> bool:
+    return action.find("recordedVotes") is not None
+
+
+def build_vote_links(items: Iterable[Element], actions: Iterable[BillAction]) -> Iterator[Link]:
+    """The roll calls that actions record; the action's words say what was voted on.
+
+    Several actions may tell of one: what stands in a field comes before what only words say.
+    """
+    pairs = zip(map(_is_recorded, items), actions, strict=True)
+    for recorded, action in sorted(pairs, key=lambda pair: not pair[0]):
+        field = "recordedVotes" if recorded else "text"
+        for vote in action.votes:
+            words = f"{action.date} {action.text}"[:MAX_EVIDENCE]
+            yield Link(LinkKind.VOTE, vote, f"actions/item/{field}: {words}")
+
+
+def parse_reports(element: Element, actions: Iterable[BillAction]) -> Iterator[tuple[str, str]]:
+    """The reports on a bill as they are cited, each with what says so."""
+    citations = _get_texts(element.iterfind("committeeReports/committeeReport/citation"))
+    for citation in citations:
+        yield citation, f"committeeReports/committeeReport: {citation}"
+    for action in actions if not citations else ():
+        if match := _REPORT_TEXT.search(action.text):
+            words = f"{action.date} {action.text}"[:MAX_EVIDENCE]
+            yield match[1] or f"S. Rept. {match[2]}", f"actions/item/text: {words}"
+
+
+def require_text(element: Element, *names: str) -> str:
+    """Return a value that identifies the record. Raise `ValueError` if the file has none."""
+    for name in names:
+        if value := get_text(element, name):
+            return value
+    raise ValueError(f"no <{names[0]}> in this file")
+
+
+def without_empty(facets: dict[str, Sequence[str | None]]) -> dict[str, list[str]]:
+    return {field: [value for value in values if value] for field, values in facets.items()}
+
+
+def _get_texts(elements: Iterable[Element]) -> list[str]:
+    return [text for element in elements if (text := get_text(element))]
+
+
+def parse_person(item: Element) -> Person:
+    full = get_text(item, "fullName") or get_text(item, "name") or ""
+    affiliation = parse_affiliation(full)
+    return Person(
+        bioguide_id=get_text(item, "bioguideId"),
+        name=format_name(full),
+        party=get_text(item, "party") or affiliation["party"],
+        state=get_text(item, "state") or affiliation["state"],
+        district=get_text(item, "district") or affiliation["district"],
+    )
+
+
+def parse_cosponsor(item: Element) -> Cosponsor:
+    return Cosponsor(
+        **parse_person(item).model_dump(),
+        sponsored_at=iso_date(get_text(item, "sponsorshipDate")),
+        original=get_text(item, "isOriginalCosponsor") == "True",
+        withdrawn_at=iso_date(get_text(item, "sponsorshipWithdrawnDate")),
+    )
+
+
+def parse_action(item: Element, congress: int) -> BillAction:
+    codes = _get_texts(
+        (*item.iterfind("committees/item/systemCode"), *item.iterfind("committee/systemCode"))
+    )
+    date, text = iso_date(get_text(item, "actionDate")) or "", get_text(item, "text") or ""
+    recorded = [
+        id for vote in item.iterfind("recordedVotes/recordedVote") for id in parse_vote_ids(vote)
+    ]
+    return BillAction(
+        date=date,
+        time=get_text(item, "actionTime"),
+        text=text,
+        type=get_text(item, "type"),
+        code=get_text(item, "actionCode"),
+        committees=[committee_id(code) for code in codes],
+        votes=recorded or list(_find_roll_calls(text, date, congress)),
+    )
+
+
+def _find_roll_calls(text: str, date: str, congress: int) -> Iterator[str]:
+    """`(Roll no. 58)` is the House's way to say it, `Record Vote Number: 13` the Senate's."""
+    if not date:
+        return
+    session = 1 if int(date[:4]) <= began(congress).year else 2
+    for house, senate in _ROLL_CALL_TEXT.findall(text):
+        yield vote_id("house" if house else "senate", congress, session, house or senate)
+
+
+def parse_law_ids(law: Element) -> Iterator[str]:
+    if number := get_text(law, "number"):
+        yield law_id(number, private="private" in (get_text(law, "type") or "").lower())
+
+
+def parse_vote_ids(vote: Element) -> Iterator[str]:
+    parts = [
+        get_text(vote, name) for name in ("chamber", "congress", "sessionNumber", "rollNumber")
+    ]
+    if all(parts):
+        yield vote_id(*[part or "" for part in parts])
+
+
+def parse_latest_action(item: Element | None) -> LatestAction | None:
+    text = get_text(item, "text")
+    return LatestAction(date=iso_date(get_text(item, "actionDate")), text=text) if text else None
+
+
+def parse_committees(bill: Element) -> Iterator[BillCommittee]:
+    items = bill.findall("committees/item") + bill.findall("committees/billCommittees/item")
+    for item in items:
+        chamber = get_text(item, "chamber")
+        for committee in (item, *item.findall("subcommittees/item")):
+            if code := get_text(committee, "systemCode"):
+                yield BillCommittee(
+                    id=committee_id(code),
+                    name=get_text(committee, "name") or code,
+                    chamber=parse_chamber(chamber),
+                    activities=_get_texts(committee.iterfind("activities/item/name")),
+                )
+
+
+def parse_subjects(element: Element) -> Iterator[str]:
+    for path in (
+        "subjects/legislativeSubjects/item/name",
+        "subjects/billSubjects/legislativeSubjects/item/name",
+        "subjects/billSubjects/otherSubjects/item/name",
+    ):
+        yield from _get_texts(element.iterfind(path))
+
+
+def parse_summaries(element: Element) -> Iterator[BillSummary]:
+    for path in ("summaries/summary", "summaries/billSummaries/item"):
+        for item in element.iterfind(path):
+            # The text is HTML in a CDATA section or escaped: to us it is text either way.
+            text = item.findtext("text") or item.findtext("cdata/text") or ""
+            if plain := strip_html(text):
+                yield BillSummary(
+                    version=get_text(item, "versionCode"),
+                    date=iso_date(get_text(item, "actionDate")),
+                    description=get_text(item, "actionDesc") or get_text(item, "name"),
+                    text=plain,
+                )
+
+
+def parse_short_titles(element: Element) -> list[str]:
+    titles = (
+        get_text(item, "title")
+        for item in element.iterfind("titles/item")
+        if "short" in (get_text(item, "titleType") or "").lower()
+    )
+    return list(dict.fromkeys(title for title in titles if title))
+
+
+def parse_text_versions(element: Element) -> list[TextVersion]:
+    return [
+        TextVersion(
+            type=get_text(item, "type") or "",
+            date=iso_date(get_text(item, "date")),
+            url=get_text(item, "formats/item/url"),
+        )
+        for item in element.iterfind("textVersions/item")
+    ]
+
+
+def parse_related_bills(element: Element) -> Iterator[RelatedBill]:
+    for item in element.iterfind("relatedBills/item"):
+        congress, kind, number = (get_text(item, name) for name in ("congress", "type", "number"))
+        kind = re.sub(r"[.\s]", "", kind or "").lower()  # the oldest files write `H.Res.`
+        if congress and number and kind in SPOKEN:
+            yield RelatedBill(
+                id=bill_id(congress, kind, number),
+                title=get_text(item, "title") or get_text(item, "latestTitle"),
+                relationships=_get_texts(item.iterfind("relationshipDetails/item/type")),
+            )
+
+
+def parse_cost_estimate(item: Element) -> CostEstimate:
+    url = get_text(item, "url") or get_text(item, "rptUrl")
+    return CostEstimate(
+        id=estimate_id(url or ""),
+        title=get_text(item, "title") or get_text(item, "rptTitle") or "Cost estimate",
+        date=iso_date(get_text(item, "pubDate") or get_text(item, "rptPubDate")),
+        url=url,
+    )
+
+
+def parse_amended_id(item: Element) -> str | None:
+    amended = item.find("amendedAmendment")
+    parts = [get_text(amended, name) for name in ("congress", "type", "number")]
+    return amendment_id(*[part or "" for part in parts]) if all(parts) else None

@@ -1,0 +1,61 @@
+"""Writes the names that records are found by."""
+
+import sqlite3
+from collections.abc import Sequence
+
+from readingroom.bases.federal.load.batches import RowBatch
+from readingroom.bases.federal.schema import fold
+from readingroom.bases.federal.schema.records import Record
+
+
+class NameIndex:
+    """The table of names and its trigram index, written in the transaction of its caller."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        # Not written with the table of names, for the reason that `SearchIndex.index` gives.
+        self.batch = RowBatch(db, "INSERT INTO names_fts (rowid, folded) VALUES (?, ?)")
+
+    def put_all(self, record: Record, names: Sequence[str]) -> None:
+        for name in dict.fromkeys(names):
+            self.put(record.source, record.id, name)
+
+    def put(self, source: str, id: str, name: str) -> None:
+        if folded := fold.words(name):
+            self._db.execute(
+                "INSERT OR IGNORE INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)",
+                (self._name_row(source, folded), id, name),
+            )
+
+    def _name_row(self, source: str, folded: Sequence[str]) -> int:
+        """Return the row of a name, created when there is none; a source has its own range."""
+        stored = self._db.execute(
+            "SELECT name_row FROM names WHERE source = ? AND folded = ?",
+            (source, fold.pad(folded)),
+        ).fetchone()
+        if stored:
+            return int(stored["name_row"])
+        first = fold.first_row(source)
+        added = self._db.execute(
+            """INSERT INTO names (name_row, source, folded, initials)
+               SELECT coalesce(max(name_row), ?) + 1, ?, ?, ? FROM names
+               WHERE name_row BETWEEN ? AND ?""",
+            (first, source, fold.pad(folded), fold.initials(folded), first,
+             first + fold.ROWS),
+        )  # fmt: skip
+        row = int(added.lastrowid or 0)
+        self.batch.rows.append((row, fold.pad(folded)))
+        return row
+
+    def forget(self, id: str) -> None:
+        """Delete the names of a record, unless another record has them too."""
+        self.batch.write()  # what is removed from the index must be in it
+        rows = self._db.execute(
+            "SELECT name_row FROM name_forms WHERE record_id = ?", (id,)
+        ).fetchall()
+        self._db.execute("DELETE FROM name_forms WHERE record_id = ?", (id,))
+        self._db.executemany(
+            """DELETE FROM names WHERE name_row = ?1
+               AND NOT EXISTS (SELECT 1 FROM name_forms WHERE name_row = ?1)""",
+            rows,
+        )
