@@ -26,7 +26,7 @@ from readingroom.demo.corpus import (
     write_policy,
     write_records,
 )
-from readingroom.demo.paper import pdf_of
+from readingroom.demo.paper import make_pdf
 from readingroom.ingest.document import Document
 from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
@@ -382,7 +382,7 @@ async def read(file: Path) -> Document:
 async def test_a_page_of_ours_reads_back_word_for_word(tmp_path: Path) -> None:
     words = "Naïve (and quoted) \\ back – £5 “so” ‘said’ 50% of them"
     file = tmp_path / "a.pdf"
-    file.write_bytes(pdf_of(f"# Title\n\n1. {words}\n\nSecond. " + "word " * 900, "foot"))
+    file.write_bytes(make_pdf(f"# Title\n\n1. {words}\n\nSecond. " + "word " * 900, "foot"))
     document = await read(file)
     assert words in document.text
     assert document.text.count("word") == 900

@@ -1,1 +1,1 @@
-"""What we wrote ourselves to show the room without its sources: samples, and a GOV.UK emulator."""
+"""Sample content written for Reading Room, and an emulator of GOV.UK, to try it without sources."""

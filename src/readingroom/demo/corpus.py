@@ -1,7 +1,7 @@
-"""The sample corpus as files that the ordinary commands load: all of it written by us.
+"""The sample corpus, written to files that the ordinary commands load.
 
-Every text says that it is a sample. Titles, slugs and days are those of real documents, so that
-questions can be asked as they would be asked of them.
+All of it was written for Reading Room, and every text says that it is a sample. Titles, slugs and
+dates are those of real documents, so that it can answer the same questions.
 """
 
 import hashlib
@@ -12,79 +12,78 @@ from pathlib import Path
 from typing import Any
 
 from readingroom.demo import pictures
-from readingroom.demo.paper import pdf_of
+from readingroom.demo.paper import make_pdf
 
 _HERE = Path(__file__).parent
 _FOOTER = "Sample text written for Reading Room"
 
 
 def digest() -> str:
-    """Changes with every word of the corpus: what was loaded from another one is loaded anew."""
+    """Return a hash of the whole corpus, so that a changed corpus is loaded anew."""
     files = sorted(path for path in _HERE.rglob("*") if path.is_file() and path.suffix != ".pyc")
-    whole = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for path in files:
-        whole.update(path.relative_to(_HERE).as_posix().encode() + path.read_bytes())
-    return whole.hexdigest()
+        sha256.update(path.relative_to(_HERE).as_posix().encode() + path.read_bytes())
+    return sha256.hexdigest()
 
 
 def policies() -> list[dict[str, Any]]:
-    """The policies with their revisions, as `readingroom policy import` takes them."""
-    listed: list[dict[str, Any]] = tomllib.loads((_HERE / "policies.toml").read_text("utf-8"))[
-        "policy"
-    ]
-    return listed
+    """Return the policies with their revisions, in the format of `readingroom policy import`."""
+    document = tomllib.loads((_HERE / "policies.toml").read_text("utf-8"))
+    policies: list[dict[str, Any]] = document["policy"]
+    return policies
 
 
 def write_policy(policy: dict[str, Any], folder: Path) -> Path:
-    """One policy's PDFs and the list that names them; returns the list."""
-    revisions = list(_set(policy["revisions"], folder))
-    listed = folder / f"{policy['source']}.json"
-    listed.write_text(json.dumps({"policies": [{**policy, "revisions": revisions}]}), "utf-8")
-    return listed
+    """Write the PDFs of one policy and the list that names them; return the path of the list."""
+    revisions = list(_write_revisions(policy["revisions"], folder))
+    path = folder / f"{policy['source']}.json"
+    path.write_text(json.dumps({"policies": [{**policy, "revisions": revisions}]}), "utf-8")
+    return path
 
 
 def write_records(folder: Path) -> Path:
-    """The federal records in their native formats; what is a PDF there is set as one here."""
-    made = folder / "records"
-    made.mkdir()
+    """Write the federal records in their native formats, PDFs included; return their folder."""
+    target = folder / "records"
+    target.mkdir()
     for file in (_HERE / "records").iterdir():
         if file.name == "README.md":
             continue
         if file.suffix == ".md":
-            pdf = pdf_of(file.read_text("utf-8"), _FOOTER)
-            (made / file.with_suffix(".pdf").name).write_bytes(pdf)
+            pdf = make_pdf(file.read_text("utf-8"), _FOOTER)
+            (target / file.with_suffix(".pdf").name).write_bytes(pdf)
         else:
-            (made / file.name).write_bytes(file.read_bytes())
-    return made
+            (target / file.name).write_bytes(file.read_bytes())
+    return target
 
 
 def application() -> dict[str, Any]:
-    """What is known of the sample application."""
+    """Return the metadata of the sample application."""
     return tomllib.loads((_HERE / "application.toml").read_text("utf-8"))
 
 
 def write_application(folder: Path) -> Path:
-    """Its documents: texts, a scan, a drawing, a render and a TIFF."""
-    made = folder / "application"
-    made.mkdir()
-    written = {file.stem: file.read_text("utf-8") for file in (_HERE / "application").iterdir()}
-    scanned, notice = written.pop("Parish_Council_Letter_Scan"), written.pop("Site_Notice")
-    for name, text in written.items():
-        (made / f"{name}.pdf").write_bytes(pdf_of(text, _FOOTER))
-    drawn = {
-        "Parish_Council_Letter_Scan.pdf": pictures.pdf_pages([pictures.scan(scanned)]),
-        "Site_Notice.tiff": pictures.tiff_pages([pictures.scan(notice)]),
-        "Proposed_Site_Plan.pdf": pictures.pdf_pages([pictures.site_plan()]),
-        "Street_Scene_Visualisation.png": pictures.png(pictures.street_scene()),
+    """Write its documents (texts, a scan, a drawing, a rendering, a TIFF); return their folder."""
+    target = folder / "application"
+    target.mkdir()
+    texts = {file.stem: file.read_text("utf-8") for file in (_HERE / "application").iterdir()}
+    letter, notice = texts.pop("Parish_Council_Letter_Scan"), texts.pop("Site_Notice")
+    for name, text in texts.items():
+        (target / f"{name}.pdf").write_bytes(make_pdf(text, _FOOTER))
+    images = {
+        "Parish_Council_Letter_Scan.pdf": pictures.save_pdf([pictures.draw_scan(letter)]),
+        "Site_Notice.tiff": pictures.save_tiff([pictures.draw_scan(notice)]),
+        "Proposed_Site_Plan.pdf": pictures.save_pdf([pictures.draw_site_plan()]),
+        "Street_Scene_Visualisation.png": pictures.save_png(pictures.draw_street_scene()),
     }
-    for name, content in drawn.items():
-        (made / name).write_bytes(content)
-    return made
+    for name, content in images.items():
+        (target / name).write_bytes(content)
+    return target
 
 
-def _set(revisions: list[dict[str, Any]], folder: Path) -> Iterator[dict[str, Any]]:
+def _write_revisions(revisions: list[dict[str, Any]], folder: Path) -> Iterator[dict[str, Any]]:
     for revision in revisions:
         text = (_HERE / "policies" / revision["file"]).read_text("utf-8")
         pdf = folder / Path(revision["file"]).with_suffix(".pdf").name
-        pdf.write_bytes(pdf_of(text, _FOOTER))
+        pdf.write_bytes(make_pdf(text, _FOOTER))
         yield {**revision, "file": pdf.name}

@@ -1,8 +1,8 @@
-"""A GOV.UK on loopback: its content and search APIs over sample pages.
+"""An emulator of GOV.UK on loopback: its Content API and Search API over sample pages.
 
     python -m readingroom.demo.govuk --port 3994
 
-The pages in `govuk.toml` were written for Reading Room in the shapes of the real ones. They are not
+The pages in `govuk.toml` were written for Reading Room in the form of real ones. They are not
 GOV.UK's, and they are not guidance. `--items FOLDER` serves content items from JSON files instead.
 """
 
@@ -40,7 +40,7 @@ COMMISSION = "charity-commission"
 
 Item = dict[str, Any]
 
-_KNOWN = {
+_PARAMETERS = {
     "q",
     "count",
     "start",
@@ -53,14 +53,14 @@ _KNOWN = {
     "filter_public_timestamp",
 }
 _ORDERS = {None, "public_timestamp", "-public_timestamp", "title", "-title"}
-_MOST_RESULTS = 1500
+_MAX_RESULTS = 1500
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A request that arrived, wherever it was going."""
+class SeenRequest:
+    """A request that arrived, whatever its path."""
 
-    at: float
+    time: float
     method: str
     path: str
     query: str
@@ -68,45 +68,46 @@ class Seen:
 
 
 Fault = Callable[[Request, Response], Awaitable[Response]]
-"""Takes the answer that would be given and gives another, or the same later."""
+"""Takes the normal response and returns another one, or the same one later."""
 
 
 @dataclass
 class Emulator:
-    """Two APIs over a set of items. Set `fault` to make them misbehave; `seen` is what arrived."""
+    """Two APIs over a set of items. Set `fault` to make them misbehave; `seen` lists requests."""
 
     items: dict[str, Item]
     fault: Fault | None = None
     max_age: int = 300
-    seen: MutableSequence[Seen] = field(default_factory=list)
+    seen: MutableSequence[SeenRequest] = field(default_factory=list)
 
     def app(self) -> ASGIApp:
-        routed = Starlette(
+        """Return the ASGI application."""
+        router = Starlette(
             routes=[
-                Route("/api/content/{path:path}", self._answered(self._content)),
-                Route("/api/search.json", self._answered(self._search)),
+                Route("/api/content/{path:path}", self._make_endpoint(self._content)),
+                Route("/api/search.json", self._make_endpoint(self._search)),
             ]
         )
 
-        async def watched(scope: Scope, receive: Receive, send: Send) -> None:
+        async def record_and_route(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http":
-                self._watch(Request(scope))
-            await routed(scope, receive, send)
+                self._record(Request(scope))
+            await router(scope, receive, send)
 
-        return watched
+        return record_and_route
 
-    def _watch(self, request: Request) -> None:
+    def _record(self, request: Request) -> None:
         url = request.url
         self.seen.append(
-            Seen(time.monotonic(), request.method, url.path, url.query, request.headers)
+            SeenRequest(time.monotonic(), request.method, url.path, url.query, request.headers)
         )
 
-    def _answered(
+    def _make_endpoint(
         self, answer: Callable[[Request], Response]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
-            given = answer(request)
-            return await self.fault(request, given) if self.fault else given
+            response = answer(request)
+            return await self.fault(request, response) if self.fault else response
 
         return endpoint
 
@@ -114,42 +115,42 @@ class Emulator:
         path = "/" + request.path_params.get("path", "")
         item = self.items.get(path)
         if item is None:
-            return self._part_or_nothing(path)
+            return self._redirect_to_guide(path)
         status = 410 if item.get("schema_name") == "gone" else 200
-        return self._tagged(request, item, status)
+        return self._respond(request, item, status)
 
-    def _part_or_nothing(self, path: str) -> Response:
-        """A part of a guide has its own address, whose content is that of the guide."""
+    def _redirect_to_guide(self, path: str) -> Response:
+        """Redirect from a part of a guide, which has its own address, to the guide; else 404."""
         guide, _, slug = path.rpartition("/")
         parts = self.items.get(guide, {}).get("details", {}).get("parts", [])
         if any(part["slug"] == slug for part in parts):
             return Response(status_code=303, headers={"Location": f"/api/content{guide}"})
-        return JSONResponse({"errors": {"status": 404}}, 404, self._caching())
+        return JSONResponse({"errors": {"status": 404}}, 404, self._cache_headers())
 
-    def _tagged(self, request: Request, body: object, status: int = 200) -> Response:
+    def _respond(self, request: Request, body: object, status: int = 200) -> Response:
         raw = json.dumps(body, ensure_ascii=False).encode()
         tag = f'W/"{hashlib.sha256(raw).hexdigest()[:32]}"'
-        headers = {**self._caching(), "ETag": tag}
+        headers = {**self._cache_headers(), "ETag": tag}
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
         return Response(raw, status, headers, media_type="application/json; charset=utf-8")
 
-    def _caching(self) -> dict[str, str]:
+    def _cache_headers(self) -> dict[str, str]:
         return {"Cache-Control": f"max-age={self.max_age}, public"}
 
     def _search(self, request: Request) -> Response:
-        asked = request.query_params
-        objection = _objection(asked.multi_items())
-        if objection:
-            return JSONResponse({"error": objection}, 422)
-        found = [item for item in self.items.values() if _wanted(item, asked.multi_items())]
-        ordered = _ordered(found, asked.get("q", ""), asked.get("order"))
-        start, count = int(asked.get("start", 0)), int(asked.get("count", 10))
-        fields = asked.getlist("fields")
-        return self._tagged(
+        params = request.query_params
+        problem = _find_problem(params.multi_items())
+        if problem:
+            return JSONResponse({"error": problem}, 422)
+        items = [item for item in self.items.values() if _matches(item, params.multi_items())]
+        ordered = _sort(items, params.get("q", ""), params.get("order"))
+        start, count = int(params.get("start", 0)), int(params.get("count", 10))
+        fields = params.getlist("fields")
+        return self._respond(
             request,
             {
-                "results": [_result(item, fields) for item in ordered[start : start + count]],
+                "results": [_make_result(item, fields) for item in ordered[start : start + count]],
                 "total": len(ordered),
                 "start": start,
                 "aggregates": {},
@@ -161,7 +162,7 @@ class Emulator:
 
 @contextmanager
 def on_loopback(emulator: Emulator) -> Iterator[str]:
-    """Serve it on a free port, in a thread, for as long as this is entered; gives its address."""
+    """Serve the emulator on a free port, in a thread; yield its URL."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(emulator.app(), log_config=None, lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -176,39 +177,39 @@ def on_loopback(emulator: Emulator) -> Iterator[str]:
 
 
 def sample_items() -> dict[str, Item]:
-    """The pages we wrote, by path, in the shapes of the Content API."""
-    written = tomllib.loads(SAMPLE.read_text("utf-8"))
-    items = {page["path"]: _item(page) for page in written["page"]}
-    for page in written["page"]:
+    """Return the sample pages as items of the Content API, by path."""
+    sample = tomllib.loads(SAMPLE.read_text("utf-8"))
+    items = {page["path"]: _make_item(page) for page in sample["page"]}
+    for page in sample["page"]:
         _link_translation(items, page)
         _link_members(items, page)
     return items
 
 
-def items_in(folder: Path) -> dict[str, Item]:
-    """Content items from the JSON files of a folder, by path; of two with one path, the last."""
-    read = [json.loads(path.read_text("utf-8")) for path in sorted(folder.rglob("*.json"))]
-    return {item["base_path"]: item for item in read if isinstance(item.get("base_path"), str)}
+def load_items(folder: Path) -> dict[str, Item]:
+    """Return the items in the JSON files of a folder, by path; of two with one path, the last."""
+    items = [json.loads(path.read_text("utf-8")) for path in sorted(folder.rglob("*.json"))]
+    return {item["base_path"]: item for item in items if isinstance(item.get("base_path"), str)}
 
 
-# --- items in their real shapes ---
+# --- items in the form of real ones ---
 
 
-def _item(page: Mapping[str, Any]) -> Item:
-    """A content item from the few words of the sample file."""
+def _make_item(page: Mapping[str, Any]) -> Item:
+    """Return a complete content item for a page of the sample file."""
     schema = page.get("schema", "detailed_guide")
     if schema in ("redirect", "gone"):
-        return _marker(page, schema)
+        return _make_stub(page, schema)
     return {
         "analytics_identifier": None,
         "base_path": page["path"],
         "content_id": _content_id(page.get("same_as", page["path"])),
         "description": page.get("description", ""),
-        "details": _details(page, schema),
+        "details": _make_details(page, schema),
         "document_type": page.get("document_type", schema),
         "first_published_at": page.get("first", page["updated"]),
         "links": {
-            "organisations": [_organisation(name) for name in page.get("by", [COMMISSION])],
+            "organisations": [_make_organisation(name) for name in page.get("by", [COMMISSION])],
         },
         "locale": page.get("locale", "en"),
         "phase": "live",
@@ -218,13 +219,13 @@ def _item(page: Mapping[str, Any]) -> Item:
         "schema_name": schema,
         "title": page["title"],
         "updated_at": page["updated"],
-        "withdrawn_notice": _withdrawn(page),
+        "withdrawn_notice": _make_withdrawn_notice(page),
     }
 
 
-def _marker(page: Mapping[str, Any], schema: str) -> Item:
-    """What stands where a page was."""
-    bare = {
+def _make_stub(page: Mapping[str, Any], schema: str) -> Item:
+    """Return the item that replaces a page which is gone or was moved."""
+    stub = {
         "base_path": page["path"],
         "content_id": None,
         "description": None,
@@ -238,13 +239,13 @@ def _marker(page: Mapping[str, Any], schema: str) -> Item:
         "updated_at": "2025-01-01T00:00:00Z",
     }
     if schema == "gone":
-        told = {name: page.get(name) for name in ("explanation", "alternative_path")}
-        return {**bare, "details": told}
+        details = {name: page.get(name) for name in ("explanation", "alternative_path")}
+        return {**stub, "details": details}
     rule = {"path": page["path"], "type": "exact", "destination": page["destination"]}
-    return {**bare, "redirects": [rule]}
+    return {**stub, "redirects": [rule]}
 
 
-def _details(page: Mapping[str, Any], schema: str) -> Item:
+def _make_details(page: Mapping[str, Any], schema: str) -> Item:
     details: Item = {"change_history": []}
     if schema == "html_publication":
         details |= {"public_timestamp": page["updated"], "first_published_version": True}
@@ -264,24 +265,24 @@ def _details(page: Mapping[str, Any], schema: str) -> Item:
             for group in page["groups"]
         ]
     if "attachments" in page:
-        details["attachments"] = [dict(one) for one in page["attachments"]]
+        details["attachments"] = [dict(attachment) for attachment in page["attachments"]]
     if schema == "publication":
         details["documents"] = []
     return details
 
 
-def _withdrawn(page: Mapping[str, Any]) -> Item:
+def _make_withdrawn_notice(page: Mapping[str, Any]) -> Item:
     if "withdrawn" not in page:
         return {}
     return {"explanation": page["withdrawn"], "withdrawn_at": page["withdrawn_at"]}
 
 
-def _organisation(name: str) -> Item:
-    known = {COMMISSION: "489e651f-34c8-4b34-bdd7-e13c2324cde3"}
+def _make_organisation(name: str) -> Item:
+    real_ids = {COMMISSION: "489e651f-34c8-4b34-bdd7-e13c2324cde3"}
     path = f"/government/organisations/{name}"
     return {
         "base_path": path,
-        "content_id": known.get(name, _content_id(path)),
+        "content_id": real_ids.get(name, _content_id(path)),
         "locale": "en",
         "title": "Charity Commission" if name == COMMISSION else name.replace("-", " ").title(),
         "api_path": f"/api/content{path}",
@@ -294,23 +295,25 @@ def _content_id(path: str) -> str:
 
 
 def _link_translation(items: dict[str, Item], page: Mapping[str, Any]) -> None:
-    """A translation and its original name each other."""
+    """Link a translation and its original to each other."""
     if "same_as" not in page:
         return
-    both = [items[page["same_as"]], items[page["path"]]]
-    named = [_reference(item) for item in both]
-    for item in both:
-        item["links"]["available_translations"] = named
+    versions = [items[page["same_as"]], items[page["path"]]]
+    references = [_make_reference(item) for item in versions]
+    for item in versions:
+        item["links"]["available_translations"] = references
 
 
 def _link_members(items: dict[str, Item], page: Mapping[str, Any]) -> None:
-    """A collection carries references to its members."""
+    """Link a collection to its members."""
     members = [path for group in page.get("groups", []) for path in group["documents"]]
     if members:
-        items[page["path"]]["links"]["documents"] = [_reference(items[path]) for path in members]
+        items[page["path"]]["links"]["documents"] = [
+            _make_reference(items[path]) for path in members
+        ]
 
 
-def _reference(item: Item) -> Item:
+def _make_reference(item: Item) -> Item:
     names = ("base_path", "content_id", "title", "locale", "document_type", "public_updated_at")
     return {name: item[name] for name in names}
 
@@ -318,12 +321,12 @@ def _reference(item: Item) -> Item:
 # --- search ---
 
 
-def _objection(asked: Iterable[tuple[str, str]]) -> str | None:
-    """Why the search would not be taken, as GOV.UK's is strict about its parameters."""
-    for name, value in asked:
-        if name not in _KNOWN:
+def _find_problem(params: Iterable[tuple[str, str]]) -> str | None:
+    """Return what is wrong with the parameters, about which GOV.UK is strict; else None."""
+    for name, value in params:
+        if name not in _PARAMETERS:
             return f"Unexpected parameters: {name}"
-        if name in ("count", "start") and not (value.isdecimal() and int(value) <= _MOST_RESULTS):
+        if name in ("count", "start") and not (value.isdecimal() and int(value) <= _MAX_RESULTS):
             return f"Invalid value for {name}"
         if name == "order" and value not in _ORDERS:
             return f"Sorting by {value} is not allowed"
@@ -335,21 +338,22 @@ def _objection(asked: Iterable[tuple[str, str]]) -> str | None:
 _PERIOD = re.compile(r"(?:(?:from|to):\d{4}-\d{2}-\d{2},?)+")
 
 
-def _wanted(item: Item, asked: Iterable[tuple[str, str]]) -> bool:
+def _matches(item: Item, params: Iterable[tuple[str, str]]) -> bool:
     """Whether an item passes every filter; several values of one filter are alternatives."""
     if item.get("schema_name") in ("redirect", "gone"):
         return False
     filters: dict[str, set[str]] = {}
-    for name, value in asked:
+    for name, value in params:
         if name.startswith("filter_"):
             filters.setdefault(name.removeprefix("filter_"), set()).add(value)
-    return all(_passes(item, name, values) for name, values in filters.items())
+    return all(_passes_filter(item, name, values) for name, values in filters.items())
 
 
-def _passes(item: Item, name: str, values: set[str]) -> bool:
+def _passes_filter(item: Item, name: str, values: set[str]) -> bool:
     match name:
         case "organisations":
-            slugs = {one["base_path"].rpartition("/")[2] for one in _organisations(item)}
+            paths = [organisation["base_path"] for organisation in _organisations(item)]
+            slugs = {path.rpartition("/")[2] for path in paths}
             return bool(slugs & values)
         case "format":
             return item.get("schema_name") in values
@@ -364,15 +368,15 @@ def _passes(item: Item, name: str, values: set[str]) -> bool:
 
 
 def _organisations(item: Item) -> list[Item]:
-    found: list[Item] = item.get("links", {}).get("organisations", [])
-    return found
+    organisations: list[Item] = item.get("links", {}).get("organisations", [])
+    return organisations
 
 
-def _ordered(items: list[Item], query: str, order: str | None) -> list[Item]:
+def _sort(items: list[Item], query: str, order: str | None) -> list[Item]:
     words = set(re.findall(r"\w+", query.lower()))
     if words:
         scored = [(_score(item, words), item) for item in items]
-        items = [item for score, item in sorted(scored, key=lambda one: -one[0]) if score]
+        items = [item for score, item in sorted(scored, key=lambda pair: -pair[0]) if score]
     if order:
         name = order.lstrip("-").replace("public_timestamp", "public_updated_at")
         items = sorted(items, key=lambda item: str(item.get(name)), reverse=order[0] == "-")
@@ -385,9 +389,9 @@ def _score(item: Item, words: set[str]) -> int:
     return sum(9 * (word in title) + 3 * (word in description) + (word in rest) for word in words)
 
 
-def _result(item: Item, fields: list[str]) -> Item:
-    """What a search says of an item: its own names for what the Content API calls otherwise."""
-    whole = {
+def _make_result(item: Item, fields: list[str]) -> Item:
+    """Return the search result for an item; the Search API has its own names for the fields."""
+    values = {
         "title": item.get("title"),
         "link": item.get("base_path"),
         "description": item.get("description"),
@@ -396,18 +400,18 @@ def _result(item: Item, fields: list[str]) -> Item:
         "format": item.get("schema_name"),
         "content_store_document_type": item.get("document_type"),
     }
-    chosen = {name: whole[name] for name in fields or whole if whole.get(name) is not None}
+    chosen = {name: values[name] for name in fields or values if values.get(name) is not None}
     return {**chosen, "index": "govuk", "es_score": None, "_id": item.get("base_path")}
 
 
 def main() -> None:
-    """Serve on loopback until interrupted."""
+    """Serve the emulator on loopback until interrupted."""
     parser = argparse.ArgumentParser(prog="python -m readingroom.demo.govuk", description=__doc__)
     parser.add_argument("--port", type=int, default=3994)
     parser.add_argument("--items", type=Path, help="a folder of content items as JSON files")
-    asked = parser.parse_args()
-    items = items_in(asked.items) if asked.items else sample_items()
-    listener = socket.create_server(("127.0.0.1", asked.port))
+    arguments = parser.parse_args()
+    items = load_items(arguments.items) if arguments.items else sample_items()
+    listener = socket.create_server(("127.0.0.1", arguments.port))
     print(f"GOVUK_BASE_URL=http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
     config = uvicorn.Config(Emulator(items).app(), log_level="warning", lifespan="off")
     uvicorn.Server(config).run(sockets=[listener])

@@ -1,7 +1,7 @@
-"""Sets plain text as a PDF: headings, numbered paragraphs and tables, enough for sample documents.
+"""Typesets plain text as a PDF: headings, numbered paragraphs and tables, for sample documents.
 
-Only the fonts that every reader has, so nothing is embedded; lines are broken by counting letters,
-so no font is measured. A heading begins with `#` signs, a numbered paragraph with its number.
+It uses only fonts that every PDF reader has, so none is embedded, and breaks lines by counting
+letters, so none is measured. A heading begins with `#`, a numbered paragraph with its number.
 """
 
 import re
@@ -14,7 +14,7 @@ WIDTH, HEIGHT = 595, 842  # A4 in points
 _LEFT, _TOP, _BOTTOM = 72, 770, 80
 _BODY = 11
 _HEADING_SIZES = {1: 24, 2: 18, 3: 13}
-_LETTER = 0.52  # a letter's usual width, as a part of the font's size
+_LETTER_WIDTH = 0.52  # the usual width of a letter, as a share of the font size
 _INDENT = 36
 _NUMBERED = re.compile(r"(\d+(?:\.\d+)*\.?)\s+(.*)")
 _HEADING = re.compile(r"(#{1,3})\s+(.*)")
@@ -27,29 +27,30 @@ class _Line:
     bold: bool
     left: int
     above: float
-    """Space above it, besides its own height."""
+    """Extra space above the line."""
     number: str = ""
 
 
-def pdf_of(text: str, footer: str) -> bytes:
-    """The text as A4 pages; the footer stands on each of them."""
-    return _file([_page(lines, footer, index) for index, lines in enumerate(_pages(text), 1)])
+def make_pdf(text: str, footer: str) -> bytes:
+    """Return the text as a PDF of A4 pages with the footer on each of them."""
+    pages = enumerate(_split_pages(text), 1)
+    return _build_file([_draw_page(lines, footer, number) for number, lines in pages])
 
 
-def _pages(text: str) -> Iterator[list[_Line]]:
+def _split_pages(text: str) -> Iterator[list[_Line]]:
     page: list[_Line] = []
-    at = float(_TOP)
-    for line in _lines(text):
-        needed = line.above + 1.3 * line.size
-        if page and at - needed < _BOTTOM:
+    y = float(_TOP)
+    for line in _break_lines(text):
+        height = line.above + 1.3 * line.size
+        if page and y - height < _BOTTOM:
             yield page
-            page, at = [], float(_TOP)
-        at -= needed
+            page, y = [], float(_TOP)
+        y -= height
         page.append(line)
     yield page
 
 
-def _lines(text: str) -> Iterator[_Line]:
+def _break_lines(text: str) -> Iterator[_Line]:
     for paragraph in re.split(r"\n\s*\n", text.strip()):
         if "|" in paragraph:
             yield from (_Line(row.strip(), _BODY, False, _LEFT, 0) for row in paragraph.split("\n"))
@@ -57,43 +58,43 @@ def _lines(text: str) -> Iterator[_Line]:
         joined = " ".join(paragraph.split())
         if heading := _HEADING.fullmatch(joined):
             size = _HEADING_SIZES[len(heading[1])]
-            yield from _wrapped(heading[2], size, True, _LEFT, 14)
+            yield from _wrap(heading[2], size, True, _LEFT, 14)
         elif numbered := _NUMBERED.fullmatch(joined):
-            yield from _wrapped(numbered[2], _BODY, False, _LEFT + _INDENT, 8, numbered[1])
+            yield from _wrap(numbered[2], _BODY, False, _LEFT + _INDENT, 8, numbered[1])
         else:
-            yield from _wrapped(joined, _BODY, False, _LEFT, 8)
+            yield from _wrap(joined, _BODY, False, _LEFT, 8)
 
 
-def _wrapped(
+def _wrap(
     text: str, size: int, bold: bool, left: int, above: float, number: str = ""
 ) -> Iterator[_Line]:
-    letters = int((WIDTH - _LEFT - left) / (_LETTER * size))
+    letters = int((WIDTH - _LEFT - left) / (_LETTER_WIDTH * size))
     for row, part in enumerate(textwrap.wrap(text, letters)):
         yield _Line(part, size, bold, left, 0 if row else above, "" if row else number)
 
 
-def _page(lines: list[_Line], footer: str, number: int) -> bytes:
-    at = float(_TOP)
-    drawn = []
+def _draw_page(lines: list[_Line], footer: str, number: int) -> bytes:
+    y = float(_TOP)
+    operators = []
     for line in lines:
-        at -= line.above + 1.3 * line.size
+        y -= line.above + 1.3 * line.size
         if line.number:
-            drawn.append(_drawn(line.number, line.size, line.bold, _LEFT, at))
-        drawn.append(_drawn(line.text, line.size, line.bold, line.left, at))
-    # Last, as readers take a page in the order it was drawn.
-    drawn.append(_drawn(f"{footer}    {number}", 9, False, _LEFT, 40))
-    return zlib.compress(b"\n".join(drawn))
+            operators.append(_draw_text(line.number, line.size, line.bold, _LEFT, y))
+        operators.append(_draw_text(line.text, line.size, line.bold, line.left, y))
+    # Last, because readers extract text in the order in which it was drawn.
+    operators.append(_draw_text(f"{footer}    {number}", 9, False, _LEFT, 40))
+    return zlib.compress(b"\n".join(operators))
 
 
-def _drawn(text: str, size: int, bold: bool, left: int, at: float) -> bytes:
+def _draw_text(text: str, size: int, bold: bool, left: int, y: float) -> bytes:
     encoded = text.encode("cp1252", "replace")
     escaped = re.sub(rb"([()\\])", rb"\\\1", encoded)
     font = b"/F2" if bold else b"/F1"
-    return b"BT %b %d Tf %d %.1f Td (%b) Tj ET" % (font, size, left, at, escaped)
+    return b"BT %b %d Tf %d %.1f Td (%b) Tj ET" % (font, size, left, y, escaped)
 
 
-def _file(pages: list[bytes]) -> bytes:
-    """The pages as objects, a table of where each object begins, and a trailer."""
+def _build_file(pages: list[bytes]) -> bytes:
+    """Return the PDF: its objects, the table of their offsets, and the trailer."""
     fonts = [
         b"<</Type/Font/Subtype/Type1/BaseFont/%b/Encoding/WinAnsiEncoding>>" % name
         for name in (b"Helvetica", b"Helvetica-Bold")
@@ -111,17 +112,17 @@ def _file(pages: list[bytes]) -> bytes:
         )
         head = b"<</Length %d/Filter/FlateDecode>>stream\n" % len(content)
         objects.append(head + content + b"\nendstream")
-    return _numbered(objects)
+    return _number_objects(objects)
 
 
-def _numbered(objects: list[bytes]) -> bytes:
-    made = b"%PDF-1.4\n"
-    places = []
+def _number_objects(objects: list[bytes]) -> bytes:
+    body = b"%PDF-1.4\n"
+    offsets = []
     for number, content in enumerate(objects, 1):
-        places.append(len(made))
-        made += b"%d 0 obj\n%b\nendobj\n" % (number, content)
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+        offsets.append(len(body))
+        body += b"%d 0 obj\n%b\nendobj\n" % (number, content)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     size = len(objects) + 1
     head = b"xref\n0 %d\n0000000000 65535 f \n" % size
-    trailer = b"trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (size, len(made))
-    return made + head + table + trailer
+    trailer = b"trailer\n<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (size, len(body))
+    return body + head + table + trailer

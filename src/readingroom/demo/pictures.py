@@ -1,4 +1,4 @@
-"""Draws what a planning file holds besides text: a scan, a drawing, a render, a fax in a TIFF."""
+"""Draws the pictures of a planning application: a scan, a site plan, a street scene."""
 
 import io
 import math
@@ -12,8 +12,8 @@ _INK = 40
 _SKY, _GRASS, _BRICK, _ROOF = (178, 205, 230), (120, 160, 90), (165, 85, 65), (90, 60, 55)
 
 
-def scan(text: str, tilt: float = 0.3) -> Image.Image:
-    """A typed page as a scanner sees it: grey, and not quite straight."""
+def draw_scan(text: str, tilt: float = 0.3) -> Image.Image:
+    """Return a typed page as a scanner sees it: grey, and not quite straight."""
     page = Image.new("L", _PAGE, 250)
     draw = ImageDraw.Draw(page)
     font = ImageFont.load_default(44)
@@ -22,8 +22,8 @@ def scan(text: str, tilt: float = 0.3) -> Image.Image:
     return page.rotate(tilt, fillcolor=250, resample=Image.Resampling.BICUBIC)
 
 
-def site_plan() -> Image.Image:
-    """Plots along a street that loops: lines, and hardly a word."""
+def draw_site_plan() -> Image.Image:
+    """Return plots along a looping street: lines, and hardly a word."""
     plan = Image.new("L", (_PAGE[1], _PAGE[0]), 255)
     draw = ImageDraw.Draw(plan)
     draw.rounded_rectangle((300, 300, 2000, 1350), 200, outline=0, width=6)
@@ -40,8 +40,8 @@ def site_plan() -> Image.Image:
     return plan
 
 
-def street_scene() -> Image.Image:
-    """A row of houses under a sky, as an architect would show them."""
+def draw_street_scene() -> Image.Image:
+    """Return a row of houses under a sky, as an architect would show them."""
     scene = Image.new("RGB", (1600, 900), _SKY)
     draw = ImageDraw.Draw(scene)
     draw.rectangle((0, 620, 1600, 900), fill=_GRASS)
@@ -55,24 +55,25 @@ def street_scene() -> Image.Image:
     return scene
 
 
-def pdf_pages(pictures: Sequence[Image.Image]) -> bytes:
-    """Pictures as the pages of a PDF, without a letter of text in it."""
-    # Without the time it was made at: a document is known by its bytes, and loaded once.
-    return _saved(pictures, "PDF", resolution=_DPI, creationDate=None, modDate=None)
+def save_pdf(pictures: Sequence[Image.Image]) -> bytes:
+    """Return a PDF with the pictures as its pages, without a text layer."""
+    # Without dates: a document is identified by its bytes, and the same one is loaded only once.
+    return _save(pictures, "PDF", resolution=_DPI, creationDate=None, modDate=None)
 
 
-def tiff_pages(pictures: Sequence[Image.Image]) -> bytes:
-    """Pictures as the frames of a TIFF."""
-    return _saved(pictures, "TIFF", dpi=(_DPI, _DPI), compression="tiff_lzw")
+def save_tiff(pictures: Sequence[Image.Image]) -> bytes:
+    """Return a TIFF with the pictures as its frames."""
+    return _save(pictures, "TIFF", dpi=(_DPI, _DPI), compression="tiff_lzw")
 
 
-def png(picture: Image.Image) -> bytes:
-    return _saved([picture], "PNG")
+def save_png(picture: Image.Image) -> bytes:
+    """Return the picture as a PNG."""
+    return _save([picture], "PNG")
 
 
-def _saved(pictures: Sequence[Image.Image], form: str, **options: object) -> bytes:
+def _save(pictures: Sequence[Image.Image], format: str, **options: object) -> bytes:
     file = io.BytesIO()
     first, *rest = pictures
-    more = {"save_all": True, "append_images": rest} if form != "PNG" else {}
-    first.save(file, form, **more, **options)
+    more = {"save_all": True, "append_images": rest} if format != "PNG" else {}
+    first.save(file, format, **more, **options)
     return file.getvalue()

@@ -1,1 +1,1 @@
-"""Polite, cached reads of a remote API: client, breaker, limiter, cache."""
+"""Requests to other hosts: HTTP clients, retries, caching, rate limits and downloads."""

@@ -624,7 +624,7 @@ async def test_no_second_sees_more_than_ten_requests_upstream(upstream: Upstream
         async with anyio.create_task_group() as burst:
             for path in paths:
                 burst.start_soon(one, path)
-    times = sorted(seen.at for seen in upstream.emulator.seen)
+    times = sorted(seen.time for seen in upstream.emulator.seen)
     assert len(times) == 25
     # What is exact is when they leave (test_upstream); a busy machine can only make them later.
     assert times[10] - started > 0.99

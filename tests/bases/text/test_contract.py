@@ -14,7 +14,7 @@ from mcp import Client
 from readingroom.bases.text.errors import TextUnreadable
 from readingroom.bases.text.models import KbContent
 from readingroom.bases.text.service import TextService
-from readingroom.bases.text.store import LARGEST, SAMPLE, TextFile
+from readingroom.bases.text.store import MAX_BYTES, SAMPLE, TextFile
 from readingroom.bases.text.tools import open_text
 from readingroom.core import clock
 from readingroom.server.faces import face_of
@@ -100,7 +100,7 @@ def unreadable(kb: Path, kind: str) -> None:
             kb.write_bytes(b"good \xff bad")
         case "larger than 64 MB":
             with kb.open("wb") as file:
-                file.truncate(LARGEST + 1)
+                file.truncate(MAX_BYTES + 1)
         case "not a regular file":
             os.mkfifo(kb)
         case "cannot be read":

@@ -1,4 +1,4 @@
-"""Turns the HTML of GOV.UK pages into readable Markdown: every word kept, in its order."""
+"""Converts the HTML of GOV.UK pages to Markdown, with every word in its original order."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urljoin
 
-_BLOCKS = frozenset(
+_BLOCK_TAGS = frozenset(
     {
         "address",
         "article",
@@ -49,7 +49,7 @@ _BLOCKS = frozenset(
         "ul",
     }
 )
-_VOID = frozenset(
+_VOID_TAGS = frozenset(
     {
         "area",
         "base",
@@ -66,10 +66,10 @@ _VOID = frozenset(
         "wbr",
     }
 )
-_UNSEEN = frozenset({"script", "style", "template", "svg", "noscript", "head"})
+_INVISIBLE = frozenset({"script", "style", "template", "svg", "noscript", "head"})
 _HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
 _MARKS = {"strong": "**", "b": "**", "em": "*", "i": "*", "code": "`"}
-_DEEPEST = 60  # what lies deeper is read as if it lay here: a page is no reason to run out of stack
+_MAX_DEPTH = 60  # deeper elements are read as if they were here, so that recursion stays bounded
 
 
 @dataclass(slots=True)
@@ -80,15 +80,15 @@ class _Node:
 
 
 def to_markdown(html: str, root: str) -> str:
-    """The HTML as Markdown; relative links are completed with `root`."""
+    """Return the HTML as Markdown; `root` completes relative links."""
     builder = _TreeBuilder()
     builder.feed(html)
     builder.close()
-    return "\n\n".join(_Writer(root).blocks(builder.top))
+    return "\n\n".join(_MarkdownWriter(root).blocks(builder.top))
 
 
 class _TreeBuilder(HTMLParser):
-    """A tree from tags that need not be well nested."""
+    """Builds a tree from tags that need not be well nested."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -98,11 +98,11 @@ class _TreeBuilder(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "li" and self._open[-1].tag == "li":
             self._open.pop()
-        if tag in _BLOCKS and self._open[-1].tag == "p":
+        if tag in _BLOCK_TAGS and self._open[-1].tag == "p":
             self._open.pop()
         node = _Node(tag, {name: value or "" for name, value in attrs})
         self._open[-1].children.append(node)
-        if tag not in _VOID and len(self._open) < _DEEPEST:
+        if tag not in _VOID_TAGS and len(self._open) < _MAX_DEPTH:
             self._open.append(node)
 
     def handle_endtag(self, tag: str) -> None:
@@ -115,26 +115,26 @@ class _TreeBuilder(HTMLParser):
         self._open[-1].children.append(data)
 
 
-class _Writer:
+class _MarkdownWriter:
     def __init__(self, root: str) -> None:
         self._root = root
 
     def blocks(self, node: _Node) -> Iterator[str]:
-        """The node's paragraphs, lists, tables and headings, in order."""
+        """Yield the node's paragraphs, lists, tables and headings, in order."""
         run: list[str] = []
         for child in node.children:
-            if isinstance(child, str) or child.tag not in _BLOCKS:
+            if isinstance(child, str) or child.tag not in _BLOCK_TAGS:
                 run.append(self._inline(child))
             else:
-                yield from _paragraph(run)
+                yield from _make_paragraph(run)
                 run = []
                 yield from self._block(child)
-        yield from _paragraph(run)
+        yield from _make_paragraph(run)
 
     def _block(self, node: _Node) -> Iterator[str]:
         match node.tag:
             case tag if tag in _HEADINGS:
-                title = _tidy(self._inside(node)).replace("\n", " ")
+                title = _tidy(self._inline_children(node)).replace("\n", " ")
                 yield from [f"{_HEADINGS[tag]} {title}"] if title else []
             case "ul" | "ol":
                 yield from self._list(node)
@@ -144,7 +144,7 @@ class _Writer:
             case "table":
                 yield from self._table(node)
             case "pre":
-                yield f"```\n{_raw(node).strip()}\n```"
+                yield f"```\n{_raw_text(node).strip()}\n```"
             case "hr":
                 yield "---"
             case _:
@@ -164,26 +164,26 @@ class _Writer:
             yield "\n".join(items)
 
     def _table(self, node: _Node) -> Iterator[str]:
-        """Rows, with whatever else stands between them in its place."""
+        """Yield the rows as tables, and whatever else is between them."""
         rows: list[list[str]] = []
         for part in self._table_parts(node):
             if isinstance(part, list):
                 rows.append(part)
             else:
-                yield from _rows(rows)
+                yield from _render_table(rows)
                 rows = []
                 yield part
-        yield from _rows(rows)
+        yield from _render_table(rows)
 
     def _table_parts(self, node: _Node) -> Iterator[list[str] | str]:
-        """A list of cells for each row, a text for what is no row."""
+        """Yield a list of cells for each row, and a text for anything else."""
         for child in node.children:
             if isinstance(child, str):
-                yield from _paragraph([child])
+                yield from _make_paragraph([child])
             elif child.tag in ("thead", "tbody", "tfoot"):
                 yield from self._table_parts(child)
             elif child.tag == "tr":
-                yield [self._cell(one) for one in child.children if not _is_blank(one)]
+                yield [self._cell(cell) for cell in child.children if not _is_blank(cell)]
             elif child.tag in ("td", "th"):
                 yield [self._cell(child)]
             else:
@@ -203,18 +203,18 @@ class _Writer:
             case "a":
                 return self._anchor(node)
             case tag if tag in _MARKS:
-                return _marked(self._inside(node), _MARKS[tag])
-            case tag if tag in _UNSEEN:
+                return _emphasize(self._inline_children(node), _MARKS[tag])
+            case tag if tag in _INVISIBLE:
                 return ""
-            case tag if tag in _BLOCKS:  # a block inside a sentence or a cell
-                return f" {self._inside(node)} "
-        return self._inside(node)
+            case tag if tag in _BLOCK_TAGS:  # a block inside a sentence or a cell
+                return f" {self._inline_children(node)} "
+        return self._inline_children(node)
 
-    def _inside(self, node: _Node) -> str:
+    def _inline_children(self, node: _Node) -> str:
         return "".join(map(self._inline, node.children))
 
     def _anchor(self, node: _Node) -> str:
-        text = self._inside(node)
+        text = self._inline_children(node)
         target = node.attributes.get("href", "")
         if not text.strip() or not target or target.startswith("#"):
             return text
@@ -224,24 +224,24 @@ class _Writer:
         target = node.attributes.get(attribute, "").strip()
         try:
             return urljoin(self._root, target)
-        except ValueError:  # such as an address with a broken IPv6 host
+        except ValueError:  # such as a URL with a malformed IPv6 host
             return target
 
 
-def _paragraph(run: list[str]) -> Iterator[str]:
+def _make_paragraph(run: list[str]) -> Iterator[str]:
     text = _tidy("".join(run))
     if text:
         yield text
 
 
 def _tidy(text: str) -> str:
-    """One space where there were several; none at the ends of lines."""
+    """Return the text with single spaces, and none at the ends of lines."""
     lines = [re.sub(r"[^\S\n]+", " ", line).strip() for line in text.split("\n")]
     return "\n".join(line for line in lines if line)
 
 
-def _marked(text: str, mark: str) -> str:
-    """Marks stand at the words, spaces outside of them."""
+def _emphasize(text: str, mark: str) -> str:
+    """Return the text between two marks, with its surrounding spaces outside of them."""
     words = text.strip()
     if not words:
         return text
@@ -249,16 +249,16 @@ def _marked(text: str, mark: str) -> str:
     return f"{before}{mark}{words}{mark}{after}"
 
 
-def _raw(node: _Node) -> str:
-    return "".join(child if isinstance(child, str) else _raw(child) for child in node.children)
+def _raw_text(node: _Node) -> str:
+    return "".join(child if isinstance(child, str) else _raw_text(child) for child in node.children)
 
 
 def _is_blank(node: "_Node | str") -> bool:
     return isinstance(node, str) and not node.strip()
 
 
-def _rows(rows: list[list[str]]) -> Iterator[str]:
-    """Rows of cells as a table whose first row is its head."""
+def _render_table(rows: list[list[str]]) -> Iterator[str]:
+    """Yield the rows as one table, with the first row as its head."""
     width = max(map(len, rows), default=0)
     if not width:
         return

@@ -1,4 +1,4 @@
-"""A GOV.UK content item: whose it is, what it says of itself, and its words as Markdown."""
+"""A GOV.UK content item: its publisher, its metadata, and its text as Markdown."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,14 +12,14 @@ from readingroom.bases.guidance.models import Identifiers, Translation, Withdraw
 WEBSITE = "https://www.gov.uk"
 ORGANISATION = "charity-commission"
 
-# What GOV.UK's own paths are made of: no scheme, host, escape, query or empty segment fits it, and
-# no segment can be `.` or `..`, because each begins with a letter or a digit.
+# The form of GOV.UK's own paths. No scheme, host, escape, query or empty segment matches, and no
+# segment can be `.` or `..`, because each begins with a letter or a digit.
 _PATH = re.compile(r"/|(?:/[A-Za-z0-9][A-Za-z0-9._~-]*)+", re.ASCII)
-_OUR_PATH = f"/government/organisations/{ORGANISATION}"
-_OUR_ID = "489e651f-34c8-4b34-bdd7-e13c2324cde3"
+_COMMISSION_PATH = f"/government/organisations/{ORGANISATION}"
+_COMMISSION_ID = "489e651f-34c8-4b34-bdd7-e13c2324cde3"
 
-# Fields of `details` that hold a piece of the page's text besides body and parts, in page order.
-_PROSE = (
+# Fields of `details` that hold text of the page, besides its parts, in the order of the page.
+_TEXT_FIELDS = (
     "introductory_paragraph",
     "introduction",
     "body",
@@ -34,7 +34,7 @@ _PROSE = (
 
 @dataclass(frozen=True)
 class Page:
-    """One item as the Content API gave it; `content` is never changed."""
+    """One item of the Content API; `content` is never changed."""
 
     content: Mapping[str, Any]
 
@@ -70,23 +70,25 @@ class Page:
     @cached_property
     def in_scope(self) -> bool:
         """Whether the Charity Commission published it, alone or with others, or is its subject."""
-        return self.content.get("content_id") == _OUR_ID or any(
-            one.get("content_id") == _OUR_ID or one.get("base_path") == _OUR_PATH
-            for one in self.linked("organisations")
+        return self.content.get("content_id") == _COMMISSION_ID or any(
+            organisation.get("content_id") == _COMMISSION_ID
+            or organisation.get("base_path") == _COMMISSION_PATH
+            for organisation in self.linked_items("organisations")
         )
 
     @property
     def organisations(self) -> list[str]:
-        return [title for one in self.linked("organisations") if (title := _text(one.get("title")))]
+        titles = (_text(item.get("title")) for item in self.linked_items("organisations"))
+        return [title for title in titles if title]
 
     @cached_property
     def translations(self) -> list[Translation]:
-        """The page in other languages than its own."""
+        """The page in languages other than its own."""
         return [
-            Translation(locale=locale, title=_text(one.get("title")), path=path, url=url)
-            for one in self.linked("available_translations")
-            if (locale := _text(one.get("locale"))) and locale != self.locale
-            if (path := _text(one.get("base_path"))) and (url := website_url(path))
+            Translation(locale=locale, title=_text(item.get("title")), path=path, url=url)
+            for item in self.linked_items("available_translations")
+            if (locale := _text(item.get("locale"))) and locale != self.locale
+            if (path := _text(item.get("base_path"))) and (url := website_url(path))
         ]
 
     @cached_property
@@ -111,82 +113,83 @@ class Page:
         """The page as a reader sees it: notice, title, summary, then all its parts."""
         return "\n\n".join(part for part in self._parts() if part)
 
-    def linked(self, kind: str) -> list[Mapping[str, Any]]:
+    def linked_items(self, kind: str) -> list[Mapping[str, Any]]:
+        """Return the items that this one links to as `kind`."""
         links = self.content.get("links")
-        found = links.get(kind) if isinstance(links, Mapping) else None
-        return _objects(found)
+        return _objects(links.get(kind)) if isinstance(links, Mapping) else []
 
     def _parts(self) -> Iterator[str]:
         if self.title:
             yield f"# {self.title}"
         if self.withdrawn_notice:
-            yield _quoted(f"**Withdrawn.** {self.withdrawn_notice.explanation}")
+            yield _quote(f"**Withdrawn.** {self.withdrawn_notice.explanation}")
         yield _text(self.content.get("description")) or ""
         details = self.content.get("details")
         if isinstance(details, Mapping):
-            yield from self._details(details)
+            yield from self._detail_parts(details)
 
-    def _details(self, details: Mapping[str, Any]) -> Iterator[str]:
-        for name in _PROSE:
+    def _detail_parts(self, details: Mapping[str, Any]) -> Iterator[str]:
+        for name in _TEXT_FIELDS:
             yield to_markdown(_html(details.get(name)), WEBSITE)
         for part in _objects(details.get("parts")):
             yield _heading(part.get("title") or part.get("slug"))
             yield to_markdown(_html(part.get("body")), WEBSITE)
         for group in _objects(details.get("collection_groups")):
-            yield from self._collection(group)
+            yield from self._collection_parts(group)
         for group in _objects(details.get("child_section_groups")):
             yield _heading(group.get("title"))
-            yield _references(_objects(group.get("child_sections")))
+            yield _render_links(_objects(group.get("child_sections")))
         for document in _list(details.get("documents")):
             yield to_markdown(_html(document), WEBSITE)
-        yield self._attachments(details)
+        yield _render_attachments(details)
 
-    def _collection(self, group: Mapping[str, Any]) -> Iterator[str]:
+    def _collection_parts(self, group: Mapping[str, Any]) -> Iterator[str]:
         yield _heading(group.get("title"))
         yield to_markdown(_html(group.get("body")), WEBSITE)
-        known = {one.get("content_id"): one for one in self.linked("documents")}
-        members = [one for one in _list(group.get("documents")) if isinstance(one, str)]
-        yield _references([known[member] for member in members if member in known])
-
-    def _attachments(self, details: Mapping[str, Any]) -> str:
-        """Where the attachments are; they are referenced, never fetched."""
-        listed = _references(_objects(details.get("attachments")))
-        return f"## Attachments\n\n{listed}" if listed else ""
+        documents = {item.get("content_id"): item for item in self.linked_items("documents")}
+        ids = [value for value in _list(group.get("documents")) if isinstance(value, str)]
+        yield _render_links([documents[id] for id in ids if id in documents])
 
 
 def is_plain_path(text: str) -> bool:
-    """Whether a text is the path of a GOV.UK page and no more: `/guidance/charity-reporting`."""
+    """Whether a text is the plain path of a GOV.UK page, such as `/guidance/charity-reporting`."""
     return _PATH.fullmatch(text) is not None
 
 
 def website_url(path: str) -> str:
-    """Where people read a page."""
+    """Return the address at which people read a page."""
     return path if path.startswith(("https://", "http://")) else WEBSITE + path
+
+
+def _render_attachments(details: Mapping[str, Any]) -> str:
+    """Return links to the attachments, which are never fetched."""
+    links = _render_links(_objects(details.get("attachments")))
+    return f"## Attachments\n\n{links}" if links else ""
 
 
 def _heading(title: Any) -> str:
     return f"## {title}" if _text(title) else ""
 
 
-def _references(items: list[Mapping[str, Any]]) -> str:
+def _render_links(items: list[Mapping[str, Any]]) -> str:
     lines = [
-        f"- [{_text(item.get('title')) or address}]({website_url(address)})"
+        f"- [{_text(item.get('title')) or path}]({website_url(path)})"
         for item in items
-        if (address := _text(item.get("base_path")) or _text(item.get("url")))
+        if (path := _text(item.get("base_path")) or _text(item.get("url")))
     ]
     return "\n".join(lines)
 
 
 def _html(value: Any) -> str:
-    """A text, or the HTML among several renderings of it."""
+    """Return a text itself, or the HTML among several renderings of it."""
     if isinstance(value, str):
         return value
-    rendered = [one for one in _objects(value) if one.get("content_type") == "text/html"]
-    return _text(rendered[0].get("content")) or "" if rendered else ""
+    renderings = [item for item in _objects(value) if item.get("content_type") == "text/html"]
+    return _text(renderings[0].get("content")) or "" if renderings else ""
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in _list(value) if isinstance(one, Mapping)]
+    return [item for item in _list(value) if isinstance(item, Mapping)]
 
 
 def _list(value: Any) -> list[Any]:
@@ -197,5 +200,5 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))

@@ -1,4 +1,4 @@
-"""The guidance base's tools, and the base itself as the server sees it."""
+"""The guidance base's tools, and `open_guidance`, which opens the base for the server."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager

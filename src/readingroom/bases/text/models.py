@@ -1,4 +1,4 @@
-"""What the text base is asked and what it answers."""
+"""Questions and answers of the text base."""
 
 from datetime import datetime
 from typing import Literal

@@ -10,14 +10,14 @@ logger = logging.getLogger(__name__)
 
 
 class TextService:
-    """One text: what is known of it, and all of it."""
+    """One text file: its description, and its content."""
 
     def __init__(self, file: TextFile, description: str) -> None:
         self._file = file
         self.description = description
 
     def start(self) -> None:
-        """Read the file now and say in one line whether it can be served."""
+        """Read the file now, and log whether it can be served."""
         try:
             text = self._file.load()
         except TextUnreadable as error:
@@ -27,6 +27,7 @@ class TextService:
             logger.info("Knowledge base ready: %s (%s)", self._file.path, size)
 
     async def info(self) -> KbAvailable | KbUnavailable:
+        """Describe the file, or say why it cannot be read."""
         try:
             text = await self._file.text()
         except TextUnreadable as error:
@@ -39,6 +40,7 @@ class TextService:
         )
 
     async def content(self) -> KbContent:
+        """Return the text; raise `TextUnreadable`."""
         content = (await self._file.text()).content
         return KbContent(
             status="ok" if content else "empty", content_length=len(content), content=content

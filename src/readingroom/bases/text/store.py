@@ -1,4 +1,4 @@
-"""Reads the text base's file: once, whole and unmodified, or with an error a person understands."""
+"""Reads the text base's file: once, complete and unmodified."""
 
 import os
 import stat
@@ -13,14 +13,14 @@ import anyio.to_thread
 from readingroom.bases.text.errors import TextUnreadable
 from readingroom.core import clock
 
-LARGEST = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 _RETRY_SECONDS = 1.0
 SAMPLE = Path(__file__).with_name("sample.txt")
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A file as it was when it was read."""
+    """The content of the file when it was read."""
 
     content: str
     size_bytes: int
@@ -28,10 +28,10 @@ class Text:
 
 
 class TextFile:
-    """One file, kept in memory once it has been read.
+    """One file, which stays in memory once it has been read.
 
-    A reading that failed is tried again at a later call, so that a passing fault (a lock, a mount
-    that was late) heals without a restart; a reading that succeeded is never repeated.
+    A failed read is repeated at a later call, so that a passing fault (a lock, a mount that was
+    late) heals without a restart. A successful read is never repeated.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -39,11 +39,12 @@ class TextFile:
         self._clock = clock
         self._text: Text | None = None
         self._failure: tuple[str, float] | None = None
-        self._one_at_a_time = anyio.Lock()
+        self._lock = anyio.Lock()
 
     def load(self) -> Text:
-        """The text, read now if it was not yet; a failure counts for a moment, so that a stampede
-        on a bad file reads it once.
+        """Return the text, reading the file if that has not succeeded yet; raise `TextUnreadable`.
+
+        A failure is remembered for a moment, so that many calls at once read a bad file only once.
         """
         if self._text is not None:
             return self._text
@@ -59,13 +60,13 @@ class TextFile:
     async def text(self) -> Text:
         if self._text is not None:
             return self._text
-        async with self._one_at_a_time:
+        async with self._lock:
             return await anyio.to_thread.run_sync(self.load)
 
 
 def _read(path: Path) -> Text:
     try:
-        raw, status = _bytes(path)
+        raw, status = _read_bytes(path)
     except FileNotFoundError as error:
         raise TextUnreadable(f"The file {path.name!r} does not exist.") from error
     except (OSError, ValueError) as error:
@@ -84,32 +85,32 @@ def _read(path: Path) -> Text:
     return Text(content, len(raw), clock.moment(status.st_mtime))
 
 
-def _bytes(path: Path) -> tuple[bytes, os.stat_result]:
+def _read_bytes(path: Path) -> tuple[bytes, os.stat_result]:
     # Without O_NONBLOCK, opening a named pipe would wait for a writer that may never come.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
         status = os.fstat(descriptor)
-        _check(path, status)
+        _check_file(path, status)
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            raw = file.read(LARGEST + 1) or b""
+            raw = file.read(MAX_BYTES + 1) or b""
     finally:
         os.close(descriptor)
-    if len(raw) > LARGEST:
-        raise _too_large(path)
+    if len(raw) > MAX_BYTES:
+        raise _too_large_error(path)
     return raw, status
 
 
-def _check(path: Path, status: os.stat_result) -> None:
+def _check_file(path: Path, status: os.stat_result) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise TextUnreadable(f"{path.name!r} is a directory. Name the text file in it.")
     if not stat.S_ISREG(status.st_mode):
         raise TextUnreadable(f"{path.name!r} is not a regular file.")
-    if status.st_size > LARGEST:
-        raise _too_large(path)
+    if status.st_size > MAX_BYTES:
+        raise _too_large_error(path)
 
 
-def _too_large(path: Path) -> TextUnreadable:
+def _too_large_error(path: Path) -> TextUnreadable:
     return TextUnreadable(
-        f"The file {path.name!r} is larger than {LARGEST // 1024 // 1024} MB. "
-        "This base gives a text whole; a corpus of this size belongs in the documents base."
+        f"The file {path.name!r} is larger than {MAX_BYTES // 1024 // 1024} MB. "
+        "This base returns a text in one piece; put a corpus of this size into the documents base."
     )

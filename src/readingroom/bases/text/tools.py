@@ -1,4 +1,4 @@
-"""The text base's two tools, and the base itself as the server sees it."""
+"""The text base's two tools, and `open_text`, which opens the base for the server."""
 
 from pathlib import Path
 
