@@ -5,6 +5,8 @@ import json
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.loading import Summary, load
 from readingroom.bases.federal.query.aggregates import Budget
+from readingroom.bases.federal.routes import make_routers
 from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.store import file_in
@@ -157,7 +160,8 @@ def traced(base: KnowledgeBase) -> list[str]:
 
 
 def base_of(data: Path, embedder: Any = None, budget: Budget | None = None) -> KnowledgeBase:
-    return open_federal(data / "federal", embedder or HashedWords(), budget)
+    base = open_federal(data / "federal", embedder or HashedWords(), budget)
+    return replace(base, routers=cache(partial(make_routers, base.service, False)))
 
 
 @contextlib.asynccontextmanager
