@@ -28,7 +28,7 @@ from readingroom.bases.federal.routes import RecordId, router
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.store import FILE
 from readingroom.engine.words import sought
-from readingroom.server.http.rest import rest_app
+from readingroom.server.http.rest import build_rest_app
 from tests.support.federal.world import World
 from tests.support.processes import resident_mb
 
@@ -189,7 +189,7 @@ def _looked_up(service: FederalService, ids: list[str]) -> dict[str, list[float]
     select = "SELECT record FROM bills WHERE id = ?"
     with closing(store.connect(service.path)) as db:
         (sample,) = db.execute(select, (ids[0],)).fetchone()
-        apps = rest_app([router(service)]), _peer(sample.encode())
+        apps = build_rest_app([router(service)]), _peer(sample.encode())
         with clients(*apps) as (get, peer):
             for _ in range(2):
                 times: dict[str, list[float]] = defaultdict(list)
@@ -259,7 +259,7 @@ def _loading(bills: int, path: Path, size: Size) -> Table:
 @contextmanager
 def client(service: FederalService) -> Iterator[Get]:
     """A client of the base's REST routes, as they are served, in this process."""
-    with clients(rest_app([router(service)])) as (get,):
+    with clients(build_rest_app([router(service)])) as (get,):
         yield get
 
 

@@ -18,8 +18,8 @@ from readingroom.bases.guidance.store import Lifetimes
 from readingroom.bases.guidance.tools import open_guidance
 from readingroom.demo.govuk import Emulator, on_loopback, sample_items
 from readingroom.server.app import build_app
-from readingroom.server.auth.keys import Gate
-from readingroom.server.auth.policies import Guards
+from readingroom.server.auth.bearer import KeyAuth
+from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.faces import face_of
 from readingroom.server.observe.logging import configure
 from readingroom.settings import Settings
@@ -76,8 +76,8 @@ async def _app() -> AsyncIterator[Starlette]:
     ):
         base = open_guidance(url, per_second=_PLENTY, fresh=Lifetimes(_DAY, _DAY))
         faces, settings = (face_of(base),), Settings(rate_limit=_PLENTY * 60)
-        guards = Guards(faces, settings, Gate(_KEY, KeyRing(Path(folder))))
-        app = build_app(faces, settings, guards)
+        policies = AuthPolicies(faces, settings, KeyAuth(_KEY, KeyRing(Path(folder))))
+        app = build_app(faces, settings, policies)
         async with app.router.lifespan_context(app):
             yield app
 

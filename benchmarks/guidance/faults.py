@@ -17,7 +17,7 @@ from readingroom.bases.guidance.store import Lifetimes
 from readingroom.bases.guidance.tools import open_guidance
 from readingroom.demo import govuk
 from readingroom.server.faces import face_of
-from readingroom.server.mcp.handlers import mcp_server
+from readingroom.server.mcp.handlers import build_mcp_server
 from tests.support import faults
 
 _PAGE = "/guidance/prepare-a-charity-annual-return"
@@ -77,7 +77,7 @@ async def _trial(down: bool = False, **options: Any) -> AsyncIterator[Trial]:
     emulator = govuk.Emulator(govuk.sample_items())
     with _address(emulator, down) as url:
         base = open_guidance(url, timeout=_DEADLINE, per_second=_PLENTY, **options)
-        async with base.running(), Client(mcp_server(face_of(base), [])) as client:
+        async with base.running(), Client(build_mcp_server(face_of(base), [])) as client:
             await client.call_tool(
                 "get_error_taxonomy"
             )  # what the client loads with its first call

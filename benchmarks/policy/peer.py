@@ -16,7 +16,7 @@ from chromadb.config import Settings
 from mcp.server import Server
 
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.server.run import bind, local_address, run
+from readingroom.server.run import bind, format_local_address, run
 
 COLLECTION = "policy_docs"
 _SHOWN = ("source", "revision_id", "version_label", "section_ref", "page_number")
@@ -89,7 +89,7 @@ def main(folder: str, models: str) -> None:
     """Serve on a free port, on the same HTTP server as ours."""
     server = _server(Described(Path(folder), Path(models)))
     listener = bind("127.0.0.1", 0)
-    app, address = server.streamable_http_app(), local_address(listener, "http")
+    app, address = server.streamable_http_app(), format_local_address(listener, "http")
     run(app, listener, None, (), lambda: print(address, flush=True))
 
 

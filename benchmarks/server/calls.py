@@ -14,7 +14,7 @@ from benchmarks.server.contender import CALL, WIRES, Contender, Wire, open_call
 from benchmarks.server.echo import our_app, peer_app, plain_app
 from benchmarks.server.exchange import Exchange
 from benchmarks.table import Ratio, Table
-from readingroom.server.auth.keys import Gate
+from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.observe.logging import configure
 from readingroom.storage.keys import KeyRing
 
@@ -87,8 +87,8 @@ async def _contenders(wire: Wire, folder: Path) -> AsyncIterator[tuple[Contender
     one_key, named_key = _bearer(_API_KEY), _bearer(ring.add("benchmarks"))
     plain = plain_app()
     peer, lean = peer_app(wire.stateful, lean=False), peer_app(wire.stateful, lean=True)
-    keyed_app = our_app(wire.stateful, Gate(_API_KEY, ring))
-    several = our_app(wire.stateful, Gate(None, ring))
+    keyed_app = our_app(wire.stateful, KeyAuth(_API_KEY, ring))
+    several = our_app(wire.stateful, KeyAuth(None, ring))
     async with contextlib.AsyncExitStack() as running:
         for app in (peer, lean, keyed_app, several):
             await running.enter_async_context(app.router.lifespan_context(app))

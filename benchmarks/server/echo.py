@@ -13,8 +13,8 @@ from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Answer, Call, Question, tool
 from readingroom.server.app import build_app
-from readingroom.server.auth.keys import Gate
-from readingroom.server.auth.policies import Guards
+from readingroom.server.auth.bearer import KeyAuth
+from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.faces import face_of
 from readingroom.settings import Settings
 
@@ -33,11 +33,11 @@ def peer_app(stateful: bool, lean: bool) -> Starlette:
     )
 
 
-def our_app(stateful: bool, gate: Gate) -> Starlette:
-    """Ours, with everything on: validation, gate, rate limit, metrics, the log as configured."""
+def our_app(stateful: bool, key_auth: KeyAuth) -> Starlette:
+    """Ours, with everything on: validation, key, rate limit, metrics, the log as configured."""
     faces = (face_of(replace(_BASE, stateful=stateful)),)
     settings = Settings(rate_limit=_PLENTY)
-    return build_app(faces, settings, Guards(faces, settings, gate))
+    return build_app(faces, settings, AuthPolicies(faces, settings, key_auth))
 
 
 async def _plain(request: Request) -> Response:

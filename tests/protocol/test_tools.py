@@ -24,7 +24,7 @@ from readingroom.protocol.errors import (
 )
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.faces import face_of, faces_of_all
-from readingroom.server.mcp.handlers import mcp_server
+from readingroom.server.mcp.handlers import build_mcp_server
 from readingroom.server.observe.logging import CallRecord
 from readingroom.settings import load_settings
 from tests.requirements import requirement
@@ -44,7 +44,7 @@ DIALECTS: dict[str, Dialect] = {
 
 def client_of(base: KnowledgeBase, records: list[CallRecord] | None = None) -> Client:
     recorders = [] if records is None else [records.append]
-    return Client(mcp_server(face_of(base), recorders))
+    return Client(build_mcp_server(face_of(base), recorders))
 
 
 def every_base(tmp_path: Path) -> list[KnowledgeBase]:
@@ -265,7 +265,7 @@ async def test_a_caller_that_asks_hears_how_far_a_tool_has_come() -> None:
 async def test_a_call_that_its_caller_gives_up_is_recorded_as_cancelled() -> None:
     records: list[CallRecord] = []
     recorded = anyio.Event()
-    server = mcp_server(face_of(specimen()), [records.append, lambda record: recorded.set()])
+    server = build_mcp_server(face_of(specimen()), [records.append, lambda record: recorded.set()])
     async with Client(server) as client:
         with anyio.move_on_after(1):
             await client.call_tool("wait_for_ever")
@@ -278,7 +278,7 @@ async def test_a_call_that_its_caller_gives_up_is_recorded_as_cancelled() -> Non
 def test_two_tools_of_one_name_cannot_share_a_face() -> None:
     whole, *_ = faces_of_all((specimen(), specimen()))
     with pytest.raises(ValueError, match="same name"):
-        mcp_server(whole, [])
+        build_mcp_server(whole, [])
 
 
 @requirement("room:read-only")
@@ -297,7 +297,7 @@ async def test_read_only_lists_and_calls_no_tool_that_writes(tmp_path: Path) -> 
 async def test_the_face_of_all_bases_tells_errors_in_each_bases_dialect(tmp_path: Path) -> None:
     text = open_bases(["text"], load_settings({"data": tmp_path, "kb_file": tmp_path}, {}))
     whole, *_ = faces_of_all((*text, specimen()))
-    async with Client(mcp_server(whole, [])) as client:
+    async with Client(build_mcp_server(whole, [])) as client:
         by_text = body(await client.call_tool("get_kb_content"))
         by_specimen = body(await client.call_tool("fail"))
     assert set(by_text) == {"status", "error"}

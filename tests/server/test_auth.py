@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from readingroom.server.auth import keys as auth
+from readingroom.server.auth import bearer as auth
 from tests.requirements import requirement
 from tests.support.kit import (
     LEGACY,
@@ -163,7 +163,7 @@ async def test_keys_are_compared_in_constant_time(
         return compare(given, expected)
 
     monkeypatch.setattr(auth.hmac, "compare_digest", watched)
-    gate = auth.Gate("sesame", KeyRing(tmp_path))
+    key_auth = auth.KeyAuth("sesame", KeyRing(tmp_path))
     scope = {
         "type": "http",
         "path": "/",
@@ -172,7 +172,7 @@ async def test_keys_are_compared_in_constant_time(
         "state": {"request_id": "r-1"},
     }
     with pytest.raises(Unauthorized):
-        await gate.user(scope)
+        await key_auth.authenticate(scope)
     assert compared == [(b"s", b"sesame")]
 
 

@@ -30,8 +30,8 @@ from readingroom.server.auth.oauth import (
     UNKNOWN_KEY_SECONDS,
     UNKNOWN_SUBJECT,
     SigningKeys,
-    metadata_urls,
-    resource_server,
+    list_metadata_urls,
+    make_resource_server,
 )
 from readingroom.server.errors import IssuerUnreachable
 from readingroom.settings import load_settings
@@ -279,7 +279,7 @@ def test_hostile_tokens_are_refused_on_rest_and_mcp(
         challenge = refused.headers["www-authenticate"]
         assert challenge.startswith('Bearer error="invalid_token"')
     line = [line for line in guarded.lines() if line["level"] == "WARNING"][-1]
-    assert line["logger"] == "readingroom.server.auth.keys", line
+    assert line["logger"] == "readingroom.server.auth.bearer", line
     assert token not in guarded.log.read_text("utf-8")
 
 
@@ -611,12 +611,12 @@ async def test_metadata_that_names_another_issuer_is_not_believed(rotating: Issu
 
 @requirement("federal:auth:oauth")
 def test_where_metadata_is_looked_for() -> None:
-    assert metadata_urls("https://id.example.org/tenant/") == [
+    assert list_metadata_urls("https://id.example.org/tenant/") == [
         "https://id.example.org/.well-known/oauth-authorization-server/tenant",
         "https://id.example.org/.well-known/openid-configuration/tenant",
         "https://id.example.org/tenant/.well-known/openid-configuration",
     ]
-    assert len(metadata_urls("https://id.example.org")) == 2
+    assert len(list_metadata_urls("https://id.example.org")) == 2
 
 
 # --- the posture of each face ---
@@ -711,7 +711,7 @@ def test_oauth_without_what_it_needs_is_refused_by_name(
     tmp_path: Path, wrong: dict[str, str]
 ) -> None:
     with pytest.raises(InvalidSetting, match=next(iter(wrong))):
-        resource_server(
+        make_resource_server(
             load_settings({}, {"JOSH_AUTH": "oauth", **NEEDED, **wrong}), KeyRing(tmp_path)
         )
 

@@ -87,7 +87,10 @@ async def test_commands_reach_a_server_of_https(tmp_path: Path, pair: tuple[Path
     ("flags", "words"),
     [
         (["--tls-cert", "cert.pem"], "needs both --tls-cert and --tls-key"),
-        (["--tls-cert", "cert.pem", "--tls-key", "missing.pem"], "no certificate with its key"),
+        (
+            ["--tls-cert", "cert.pem", "--tls-key", "missing.pem"],
+            "not a matching certificate and key",
+        ),
     ],
 )
 def test_half_a_pair_is_refused_with_what_is_missing(

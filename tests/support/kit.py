@@ -22,8 +22,8 @@ from readingroom.cli import main
 from readingroom.core.settings import reveal, variable_of
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.app import build_app
-from readingroom.server.auth.keys import Gate
-from readingroom.server.auth.policies import Guards
+from readingroom.server.auth.bearer import KeyAuth
+from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.faces import face_of
 from readingroom.settings import Settings, load_settings
 from readingroom.storage.keys import KeyRing
@@ -178,7 +178,7 @@ def app_of(*bases: KnowledgeBase, data: Path, **settings: Any) -> Starlette:
     first, *rest = bases
     faces = (face_of(first), *(face_of(base, f"/{base.name}") for base in rest))
     return build_app(
-        faces, chosen, Guards(faces, chosen, Gate(reveal(chosen.api_key), KeyRing(data)))
+        faces, chosen, AuthPolicies(faces, chosen, KeyAuth(reveal(chosen.api_key), KeyRing(data)))
     )
 
 

@@ -126,7 +126,7 @@ def _entry(client: Client, target: _Target) -> dict[str, Any]:
         folder = ["--data", target.data] if target.data else []
         return {**kind, "command": _program(), "args": ["stdio", target.stdio, *folder]}
     key = target.key or (client.variable % _KEY_VARIABLE if target.locked else None)
-    return client.entry(target.url, key)
+    return client.build_entry(target.url, key)
 
 
 def _program() -> str:

@@ -23,15 +23,15 @@ from readingroom.core.settings import reveal
 from readingroom.federation.room import ROOM, make_desk
 from readingroom.protocol.command import Command
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase
-from readingroom.server.app import Ownership, build_app
-from readingroom.server.auth.keys import Gate, Posture
-from readingroom.server.auth.policies import Guards
+from readingroom.server.app import AdminAccess, build_app
+from readingroom.server.auth.bearer import Access, KeyAuth
+from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.faces import Face, face_of, faces_of_all
 from readingroom.server.http.addresses import is_loopback
 from readingroom.server.observe.logging import configure
 from readingroom.server.observe.telemetry import start_tracing
-from readingroom.server.pages.landing import Pages, client_configuration
-from readingroom.server.run import Certificate, bind, local_address
+from readingroom.server.pages.landing import LandingPages, format_client_configuration
+from readingroom.server.run import Certificate, bind, format_local_address
 from readingroom.server.run import run as run_server
 from readingroom.server.settings import ServerSettings
 from readingroom.storage.keys import KeyRing
@@ -81,13 +81,13 @@ def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool
 
 
 def _serve(only: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
-    gate = Gate(reveal(settings.api_key), KeyRing(settings.data))
+    key_auth = KeyAuth(reveal(settings.api_key), KeyRing(settings.data))
     by_token = only is not None and only.josh_auth and settings.josh_auth == "oauth"
-    _check_bind(settings, gate.closed or by_token)
+    _check_bind(settings, key_auth.is_required or by_token)
     port = (only or ROOM).default_port(settings)
     certificate = _certificate(settings)
     listener = bind(settings.host, port if settings.port is None else settings.port)
-    address = local_address(listener, "https" if certificate else "http")
+    address = format_local_address(listener, "https" if certificate else "http")
     specs = [only] if only else [*BASES.values(), ROOM]
     names = [only.name] if only else sorted(BASES)
     with ExitStack() as stack:
@@ -95,10 +95,10 @@ def _serve(only: BaseSpec | None, settings: ServerSettings, as_json: bool) -> No
         owns_folders = _lock_folders(specs, settings, Owner(address, key, os.getpid()), stack)
         bases = open_bases(names, settings)
         faces = (face_of(bases[0]),) if only else _all_faces(bases, settings, address)
-        guards = Guards(faces, settings, gate)
-        ownership = Ownership(key, _commands(specs)) if owns_folders else None
-        app = build_app(faces, settings, guards, ownership)
-        announcement = _announcement(faces, address, settings, guards, as_json)
+        policies = AuthPolicies(faces, settings, key_auth)
+        admin_access = AdminAccess(key, _commands(specs)) if owns_folders else None
+        app = build_app(faces, settings, policies, admin_access)
+        announcement = _announcement(faces, address, settings, policies, as_json)
 
         def announce_ready() -> None:
             click.echo(announcement)
@@ -177,23 +177,29 @@ def _exposed(settings: ServerSettings) -> str | None:
 
 
 def _announcement(
-    faces: tuple[Face, ...], listening: str, settings: ServerSettings, guards: Guards, as_json: bool
+    faces: tuple[Face, ...],
+    listening: str,
+    settings: ServerSettings,
+    policies: AuthPolicies,
+    as_json: bool,
 ) -> str:
     address = settings.public_url or listening
     if as_json:
-        posture = {"listening": listening, "key_required": guards.gate.closed}
-        return json.dumps(Pages(faces, settings, guards).addresses(address) | posture)
-    postures = [guards.of_face(face).posture for face in faces]
+        details = {"listening": listening, "key_required": policies.key_auth.is_required}
+        return json.dumps(
+            LandingPages(faces, settings, policies).describe_servers(address) | details
+        )
+    accesses = [policies.for_face(face).access for face in faces]
     lines = [f"Reading Room {__version__} is answering on {address}", ""]
     lines += [
-        f"  {face.server_name:<18} {posture:<6} {address}{face.path}/mcp{_also(face)}"
-        for face, posture in zip(faces, postures, strict=True)
+        f"  {face.server_name:<18} {access:<6} {address}{face.path}/mcp{_also(face)}"
+        for face, access in zip(faces, accesses, strict=True)
     ]
-    lines += [f"  {'everything else':<18} {guards.rest.posture:<6} {address}/", ""]
-    used = dict.fromkeys((*postures, guards.rest.posture))
-    lines += [f"  {posture}: {_meaning(posture, settings)}" for posture in used]
+    lines += [f"  {'everything else':<18} {policies.default.access:<6} {address}/", ""]
+    used = dict.fromkeys((*accesses, policies.default.access))
+    lines += [f"  {access}: {_meaning(access, settings)}" for access in used]
     lines += ["", "Paste this into your client's configuration (.mcp.json):", ""]
-    lines += [client_configuration(faces[0], address, postures[0] == "key"), ""]
+    lines += [format_client_configuration(faces[0], address, accesses[0] == "key"), ""]
     return "\n".join([*lines, "Press Ctrl-C to stop."])
 
 
@@ -201,10 +207,10 @@ def _also(face: Face) -> str:
     return f"   (SSE: {face.path}/sse)" if face.sse else ""
 
 
-def _meaning(posture: Posture, settings: ServerSettings) -> str:
-    if posture == "key":
+def _meaning(access: Access, settings: ServerSettings) -> str:
+    if access == "key":
         return "every request needs a key (Authorization: Bearer)"
-    if posture == "oauth":
+    if access == "oauth":
         return f"every request needs a token of {settings.josh_oauth_issuer}, or a named key"
     if _exposed(settings) is None:
         return "to this machine only"

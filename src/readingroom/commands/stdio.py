@@ -33,7 +33,7 @@ def stdio(base: str, settings: ServerSettings, as_json: bool) -> None:
     \b
       readingroom stdio text --file notes.txt
     """
-    configure(settings.log_level, waiting=False)
+    configure(settings.log_level, blocking=False)
     with use_sample(settings, [BASES[base]]) as chosen:
         opened = BASES[base].open_base(chosen)
         for number in (signal.SIGINT, signal.SIGTERM):

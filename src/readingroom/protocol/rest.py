@@ -1,4 +1,4 @@
-"""What the bases that have REST say alike: where they are, and how an error looks."""
+"""What the REST surfaces of all bases share: the prefix of their paths, and the error model."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 API = "/api/v1"
-"""Where the bases made of files are."""
+"""The prefix of the paths of the bases made of files."""
 
 
 class Problem(BaseModel):
@@ -25,9 +25,13 @@ class Problems(BaseModel):
     error: Problem
 
 
-def problems(told: Mapping[int | str, str]) -> dict[int | str, dict[str, Any]]:
-    """Answers other than success, as FastAPI takes them: `problems({404: "No such record"})`."""
-    return {status: {"model": Problems, "description": meaning} for status, meaning in told.items()}
+def describe_problems(meanings: Mapping[int | str, str]) -> dict[int | str, dict[str, Any]]:
+    """Return error `responses` for FastAPI: `describe_problems({404: "No such record"})`."""
+    return {
+        status: {"model": Problems, "description": meaning} for status, meaning in meanings.items()
+    }
 
 
-REFUSALS = problems({"4XX": "It was refused; the error says why", "5XX": "It failed on our side"})
+REFUSALS = describe_problems(
+    {"4XX": "It was refused; the error says why", "5XX": "It failed on our side"}
+)

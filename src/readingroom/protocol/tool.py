@@ -163,6 +163,10 @@ class Tool:
             return None
         return _plain({"type": "object", **self.answer.json_schema(mode="serialization")})
 
+    def build_schemas(self) -> None:
+        """Build now what the first listing and the first call would build, and keep it."""
+        _ = self._written_schema, self.output_schema
+
     def ask(self, arguments: dict[str, Any]) -> Question:
         """The arguments as a question, or an error that names every field that does not fit.
 

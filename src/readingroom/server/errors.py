@@ -4,35 +4,35 @@ from readingroom.core.errors import KnowledgeError
 
 
 class Unauthorized(KnowledgeError):
-    """The request carries no key, a wrong key, or another scheme than Bearer."""
+    """The request has no key, a wrong key, or a scheme other than Bearer."""
 
     code = "unauthorized"
     http_status = 401
 
 
 class IssuerUnreachable(KnowledgeError):
-    """The authorization server gives us no keys to check tokens with; the token may be good."""
+    """The authorization server's keys cannot be fetched; the token may be valid."""
 
     code = "issuer_unreachable"
     http_status = 503
 
 
 class ReadOnlyKey(KnowledgeError):
-    """The key is for reading alone; one made without --read-only may also write."""
+    """The key may only read; one added without --read-only may also write."""
 
     code = "read_only_key"
     http_status = 403
 
 
 class Misdirected(KnowledgeError):
-    """The Host header names a server we are not; set READINGROOM_ALLOWED_HOSTS if we are."""
+    """The Host header names another server; if it is ours, add it to READINGROOM_ALLOWED_HOSTS."""
 
     code = "misdirected"
     http_status = 421
 
 
 class ForbiddenOrigin(KnowledgeError):
-    """A page of another origin is calling; set READINGROOM_ALLOWED_ORIGINS if it may."""
+    """A page of another origin is calling; if it may, add it to READINGROOM_ALLOWED_ORIGINS."""
 
     code = "forbidden_origin"
     http_status = 403
@@ -53,14 +53,14 @@ class RateLimited(KnowledgeError):
 
 
 class UnknownCommand(KnowledgeError):
-    """The admin route knows no such command, or its base is not served here."""
+    """The admin route has no such command, or its base is not served here."""
 
     code = "unknown_command"
     http_status = 404
 
 
 class PortInUse(KnowledgeError):
-    """Another program listens on that address; choose another with --port."""
+    """Another program listens on that address; choose another port with --port."""
 
     code = "port_in_use"
     http_status = 500

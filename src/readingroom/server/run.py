@@ -1,4 +1,4 @@
-"""Runs the app on a socket until Ctrl-C, and leaves within two seconds."""
+"""Runs the app on a socket until Ctrl-C, and stops within two seconds."""
 
 import gc
 import signal
@@ -16,32 +16,35 @@ from readingroom.core.errors import InvalidSetting
 from readingroom.server.errors import PortInUse
 
 _GRACE_SECONDS = 1  # for calls in progress; event streams are closed at once
-# Idle connections are for clients to close: where we do it first, a call sent meanwhile is lost.
+# Clients close idle connections: if we did it first, a call sent at that moment would be lost.
 _IDLE_SECONDS = 75
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What a server of HTTPS shows, and the key to it: PEM files."""
+    """The certificate chain of an HTTPS server and its private key, as PEM files."""
 
     chain: Path
     key: Path
 
     def check(self) -> None:
-        """Refuse files that are no such pair, before anything is started."""
+        """Raise InvalidSetting unless the files are a matching pair, before anything is started."""
         try:
             # A key with a password would make OpenSSL ask for it on the terminal.
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(self.chain, self.key, password=lambda: "")
         except (OSError, ValueError) as error:  # an SSLError is an OSError
             raise InvalidSetting(
-                f"{self.chain} and {self.key} are no certificate with its key: {error}. Both are "
-                "PEM files; the key has no password."
+                f"{self.chain} and {self.key} are not a matching certificate and key: {error}. "
+                "Both must be PEM files, and the key must have no password."
             ) from error
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Take the address before anything is started, so that a busy port costs nothing."""
+    """Bind the address before anything is started, so that a busy port costs nothing.
+
+    Raise PortInUse.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=1024)
@@ -56,8 +59,8 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def local_address(listener: socket.socket, scheme: str) -> str:
-    """Where a client on this machine finds the listener."""
+def format_local_address(listener: socket.socket, scheme: str) -> str:
+    """Return the address by which a client on this machine reaches the listener."""
     host, port = listener.getsockname()[:2]
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     name = f"[{reachable}]" if ":" in reachable else reachable
@@ -68,10 +71,10 @@ def run(
     app: ASGIApp,
     listener: socket.socket,
     certificate: Certificate | None,
-    trusted: tuple[str, ...],
-    ready: Callable[[], None],
+    trusted_proxies: tuple[str, ...],
+    on_ready: Callable[[], None],
 ) -> None:
-    """Serve until a signal; `ready` is called once requests are answered."""
+    """Serve until a signal; call `on_ready` as soon as requests are answered."""
     config = uvicorn.Config(
         app,
         http="h11",  # refuses the malformed headers that the 2026-07-28 wire forbids
@@ -80,28 +83,28 @@ def run(
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=bool(trusted),
-        forwarded_allow_ips=list(trusted),
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=list(trusted_proxies),
         ssl_certfile=certificate.chain if certificate else None,
         ssl_keyfile=certificate.key if certificate else None,
         timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    _Server(config, ready).run(sockets=[listener])
-    # The process ends now: looking for garbage in all that was imported would be its longest part.
+    _Server(config, on_ready).run(sockets=[listener])
+    # The process ends now: a last garbage collection of all modules would take longest of all.
     gc.freeze()
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn, but a signal is a wish to end, not a failure: the process exits with 0."""
+    """Uvicorn, but a signal is not a failure: the process exits with 0."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._ready()
+        self._on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.force_exit = self.should_exit and sig == signal.SIGINT

@@ -1,1 +1,1 @@
-"""What the REST routes of several bases share."""
+"""What the web pages and REST routes of every base are made of."""

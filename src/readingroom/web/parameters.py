@@ -1,4 +1,4 @@
-"""Query parameters that a route does not know: refused, for an ignored one widens what is asked."""
+"""Refuses query parameters that a route does not take: ignoring a filter would widen the answer."""
 
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -10,33 +10,33 @@ from pydantic import BaseModel
 from readingroom.core.errors import InvalidRequest
 
 
-class OnlyKnown(APIRoute):
+class StrictQueryRoute(APIRoute):
     """The `route_class` of a router whose routes refuse parameters that they do not take.
 
-    Not a dependency, which every request would pay for, though most have no parameters at all.
+    Not a dependency: every request would pay for it, though most have no parameters at all.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        answer = super().get_route_handler()
-        taken = self.dependant.query_params
-        if any(_is_model(field.field_info.annotation) for field in taken):
-            return answer  # the model refuses what it does not know
-        known = [field.alias for field in taken]
+        handle = super().get_route_handler()
+        fields = self.dependant.query_params
+        if any(_is_model(field.field_info.annotation) for field in fields):
+            return handle  # the model itself refuses unknown fields
+        names = [field.alias for field in fields]
 
-        async def checked(request: Request) -> Response:
+        async def check_and_handle(request: Request) -> Response:
             if request.scope["query_string"]:
-                _refuse_others(request, known)
-            return await answer(request)
+                _refuse_unknown(request, names)
+            return await handle(request)
 
-        return checked
+        return check_and_handle
 
 
 def _is_model(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
-def _refuse_others(request: Request, known: Sequence[str]) -> None:
-    told = f"unknown; this takes {', '.join(known)}" if known else "unknown; this takes none"
-    unknown = [name for name in request.query_params if name not in known]
+def _refuse_unknown(request: Request, names: Sequence[str]) -> None:
+    message = f"unknown; this takes {', '.join(names)}" if names else "unknown; this takes none"
+    unknown = [name for name in request.query_params if name not in names]
     if unknown:
-        raise InvalidRequest([{"field": name[:100], "message": told} for name in unknown[:20]])
+        raise InvalidRequest([{"field": name[:100], "message": message} for name in unknown[:20]])

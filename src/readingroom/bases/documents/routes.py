@@ -44,10 +44,10 @@ from readingroom.bases.documents.models import Query as QueryText
 from readingroom.bases.documents.service import DocumentsService, listed
 from readingroom.core.progress import no_progress
 from readingroom.protocol.rest import API, REFUSALS
-from readingroom.web.parameters import OnlyKnown
-from readingroom.web.uploads import received, upload_form
+from readingroom.web.parameters import StrictQueryRoute
+from readingroom.web.uploads import describe_upload_form, receive_upload
 
-_UPLOAD = upload_form("A PDF, PNG, JPEG, TIFF or BMP file.")
+_UPLOAD = describe_upload_form("A PDF, PNG, JPEG, TIFF or BMP file.")
 _PNG: dict[int | str, dict[str, Any]] = {
     200: {"content": {"image/png": {}}, "description": "The page."}
 }
@@ -67,7 +67,7 @@ def documents_router(service: DocumentsService, read_only: bool) -> APIRouter:
         prefix=API,
         tags=["documents"],
         responses=REFUSALS,
-        route_class=OnlyKnown,
+        route_class=StrictQueryRoute,
     )
     if not read_only:
         _add_ingesting(router, service)
@@ -162,7 +162,7 @@ def _add_ingesting(router: APIRouter, service: DocumentsService) -> None:
         """Ingest a file that comes with the request; the answer waits until it can be searched."""
         spool = service.spool()
         try:
-            sent = await received(request, spool, service.largest)
+            sent = await receive_upload(request, spool, service.largest)
             return await service.take(spool, sent.name, application_ref, document_type, no_progress)
         finally:
             await anyio.Path(spool).unlink(missing_ok=True)

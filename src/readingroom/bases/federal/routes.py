@@ -50,10 +50,10 @@ from readingroom.bases.federal.schema.values import AnyType, HouseOrSenate, Part
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import InvalidArguments, InvalidRequest
 from readingroom.core.modes import Mode
-from readingroom.protocol.rest import problems
+from readingroom.protocol.rest import describe_problems
 from readingroom.protocol.search import Fetched
 from readingroom.protocol.tool import Day, Said, Word
-from readingroom.web.parameters import OnlyKnown
+from readingroom.web.parameters import StrictQueryRoute
 
 _LONGEST_ID = 200
 
@@ -63,7 +63,7 @@ RecordId = Annotated[
 Cursor = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the last page.")]
 
 
-_PROBLEMS = problems(
+_PROBLEMS = describe_problems(
     {
         401: "A key is asked for",
         404: "No such record",
@@ -72,7 +72,7 @@ _PROBLEMS = problems(
         503: "The storage cannot be used",
     }
 )
-_GONE = problems({410: "Withdrawn; the hint names its successor"})
+_GONE = describe_problems({410: "Withdrawn; the hint names its successor"})
 
 
 def _unfit(field: str, told: str) -> InvalidRequest:
@@ -232,7 +232,7 @@ def make_routers(service: FederalService, read_only: bool) -> tuple[APIRouter, .
 
 def router(service: FederalService) -> APIRouter:
     """Every endpoint of the base, each a thin call into the service."""
-    routes = APIRouter(prefix="/v1", responses=_PROBLEMS, route_class=OnlyKnown)
+    routes = APIRouter(prefix="/v1", responses=_PROBLEMS, route_class=StrictQueryRoute)
     # Routes are tried in order: what is asked most, and is quickest to answer, comes first.
     for source in SOURCES:
         _record(routes, service, source)
@@ -345,7 +345,7 @@ def _dossiers(routes: APIRouter, service: FederalService) -> None:
         return await service.public_law_dossier(id)
 
 
-class _Lookup(OnlyKnown):
+class _Lookup(StrictQueryRoute):
     """A route that takes an id and nothing else, handed over without FastAPI's look for arguments.
 
     That look costs more than the record. It is left to requests that it would refuse.

@@ -30,10 +30,10 @@ from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidDate, InvalidRequest
 from readingroom.ingest.errors import UnsupportedFileType
 from readingroom.protocol.rest import API, REFUSALS
-from readingroom.web.parameters import OnlyKnown
-from readingroom.web.uploads import received, upload_form
+from readingroom.web.parameters import StrictQueryRoute
+from readingroom.web.uploads import describe_upload_form, receive_upload
 
-_UPLOAD = upload_form(
+_UPLOAD = describe_upload_form(
     "The PDF.",
     version_label={"type": "string", "maxLength": 120},
     effective_from={"type": "string", "format": "date"},
@@ -50,7 +50,9 @@ def make_routers(service: PolicyService, read_only: bool) -> tuple[APIRouter, ..
 
 def policy_router(service: PolicyService, read_only: bool) -> APIRouter:
     """The routes under /api/v1; without those that write, where nothing may be written."""
-    router = APIRouter(prefix=API, tags=["policy"], responses=REFUSALS, route_class=OnlyKnown)
+    router = APIRouter(
+        prefix=API, tags=["policy"], responses=REFUSALS, route_class=StrictQueryRoute
+    )
     registrar = Registrar(service)
     _add_reading(router, registrar)
     if not read_only:
@@ -112,7 +114,7 @@ def _add_revision_writing(router: APIRouter, registrar: Registrar, service: Poli
         await service.registry.policy(source)  # before a large file is read for nothing
         spool = service.ingestion.uploads / f"{uuid.uuid4().hex}.pdf"
         try:
-            sent = await received(request, spool, LARGEST)
+            sent = await receive_upload(request, spool, LARGEST)
             if not sent.name.lower().endswith(".pdf"):
                 raise UnsupportedFileType("The file's name does not end in .pdf")
             return await registrar.add_revision(source, _new_revision(sent.fields), spool)

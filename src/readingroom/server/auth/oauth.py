@@ -1,4 +1,4 @@
-"""An OAuth 2.1 resource server: takes the tokens of one issuer whose subject has a key here."""
+"""An OAuth 2.1 resource server: accepts the tokens of one issuer whose subject has a key here."""
 
 import logging
 import re
@@ -16,7 +16,7 @@ from starlette.types import Scope
 
 from readingroom.core.errors import InvalidSetting
 from readingroom.net.http import make_async_client
-from readingroom.server.auth.keys import INVALID, Posture, Users, bearer
+from readingroom.server.auth.bearer import INVALID, Access, Users, read_bearer_token
 from readingroom.server.errors import IssuerUnreachable, Unauthorized
 from readingroom.server.settings import TRUSTED_URL, ServerSettings
 from readingroom.storage.keys import Holder, KeyRing
@@ -34,10 +34,10 @@ RETRY_SECONDS = 10
 UNKNOWN_KEY_SECONDS = 60
 
 _LEEWAY_SECONDS = 30  # clocks differ
-_PATIENCE_SECONDS = 5
-_LONGEST_TOKEN = 8192
-_LARGEST_DOCUMENT = 256 * 1024
-_MOST_KEYS = 100
+_FETCH_SECONDS = 5
+_MAX_TOKEN_BYTES = 8192
+_MAX_DOCUMENT_BYTES = 256 * 1024
+_MAX_KEYS = 100
 
 # Signatures only, by key type and curve: with no shared secret in the list, a public key can never
 # be taken for one.
@@ -58,9 +58,9 @@ Keys = Mapping[tuple[str | None, str], jwt.PyJWK]
 
 
 class ResourceServer:
-    """Lets a request in by a token of the issuer, or by a named key."""
+    """Accepts a token of the issuer, or a named key."""
 
-    posture: Posture = "oauth"
+    access: Access = "oauth"
     strictness = 2
 
     def __init__(
@@ -73,30 +73,30 @@ class ResourceServer:
         self._keys = keys
         self._users = Users()
 
-    async def user(self, scope: Scope) -> AuthenticatedUser:
-        """The caller. Raises Unauthorized, or IssuerUnreachable while nothing can be checked."""
-        token = bearer(scope)
-        return self._users[self._ring.holder(token) or await self._holder(token)]
+    async def authenticate(self, scope: Scope) -> AuthenticatedUser:
+        """Return the caller. Raise Unauthorized, or IssuerUnreachable while no key can be had."""
+        token = read_bearer_token(scope)
+        return self._users[self._ring.holder(token) or await self._find_holder(token)]
 
-    async def _holder(self, token: bytes) -> Holder:
-        holder = self._ring.holder_of_subject(await self._subject(token))
+    async def _find_holder(self, token: bytes) -> Holder:
+        holder = self._ring.holder_of_subject(await self._verify(token))
         if holder is None:
             raise Unauthorized(UNKNOWN_SUBJECT)
         return holder
 
-    async def _subject(self, token: bytes) -> str:
-        """Whose token it is, after everything about it was checked."""
+    async def _verify(self, token: bytes) -> str:
+        """Return the subject of a token after checking everything about it. Raise Unauthorized."""
         try:
-            algorithm, kid = _header(token)
+            algorithm, kid = _read_header(token)
             key = await self._keys.find(kid, algorithm)
             if key is None:
                 raise jwt.InvalidKeyError("the issuer has no such key")
-            return str(self._claims(token, key, algorithm)["sub"])
-        # JSON that is nested too deep and a time that no clock shows are not PyJWT's own errors.
+            return str(self._decode(token, key, algorithm)["sub"])
+        # JSON nested too deep and a time out of range are errors, but not PyJWT's own.
         except (jwt.PyJWTError, RecursionError, OverflowError, ValueError) as error:
-            raise Unauthorized(_told(error), reason=type(error).__name__) from error
+            raise Unauthorized(_describe_failure(error), reason=type(error).__name__) from error
 
-    def _claims(self, token: bytes, key: jwt.PyJWK, algorithm: str) -> dict[str, Any]:
+    def _decode(self, token: bytes, key: jwt.PyJWK, algorithm: str) -> dict[str, Any]:
         return jwt.decode(
             token,
             key,
@@ -108,8 +108,8 @@ class ResourceServer:
         )
 
 
-def resource_server(settings: ServerSettings, ring: KeyRing) -> ResourceServer:
-    """What JOSH_AUTH=oauth asks for, or an error that names the missing setting."""
+def make_resource_server(settings: ServerSettings, ring: KeyRing) -> ResourceServer:
+    """Return what JOSH_AUTH=oauth needs. Raise InvalidSetting when a setting is missing."""
     issuer, audiences = settings.josh_oauth_issuer, settings.josh_oauth_audience
     if issuer is None or not audiences:
         missing = "JOSH_OAUTH_AUDIENCE" if issuer else "JOSH_OAUTH_ISSUER"
@@ -118,26 +118,26 @@ def resource_server(settings: ServerSettings, ring: KeyRing) -> ResourceServer:
     return ResourceServer(ring, issuer, audiences, keys)
 
 
-def _header(token: bytes) -> tuple[str, str | None]:
-    """The algorithm and the key that a token names, before anything of it is believed."""
-    if len(token) > _LONGEST_TOKEN:
+def _read_header(token: bytes) -> tuple[str, str | None]:
+    """Return the algorithm and the key id that a token names; nothing is verified yet."""
+    if len(token) > _MAX_TOKEN_BYTES:
         raise jwt.DecodeError("too long")
     header = jwt.get_unverified_header(token)
     algorithm = str(header.get("alg"))
     if algorithm not in _ALLOWED:
         raise jwt.InvalidAlgorithmError("not on the list")
     if str(header.get("typ", "JWT")).lower() not in _TYPES:
-        raise jwt.InvalidTokenError("no access token")
+        raise jwt.InvalidTokenError("not an access token")
     return algorithm, header.get("kid")
 
 
-def _told(error: Exception) -> str:
-    """Said to the caller: what its holder can mend. The log has the reason for the others."""
+def _describe_failure(error: Exception) -> str:
+    """Return what the caller may learn: only an expiry, which it can fix. The log has the rest."""
     return "The token has expired" if isinstance(error, jwt.ExpiredSignatureError) else INVALID
 
 
 class SigningKeys:
-    """The issuer's public keys: fetched when first needed, again as they age, or for a new one."""
+    """The issuer's public keys: fetched when first needed, when they age, and for an unknown id."""
 
     def __init__(
         self,
@@ -150,78 +150,84 @@ class SigningKeys:
         self._clock = clock
         self._lock = anyio.Lock()
         self._keys: Keys = {}
-        self._fetched = self._tried = self._sought = -float("inf")
-        """When keys last came, when they were last asked for, when for an unknown one."""
+        self._fetched_at = self._tried_at = self._unknown_key_at = -float("inf")
+        """When keys last arrived, when they were last requested, and when for an unknown id."""
 
     async def find(self, kid: str | None, algorithm: str) -> jwt.PyJWK | None:
-        """The key of that name for that algorithm; None when the issuer has no such key."""
-        await self._freshen()
-        named = (kid, algorithm)
-        return self._keys.get(named) or await self._look_again(named)
+        """Return the key of that id for that algorithm, or None when the issuer has no such key.
 
-    async def _freshen(self) -> None:
-        if self._age() > FRESH_SECONDS and not (self._usable() and self._lock.locked()):
+        Raise IssuerUnreachable while there are no usable keys.
+        """
+        await self._refresh()
+        key_id = (kid, algorithm)
+        return self._keys.get(key_id) or await self._find_new_key(key_id)
+
+    async def _refresh(self) -> None:
+        if self._age() > FRESH_SECONDS and not (self._is_usable() and self._lock.locked()):
             async with self._lock:
-                if self._age() > FRESH_SECONDS and self._since(self._tried) >= RETRY_SECONDS:
+                if self._age() > FRESH_SECONDS and self._since(self._tried_at) >= RETRY_SECONDS:
                     await self._fetch()
-        if not self._usable():
+        if not self._is_usable():
             raise IssuerUnreachable(
                 "Tokens cannot be checked: the authorization server gives no keys",
                 retry_after=RETRY_SECONDS,
             )
 
-    async def _look_again(self, named: tuple[str | None, str]) -> jwt.PyJWK | None:
-        """Ask the issuer for a key it may have made since; at most once a minute, for anybody."""
+    async def _find_new_key(self, key_id: tuple[str | None, str]) -> jwt.PyJWK | None:
+        """Fetch again, for the issuer may have a new key; at most once a minute for all callers."""
         async with self._lock:  # whoever comes while keys are fetched waits for them
-            if named not in self._keys and self._since(self._sought) >= UNKNOWN_KEY_SECONDS:
-                self._sought = self._clock()
+            if (
+                key_id not in self._keys
+                and self._since(self._unknown_key_at) >= UNKNOWN_KEY_SECONDS
+            ):
+                self._unknown_key_at = self._clock()
                 await self._fetch()
-        return self._keys.get(named)
+        return self._keys.get(key_id)
 
     async def _fetch(self) -> None:
-        """New keys, or the old ones and a line in the log that says why."""
-        self._tried = self._clock()
+        """Replace the keys; when that fails, keep the old ones and log the reason."""
+        self._tried_at = self._clock()
         try:
-            with anyio.fail_after(_PATIENCE_SECONDS):
-                self._keys = await _fetched(self._issuer, self._jwks_url)
+            with anyio.fail_after(_FETCH_SECONDS):
+                self._keys = await _fetch_keys(self._issuer, self._jwks_url)
         except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError) as error:
             reason = str(error) or type(error).__name__
-            logger.warning("The signing keys of %s cannot be had: %s", self._issuer, reason)
+            logger.warning("The signing keys of %s cannot be fetched: %s", self._issuer, reason)
         else:
-            self._fetched = self._clock()
+            self._fetched_at = self._clock()
 
-    def _usable(self) -> bool:
+    def _is_usable(self) -> bool:
         return self._age() <= FRESH_SECONDS + STALE_SECONDS
 
     def _age(self) -> float:
-        return self._since(self._fetched)
+        return self._since(self._fetched_at)
 
     def _since(self, moment: float) -> float:
         return self._clock() - moment
 
 
-async def _fetched(issuer: str, jwks_url: str | None) -> Keys:
-    async with make_async_client(timeout=_PATIENCE_SECONDS) as web:
-        return _keys(await _document(web, jwks_url or await _discovered(web, issuer)))
+async def _fetch_keys(issuer: str, jwks_url: str | None) -> Keys:
+    async with make_async_client(timeout=_FETCH_SECONDS) as web:
+        return _parse_keys(await _fetch_document(web, jwks_url or await _discover(web, issuer)))
 
 
-async def _discovered(web: httpx2.AsyncClient, issuer: str) -> str:
-    """Where the issuer's metadata says its keys are; metadata of another issuer says nothing."""
-    for url in metadata_urls(issuer):
+async def _discover(web: httpx2.AsyncClient, issuer: str) -> str:
+    """Return the jwks_uri of the issuer's own metadata. Raise ValueError when there is none."""
+    for url in list_metadata_urls(issuer):
         try:
-            metadata = await _document(web, url)
+            metadata = await _fetch_document(web, url)
         except ValueError:
             continue  # not every server has all three
         jwks_url = metadata.get("jwks_uri")
         if metadata.get("issuer") == issuer and isinstance(jwks_url, str):
             if not re.fullmatch(TRUSTED_URL, jwks_url):
-                raise ValueError("the jwks_uri in its metadata is no https address")
+                raise ValueError("the jwks_uri in its metadata is not an https address")
             return jwks_url
     raise ValueError("no metadata of this issuer with a jwks_uri was found")
 
 
-def metadata_urls(issuer: str) -> list[str]:
-    """Where an issuer's metadata may be: by RFC 8414, and by OpenID Connect in both its forms."""
+def list_metadata_urls(issuer: str) -> list[str]:
+    """Return where an issuer's metadata may be: RFC 8414, and both forms of OpenID Connect."""
     parts = urlsplit(issuer)
     origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
     return list(
@@ -235,46 +241,46 @@ def metadata_urls(issuer: str) -> list[str]:
     )
 
 
-async def _document(web: httpx2.AsyncClient, url: str) -> dict[str, Any]:
-    """A JSON object. A redirect is not followed: it may lead anywhere."""
+async def _fetch_document(web: httpx2.AsyncClient, url: str) -> dict[str, Any]:
+    """Return a JSON object. Redirects are not followed, for they may lead anywhere."""
     body = b""
     async with web.stream("GET", url, headers={"Accept": "application/json"}) as response:
         if response.status_code != 200:
             raise ValueError(f"{url} answered {response.status_code}")
         async for part in response.aiter_bytes():
             body += part
-            if len(body) > _LARGEST_DOCUMENT:
-                raise ValueError(f"{url} answered more than {_LARGEST_DOCUMENT} bytes")
+            if len(body) > _MAX_DOCUMENT_BYTES:
+                raise ValueError(f"{url} answered more than {_MAX_DOCUMENT_BYTES} bytes")
     document = from_json(body)
     if not isinstance(document, dict):
         raise ValueError(f"{url} did not answer a JSON object")
     return document
 
 
-def _keys(document: Mapping[str, Any]) -> Keys:
-    """Every key that signs, by its name and each algorithm it suits."""
-    listed = document.get("keys")
-    if not isinstance(listed, list):
+def _parse_keys(document: Mapping[str, Any]) -> Keys:
+    """Return every signing key, by its id and by each algorithm it can be used with."""
+    jwks = document.get("keys")
+    if not isinstance(jwks, list):
         raise ValueError("the key set holds no list of keys")
     keys: dict[tuple[str | None, str], jwt.PyJWK] = {}
-    for jwk in listed[:_MOST_KEYS]:
-        for algorithm in _suited(jwk):
+    for jwk in jwks[:_MAX_KEYS]:
+        for algorithm in _list_algorithms(jwk):
             try:
                 keys[jwk.get("kid"), algorithm] = jwt.PyJWK(jwk, algorithm)
             except jwt.PyJWTError as error:
-                logger.warning("A signing key is passed over: %s", type(error).__name__)
-    if not keys:  # nobody withdraws them all: this is a fault, and the old ones are better
+                logger.warning("A signing key is skipped: %s", type(error).__name__)
+    if not keys:  # no issuer withdraws them all: this is a fault, and the old keys are better
         raise ValueError("the key set holds no key that signs")
-    if len(listed) == 1:  # then a token need not name it
+    if len(jwks) == 1:  # then a token need not name its key
         keys |= {(None, algorithm): key for (_, algorithm), key in keys.items()}
     return keys
 
 
-def _suited(jwk: Any) -> Iterable[str]:
-    """The algorithms of a public key that signs; none for any other, a private one included."""
+def _list_algorithms(jwk: Any) -> Iterable[str]:
+    """Return the algorithms of a public signing key; none for any other, private ones included."""
     if not isinstance(jwk, dict) or jwk.get("use", "sig") != "sig" or "d" in jwk:
         return ()
     if not isinstance(jwk.get("kid"), str | None):
         return ()
-    suited = _ALGORITHMS.get((str(jwk.get("kty")), str(jwk.get("crv", ""))), ())
-    return [name for name in suited if jwk.get("alg", name) == name]
+    algorithms = _ALGORITHMS.get((str(jwk.get("kty")), str(jwk.get("crv", ""))), ())
+    return [name for name in algorithms if jwk.get("alg", name) == name]

@@ -1,12 +1,12 @@
-"""Addresses: this server's, as a client writes it, and which ones only this machine can reach."""
+"""Addresses: this server's own, as a client writes it, and which ones only this machine reaches."""
 
 import ipaddress
 
 from starlette.requests import Request
 
 
-def address_of(request: Request, public_url: str | None) -> str:
-    """The public address where one is set, else the one this request came by."""
+def resolve_address(request: Request, public_url: str | None) -> str:
+    """Return the public address where one is set, else the one this request came to."""
     return public_url or f"{request.url.scheme}://{request.url.netloc}"
 
 

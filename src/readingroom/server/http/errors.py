@@ -1,7 +1,6 @@
-"""The HTTP edge: every request gets an id, and whatever goes wrong is told once, with it."""
+"""The HTTP edge: gives every request an id, and turns every error into a response that names it."""
 
 import logging
-from html import escape
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -11,21 +10,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from readingroom.core.errors import Internal, KnowledgeError
 from readingroom.core.ids import make_request_id
-from readingroom.server.pages.layout import asks_for_html, html_page
+from readingroom.web.templates import accepts_html, render_page
 
 logger = logging.getLogger(__name__)
 
 INTERNAL = "Something went wrong on our side; the log has the reason."
 
 # The contracts of policy and documents fix these two bodies: a code and a message, no more.
-_BARE = (401, 429)
+_BARE_STATUSES = (401, 429)
 
-# Where people come with a browser: what goes wrong there is told as a page.
+# Paths that people open in a browser: errors there are rendered as pages.
 _PAGES = ("/", "/docs", "/read")
 
 
-class Problems:
-    """The outermost layer: sets the request id, catches what the layers below raise."""
+class ErrorMiddleware:
+    """ASGI middleware: sets the request id, and answers for what the layers below raise."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -33,15 +32,15 @@ class Problems:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        sent = _sent(scope)
-        request_id = make_request_id(sent.get(b"x-request-id"))
-        echoed = [(b"x-request-id", request_id.encode())]
+        request_headers = _read_headers(scope)
+        request_id = make_request_id(request_headers.get(b"x-request-id"))
+        id_headers = [(b"x-request-id", request_id.encode())]
         correlation_id = request_id
-        if b"x-correlation-id" in sent:
-            correlation_id = make_request_id(sent[b"x-correlation-id"])
-            echoed.append((b"x-correlation-id", correlation_id.encode()))
+        if b"x-correlation-id" in request_headers:
+            correlation_id = make_request_id(request_headers[b"x-correlation-id"])
+            id_headers.append((b"x-correlation-id", correlation_id.encode()))
         scope.setdefault("state", {}).update(
-            request_id=request_id, correlation_id=correlation_id, sent=sent
+            request_id=request_id, correlation_id=correlation_id, request_headers=request_headers
         )
         started = finished = False
 
@@ -50,8 +49,8 @@ class Problems:
             if message["type"] == "http.response.start":
                 started = True
                 allowance = scope["state"].get("allowance")
-                left = allowance.headers() if allowance else []
-                message["headers"] = [*message["headers"], *echoed, *left]
+                limit_headers = allowance.headers() if allowance else []
+                message["headers"] = [*message["headers"], *id_headers, *limit_headers]
             elif message["type"] == "http.response.body":
                 finished = not message.get("more_body", False)
             await send(message)
@@ -59,70 +58,58 @@ class Problems:
         try:
             await self._app(scope, receive, send_with_id)
         except Exception as failure:
-            error = _knowledge_error(failure, request_id)
-            is_read = scope["path"] in _PAGES and asks_for_html(scope)
-            tell = problem_page if is_read else problem_response
+            error = _to_knowledge_error(failure, request_id)
+            is_page = scope["path"] in _PAGES and accepts_html(scope)
+            render = render_error_page if is_page else render_error
             if not started:
-                await tell(error, request_id)(scope, receive, send_with_id)
+                await render(error, request_id)(scope, receive, send_with_id)
         else:
             if started and not finished:  # an event stream that the shutdown cut off
                 await send_with_id({"type": "http.response.body", "body": b""})
 
 
-_HEADERS_OF_NOTE = {b"x-request-id", b"x-correlation-id", b"traceparent", b"content-length"}
+_HEADERS_OF_INTEREST = {b"x-request-id", b"x-correlation-id", b"traceparent", b"content-length"}
 
 
-def _sent(scope: Scope) -> dict[bytes, str]:
-    """What the caller said of the request itself: its ids, its trace, its size."""
+def _read_headers(scope: Scope) -> dict[bytes, str]:
+    """Return what the caller says of the request itself: its ids, its trace, its size."""
     return {
         name: value.decode("latin-1")
         for name, value in scope["headers"]
-        if name in _HEADERS_OF_NOTE
+        if name in _HEADERS_OF_INTEREST
     }
 
 
-def problem_response(error: KnowledgeError, request_id: str) -> Response:
-    """An error as REST tells it."""
-    told: dict[str, Any] = {"code": error.code, "message": error.message}
-    if error.http_status not in _BARE:
-        told = {"type": error.kind, **told, "request_id": request_id}
+def render_error(error: KnowledgeError, request_id: str) -> Response:
+    """Return an error as REST sends it."""
+    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.http_status not in _BARE_STATUSES:
+        body = {"type": error.kind, **body, "request_id": request_id}
         if error.hint:
-            told["hint"] = dict(error.hint)
-    return JSONResponse({"error": told}, error.http_status, _headers(error))
+            body["hint"] = dict(error.hint)
+    return JSONResponse({"error": body}, error.http_status, _response_headers(error))
 
 
-def problem_page(error: KnowledgeError, request_id: str) -> Response:
-    """An error as a person reads it: what happened, and what to do about it."""
-    hints = [_hint(name, value) for name, value in error.hint.items() if name in _TOLD]
-    body = f"""
-<p>{escape(error.message)}</p>
-{"".join(f"<p>{hint}</p>" for hint in hints)}
-<p>{_NEXT.get(error.http_status, _TRY_AGAIN)}</p>
-<p><a href="/">What is served here</a></p>
-<p><small>{error.http_status} · <code>{escape(error.code)}</code> · request
-<code>{escape(request_id)}</code></small></p>
-"""
-    return html_page("This page cannot be shown", body, error.http_status, _headers(error))
+def render_error_page(error: KnowledgeError, request_id: str) -> Response:
+    """Return an error as a person reads it: what happened, and what to do about it."""
+    return render_page(
+        "error.html",
+        "This page cannot be shown",
+        status=error.http_status,
+        headers=_response_headers(error),
+        message=error.message,
+        code=error.code,
+        hints=[
+            (_HINT_LABELS[name], value if isinstance(value, list | tuple) else [value])
+            for name, value in error.hint.items()
+            if name in _HINT_LABELS
+        ],
+        request_id=request_id,
+    )
 
-
-_TRY_AGAIN = """Try again in a moment. If it stays so, tell whoever runs this server the request
-below: the log has the reason under it."""
-_ADDRESS = """An address here is <code>/read?id=</code> and an id, as a citation gives it, with
-<code>%23</code> for <code>#</code>."""
-_NEXT = {
-    401: """This server asks for a key, which a browser does not send. Let your AI client fetch the
-id: its tool is called <code>fetch</code>.""",
-    404: f"""Compare the address with the citation it comes from: an id is easily cut short when it
-is copied. If it is whole, what it named was removed or replaced; search for it again.
-{_ADDRESS}""",
-    410: "Its source has withdrawn it. What took its place, if anything did, is named above.",
-    421: "Open the address by which the server knows itself, or ask its operator to add this one.",
-    422: f"{_ADDRESS} Search again if you have none.",
-    429: "Wait a minute, then load the page again.",
-}
 
 # Hints that help a person; the others name tools and fields, which are for programs.
-_TOLD = {
+_HINT_LABELS = {
     "nearest": "Nearest to it:",
     "redirected_to": "It moved to",
     "successor_id": "In its place:",
@@ -130,22 +117,17 @@ _TOLD = {
 }
 
 
-def _hint(name: str, value: Any) -> str:
-    told = value if isinstance(value, list | tuple) else [value]
-    return f"{_TOLD[name]} " + ", ".join(f"<code>{escape(str(one))}</code>" for one in told)
-
-
-async def http_problem(request: Request, failure: Exception) -> Response:
-    """What the router itself refuses (no such path, wrong method), in the same envelope."""
+async def handle_http_exception(request: Request, failure: Exception) -> Response:
+    """Return what the router itself refuses (no such path, wrong method) in the same envelope."""
     assert isinstance(failure, HTTPException)
     kind, code = _ROUTER_CODES.get(failure.status_code, ("invalid_request", "bad_request"))
-    told = {
+    body = {
         "type": kind,
         "code": code,
         "message": f"{request.method} {request.url.path[:200]}: {failure.detail}",
         "request_id": request.state.request_id,
     }
-    return JSONResponse({"error": told}, failure.status_code, failure.headers)
+    return JSONResponse({"error": body}, failure.status_code, failure.headers)
 
 
 _ROUTER_CODES = {
@@ -154,7 +136,8 @@ _ROUTER_CODES = {
 }
 
 
-def _knowledge_error(failure: Exception, request_id: str) -> KnowledgeError:
+def _to_knowledge_error(failure: Exception, request_id: str) -> KnowledgeError:
+    """Return the error to answer with, and log what is our fault."""
     fields = {"request_id": request_id}
     if isinstance(failure, KnowledgeError):
         if failure.http_status >= 500:
@@ -164,7 +147,7 @@ def _knowledge_error(failure: Exception, request_id: str) -> KnowledgeError:
     return Internal(INTERNAL)
 
 
-def _headers(error: KnowledgeError) -> dict[str, str]:
+def _response_headers(error: KnowledgeError) -> dict[str, str]:
     headers = {}
     if error.http_status == 401:
         headers["WWW-Authenticate"] = str(error.hint.get("challenge", "Bearer"))

@@ -1,4 +1,4 @@
-"""How much one caller may ask: a bucket of requests that refills as time passes."""
+"""Rate limits: each caller has a bucket of requests that refills as time passes."""
 
 import math
 import time
@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from readingroom.core.lru import LRUCache
 from readingroom.server.errors import RateLimited
 
-_MOST_CALLERS = 10_000  # beyond this the caller unseen for longest is forgotten
+_MAX_CALLERS = 10_000  # beyond this the least recent caller is forgotten
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a caller may still ask: so many requests now, all of them again in `reset` seconds."""
+    """What remains to a caller: `remaining` requests now, `limit` again in `reset` seconds."""
 
     limit: int
     remaining: int
     reset: int
 
     def headers(self) -> list[tuple[bytes, bytes]]:
+        """Return the allowance as response headers."""
         return [
             (b"x-ratelimit-limit", b"%d" % self.limit),
             (b"x-ratelimit-remaining", b"%d" % self.remaining),
@@ -28,31 +29,32 @@ class Allowance:
 
 
 class RateLimiter:
-    """Allows each caller `per_minute` requests a minute, as many as that at once."""
+    """Allows each caller `per_minute` requests a minute, all at once if it likes; 0 is no limit."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._capacity = float(per_minute)
         self._per_second = per_minute / 60
         self._clock = clock
-        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(_MOST_CALLERS)
+        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(_MAX_CALLERS)
+        """Requests that remain, and when that was computed."""
 
     def spend(self, caller: str) -> None:
-        """Count one request, or say when the next one is welcome."""
+        """Count one request. Raise RateLimited, with the seconds to wait, when none remains."""
         if not self._capacity:
             return
         now = self._clock()
-        left, seen = self._buckets.get(caller) or (self._capacity, now)
-        left = min(self._capacity, left + (now - seen) * self._per_second)
-        if left < 1:
-            self._buckets.put(caller, (left, now))
-            wait = math.ceil((1 - left) / self._per_second)
+        remaining, updated = self._buckets.get(caller) or (self._capacity, now)
+        remaining = min(self._capacity, remaining + (now - updated) * self._per_second)
+        if remaining < 1:
+            self._buckets.put(caller, (remaining, now))
+            wait = math.ceil((1 - remaining) / self._per_second)
             raise RateLimited(f"Too many requests; try again in {wait} s", retry_after=wait)
-        self._buckets.put(caller, (left - 1, now))
+        self._buckets.put(caller, (remaining - 1, now))
 
     def allowance(self, caller: str) -> Allowance | None:
-        """What is left to a caller that was counted; None where nothing is limited."""
+        """Return what remains to a caller whose request was counted; None without a limit."""
         if not self._capacity:
             return None
-        left, _ = self._buckets.get(caller) or (self._capacity, 0.0)
-        full = math.ceil((self._capacity - left) / self._per_second)
-        return Allowance(int(self._capacity), int(left), full)
+        remaining, _ = self._buckets.get(caller) or (self._capacity, 0.0)
+        reset = math.ceil((self._capacity - remaining) / self._per_second)
+        return Allowance(int(self._capacity), int(remaining), reset)

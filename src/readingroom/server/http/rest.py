@@ -11,73 +11,75 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom import __version__
 from readingroom.core.errors import Internal, InvalidArguments, InvalidRequest, KnowledgeError
-from readingroom.server.auth.keys import may_write
+from readingroom.server.auth.bearer import may_write
 from readingroom.server.errors import ReadOnlyKey
-from readingroom.server.http.errors import INTERNAL, http_problem, problem_response
-from readingroom.server.pages.operations import operations_page
+from readingroom.server.http.errors import INTERNAL, handle_http_exception, render_error
+from readingroom.server.pages.operations import make_operations_page
 
-_SAFE = ("GET", "HEAD", "OPTIONS")
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
-def rest_app(routers: Sequence[APIRouter]) -> FastAPI:
-    """The routers of every base, documented at /docs and /openapi.json."""
+def build_rest_app(routers: Sequence[APIRouter]) -> FastAPI:
+    """Return one app with the routers of every base, documented at /docs and /openapi.json."""
     app = FastAPI(
         title="Reading Room",
         description="What agents reach over MCP, for programs. To connect an agent: [/mcp](/mcp).",
         version=__version__,
         redirect_slashes=False,
-        # One list: a router that is included finds the route of each request anew, and twice.
+        # One list: an included router would look for the route of each request a second time.
         routes=[route for router in routers for route in router.routes],
         # The framework's own pages load their scripts from a public host.
         docs_url=None,
         redoc_url=None,
         exception_handlers={
-            KnowledgeError: _told,
-            RequestValidationError: _invalid,
-            HTTPException: http_problem,
-            # Answered here, then raised on: the edge (problems.py) logs it under the request id.
-            Exception: _unexpected,
+            KnowledgeError: _handle_knowledge_error,
+            RequestValidationError: _handle_invalid_request,
+            HTTPException: handle_http_exception,
+            # Answered here, then raised on: ErrorMiddleware logs it under the request id.
+            Exception: _handle_unexpected,
         },
     )
-    app.add_route("/docs", operations_page(app.openapi), include_in_schema=False)
+    app.add_route("/docs", make_operations_page(app.openapi), include_in_schema=False)
     return app
 
 
-class Readers:
-    """Refuses what changes something to a caller whose key is for reading alone."""
+class ReadOnlyMiddleware:
+    """ASGI middleware: refuses unsafe methods to a caller whose key is read-only."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] not in _SAFE and not may_write(scope):
+        is_http = scope["type"] == "http"
+        if is_http and scope["method"] not in _SAFE_METHODS and not may_write(scope):
             raise ReadOnlyKey("This key may only read; ask the operator for one that may write")
         await self._app(scope, receive, send)
 
 
-async def _told(request: Request, error: Exception) -> Response:
+async def _handle_knowledge_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, KnowledgeError)
-    if isinstance(error, InvalidArguments):  # whoever finds it, over REST it has one code
+    if isinstance(error, InvalidArguments):  # REST has one code for it, whoever raised it
         error = InvalidRequest(error.errors)
-    return problem_response(error, request.state.request_id)
+    return render_error(error, request.state.request_id)
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
+async def _handle_invalid_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    named = [
-        {"field": _field(problem["loc"]), "message": problem["msg"]} for problem in error.errors()
+    fields = [
+        {"field": _format_field(problem["loc"]), "message": problem["msg"]}
+        for problem in error.errors()
     ]
-    return problem_response(InvalidRequest(named), request.state.request_id)
+    return render_error(InvalidRequest(fields), request.state.request_id)
 
 
-async def _unexpected(request: Request, error: Exception) -> Response:
-    return problem_response(Internal(INTERNAL), request.state.request_id)
+async def _handle_unexpected(request: Request, error: Exception) -> Response:
+    return render_error(Internal(INTERNAL), request.state.request_id)
 
 
-def _field(place: tuple[str | int, ...]) -> str:
-    """`("query", "limit")` as the caller wrote it: the part of the request is not its name.
+def _format_field(location: tuple[str | int, ...]) -> str:
+    """Return a field's name as the caller wrote it: `limit` for `("query", "limit")`.
 
-    `("body", 17)` is where JSON breaks off, which no field can be named for.
+    `("body", 17)` is the offset at which JSON breaks off, where no field can be named.
     """
-    named = [] if isinstance(place[-1], int) and len(place) == 2 else place[1:]
-    return ".".join(map(str, named)) or "body"
+    is_offset = isinstance(location[-1], int) and len(location) == 2
+    return ".".join(map(str, () if is_offset else location[1:])) or "body"

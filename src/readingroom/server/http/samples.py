@@ -1,7 +1,6 @@
-"""Marks what REST answers from the sample corpus, as tools mark theirs."""
+"""Marks what REST answers from the sample corpus, as tools mark their answers."""
 
 import json
-from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -11,22 +10,20 @@ _DESCRIPTIONS = ("/openapi.json", "/docs")
 _JSON = b"application/json"
 
 
-class SampleBodies:
-    """Every JSON body carries `_meta`, and its citations are marked."""
+class SampleMiddleware:
+    """ASGI middleware: puts `_meta` into every JSON body and marks its citations."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in _DESCRIPTIONS:
-            await self._app(scope, receive, send)
-            return
-        held = _Held(send)
-        await self._app(scope, receive, held)
+        if scope["type"] == "http" and scope["path"] not in _DESCRIPTIONS:
+            send = _MarkingSend(send)
+        await self._app(scope, receive, send)
 
 
-class _Held:
-    """Holds a JSON body back until all of it is there; anything else passes."""
+class _MarkingSend:
+    """Collects a JSON body until it is complete, then sends it marked; passes on anything else."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -42,13 +39,13 @@ class _Held:
             return
         self._body += message.get("body", b"")
         if not message.get("more_body"):
-            await self._let_go(self._start)
+            await self._send_marked(self._start)
 
-    async def _let_go(self, start: Message) -> None:
-        body = _marked(self._body)
-        kept = [pair for pair in start["headers"] if pair[0] != b"content-length"]
+    async def _send_marked(self, start: Message) -> None:
+        body = _mark_body(self._body)
+        headers = [header for header in start["headers"] if header[0] != b"content-length"]
         length = (b"content-length", str(len(body)).encode())
-        await self._send({**start, "headers": [*kept, length]})
+        await self._send({**start, "headers": [*headers, length]})
         await self._send({"type": "http.response.body", "body": body})
 
 
@@ -57,6 +54,6 @@ def _is_json(start: Message) -> bool:
     return headers.get(b"content-type", b"").startswith(_JSON)
 
 
-def _marked(body: bytes) -> bytes:
-    told: Any = marked_document(json.loads(body or b"null"))
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
+def _mark_body(body: bytes) -> bytes:
+    document = marked_document(json.loads(body or b"null"))
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,10 +1,11 @@
-"""Lists and calls the tools of a face: validation, the one `except`, the answer twice the same."""
+"""Lists and calls the tools of a face: validates arguments, renders answers and errors."""
 
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import anyio.to_thread
 import mcp_types as wire
 from mcp.server import CacheHint, Server
 from mcp.shared.exceptions import MCPError
@@ -15,10 +16,10 @@ from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
 from readingroom.protocol import sample
 from readingroom.protocol.errors import Dialect, ToldError
 from readingroom.protocol.tool import Call, Tool
-from readingroom.server.auth.keys import may_write
+from readingroom.server.auth.bearer import may_write
 from readingroom.server.faces import Face
-from readingroom.server.mcp.calls import Context, call_of
-from readingroom.server.mcp.resources import stock
+from readingroom.server.mcp.calls import Context, make_call_from_context
+from readingroom.server.mcp.resources import add_resources
 from readingroom.server.observe.logging import CallRecord
 from readingroom.server.observe.telemetry import TracedOnly
 
@@ -31,28 +32,34 @@ Recorder = Callable[[CallRecord], None]
 _LISTING = CacheHint(ttl_ms=60_000, scope="private")
 
 
-def mcp_server(face: Face, recorders: Sequence[Recorder], is_sample: bool = False) -> Server[Any]:
-    """The protocol server of a face, for any transport; what is sample says so in every answer."""
-    dispatcher = _Dispatcher(face, recorders, is_sample)
+def build_mcp_server(
+    face: Face, recorders: Sequence[Recorder], is_sample: bool = False
+) -> Server[Any]:
+    """Return the protocol server of a face, for any transport.
+
+    `recorders` are called with the record of each tool call; with `is_sample`, every answer is
+    marked as sample.
+    """
+    handlers = _ToolHandlers(face, recorders, is_sample)
     server: Server[Any] = Server(
         face.server_name,
         version=__version__,
         title=face.title,
         instructions=face.instructions,
         cache_hints={"tools/list": _LISTING},
-        get_tool_input_schema=dispatcher.input_schema,
-        on_list_tools=dispatcher.list_tools,
-        on_call_tool=dispatcher.call_tool,
+        get_tool_input_schema=handlers.input_schema,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
     )
     server.middleware = [TracedOnly(middleware) for middleware in server.middleware]
     for base in face.bases:
         if base.extend:
             base.extend(server)
-    stock(server, face, is_sample)
+    add_resources(server, face, is_sample)
     return server
 
 
-class _Dispatcher:
+class _ToolHandlers:
     """Answers `tools/list` and `tools/call` for one face."""
 
     def __init__(self, face: Face, recorders: Sequence[Recorder], is_sample: bool) -> None:
@@ -64,80 +71,87 @@ class _Dispatcher:
             if "x-mcp-header" in str(tool.input_schema)
         }
         self._recorders = recorders
-        self._reading = {
-            name: told for name, told in self._tools.items() if told[0].hints.read_only
+        self._has_schemas = False
+        self._read_only_tools = {
+            name: (tool, dialect)
+            for name, (tool, dialect) in self._tools.items()
+            if tool.hints.read_only
         }
 
-    def _tools_of(self, context: Context) -> dict[str, tuple[Tool, Dialect]]:
-        """The tools of this caller: whoever may only read has none that writes."""
-        writes = context.request is None or may_write(context.request.scope)
-        return self._tools if writes else self._reading
+    def _tools_for(self, context: Context) -> dict[str, tuple[Tool, Dialect]]:
+        """Return the tools of this caller: a read-only key has none that writes."""
+        can_write = context.request is None or may_write(context.request.scope)
+        return self._tools if can_write else self._read_only_tools
 
     def input_schema(self, name: str) -> dict[str, Any] | None:
-        """The schema of a tool some of whose arguments travel as headers, which the SDK checks."""
+        """Return the schema of a tool that takes arguments as headers, which the SDK checks."""
         return self._with_headers.get(name)
 
     async def list_tools(
         self, context: Context, params: wire.PaginatedRequestParams | None
     ) -> wire.ListToolsResult:
-        return wire.ListToolsResult(
-            tools=[_listed(tool) for tool, _ in self._tools_of(context).values()]
-        )
+        tools = [tool for tool, _ in self._tools_for(context).values()]
+        if not self._has_schemas:
+            # Pydantic builds schemas at their first use. On the event loop every other request,
+            # `/health` included, would wait for them.
+            await anyio.to_thread.run_sync(_build_schemas, self._tools)
+            self._has_schemas = True
+        return wire.ListToolsResult(tools=[_describe_tool(tool) for tool in tools])
 
     async def call_tool(
         self, context: Context, params: wire.CallToolRequestParams
     ) -> wire.CallToolResult:
-        call = call_of(context)
-        known = self._tools_of(context).get(params.name)
-        tool_name = params.name if known else "unknown"
-        # What never comes to an answer or an error was cancelled by its caller.
+        call = make_call_from_context(context)
+        entry = self._tools_for(context).get(params.name)
+        tool_name = params.name if entry else "unknown"
+        # A call that ends without an answer or an error was cancelled by its caller.
         record = CallRecord(
             tool_name, call.request_id, call.caller, error_code="cancelled", facts=call.facts
         )
         started = time.perf_counter_ns()
         try:
-            if known is None:
+            if entry is None:
                 record.error_code = "unknown_tool"
-                why = ": this key may only read" if params.name in self._tools else ""
-                raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}{why}")
+                reason = ": this key may only read" if params.name in self._tools else ""
+                raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}{reason}")
             if "input_responses" in params.model_fields_set and params.input_responses is None:
                 record.error_code = "invalid_arguments"
                 raise MCPError(wire.INVALID_PARAMS, "Invalid params: inputResponses: null")
-            result = await _answer(*known, params.arguments or {}, call, record)
+            result = await _call(*entry, params.arguments or {}, call, record)
             if self._is_sample:
-                result = _as_sample(result)
-            record.answer_chars = _length(result)
+                result = _mark_as_sample(result)
+            record.answer_chars = _count_chars(result)
             return result
         finally:
             record.duration_ms = (time.perf_counter_ns() - started) // 1000 / 1000
             record.result_status = "error" if record.error_code else "ok"
-            for remember in self._recorders:
-                remember(record)
+            for record_call in self._recorders:
+                record_call(record)
 
 
-async def _answer(
+async def _call(
     tool: Tool, dialect: Dialect, arguments: dict[str, Any], call: Call, record: CallRecord
 ) -> wire.CallToolResult:
-    """A tool's answer, or its error in the base's dialect. Nothing else leaves a tool."""
+    """Return a tool's answer, or its error in the base's dialect. Raise nothing but MCPError."""
     try:
         answer = await tool.run(tool.ask(arguments), call)
-        result = _rendered(tool, answer)
+        result = _render_answer(tool, answer)
         record.error_code = None
         return result
     except Exception as failure:
-        if isinstance(failure, MCPError):  # a tool that speaks for the protocol itself
+        if isinstance(failure, MCPError):  # the tool itself raised a protocol error
             record.error_code = "protocol"
             raise
-        error = _knowledge_error(failure, call)
+        error = _to_knowledge_error(failure, call)
         record.error_code = error.code
         if dialect.arguments_are_params and isinstance(error, InvalidArguments):
-            told = f"Invalid params: {error.named}"
-            raise MCPError(wire.INVALID_PARAMS, told, data={"errors": error.errors}) from error
-        return _told(dialect.tell(error, call.request_id), tool.meta)
+            message = f"Invalid params: {error.named}"
+            raise MCPError(wire.INVALID_PARAMS, message, data={"errors": error.errors}) from error
+        return _render_error(dialect.tell(error, call.request_id), tool.meta)
 
 
-def _rendered(tool: Tool, answer: Any) -> wire.CallToolResult:
-    """The answer as structured content and, the same JSON, as the one text item."""
+def _render_answer(tool: Tool, answer: Any) -> wire.CallToolResult:
+    """Return the answer as structured content and, as the same JSON, in the one text item."""
     if tool.answer is None:
         assert isinstance(answer, wire.CallToolResult)
         return answer
@@ -148,15 +162,15 @@ def _rendered(tool: Tool, answer: Any) -> wire.CallToolResult:
     )
 
 
-def _as_sample(result: wire.CallToolResult) -> wire.CallToolResult:
-    """The result marked as sample; text that is the body's JSON stays that."""
+def _mark_as_sample(result: wire.CallToolResult) -> wire.CallToolResult:
+    """Return the result marked as sample, its text still equal to its structured content."""
     body = sample.marked(result.structured_content)
     content = [wire.TextContent(text=to_json(body).decode())] if body else result.content
     meta = {**(result.meta or {}), **sample.META}
     return result.model_copy(update={"structured_content": body, "content": content, "meta": meta})
 
 
-def _told(error: ToldError, meta: Mapping[str, Any]) -> wire.CallToolResult:
+def _render_error(error: ToldError, meta: Mapping[str, Any]) -> wire.CallToolResult:
     return wire.CallToolResult(
         content=[wire.TextContent(text=text) for text in error.texts],
         structured_content=dict(error.body) if error.body is not None else None,
@@ -165,7 +179,7 @@ def _told(error: ToldError, meta: Mapping[str, Any]) -> wire.CallToolResult:
     )
 
 
-def _knowledge_error(failure: Exception, call: Call) -> KnowledgeError:
+def _to_knowledge_error(failure: Exception, call: Call) -> KnowledgeError:
     if isinstance(failure, KnowledgeError):
         return failure
     logger.error(
@@ -176,7 +190,12 @@ def _knowledge_error(failure: Exception, call: Call) -> KnowledgeError:
     return Internal(f"Something went wrong on our side. Request id: {call.request_id}")
 
 
-def _listed(tool: Tool) -> wire.Tool:
+def _build_schemas(tools: Mapping[str, tuple[Tool, Dialect]]) -> None:
+    for tool, _ in tools.values():
+        tool.build_schemas()
+
+
+def _describe_tool(tool: Tool) -> wire.Tool:
     hints = tool.hints
     return wire.Tool(
         name=tool.name,
@@ -195,5 +214,5 @@ def _listed(tool: Tool) -> wire.Tool:
     )
 
 
-def _length(result: wire.CallToolResult) -> int:
+def _count_chars(result: wire.CallToolResult) -> int:
     return sum(len(item.text) for item in result.content if isinstance(item, wire.TextContent))

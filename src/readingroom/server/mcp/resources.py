@@ -13,61 +13,62 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.protocol import sample
 from readingroom.protocol.resources import Library, Prompt, Resource, Template
 from readingroom.server.faces import Face
-from readingroom.server.mcp.calls import Context, call_of
+from readingroom.server.mcp.calls import Context, make_call_from_context
 
 logger = logging.getLogger(__name__)
 
-_MOST = 100  # completions the protocol lets us name
+_MAX_COMPLETIONS = 100  # the protocol's limit
 _PLAIN = "text/plain"
-_UNREADABLE = -32002  # what the protocol says of a resource that is not there
+_NOT_FOUND = -32002  # the protocol's code for a resource that does not exist
 
 Params = TypeVar("Params")
 Result = TypeVar("Result")
 Handler = Callable[[Context, Params], Awaitable[Result]]
 
 
-def stock(server: Server[Any], face: Face, is_sample: bool) -> None:
+def add_resources(server: Server[Any], face: Face, is_sample: bool) -> None:
     """Give the protocol server the prompts and resources of a face's bases, where it has any."""
     prompts = {prompt.name: prompt for base in face.bases for prompt in base.prompts}
     library = next((base.library for base in face.bases if base.library), None)
+    page = wire.PaginatedRequestParams
+    add_handler = server.add_request_handler
     if prompts:
-        shown = _Prompts(prompts)
-        server.add_request_handler("prompts/list", wire.PaginatedRequestParams, shown.listed)
-        server.add_request_handler("prompts/get", wire.GetPromptRequestParams, shown.rendered)
+        prompt_handlers = _PromptHandlers(prompts)
+        add_handler("prompts/list", page, prompt_handlers.list_prompts)
+        add_handler("prompts/get", wire.GetPromptRequestParams, prompt_handlers.get_prompt)
     if library:
-        held = _Resources(library, is_sample)
-        paged = wire.PaginatedRequestParams
-        server.add_request_handler("resources/list", paged, held.listed)
-        server.add_request_handler("resources/templates/list", paged, held.templates)
-        server.add_request_handler("resources/read", wire.ReadResourceRequestParams, held.read)
-        server.add_request_handler("completion/complete", wire.CompleteRequestParams, held.ends)
+        handlers = _ResourceHandlers(library, is_sample)
+        add_handler("resources/list", page, handlers.list_resources)
+        add_handler("resources/templates/list", page, handlers.list_templates)
+        add_handler("resources/read", wire.ReadResourceRequestParams, handlers.read)
+        add_handler("completion/complete", wire.CompleteRequestParams, handlers.complete)
 
 
-def _told(handler: Handler[Params, Result]) -> Handler[Params, Result]:
-    """An error of ours as the protocol tells one; anything else is logged and not shown."""
+def _translate_errors(handler: Handler[Params, Result]) -> Handler[Params, Result]:
+    """Raise our errors as MCP errors; log anything else, and hide it from the client."""
 
     @wraps(handler)
-    async def guarded(*args: Any) -> Result:
+    async def handle(*args: Any) -> Result:
         try:
             return await handler(*args)
         except MCPError:
             raise
         except KnowledgeError as error:
-            told = {"code": error.code, "hint": dict(error.hint)}
-            code = _UNREADABLE if error.http_status == 404 else wire.INVALID_PARAMS
-            raise MCPError(code, error.message, data=told) from error
+            data = {"code": error.code, "hint": dict(error.hint)}
+            code = _NOT_FOUND if error.http_status == 404 else wire.INVALID_PARAMS
+            raise MCPError(code, error.message, data=data) from error
         except Exception as error:
             logger.exception("unexpected failure in %s", handler.__name__)
             raise MCPError(wire.INTERNAL_ERROR, "Something went wrong on our side") from error
 
-    return guarded
+    return handle
 
 
-class _Prompts:
+class _PromptHandlers:
     def __init__(self, prompts: Mapping[str, Prompt]) -> None:
         self._prompts = prompts
 
-    async def listed(self, context: Context, params: Any) -> wire.ListPromptsResult:
+    async def list_prompts(self, context: Context, params: Any) -> wire.ListPromptsResult:
         return wire.ListPromptsResult(
             prompts=[
                 wire.Prompt(
@@ -87,74 +88,89 @@ class _Prompts:
             ]
         )
 
-    async def rendered(
+    async def get_prompt(
         self, context: Context, params: wire.GetPromptRequestParams
     ) -> wire.GetPromptResult:
         prompt = self._prompts.get(params.name)
         if prompt is None:
             raise MCPError(wire.INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
-        given = params.arguments or {}
-        missing = [one.name for one in prompt.blanks if one.required and not given.get(one.name)]
+        arguments = params.arguments or {}
+        missing = [
+            blank.name
+            for blank in prompt.blanks
+            if blank.required and not arguments.get(blank.name)
+        ]
         if missing:
             raise MCPError(wire.INVALID_PARAMS, f"{prompt.name} needs {', '.join(missing)}")
-        said = wire.TextContent(text=prompt.render(given))
+        content = wire.TextContent(text=prompt.render(arguments))
         return wire.GetPromptResult(
             description=prompt.description,
-            messages=[wire.PromptMessage(role="user", content=said)],
+            messages=[wire.PromptMessage(role="user", content=content)],
         )
 
 
-class _Resources:
+class _ResourceHandlers:
     def __init__(self, library: Library, is_sample: bool) -> None:
         self._library = library
         self._is_sample = is_sample
-        self.listed = _told(self._listed)
-        self.read = _told(self._read)
-        self.ends = _told(self._ends)
+        self.list_resources = _translate_errors(self._list_resources)
+        self.read = _translate_errors(self._read)
+        self.complete = _translate_errors(self._complete)
 
-    async def templates(self, context: Context, params: Any) -> wire.ListResourceTemplatesResult:
+    async def list_templates(
+        self, context: Context, params: Any
+    ) -> wire.ListResourceTemplatesResult:
         return wire.ListResourceTemplatesResult(
             resource_templates=[
-                wire.ResourceTemplate(uri_template=one.uri, **_about(one))
-                for one in self._library.templates
+                wire.ResourceTemplate(uri_template=template.uri, **_describe(template))
+                for template in self._library.templates
             ]
         )
 
-    async def _listed(
+    async def _list_resources(
         self, context: Context, params: wire.PaginatedRequestParams | None
     ) -> wire.ListResourcesResult:
-        found, after = await self._library.resources(params.cursor if params else None)
+        resources, cursor = await self._library.resources(params.cursor if params else None)
         return wire.ListResourcesResult(
-            resources=[wire.Resource(uri=one.uri, **_about(one)) for one in found],
-            next_cursor=after,
+            resources=[
+                wire.Resource(uri=resource.uri, **_describe(resource)) for resource in resources
+            ],
+            next_cursor=cursor,
         )
 
     async def _read(
         self, context: Context, params: wire.ReadResourceRequestParams
     ) -> wire.ReadResourceResult:
-        text = await self._library.read(params.uri, call_of(context))
-        said = wire.TextResourceContents(
+        text = await self._library.read(params.uri, make_call_from_context(context))
+        contents = wire.TextResourceContents(
             uri=params.uri,
             mime_type=_PLAIN,
             text=sample.MARK + text if self._is_sample else text,
             _meta=sample.META if self._is_sample else None,
         )
-        return wire.ReadResourceResult(contents=[said])
+        return wire.ReadResourceResult(contents=[contents])
 
-    async def _ends(
+    async def _complete(
         self, context: Context, params: wire.CompleteRequestParams
     ) -> wire.CompleteResult:
-        filled = (params.context.arguments if params.context else None) or {}
-        begun = params.argument
-        found = await self._library.complete(begun.name, begun.value, filled)
+        arguments = (params.context.arguments if params.context else None) or {}
+        values = await self._library.complete(
+            params.argument.name, params.argument.value, arguments
+        )
         return wire.CompleteResult(
             completion=wire.Completion(
-                values=found[:_MOST], total=len(found), has_more=len(found) > _MOST
+                values=values[:_MAX_COMPLETIONS],
+                total=len(values),
+                has_more=len(values) > _MAX_COMPLETIONS,
             )
         )
 
 
-def _about(one: Resource | Template) -> dict[str, Any]:
-    """What a listing says of either."""
-    words = {"name": one.name, "title": one.title, "description": one.description}
-    return {**words, "mime_type": _PLAIN}
+def _describe(resource: Resource | Template) -> dict[str, Any]:
+    """Return the fields that the listings of resources and of templates have in common."""
+    return {
+        "name": resource.name,
+        "title": resource.title,
+        "description": resource.description,
+        "mime_type": _PLAIN,
+    }

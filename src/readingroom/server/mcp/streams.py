@@ -1,4 +1,4 @@
-"""Streams of protocol messages, with somebody listening in: what came, what was answered."""
+"""Streams of protocol messages that report each message to a callback as it passes."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
@@ -6,8 +6,8 @@ from typing import Any, Self
 import anyio
 
 
-class _Stream:
-    """Another stream, passed through."""
+class _StreamProxy:
+    """Passes everything on to another stream."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -27,23 +27,26 @@ class _Stream:
         return getattr(self._stream, name)  # the SDK looks for `last_context` here
 
 
-class Heard(_Stream):
-    """Incoming messages; `heard` is told each, and `ended` awaited before the end is passed on."""
+class WatchedReceiveStream(_StreamProxy):
+    """Incoming messages: calls `on_message` with each, and awaits `on_end` before it ends."""
 
     def __init__(
-        self, stream: Any, heard: Callable[[Any], None], ended: Callable[[], Awaitable[None]]
+        self,
+        stream: Any,
+        on_message: Callable[[Any], None],
+        on_end: Callable[[], Awaitable[None]],
     ) -> None:
         super().__init__(stream)
-        self._heard = heard
-        self._ended = ended
+        self._on_message = on_message
+        self._on_end = on_end
 
     async def receive(self) -> Any:
         try:
             message = await self._stream.receive()
         except anyio.EndOfStream:
-            await self._ended()
+            await self._on_end()
             raise
-        self._heard(message)
+        self._on_message(message)
         return message
 
     def __aiter__(self) -> Self:
@@ -56,13 +59,13 @@ class Heard(_Stream):
             raise StopAsyncIteration from None
 
 
-class Said(_Stream):
-    """Outgoing messages; `said` is told each once it is on its way."""
+class WatchedSendStream(_StreamProxy):
+    """Outgoing messages: calls `on_sent` with each after it was sent."""
 
-    def __init__(self, stream: Any, said: Callable[[Any], None]) -> None:
+    def __init__(self, stream: Any, on_sent: Callable[[Any], None]) -> None:
         super().__init__(stream)
-        self._said = said
+        self._on_sent = on_sent
 
     async def send(self, message: Any) -> None:
         await self._stream.send(message)
-        self._said(message)
+        self._on_sent(message)

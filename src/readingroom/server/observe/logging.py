@@ -1,4 +1,4 @@
-"""The log: one JSON object a line, on standard error, with no payloads and no secrets."""
+"""The log: one JSON object per line on standard error, without payloads and secrets."""
 
 import atexit
 import contextlib
@@ -23,7 +23,7 @@ _CHATTY = ("mcp", "sse_starlette", "uvicorn", "httpx2", "httpcore2", "asyncio")
 
 @dataclass(slots=True)
 class CallRecord:
-    """What is remembered of one tool call."""
+    """What is logged and counted of one tool call."""
 
     tool_name: str
     request_id: str
@@ -33,10 +33,10 @@ class CallRecord:
     error_code: str | None = None
     answer_chars: int = 0
     facts: dict[str, object] = field(default_factory=dict)
-    """What the tool itself has to say of the call, such as whether a cache answered."""
+    """What the tool itself adds, such as whether a cache answered."""
 
     def fields(self) -> dict[str, object]:
-        """The record as a log line carries it."""
+        """Return the record as the fields of a log line."""
         fields: dict[str, object] = {
             "tool_name": self.tool_name,
             "request_id": self.request_id,
@@ -51,26 +51,26 @@ class CallRecord:
         return fields
 
 
-def configure(level: LogLevel, waiting: bool = True) -> None:
+def configure(level: LogLevel, blocking: bool = True) -> None:
     """Send every logger of the process to standard error as JSON lines.
 
-    Without `waiting`, lines are dropped rather than waited for when nobody reads them: a client
-    that starts a stdio server may never look at its standard error.
+    Without `blocking`, lines are dropped when nobody reads them: a client that starts a stdio
+    server may never look at its standard error.
     """
-    # No line of ours tells these, and finding them out costs as much as writing the line.
+    # No line of ours has these, and finding them out costs as much as writing the line.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    logging._srcfile = None  # the way that the logging documentation gives
+    logging._srcfile = None  # as the logging documentation recommends
     handler: logging.Handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    if not waiting:
-        handler = _through_a_thread(handler)
+    if not blocking:
+        handler = _write_in_thread(handler)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def log_call(record: CallRecord) -> None:
-    """The one line a call leaves behind."""
+    """Log a tool call in one line."""
     if _calls.isEnabledFor(logging.INFO):
         _calls.handle(_CallLine(record))
 
@@ -89,7 +89,8 @@ class _CallLine(logging.LogRecord):
         self.fields = call.fields()
 
 
-def _through_a_thread(handler: logging.Handler) -> logging.Handler:
+def _write_in_thread(handler: logging.Handler) -> logging.Handler:
+    """Return a handler that never blocks: a thread writes its lines with the given one."""
     lines: queue.Queue[logging.LogRecord | None] = queue.Queue(1000)
 
     def write() -> None:
@@ -104,11 +105,11 @@ def _through_a_thread(handler: logging.Handler) -> logging.Handler:
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
     atexit.register(finish)
-    return _Dropping(lines)
+    return _DroppingHandler(lines)
 
 
-class _Dropping(logging.Handler):
-    """Hands lines to the thread that writes them, as long as it keeps up."""
+class _DroppingHandler(logging.Handler):
+    """Passes records to the thread that writes them, and drops them when it lags behind."""
 
     def __init__(self, lines: "queue.Queue[logging.LogRecord | None]") -> None:
         super().__init__()
@@ -120,7 +121,7 @@ class _Dropping(logging.Handler):
 
 
 class JsonLines(logging.Formatter):
-    """A record as one JSON object: time, level, logger, message, and what the caller added."""
+    """Formats a record as a JSON object: time, level, logger, message, and the caller's fields."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -139,7 +140,7 @@ class JsonLines(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
-            line["error"] = self._failure(record)
+            line["error"] = self._format_failure(record)
         return to_json(line, fallback=str).decode()
 
     def _format_time(self, created: float) -> str:
@@ -150,10 +151,10 @@ class JsonLines(logging.Formatter):
             self._second_text = clock.moment(second).strftime("%Y-%m-%dT%H:%M:%S")
         return f"{self._second_text}.{int((created - second) * 1000):03d}+00:00"
 
-    def _failure(self, record: logging.LogRecord) -> str:
-        """Our own tracebacks whole; of a library only the kind, whose text may quote a payload."""
+    def _format_failure(self, record: logging.LogRecord) -> str:
+        """Return our own traceback; for a library the type only: its text may quote a payload."""
         assert record.exc_info is not None
         if record.name.startswith("readingroom"):
             return self.formatException(record.exc_info)
-        kind = record.exc_info[0]
-        return kind.__name__ if kind else "unknown"
+        error_type = record.exc_info[0]
+        return error_type.__name__ if error_type else "unknown"

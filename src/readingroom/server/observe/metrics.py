@@ -1,4 +1,4 @@
-"""Counts, errors and latency per tool, as Prometheus reads them."""
+"""Prometheus metrics: calls, errors and latency per tool."""
 
 from collections.abc import Iterable
 
@@ -13,11 +13,11 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class Metrics:
-    """The numbers of one process, in a registry of their own."""
+    """The metrics of one process, in a registry of their own."""
 
-    def __init__(self, more: Iterable[Collector] = ()) -> None:
+    def __init__(self, collectors: Iterable[Collector] = ()) -> None:
         self._registry = CollectorRegistry()
-        for collector in more:
+        for collector in collectors:
             self._registry.register(collector)
         self._calls = Counter(
             "readingroom_tool_calls",
@@ -40,10 +40,12 @@ class Metrics:
         )
 
     def count(self, record: CallRecord) -> None:
+        """Add one tool call."""
         self._calls.labels(record.tool_name, record.result_status).inc()
         self._seconds.labels(record.tool_name).observe(record.duration_ms / 1000)
         if record.error_code:
             self._errors.labels(record.tool_name, record.error_code).inc()
 
-    def page(self) -> bytes:
+    def render(self) -> bytes:
+        """Return every metric in the text format of Prometheus."""
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""The pages that bases add: `/{base}/…`, in the same frame as every page."""
+"""The pages that bases add: `/{base}/…`, in the same layout as every page."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -9,10 +9,10 @@ from starlette.routing import Route
 
 from readingroom.protocol.pages import Page
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.server.pages.layout import html_page
+from readingroom.web.templates import render_page
 
 
-def base_page_routes(bases: Iterable[KnowledgeBase]) -> list[Route]:
+def make_base_page_routes(bases: Iterable[KnowledgeBase]) -> list[Route]:
     """Return a route for each page of each base."""
     return [
         Route(f"/{base.name}{page.path}", partial(_render, page))
@@ -23,4 +23,4 @@ def base_page_routes(bases: Iterable[KnowledgeBase]) -> list[Route]:
 
 async def _render(page: Page, request: Request) -> Response:
     title, body = await page.render({**request.query_params, **request.path_params})
-    return html_page(title, body)
+    return render_page("base_page.html", title, body=body)

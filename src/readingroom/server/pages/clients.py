@@ -1,4 +1,4 @@
-"""How each client that reads a file is told of a server: the one place that knows their forms."""
+"""How to configure each client that reads a file: the one place that knows their formats."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,25 +10,25 @@ class Client:
 
     title: str
     file: str
-    """Its file in a project's folder."""
+    """Its configuration file in a project's folder."""
     section: str
-    """Under which name its servers stand."""
+    """The key under which its servers are listed."""
     variable: str
     """How its file refers to a variable of the environment."""
     typed: bool
-    """Whether an entry says of which kind it is."""
+    """Whether an entry names its transport."""
 
-    def entry(self, url: str, key: str | None) -> dict[str, Any]:
-        """A server over HTTP, with the key it asks for."""
+    def build_entry(self, url: str, key: str | None) -> dict[str, Any]:
+        """Return the entry of a server over HTTP, with the key it requires."""
         entry: dict[str, Any] = {"type": "http"} if self.typed else {}
         entry["url"] = url
         if key:
             entry["headers"] = {"Authorization": f"Bearer {key}"}
         return entry
 
-    def configuration(self, name: str, url: str, key: str | None) -> dict[str, Any]:
-        """All that its file needs."""
-        return {self.section: {name: self.entry(url, key)}}
+    def build_configuration(self, name: str, url: str, key: str | None) -> dict[str, Any]:
+        """Return the complete content of its file."""
+        return {self.section: {name: self.build_entry(url, key)}}
 
 
 CLAUDE_CODE = Client("Claude Code", ".mcp.json", "mcpServers", "${%s}", True)

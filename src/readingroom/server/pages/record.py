@@ -1,8 +1,8 @@
 """`GET /read?id=…`: a record as a page, for the person who follows a citation."""
 
-from collections.abc import Iterator
-from html import escape
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pydantic import ValidationError
@@ -12,11 +12,14 @@ from starlette.responses import Response
 from readingroom.core.errors import InvalidArguments
 from readingroom.core.progress import no_progress
 from readingroom.protocol.sample import MARK
-from readingroom.server.mcp.calls import call_in
-from readingroom.server.pages.layout import html_page, table
+from readingroom.server.mcp.calls import make_call_from_scope
+from readingroom.web.templates import render_page
 
-# Of whatever base: the fields of a record that are told, in this order.
-_NAMES = {
+if TYPE_CHECKING:
+    from readingroom.federation.models import Fetch
+
+# The fields of a record that are shown, whatever its base, in this order.
+_LABELS = {
     "version_label": "Revision",
     "section_ref": "Section",
     "page_number": "Page",
@@ -31,59 +34,69 @@ _NAMES = {
 }
 
 
-async def reading_page(desk: Any, is_sample: bool, request: Request) -> Response:
-    """One piece of a record's text under its citation, and the way to the next piece."""
+async def show_record(desk: Any, is_sample: bool, request: Request) -> Response:
+    """Return part of a record's text under its citation, with a link to the next part.
+
+    Raise InvalidArguments, or what the desk's `fetch` raises for an id that names nothing.
+    """
+    answer = await desk.fetch(
+        _read_question(request), make_call_from_scope(request.scope, no_progress)
+    )
+    mark = MARK if is_sample else ""
+    next_page = None
+    if answer.next_offset is not None:
+        next_page = f"/read?id={quote(answer.id, safe='')}&offset={answer.next_offset}"
+    return render_page(
+        "record.html",
+        mark + answer.title,
+        facts=list(_list_facts(answer, mark)),
+        text=answer.text,
+        next_page=next_page,
+    )
+
+
+def _read_question(request: Request) -> "Fetch":
+    # The model belongs to the federal base, which a server of another base never imports.
     from readingroom.federation.models import Fetch
 
-    asked = request.query_params
+    parameters = request.query_params
     try:
-        question = Fetch(id=asked.get("id", ""), offset=int(asked.get("offset", "0") or 0))
+        return Fetch(id=parameters.get("id", ""), offset=int(parameters.get("offset", "0") or 0))
     except ValidationError as error:
         raise InvalidArguments.of(error) from error
     except ValueError as error:
         raise InvalidArguments([{"field": "offset", "message": "must be a number"}]) from error
-    found = await desk.fetch(question, call_in(request.scope, no_progress))
-    mark = MARK if is_sample else ""
-    return html_page(mark + found.title, _body(found, mark))
 
 
-def _body(found: Any, mark: str) -> str:
-    more = ""
-    if found.next_offset is not None:
-        address = f"/read?id={quote(found.id, safe='')}&amp;offset={found.next_offset}"
-        more = f'<p><a href="{address}">Read on</a></p>'
-    return f"""
-{table(_facts(found, mark))}
-<p style="white-space: pre-wrap">{escape(found.text)}</p>
-{more}
-"""
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    """A row of the table above the text."""
+
+    label: str
+    text: str
+    is_link: bool = False
+    is_code: bool = False
 
 
-def _facts(found: Any, mark: str) -> Iterator[tuple[str, str]]:
-    """What a person wants to know of it: name and markup."""
-    about = found.record
-    yield "Cite as", escape(mark + found.citation.citation_string)
-    if found.url.startswith("https://"):
-        yield "Official page", _link(found.url)
-    if about.get("effective_from"):
-        yield "In force", escape(_in_force(about))
-    if about.get("withdrawn"):
-        yield "Withdrawn", "kept for reference; it is no longer current"
-    for field, name in _NAMES.items():
-        if about.get(field) is not None:
-            yield name, escape(str(about[field]))
-    if found.links_url:
-        yield "Linked to", _link(found.links_url)
-    yield "Id", f"<code>{escape(found.id)}</code>"
+def _list_facts(answer: Any, mark: str) -> Iterator[_Fact]:
+    record = answer.record
+    yield _Fact("Cite as", mark + answer.citation.citation_string)
+    if answer.url.startswith("https://"):
+        yield _Fact("Official page", answer.url, is_link=True)
+    if record.get("effective_from"):
+        yield _Fact("In force", _describe_validity(record))
+    if record.get("withdrawn"):
+        yield _Fact("Withdrawn", "kept for reference; it is no longer current")
+    for field, label in _LABELS.items():
+        if record.get(field) is not None:
+            yield _Fact(label, str(record[field]))
+    if answer.links_url:
+        yield _Fact("Linked to", answer.links_url, is_link=True)
+    yield _Fact("Id", answer.id, is_code=True)
 
 
-def _link(address: str) -> str:
-    return f'<a href="{escape(address)}">{escape(address)}</a>'
-
-
-def _in_force(about: dict[str, Any]) -> str:
-    began, ended, heir = (
-        about.get(name) for name in ("effective_from", "effective_to", "superseded_by")
-    )
-    said = f"from {began} to {ended}" if ended else f"since {began}"
-    return f"{said}; superseded by {heir}" if heir else said
+def _describe_validity(record: Mapping[str, Any]) -> str:
+    start, end = record.get("effective_from"), record.get("effective_to")
+    period = f"from {start} to {end}" if end else f"since {start}"
+    successor = record.get("superseded_by")
+    return f"{period}; superseded by {successor}" if successor else period

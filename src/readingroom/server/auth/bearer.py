@@ -1,0 +1,135 @@
+"""Bearer keys: who is calling, each as a user of its own, so that sessions cannot be shared."""
+
+import hmac
+import logging
+from typing import Literal, Protocol
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from starlette.types import Scope
+
+from readingroom.server.errors import Unauthorized
+from readingroom.storage.keys import Holder, KeyRing
+
+logger = logging.getLogger(__name__)
+
+MISSING = "Missing Authorization header"
+MALFORMED = "Invalid Authorization header format. Expected: Bearer <token>"
+INVALID = "Invalid bearer token"
+
+WRITE = "write"
+"""The scope of a user whose key is not read-only."""
+
+_ENVIRONMENT = Holder("env", "")
+
+Access = Literal["open", "key", "oauth"]
+
+
+class AuthPolicy(Protocol):
+    """Decides who may call."""
+
+    strictness: int
+    """Where two policies apply to one path, the stricter of them is used."""
+    issuers: tuple[str, ...]
+    """The authorization servers whose tokens are accepted."""
+
+    @property
+    def access(self) -> Access: ...
+
+    async def authenticate(self, scope: Scope) -> AuthenticatedUser | None:
+        """Return the caller, or None where anybody may call. Raise Unauthorized."""
+
+
+class Users(dict[Holder, AuthenticatedUser]):
+    """Each holder of a key as a user of the SDK, always the same object."""
+
+    def __missing__(self, holder: Holder) -> AuthenticatedUser:
+        # The SDK wants a token but never reads it, so it need not hold the secret.
+        scopes = [] if holder.read_only else [WRITE]
+        token = AccessToken(token="", client_id=holder.name, subject=holder.digest, scopes=scopes)
+        self[holder] = AuthenticatedUser(token)
+        return self[holder]
+
+
+class OpenAccess:
+    """Lets everybody call, whatever they send."""
+
+    access: Access = "open"
+    strictness = 0
+    issuers: tuple[str, ...] = ()
+
+    async def authenticate(self, scope: Scope) -> None:
+        return None
+
+
+class KeyAuth:
+    """Requires `MCP_API_KEY` or a named key; open while there is neither."""
+
+    strictness = 1
+    issuers: tuple[str, ...] = ()
+
+    def __init__(self, api_key: str | None, ring: KeyRing) -> None:
+        self.ring = ring
+        self._api_key = api_key.encode() if api_key else None
+        self._is_required = self._api_key is not None or ring.any()
+        self._users = Users()
+
+    @property
+    def is_required(self) -> bool:
+        """Whether a key is required. It stays so from the first key on: revoking the last one must
+        not open the server.
+        """
+        self._is_required = self._is_required or self.ring.any()
+        return self._is_required
+
+    @property
+    def access(self) -> Access:
+        return "key" if self.is_required else "open"
+
+    async def authenticate(self, scope: Scope) -> AuthenticatedUser | None:
+        """Return the caller, or None when no key is required. Raise Unauthorized."""
+        if not self.is_required:
+            return None
+        token = read_bearer_token(scope)
+        if self._api_key and hmac.compare_digest(token, self._api_key):
+            return self._users[_ENVIRONMENT]
+        holder = self.ring.holder(token)
+        if holder is None:
+            raise Unauthorized(INVALID)
+        return self._users[holder]
+
+
+def read_bearer_token(scope: Scope) -> bytes:
+    """Return the token that a request carries. Raise Unauthorized when there is not exactly one."""
+    values: list[bytes] = [value for name, value in scope["headers"] if name == b"authorization"]
+    if not values:
+        raise Unauthorized(MISSING)
+    scheme, _, token = values[0].partition(b" ")
+    if len(values) > 1 or scheme.lower() != b"bearer" or not token.strip():
+        raise Unauthorized(MALFORMED)
+    return token.strip()
+
+
+def may_write(scope: Scope) -> bool:
+    """Whether the caller may change something: everybody may whose key is not read-only."""
+    user = scope.get("user")
+    return user is None or WRITE in user.scopes
+
+
+def client_ip(scope: Scope) -> str:
+    """Return the caller's address (that of the proxy's caller, when the proxy is trusted)."""
+    client = scope.get("client")
+    return client[0][:64] if client else "unknown"  # a proxy may pass on anything
+
+
+def log_refusal(refusal: Unauthorized, scope: Scope) -> None:
+    """Log the warning that a refused key leaves behind."""
+    fields = {
+        "request_id": scope["state"]["request_id"],
+        "client_ip": client_ip(scope),
+        "endpoint": scope["path"][:200],
+        "method": scope["method"],
+    }
+    if "reason" in refusal.hint:
+        fields["reason"] = refusal.hint["reason"]
+    logger.warning("%s", refusal.message, extra={"fields": fields})
