@@ -136,7 +136,7 @@ def render(dialect: Dialect, error: KnowledgeError) -> object:
     if dialect.arguments_are_params and isinstance(error, InvalidArguments):
         message = f"Invalid params: {error.named}"
         return {"code": -32602, "message": message, "data": {"errors": error.errors}}
-    result = dialect.tell(error, "4b19150c")
+    result = dialect.render(error, "4b19150c")
     if result.body is not None:
         return result.body
     return {"content": result.texts, "_meta": result.meta}

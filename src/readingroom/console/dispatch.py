@@ -11,7 +11,7 @@ from readingroom.core.progress import ReportProgress
 from readingroom.core.settings import RoomSettings
 from readingroom.net.http import make_async_client
 from readingroom.protocol.command import ADMIN_PREFIX, Command
-from readingroom.protocol.sample import marked_document
+from readingroom.protocol.sample import mark_document
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase
 from readingroom.storage.errors import FolderInUse
 from readingroom.storage.lock import FolderLock, Owner, owner_of
@@ -26,7 +26,7 @@ async def dispatch(
     or `OwnerUnreachable` when it does not answer.
     """
     result = await _run(command, spec, settings, report)
-    return dict(marked_document(result)) if settings.sample else result
+    return dict(mark_document(result)) if settings.sample else result
 
 
 async def _run(

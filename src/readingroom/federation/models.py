@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from readingroom.protocol.search import DeskHit
-from readingroom.protocol.tool import Answer, Day, Question, Said, Word
+from readingroom.protocol.tool import Answer, Day, NonBlank, Question, Word
 
 Reference = Annotated[
     str,
@@ -23,7 +23,9 @@ PolicyDay = Annotated[
 class Search(Question):
     """A search over everything in the room, or over what `source` names."""
 
-    query: Said = Field(min_length=1, max_length=1000, description="What to look for, in words.")
+    query: NonBlank = Field(
+        min_length=1, max_length=1000, description="What to look for, in words."
+    )
     source: Annotated[list[Word], Field(max_length=30)] | Word | None = Field(
         default=None,
         description="Bases (policy, documents, guidance, text, federal) or sources of the federal "
@@ -59,7 +61,7 @@ class AssessAgainstPolicy(Question):
     """An application, and what about it."""
 
     application_ref: Reference
-    topic: Said = Field(
+    topic: NonBlank = Field(
         min_length=1, max_length=1000, description="What to compare on: `cycle parking`."
     )
     date: Day | None = Field(

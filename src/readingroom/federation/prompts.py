@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from readingroom.protocol.resources import Blank, Prompt
+from readingroom.protocol.resources import Prompt, PromptArgument
 
 
 def _review(given: Mapping[str, str]) -> str:
@@ -58,8 +58,10 @@ PROMPTS = (
         "Review an application against policy",
         "Go through a planning application beside the policy in force when it was validated.",
         (
-            Blank("application_ref", "The application, such as 25/01178/REM."),
-            Blank("topic", "One topic, such as cycle parking; all when left out.", required=False),
+            PromptArgument("application_ref", "The application, such as 25/01178/REM."),
+            PromptArgument(
+                "topic", "One topic, such as cycle parking; all when left out.", required=False
+            ),
         ),
         _review,
     ),
@@ -68,9 +70,9 @@ PROMPTS = (
         "What changed in a policy",
         "Compare a policy as it was in force on two days, section by section.",
         (
-            Blank("source", "The policy, such as NPPF."),
-            Blank("from_date", "The earlier day, YYYY-MM-DD."),
-            Blank("to_date", "The later day, YYYY-MM-DD."),
+            PromptArgument("source", "The policy, such as NPPF."),
+            PromptArgument("from_date", "The earlier day, YYYY-MM-DD."),
+            PromptArgument("to_date", "The later day, YYYY-MM-DD."),
         ),
         _changed,
     ),
@@ -78,14 +80,14 @@ PROMPTS = (
         "brief_on_bill",
         "Brief on a bill",
         "Write a cited one-page brief on a bill of Congress.",
-        (Blank("bill_id", "The bill, such as hr:119:1."),),
+        (PromptArgument("bill_id", "The bill, such as hr:119:1."),),
         _brief,
     ),
     Prompt(
         "check_charity_duty",
         "Check a charity's duty",
         "Answer what a charity must and should do, from the Charity Commission's own guidance.",
-        (Blank("question", "What the charity wants to know."),),
+        (PromptArgument("question", "What the charity wants to know."),),
         _duty,
     ),
 )

@@ -22,21 +22,21 @@ class Complaint(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A disagreement, and what mends it, where we can."""
+    """A disagreement between stores, with the repair where there is one."""
 
     subject: str
     problem: str
     fix: str
     mend: Callable[[], Awaitable[object]] | None = None
 
-    async def told(self, repair: bool) -> Complaint:
-        """The complaint; what shall be repaired and can be is mended first."""
+    async def check(self, repair: bool) -> Complaint:
+        """Return the complaint, after the repair where one is wanted and possible."""
         repaired = False
         if repair and self.mend:
             try:
                 await self.mend()
                 repaired = True
-            except KnowledgeError:  # told as it was found
+            except KnowledgeError:  # then it is reported as not repaired
                 pass
         return Complaint(
             subject=self.subject, problem=self.problem, fix=self.fix, repaired=repaired

@@ -1,4 +1,4 @@
-"""How each base tells an error: one family of errors, five contracts that render it differently."""
+"""Dialects: one family of errors, which the contracts of the bases render differently."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from readingroom.core.errors import KnowledgeError
 
 
 @dataclass(frozen=True, slots=True)
-class ToldError:
+class ErrorResult:
     """An error as a tool result carries it: texts, and a body or meta beside them."""
 
     texts: tuple[str, ...]
@@ -18,13 +18,14 @@ class ToldError:
 
 
 class Dialect(Protocol):
-    """A base's way of telling errors."""
+    """How the contract of a base renders errors."""
 
     @property
     def arguments_are_params(self) -> bool:
         """Whether a bad argument is a protocol error (-32602) rather than a tool result."""
 
-    def tell(self, error: KnowledgeError, request_id: str) -> ToldError: ...
+    def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
+        """Return the error as the result of a tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,9 @@ class StatusDialect:
 
     arguments_are_params: bool = False
 
-    def tell(self, error: KnowledgeError, request_id: str) -> ToldError:
+    def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
         body = {"status": "error", "error_type": error.code, "message": error.message}
-        return _object(body | _hint(error))
+        return _make_result(body | _hint_field(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class TextDialect:
 
     arguments_are_params: bool = False
 
-    def tell(self, error: KnowledgeError, request_id: str) -> ToldError:
-        return _object({"status": "error", "error": error.message})
+    def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
+        return _make_result({"status": "error", "error": error.message})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +55,14 @@ class FederalDialect:
 
     arguments_are_params: bool = True
 
-    def tell(self, error: KnowledgeError, request_id: str) -> ToldError:
-        said = f"{error.message} (code={error.code}, request_id={request_id})"
+    def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
+        message = f"{error.message} (code={error.code}, request_id={request_id})"
         meta = {
             "error_code": error.code,
             "error_type": error.kind,
             "request_id": request_id,
         }
-        return ToldError((said, f"{error.code} {request_id}"), meta=meta | _hint(error))
+        return ErrorResult((message, f"{error.code} {request_id}"), meta=meta | _hint_field(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +73,15 @@ class GuidanceDialect:
     disclaimer: str
     arguments_are_params: bool = False
 
-    def tell(self, error: KnowledgeError, request_id: str) -> ToldError:
-        told = {"code": error.code.upper(), "message": error.message} | _hint(error)
+    def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
+        details = {"code": error.code.upper(), "message": error.message} | _hint_field(error)
         legal = {"attribution": self.attribution, "disclaimer": self.disclaimer}
-        return _object({"error": told, **legal})
+        return _make_result({"error": details, **legal})
 
 
-def _object(body: Mapping[str, Any]) -> ToldError:
-    return ToldError((json.dumps(body, ensure_ascii=False),), body)
+def _make_result(body: Mapping[str, Any]) -> ErrorResult:
+    return ErrorResult((json.dumps(body, ensure_ascii=False),), body)
 
 
-def _hint(error: KnowledgeError) -> dict[str, Any]:
+def _hint_field(error: KnowledgeError) -> dict[str, Any]:
     return {"hint": dict(error.hint)} if error.hint else {}

@@ -8,8 +8,8 @@ from readingroom.protocol.tool import Call
 
 
 @dataclass(frozen=True, slots=True)
-class Blank:
-    """A place in a prompt that its user fills in."""
+class PromptArgument:
+    """A part of a prompt that its user fills in."""
 
     name: str
     description: str
@@ -23,7 +23,7 @@ class Prompt:
     name: str
     title: str
     description: str
-    blanks: tuple[Blank, ...]
+    arguments: tuple[PromptArgument, ...]
     render: Callable[[Mapping[str, str]], str]
 
 
@@ -39,7 +39,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A form of URI with places to fill in: `readingroom://policy/{source}`."""
+    """A URI template: `readingroom://policy/{source}`."""
 
     uri: str
     name: str
@@ -48,15 +48,15 @@ class Template:
 
 
 class Library(Protocol):
-    """Resources by URI, and what may be filled into a template or a prompt."""
+    """Resources by URI, and completion of what a template or a prompt asks for."""
 
     templates: tuple[Template, ...]
 
     async def resources(self, after: str | None) -> tuple[Sequence[Resource], str | None]:
-        """One page of what is there, and where the next one begins."""
+        """Return one page of the resources, and the cursor of the next page."""
 
     async def read(self, uri: str, call: Call) -> str:
-        """The text that a URI names; an error says why there is none."""
+        """Return the text at a URI. Raise `RecordNotFound` when there is none."""
 
-    async def complete(self, blank: str, begun: str, filled: Mapping[str, str]) -> list[str]:
-        """What a blank may be filled with, given its beginning and the blanks filled before."""
+    async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> list[str]:
+        """Return what an argument may be, given how it begins and the arguments before it."""

@@ -19,27 +19,29 @@ MARK = "[sample] "
 _CITED = ("citation", "citation_string", "attribution")
 
 
-def marked(body: Any) -> Any:
-    """The same JSON with every citation in it marked."""
+def mark_citations(body: Any) -> Any:
+    """Return the same JSON with every citation in it marked."""
     if isinstance(body, list):
-        return [marked(item) for item in body]
+        return [mark_citations(item) for item in body]
     if isinstance(body, dict):
         return {
-            name: _marked(value) if name in _CITED and isinstance(value, str) else marked(value)
+            name: _mark(value)
+            if name in _CITED and isinstance(value, str)
+            else mark_citations(value)
             for name, value in body.items()
         }
     return body
 
 
-def _marked(said: str) -> str:
-    """Once, however many edges an answer passes."""
-    return said if said.startswith(MARK) else MARK + said
+def _mark(citation: str) -> str:
+    """Mark it once, even when an answer passes here twice."""
+    return citation if citation.startswith(MARK) else MARK + citation
 
 
-def marked_document(body: Any) -> Any:
-    """The same for JSON that stands alone, without a protocol that has a place for `_meta`."""
-    told = marked(body)
-    return {**told, "_meta": META} if isinstance(told, dict) else told
+def mark_document(body: Any) -> Any:
+    """Do the same for JSON outside of MCP, which has no other place for `_meta`."""
+    result = mark_citations(body)
+    return {**result, "_meta": META} if isinstance(result, dict) else result
 
 
 SampleStep = tuple[str, Callable[[], object]]

@@ -26,16 +26,16 @@ from readingroom.core.progress import ReportProgress
 Schema = dict[str, Any]
 
 
-def _said(text: str) -> str:
+def _check_not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("must hold a word")
     return text
 
 
-Said = Annotated[str, AfterValidator(_said)]
+NonBlank = Annotated[str, AfterValidator(_check_not_blank)]
 """A text that is not blank."""
 
-# A date stays text of any length until the service reads it: a bad one is told as `invalid_date`.
+# A date stays text until the service parses it: the contract wants `invalid_date` for a bad one.
 DayText = Annotated[
     str,
     Field(description="A day, YYYY-MM-DD.", json_schema_extra={"format": "date", "maxLength": 40}),
@@ -57,7 +57,7 @@ Word = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class Question(BaseModel):
-    """What a tool may be asked: unknown arguments are refused, nothing is coerced."""
+    """The arguments of a tool: unknown ones are refused, and nothing is coerced."""
 
     # Built when first used: every start of the program imports the models of every base's commands.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
@@ -73,7 +73,7 @@ class Body(Question):
 
     @field_validator("*")
     @classmethod
-    def _unicode(cls, value: Any) -> Any:
+    def _check_unicode(cls, value: Any) -> Any:
         """JSON can spell half a character, which nothing can store or send back."""
         if isinstance(value, str) and not value.isascii():
             try:
@@ -91,26 +91,28 @@ class Answer(BaseModel):
         serialize_by_alias=True,
         validate_by_name=True,
         json_schema_serialization_defaults_required=True,  # a default is always sent, too
+        # Built when first used: a shell command opens every base and uses few of their models.
+        defer_build=True,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a tool may know of the call it answers, and how it says how far it has come."""
+    """What a tool may know about the call it answers, and how it reports progress."""
 
     request_id: str
     caller: str
     report: ReportProgress
     client: str = "stdio"
-    """Whose calls are counted together: a key, else an address, else the one client of stdio."""
+    """The client whose calls are counted together: a key, an address, or the one of stdio."""
     correlation_id: str = ""
-    """The caller's own id for a chain of calls, else the request id; it is passed on upstream."""
+    """The caller's own id for a chain of calls, else the request id; passed on upstream."""
     traceparent: str | None = None
-    """The trace that the HTTP request itself belongs to, where it says so."""
+    """The trace that the HTTP request belongs to, where it has one."""
     request_bytes: int | None = None
-    """How long the HTTP request says its body is."""
+    """The length of the HTTP request's body, as its header states it."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What the log line of this call should say besides: numbers and words, never payloads."""
+    """Additional fields for the log line of this call: numbers and words, never payloads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +136,8 @@ class Tool:
     title: str
     describe: Callable[[], str]
     question: type[Question]
-    answer: TypeAdapter[Any] | None
-    """None for a tool that answers in the protocol's own content, such as an image."""
+    answer_type: Any
+    """An `Answer` or a union of them; another type for one that returns the protocol's content."""
     run: Run
     hints: Hints = field(default_factory=Hints)
     meta: Mapping[str, Any] = field(default_factory=dict)
@@ -143,43 +145,50 @@ class Tool:
     choices: Callable[[], Mapping[str, Sequence[str]]] | None = None
     """The values that some arguments may have now, asked for at every listing."""
 
+    @cached_property
+    def answer(self) -> TypeAdapter[Any] | None:
+        """Serializes answers; None for a tool that returns content such as an image."""
+        return TypeAdapter(self.answer_type) if _is_answer(self.answer_type) else None
+
     @property
     def input_schema(self) -> Schema:
+        """The schema of the arguments, with the values they may have now."""
         if self.choices is None:
-            return self._written_schema
-        schema = copy.deepcopy(self._written_schema)
+            return self._static_schema
+        schema = copy.deepcopy(self._static_schema)
         for name, values in self.choices().items():
-            _limit(schema["properties"][name], list(values))
+            _set_choices(schema["properties"][name], list(values))
         return schema
 
     @cached_property
-    def _written_schema(self) -> Schema:
-        return _plain(self.question.model_json_schema())
+    def _static_schema(self) -> Schema:
+        return _remove_titles(self.question.model_json_schema())
 
     @cached_property
     def output_schema(self) -> Schema | None:
         """The answer's schema; a union of answers is still an object, as the protocol asks."""
         if self.answer is None:
             return None
-        return _plain({"type": "object", **self.answer.json_schema(mode="serialization")})
+        return _remove_titles({"type": "object", **self.answer.json_schema(mode="serialization")})
 
     def build_schemas(self) -> None:
         """Build now what the first listing and the first call would build, and keep it."""
-        _ = self._written_schema, self.output_schema
+        _ = self._static_schema, self.output_schema
 
-    def ask(self, arguments: dict[str, Any]) -> Question:
-        """The arguments as a question, or an error that names every field that does not fit.
+    def parse(self, arguments: dict[str, Any]) -> Question:
+        """Return the arguments as a question.
 
-        They pass through JSON so that strictness is JSON's: a date may be written as a string, a
-        number may not.
+        Raise `InvalidArguments`, which names every field that does not fit. The arguments pass
+        through JSON so that strictness is JSON's: a date may be written as a string, a number may
+        not.
         """
         try:
             return self.question.model_validate_json(to_json(arguments))
         except ValidationError as error:
             raise InvalidArguments.of(error, arguments) from error
         except PydanticSerializationError as error:
-            told = "cannot be read: nested too deep, or not Unicode text"
-            raise InvalidArguments([{"field": "arguments", "message": told}]) from error
+            message = "cannot be read: nested too deep, or not Unicode text"
+            raise InvalidArguments([{"field": "arguments", "message": message}]) from error
 
 
 def tool(
@@ -191,16 +200,16 @@ def tool(
     meta: Mapping[str, Any] | None = None,
     choices: Callable[[], Mapping[str, Sequence[str]]] | None = None,
 ) -> Tool:
-    """Make a tool of a coroutine: its name, its models and its docstring say the rest."""
+    """Make a tool of a coroutine, whose name, annotations and docstring become the tool's."""
     types = typing.get_type_hints(run)
-    written = inspect.cleandoc(run.__doc__ or "")
+    docstring = inspect.cleandoc(run.__doc__ or "")
     question, _call, answer = types.values()
     return Tool(
         name=run.__name__,
         title=title,
-        describe=describe or (lambda: written),
+        describe=describe or (lambda: docstring),
         question=question,
-        answer=TypeAdapter(answer) if _is_answer(answer) else None,
+        answer_type=answer,
         run=run,
         hints=hints or Hints(),
         meta=meta or {},
@@ -213,23 +222,25 @@ def _is_answer(kind: Any) -> bool:
     return all(isinstance(member, type) and issubclass(member, Answer) for member in members)
 
 
-def _limit(argument: Schema, values: list[str]) -> None:
-    """Say which strings an argument may be, also where it may be null."""
+def _set_choices(argument: Schema, values: list[str]) -> None:
+    """Set which strings an argument may be, also where it may be null."""
     for part in argument.get("anyOf", [argument]):
         if part.get("type") == "string":
             part["enum"] = values
 
 
-def _plain(schema: Schema) -> Schema:
-    """A schema without the titles that Pydantic adds: an agent reads every byte."""
-    kept = {key: value for key, value in schema.items() if key != "title"}
-    if "properties" in kept:
-        kept["properties"] = {name: _plain(value) for name, value in kept["properties"].items()}
+def _remove_titles(schema: Schema) -> Schema:
+    """Return a schema without the titles that Pydantic adds: an agent reads every byte."""
+    result = {key: value for key, value in schema.items() if key != "title"}
+    if "properties" in result:
+        result["properties"] = {
+            name: _remove_titles(value) for name, value in result["properties"].items()
+        }
     for key in ("anyOf", "oneOf", "allOf"):
-        if key in kept:
-            kept[key] = [_plain(part) for part in kept[key]]
-    if isinstance(kept.get("items"), dict):
-        kept["items"] = _plain(kept["items"])
-    if "$defs" in kept:
-        kept["$defs"] = {name: _plain(part) for name, part in kept["$defs"].items()}
-    return kept
+        if key in result:
+            result[key] = [_remove_titles(part) for part in result[key]]
+    if isinstance(result.get("items"), dict):
+        result["items"] = _remove_titles(result["items"])
+    if "$defs" in result:
+        result["$defs"] = {name: _remove_titles(part) for name, part in result["$defs"].items()}
+    return result

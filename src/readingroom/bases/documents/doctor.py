@@ -34,7 +34,7 @@ class Checkup:
         return Diagnosis(
             documents=len(records),
             chunks=census.total(),
-            complaints=[await one.told(self._repair) for one in findings],
+            complaints=[await one.check(self._repair) for one in findings],
         )
 
     def _interrupted(self, unfinished: list[str]) -> Iterator[Finding]:

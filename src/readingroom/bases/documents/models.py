@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from readingroom.core.modes import Mode
 from readingroom.ingest.document import Method
 from readingroom.protocol.doctor import Complaint
-from readingroom.protocol.tool import Answer, Body, DayText, Question, Said
+from readingroom.protocol.tool import Answer, Body, DayText, NonBlank, Question
 
 DocumentType = Literal[
     "arboricultural_report",
@@ -41,7 +41,7 @@ def _reference(text: str) -> str:
 
 
 ApplicationRef = Annotated[
-    Said,
+    NonBlank,
     Field(max_length=100, description="Planning application reference, such as `25/01178/REM`."),
     AfterValidator(_reference),
 ]
@@ -50,7 +50,7 @@ DocumentId = Annotated[
     Field(min_length=1, max_length=300, description="Document id, such as `25_01178_REM_a1b2c3`."),
 ]
 Query = Annotated[
-    Said, Field(min_length=1, max_length=2000, description="Natural language search query.")
+    NonBlank, Field(min_length=1, max_length=2000, description="Natural language search query.")
 ]
 DocumentTypes = Annotated[
     list[DocumentType] | None,

@@ -20,7 +20,7 @@ from readingroom.bases.federal.schema.records import (
 from readingroom.bases.federal.schema.values import AnyType, HouseOrSenate, Party, RecordOf, State
 from readingroom.core.modes import Mode
 from readingroom.protocol.search import Citation, Hit
-from readingroom.protocol.tool import Answer, Day, Question, Said, Word
+from readingroom.protocol.tool import Answer, Day, NonBlank, Question, Word
 
 ChangeKind = Literal["new", "changed", "withdrawn"]
 
@@ -97,7 +97,7 @@ class Fetch(Question):
 
 
 class Search(Question):
-    query: Said = Field(
+    query: NonBlank = Field(
         min_length=1,
         max_length=1000,
         description='What to look for, in words; by words, a "quoted phrase" as it stands.',
@@ -121,7 +121,7 @@ MOST_LIKELY = 10
 
 
 class ResolveEntity(Question):
-    query: Said = Field(
+    query: NonBlank = Field(
         min_length=1, max_length=300, description="The name as it was said: Sen. Markey from Mass."
     )
     entity_type: Word = Field(description="The registry to look in.")

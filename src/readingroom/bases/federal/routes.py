@@ -52,7 +52,7 @@ from readingroom.core.errors import InvalidArguments, InvalidRequest
 from readingroom.core.modes import Mode
 from readingroom.protocol.rest import describe_problems
 from readingroom.protocol.search import Fetched
-from readingroom.protocol.tool import Day, Said, Word
+from readingroom.protocol.tool import Day, NonBlank, Word
 from readingroom.web.parameters import StrictQueryRoute
 
 _LONGEST_ID = 200
@@ -164,7 +164,7 @@ class ListQuestion(AggregateQuestion):
 class RegistryQuestion(ListQuestion):
     """The list of a registry also takes a name."""
 
-    q: Said | None = Field(
+    q: NonBlank | None = Field(
         None,
         min_length=1,
         max_length=300,
@@ -194,7 +194,7 @@ class SearchQuestion(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    q: Said = Field(min_length=1, max_length=1000, description="What to look for, in words.")
+    q: NonBlank = Field(min_length=1, max_length=1000, description="What to look for, in words.")
     source: Annotated[list[Word], Field(max_length=30), BeforeValidator(_apart)] = Field(
         [], description="One source, or several with commas between: fr,bills."
     )

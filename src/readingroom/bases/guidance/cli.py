@@ -12,7 +12,7 @@ from readingroom.console.options import common, print_result
 from readingroom.console.sample import use_sample
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
-from readingroom.protocol.sample import marked
+from readingroom.protocol.sample import mark_citations
 from readingroom.protocol.tool import Call
 
 
@@ -68,7 +68,7 @@ def _call_tool(name: str, settings: GuidanceSettings, **arguments: Any) -> Any:
         base = SPEC.open_base(settings)
         (tool,) = (tool for tool in base.tools if tool.name == name)
         async with base.running():
-            answer = await tool.run(tool.ask(arguments), call)
+            answer = await tool.run(tool.parse(arguments), call)
         return _mark_sample(answer) if settings.sample else answer
 
     with use_sample(settings, [SPEC]) as chosen:
@@ -77,7 +77,7 @@ def _call_tool(name: str, settings: GuidanceSettings, **arguments: Any) -> Any:
 
 def _mark_sample(answer: Any) -> Any:
     """Return the answer with its citation and attribution marked."""
-    return type(answer).model_validate(marked(answer.model_dump()))
+    return type(answer).model_validate(mark_citations(answer.model_dump()))
 
 
 def _print(as_json: bool, answer: GuidanceAnswer, text: str) -> None:

@@ -52,7 +52,7 @@ class Checkup:
 
     async def _told(self, findings: AsyncIterator[Finding]) -> list[Complaint]:
         """Each as it is found: what is mended later would be mended on an older look."""
-        return [await one.told(self._repair) async for one in findings]
+        return [await one.check(self._repair) async for one in findings]
 
     async def _interrupted(self) -> AsyncIterator[Finding]:
         for intent in await self._service.ingestion.unfinished():

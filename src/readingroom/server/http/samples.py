@@ -4,7 +4,7 @@ import json
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from readingroom.protocol.sample import marked_document
+from readingroom.protocol.sample import mark_document
 
 _DESCRIPTIONS = ("/openapi.json", "/docs")
 _JSON = b"application/json"
@@ -55,5 +55,5 @@ def _is_json(start: Message) -> bool:
 
 
 def _mark_body(body: bytes) -> bytes:
-    document = marked_document(json.loads(body or b"null"))
+    document = mark_document(json.loads(body or b"null"))
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

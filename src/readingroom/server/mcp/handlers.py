@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from readingroom import __version__
 from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
 from readingroom.protocol import sample
-from readingroom.protocol.errors import Dialect, ToldError
+from readingroom.protocol.errors import Dialect, ErrorResult
 from readingroom.protocol.tool import Call, Tool
 from readingroom.server.auth.bearer import may_write
 from readingroom.server.faces import Face
@@ -134,7 +134,7 @@ async def _call(
 ) -> wire.CallToolResult:
     """Return a tool's answer, or its error in the base's dialect. Raise nothing but MCPError."""
     try:
-        answer = await tool.run(tool.ask(arguments), call)
+        answer = await tool.run(tool.parse(arguments), call)
         result = _render_answer(tool, answer)
         record.error_code = None
         return result
@@ -147,7 +147,7 @@ async def _call(
         if dialect.arguments_are_params and isinstance(error, InvalidArguments):
             message = f"Invalid params: {error.named}"
             raise MCPError(wire.INVALID_PARAMS, message, data={"errors": error.errors}) from error
-        return _render_error(dialect.tell(error, call.request_id), tool.meta)
+        return _render_error(dialect.render(error, call.request_id), tool.meta)
 
 
 def _render_answer(tool: Tool, answer: Any) -> wire.CallToolResult:
@@ -164,13 +164,13 @@ def _render_answer(tool: Tool, answer: Any) -> wire.CallToolResult:
 
 def _mark_as_sample(result: wire.CallToolResult) -> wire.CallToolResult:
     """Return the result marked as sample, its text still equal to its structured content."""
-    body = sample.marked(result.structured_content)
+    body = sample.mark_citations(result.structured_content)
     content = [wire.TextContent(text=to_json(body).decode())] if body else result.content
     meta = {**(result.meta or {}), **sample.META}
     return result.model_copy(update={"structured_content": body, "content": content, "meta": meta})
 
 
-def _render_error(error: ToldError, meta: Mapping[str, Any]) -> wire.CallToolResult:
+def _render_error(error: ErrorResult, meta: Mapping[str, Any]) -> wire.CallToolResult:
     return wire.CallToolResult(
         content=[wire.TextContent(text=text) for text in error.texts],
         structured_content=dict(error.body) if error.body is not None else None,

@@ -81,7 +81,7 @@ class _PromptHandlers:
                             description=blank.description,
                             required=blank.required,
                         )
-                        for blank in prompt.blanks
+                        for blank in prompt.arguments
                     ],
                 )
                 for _, prompt in sorted(self._prompts.items())
@@ -97,7 +97,7 @@ class _PromptHandlers:
         arguments = params.arguments or {}
         missing = [
             blank.name
-            for blank in prompt.blanks
+            for blank in prompt.arguments
             if blank.required and not arguments.get(blank.name)
         ]
         if missing:
