@@ -22,6 +22,10 @@ ROOM = (
     Requirement("room:two-commands", "make serve and make test work from a fresh clone."),
     Requirement("room:conformance", "The official conformance suite passes on both wires."),
     Requirement(
+        "room:sixth-base",
+        "A base is a package and a line in bases/__init__.py; nothing else names it.",
+    ),
+    Requirement(
         "room:lock",
         "A base's folder has one owner at a time, and a command finds the live one.",
     ),

@@ -83,7 +83,10 @@ def setting(
 class RoomSettings(BaseModel):
     """What an operator can choose for every base. The server and the bases add their own."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    # Built when first used: of the classes below it, a process uses the composed one alone.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True
+    )
 
     data: Path = setting(
         Path(),
