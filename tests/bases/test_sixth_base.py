@@ -323,8 +323,10 @@ def environment(tree: Path, **variables: str) -> dict[str, str]:
 def serving(tree: Path, data: Path, *arguments: str) -> Iterator[str]:
     """The address of `readingroom serve` in that tree."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "readingroom", "serve", *arguments, "--port", "0", "--json"]
-        + ["--data", str(data)],
+        [
+            *(sys.executable, "-m", "readingroom", "serve", *arguments),
+            *("--port", "0", "--json", "--data", str(data)),
+        ],
         env=environment(tree),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
