@@ -55,7 +55,6 @@ class ApplicationBook:
     def set(self, reference: str, values: Mapping[str, Any], now: datetime) -> Application:
         """Write these values over what is known of an application; the others stay."""
         with small_database(self._path, _SCHEMA) as db:
-            db.execute("BEGIN IMMEDIATE")  # nobody writes between this look and the change
             row = db.execute(
                 "SELECT * FROM applications WHERE reference = ?", (reference,)
             ).fetchone()
