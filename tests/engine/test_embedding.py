@@ -19,7 +19,7 @@ from readingroom.cli import main
 from readingroom.commands.sample import has_model
 from readingroom.engine.embedding import embedder as embedding
 from readingroom.engine.embedding import weights
-from readingroom.engine.embedding.embedder import LONGEST, Embedder
+from readingroom.engine.embedding.embedder import MAX_CHARACTERS, Embedder
 from readingroom.engine.embedding.weights import (
     MODEL,
     PINNED,
@@ -111,8 +111,8 @@ def test_a_long_text_is_embedded_by_its_beginning_with_a_warning(
     with caplog.at_level(logging.WARNING):
         cut = embedder.embed(beginning + "end")
 
-    assert len(beginning) > LONGEST
-    assert np.array_equal(cut, embedder.embed(beginning[:LONGEST]))
+    assert len(beginning) > MAX_CHARACTERS
+    assert np.array_equal(cut, embedder.embed(beginning[:MAX_CHARACTERS]))
     assert "1 of 1 texts are embedded by their first 1024" in caplog.text
 
 
@@ -255,7 +255,7 @@ def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
     shutil.copytree(PACKAGED, own)
     (own / "config.json").write_text('{"model_type": "t5"}', "utf-8")
 
-    with pytest.raises(ModelUnavailable, match="no BERT encoder"):
+    with pytest.raises(ModelUnavailable, match="not hold a BERT encoder"):
         Embedder(tmp_path / "models", directory=own).embed("words")
 
 

@@ -7,6 +7,7 @@ Another database needs `get`, `upsert`, `update_metadata`, `delete` and `count` 
 import contextlib
 import functools
 import itertools
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,7 +59,7 @@ class ChunkStore:
 
     def collection(self, name: str) -> "ChunkCollection":
         """The collection of that name, made when it is not there."""
-        with _translated():
+        with _translate_errors():
             return ChunkCollection(
                 self._client.get_or_create_collection(
                     # Chroma's own embedding function would download a model.
@@ -98,7 +99,7 @@ class ChunkCollection:
             return Chunks([], [], [])
         shown: Any = ["documents", "metadatas", *(["embeddings"] if vectors else [])]
         ask = functools.partial(self._collection.get, where=_where(wanted), include=shown)
-        with _translated():
+        with _translate_errors():
             if ids is not None:
                 found = [ask(ids=batch) for batch in _batches(ids)]
             elif limit is not None:
@@ -114,7 +115,7 @@ class ChunkCollection:
         if not np.isfinite(chunks.vectors).all():
             raise ValueError("a vector holds something that is not a finite number")
         self._begin_write()
-        with _translated():
+        with _translate_errors():
             for batch in _batches(range(len(chunks))):
                 ids = [chunks.ids[row] for row in batch]
                 self._collection.upsert(
@@ -127,7 +128,7 @@ class ChunkCollection:
     def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
         """Lay new values over the old ones of chunks that are there; other ids are ignored."""
         self._begin_write()
-        with _translated():
+        with _translate_errors():
             for batch in _batches(range(len(ids))):
                 laid: Any = [dict(metadatas[row]) for row in batch]
                 self._collection.update(ids=[ids[row] for row in batch], metadatas=laid)
@@ -135,12 +136,12 @@ class ChunkCollection:
     def delete(self, ids: Sequence[str]) -> None:
         """Remove chunks; ids that are not there are ignored."""
         self._begin_write()
-        with _translated():
+        with _translate_errors():
             for batch in _batches(ids):
                 self._collection.delete(ids=batch)
 
     def count(self) -> int:
-        with _translated():
+        with _translate_errors():
             return self._collection.count()
 
     @property
@@ -173,7 +174,7 @@ class ChunkCollection:
         self._note({_GENERATION: self.generation + 1})
 
     def _note(self, added: Mapping[str, Any]) -> None:
-        with _translated():
+        with _translate_errors():
             self._collection.modify(metadata={**(self._collection.metadata or {}), **added})
 
     def _replacing(self, ids: list[str], new: list[Metadata]) -> Any:
@@ -200,27 +201,41 @@ def numbers_of(value: Value) -> tuple[int, ...]:
 
 
 def _client(directory: Path | None) -> Any:
-    # Imported when a store is opened: it takes longer to import than the rest of the program.
-    import chromadb
-    from chromadb.config import Settings
-
-    settings = Settings(anonymized_telemetry=False)
+    chromadb = _import_chromadb()
+    settings = chromadb.config.Settings(anonymized_telemetry=False)
     if directory is None:
         return chromadb.EphemeralClient(settings)
     try:
         return chromadb.PersistentClient(directory, settings)
     except Exception as error:  # a damaged file comes up as an error of its clean-up, of any kind
         raise StoreUnusable(
-            f"The chunk store in {directory} cannot be opened: {_first(error)}"
+            f"The chunk store in {directory} cannot be opened: {_first_cause(error)}"
         ) from error
 
 
-def _first(error: BaseException) -> BaseException:
-    return _first(error.__context__) if error.__context__ else error
+def _import_chromadb() -> Any:
+    """Import chromadb, which takes longer than the rest of the program, when a store is opened."""
+    # It imports jsonschema, which compiles a grammar for checking IRIs where rfc3987-syntax happens
+    # to be installed: more than half of the whole import. Nothing here checks the format of IRIs.
+    hidden = "rfc3987_syntax"
+    is_hidden = hidden not in sys.modules
+    if is_hidden:
+        sys.modules[hidden] = None  # type: ignore[assignment]
+    try:
+        import chromadb
+        import chromadb.config
+    finally:
+        if is_hidden:
+            del sys.modules[hidden]
+    return chromadb
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    return _first_cause(error.__context__) if error.__context__ else error
 
 
 @contextlib.contextmanager
-def _translated() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     from chromadb.errors import ChromaError, InvalidArgumentError, InvalidDimensionException
 
     try:

@@ -170,7 +170,7 @@ from pathlib import Path
 from readingroom.bases.federal.load import loading, read_ahead
 
 def load():
-    read_ahead._MIN_LOAD_BYTES, read_ahead.cores = 0, lambda: 2
+    read_ahead._MIN_LOAD_BYTES, read_ahead.count_cores = 0, lambda: 2
     folder = Path({str(tmp_path)!r})
     summary = loading.load(folder / "federal.db", [folder / "files"], None)
     print(summary.files == summary.loaded > 400)

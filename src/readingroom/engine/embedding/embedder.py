@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from readingroom.core.lru import LRUCache
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
-from readingroom.engine.embedding.machine import cores, return_memory
+from readingroom.engine.embedding.machine import count_cores, return_memory
 from readingroom.engine.embedding.weights import Weights, find_weights
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.storage.files import digest_of
@@ -30,12 +30,16 @@ Vector = NDArray[np.float32]
 Matrix = NDArray[np.float32]
 """One vector a row."""
 
-LONGEST = 1024
-"""Characters; more would not reach the model, which reads 256 tokens."""
-_TOKENS = 256
+MAX_CHARACTERS = 1024
+"""More would not reach the model, which reads 256 tokens."""
+_MAX_TOKENS = 256
 # 32 is the size of a call, not of a tensor: small ones are faster, in a third of the memory.
 _TENSOR = 8
 _RECENT_VECTORS = 4096  # six megabytes: queries, and passages that answer many
+
+# Raised whenever the same weights give another graph. Not in graph.py: reading it there would
+# import onnx at every start, which only building a graph needs.
+_GRAPH_VERSION = 1
 
 log = logging.getLogger(__name__)
 
@@ -66,23 +70,30 @@ class Embedder:
 
     @property
     def identity(self) -> str:
-        """What the vectors depend on: model, weights and precision."""
-        return self._loaded().identity
+        """What the vectors depend on: model, weights and precision, in one string."""
+        return self._get_model().identity
+
+    def load(self) -> None:
+        """Load the model now rather than with the first text, for example while a server starts.
+
+        Raise `ModelUnavailable` when there is no model, or none that can be used.
+        """
+        self._get_model()
 
     def embed(self, text: str) -> Vector:
-        """The vector of a text, kept for the next time it is asked; not to be written to."""
+        """Return the vector of a text, which is cached and read-only."""
         (vector,) = self.embed_each([text])
         return vector
 
     def embed_each(self, texts: Sequence[str]) -> list[Vector]:
-        """The same for a few texts, in one run of the model; it does not wait for an ingest."""
-        checked = _checked(texts)
+        """Return the vectors of a few texts, in one run of the model; do not wait for an ingest."""
+        checked = _check_texts(texts)
         vectors = {
             text: vector for text in checked if (vector := self._recent.get(text)) is not None
         }
         missing = [text for text in dict.fromkeys(checked) if text not in vectors]
         if missing:
-            matrix = self._loaded().run(missing)
+            matrix = self._get_model().run(missing)
             matrix.setflags(write=False)
             for text, vector in zip(missing, matrix, strict=True):
                 vectors[text] = vector
@@ -95,11 +106,11 @@ class Embedder:
         batch_size: int = 32,
         report: ReportProgressSync = no_progress_sync,
     ) -> Matrix:
-        """The vectors of many texts, one row each, in their order."""
+        """Return the vectors of many texts, one row each, in their order."""
         if batch_size < 1:
             raise ValueError(f"a batch has at least one text, not {batch_size}")
-        checked = _checked(texts)
-        model = self._loaded()
+        checked = _check_texts(texts)
+        model = self._get_model()
         vectors = np.empty((len(checked), model.dimensions), np.float32)
         # Texts of one length side by side waste no work on padding.
         order = sorted(range(len(checked)), key=lambda number: len(checked[number]))
@@ -111,20 +122,20 @@ class Embedder:
             return_memory()
         return vectors
 
-    def _loaded(self) -> "_Model":
+    def _get_model(self) -> "_Model":
         if self._model is None:
             with self._loading:
                 if self._model is None:
-                    self._model = self._load()
+                    self._model = self._load_model()
         return self._model
 
-    def _load(self) -> "_Model":
+    def _load_model(self) -> "_Model":
         try:
-            return _load(
+            return _load_model(
                 find_weights(self._models, self._directory),
                 self._models,
                 self._precision,
-                self._threads or cores(),
+                self._threads or count_cores(),
             )
         except OSError as error:
             raise ModelUnavailable(
@@ -132,15 +143,18 @@ class Embedder:
             ) from error
 
 
-def _checked(texts: Sequence[str]) -> list[str]:
+def _check_texts(texts: Sequence[str]) -> list[str]:
     if not all(text.strip() for text in texts):
         raise ValueError("a blank text has no meaning to embed")
-    cut = sum(len(text) > LONGEST for text in texts)
-    if cut:
+    too_long = sum(len(text) > MAX_CHARACTERS for text in texts)
+    if too_long:
         log.warning(
-            "%d of %d texts are embedded by their first %d characters", cut, len(texts), LONGEST
+            "%d of %d texts are embedded by their first %d characters only",
+            too_long,
+            len(texts),
+            MAX_CHARACTERS,
         )
-    return [text[:LONGEST] for text in texts]
+    return [text[:MAX_CHARACTERS] for text in texts]
 
 
 @dataclass(frozen=True)
@@ -166,28 +180,28 @@ class _Model:
     def _infer(self, tokens: list[list[int]]) -> Any:
         shape = (len(tokens), max(map(len, tokens)))
         ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-        for row, found in enumerate(tokens):
-            ids[row, : len(found)] = found
-            mask[row, : len(found)] = 1
+        for row, token_ids in enumerate(tokens):
+            ids[row, : len(token_ids)] = token_ids
+            mask[row, : len(token_ids)] = 1
         (vectors,) = self.session.run(None, {"input_ids": ids, "attention_mask": mask})
         return vectors
 
 
-def _load(weights: Weights, models: Path, precision: "Precision", threads: int) -> _Model:
+def _load_model(weights: Weights, models: Path, precision: "Precision", threads: int) -> _Model:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(weights.folder / "tokenizer.json"))
     # The published file cuts at 128 tokens and pads to 128, which gives long texts other vectors.
-    tokenizer.enable_truncation(_TOKENS)
+    tokenizer.enable_truncation(_MAX_TOKENS)
     tokenizer.no_padding()
     return _Model(
         f"{weights.name}@{weights.digest[:12]}/{precision}",
-        _session(_graph(weights, models, precision), threads),
+        _open_session(_find_graph(weights, models, precision), threads),
         tokenizer,
     )
 
 
-def _session(graph: Path, threads: int) -> "onnxruntime.InferenceSession":
+def _open_session(graph: Path, threads: int) -> "onnxruntime.InferenceSession":
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -199,29 +213,27 @@ def _session(graph: Path, threads: int) -> "onnxruntime.InferenceSession":
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
-def _graph(weights: Weights, models: Path, precision: "Precision") -> Path:
-    """The graph's file, built at the first need and again when it is not what was written.
+def _find_graph(weights: Weights, models: Path, precision: "Precision") -> Path:
+    """Return the path of the graph, which is built when it is missing or damaged.
 
-    Its name ends in its own digest, so one rename makes both appear and a damaged file shows.
+    Its name ends in its own digest, so damage shows, and one rename publishes both.
     """
-    from readingroom.engine.embedding.graph import VERSION
-
-    stem = f"{weights.digest[:16]}-{precision}-{VERSION}"
+    stem = f"{weights.digest[:16]}-{precision}-{_GRAPH_VERSION}"
     for path in models.glob(f"{stem}-*.onnx"):
         if path.stem == f"{stem}-{digest_of(path)[:16]}":
             return path
-        log.warning("the model's graph %s is damaged and is built anew", path.name)
+        log.warning("the model's graph %s is damaged and is built again", path.name)
         path.unlink(missing_ok=True)
-    return _build(weights, models, precision, stem)
+    return _build_graph(weights, models, precision, stem)
 
 
-def _build(weights: Weights, models: Path, precision: "Precision", stem: str) -> Path:
+def _build_graph(weights: Weights, models: Path, precision: "Precision", stem: str) -> Path:
     from readingroom.engine.embedding.graph import build_graph
 
     try:
         graph = build_graph(weights.folder, precision)
     except (ValueError, KeyError) as error:
-        raise ModelUnavailable(f"{weights.folder} holds no model we can run: {error}") from error
+        raise ModelUnavailable(f"{weights.folder} holds no usable model: {error}") from error
     models.mkdir(parents=True, exist_ok=True)
     descriptor, partial = tempfile.mkstemp(dir=models, prefix=f".{stem}-")
     try:

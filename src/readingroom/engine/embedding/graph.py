@@ -17,21 +17,22 @@ from safetensors.numpy import load_file
 Precision = Literal["float32", "int8"]
 Array = NDArray[Any]
 
-# Raised whenever the graph of the same weights would come out differently.
-VERSION = 1
 _ONNX_OPERATORS = 20
 _RUNTIME = "com.microsoft"
 """Operators of onnxruntime's own: attention in one step, products with int8 weights."""
 
 
 def build_graph(folder: Path, precision: Precision) -> bytes:
-    """The graph of the model in a folder, ready to be written to a file."""
+    """Return the serialized graph of the model in a folder.
+
+    Raise `ValueError` or `KeyError` when the folder holds another kind of model.
+    """
     config = json.loads((folder / "config.json").read_text("utf-8"))
     if config.get("model_type") != "bert" or config.get("hidden_act") != "gelu":
-        raise ValueError(f"{folder} holds no BERT encoder with GELU")
+        raise ValueError(f"{folder} does not hold a BERT encoder with GELU")
     weights = load_file(folder / "model.safetensors")
-    named = {name.removeprefix("bert."): array for name, array in weights.items()}
-    return _Encoder(config, named, precision).serialised()
+    arrays = {name.removeprefix("bert."): array for name, array in weights.items()}
+    return _Encoder(config, arrays, precision).serialize()
 
 
 class _Encoder:
@@ -44,7 +45,7 @@ class _Encoder:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
 
-    def serialised(self) -> bytes:
+    def serialize(self) -> bytes:
         layers = self.config["num_hidden_layers"]
         x = self._embeddings()
         self._node("Cast", ["attention_mask"], "attended", to=TensorProto.INT32)

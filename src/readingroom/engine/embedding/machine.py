@@ -1,4 +1,4 @@
-"""The machine under us: the cores this process may use, and memory given back to it."""
+"""What the process asks of its machine: the number of cores, and memory handed back."""
 
 import ctypes
 import functools
@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 
 
-def cores() -> int:
-    """The cores this process may use, which in a container are fewer than the machine has."""
+def count_cores() -> int:
+    """Return how many cores this process may use: in a container fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -25,7 +25,7 @@ from pydantic import Base64Bytes, TypeAdapter, ValidationError
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.settings import sandbox_environment
-from readingroom.engine.embedding.machine import cores
+from readingroom.engine.embedding.machine import count_cores
 from readingroom.ingest.document import Document, ReadOptions, RefusalCode, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed, NoChunks, NoContent, UnsupportedFileType
 from readingroom.ingest.read.job import Job
@@ -82,7 +82,7 @@ class Sandbox:
         command: tuple[str, ...] = WORKER,
     ) -> None:
         self._limits = limits or Limits()
-        self._slots = anyio.CapacityLimiter(max_processes or cores())
+        self._slots = anyio.CapacityLimiter(max_processes or count_cores())
         self._command = command
 
     async def read(

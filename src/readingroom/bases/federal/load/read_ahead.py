@@ -23,7 +23,7 @@ from readingroom.bases.federal.formats.parts.files import (
 )
 from readingroom.bases.federal.schema.entries import ParsedRecord, Provenance
 from readingroom.core import clock
-from readingroom.engine.embedding.machine import cores
+from readingroom.engine.embedding.machine import count_cores
 
 _MAX_BYTES_AHEAD = 4 * 1024 * 1024
 """How many bytes of files may be read before their turn; a larger file never is."""
@@ -104,7 +104,7 @@ def describe_error(error: BaseException) -> str:
 def _is_worth_a_process(files: Iterable[PendingFile]) -> bool:
     size = sum(file.ref.size for file in files if file.may_be_read_ahead)
     # A daemonic process may not have children.
-    return size >= _MIN_LOAD_BYTES and cores() >= 2 and not current_process().daemon
+    return size >= _MIN_LOAD_BYTES and count_cores() >= 2 and not current_process().daemon
 
 
 def _read_here(file: PendingFile) -> Contents:
