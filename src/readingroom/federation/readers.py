@@ -78,9 +78,11 @@ class PolicyReader:
     async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
         named = policy_section(id)
         if named is None:
-            return self._passage(await self._service.passage(id.removeprefix("policy:")), offset)
+            return self._passage(
+                await self._service.get_passage(id.removeprefix("policy:")), offset
+            )
         source, revision, ref = named
-        section = await self._service.section(
+        section = await self._service.get_section(
             GetPolicySection(source=source, section_ref=ref, revision_id=revision)
         )
         about = section.model_dump(mode="json", exclude={"text", "status", "id"})
@@ -147,7 +149,9 @@ class DocumentsReader:
     async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
         named = document_ref(id)
         page = str(named.page) if named.page else None
-        text = await self._service.text(GetDocumentText(document_id=named.document_id, pages=page))
+        text = await self._service.get_text(
+            GetDocumentText(document_id=named.document_id, pages=page)
+        )
         return record(
             self.base,
             text.id,
@@ -162,7 +166,7 @@ class DocumentsReader:
 
     async def validated(self, reference: str) -> str | None:
         """The day an application was validated, which decides the policy it is judged by."""
-        found = await self._service.application(reference)
+        found = await self._service.get_application(reference)
         day = found.validation_date if found else None
         return day.isoformat() if day else None
 

@@ -118,14 +118,14 @@ class RoomLibrary:
                 f"{policy.title} ({one.version_label})",
                 f"In force from {one.effective_from}.",
             )
-            for policy in (await self._policy.policies()).policies
+            for policy in (await self._policy.list_policies()).policies
             for one in await self._revisions_of(policy.source)
             if one.status in COUNTING
         ]
 
     async def _revisions_of(self, source: str) -> list[ListedRevision]:
         assert self._policy is not None
-        return (await self._policy.revisions(ListPolicyRevisions(source=source))).revisions
+        return (await self._policy.list_revisions(ListPolicyRevisions(source=source))).revisions
 
     async def _papers(self) -> list[Resource]:
         if self._documents is None:
@@ -137,7 +137,7 @@ class RoomLibrary:
                 one.source_file,
                 f"{one.document_type} of application {one.application_ref}.",
             )
-            for one in await self._documents.all_documents()
+            for one in await self._documents.list_all_documents()
         ]
 
     # --- what is read ---
@@ -159,7 +159,7 @@ class RoomLibrary:
             raise RecordNotFound(f"{source} has no revision {revision_id!r}", revisions=[*known])
         revision = known[revision_id]
         until = f"to {revision.effective_to}" if revision.effective_to else "and still"
-        sections = await self._policy.sections(source, revision_id)
+        sections = await self._policy.list_sections(source, revision_id)
         lines = (f"{ref}, p. {page}" for ref, page in sections.items())
         head = f"{source} ({revision.version_label}), in force from {revision.effective_from}"
         return "\n".join([f"{head} {until}", "", *lines])
@@ -169,7 +169,7 @@ class RoomLibrary:
     async def _slugs(self, begun: str, filled: Mapping[str, str]) -> list[str]:
         if self._policy is None:
             return []
-        return [one.source for one in (await self._policy.policies()).policies]
+        return [one.source for one in (await self._policy.list_policies()).policies]
 
     async def _revision_ids(self, begun: str, filled: Mapping[str, str]) -> list[str]:
         if self._policy is None or "source" not in filled:
@@ -179,17 +179,17 @@ class RoomLibrary:
     async def _section_refs(self, begun: str, filled: Mapping[str, str]) -> list[str]:
         if self._policy is None or not {"source", "revision_id"} <= filled.keys():
             return []
-        return [*await self._policy.sections(filled["source"], filled["revision_id"])]
+        return [*await self._policy.list_sections(filled["source"], filled["revision_id"])]
 
     async def _document_ids(self, begun: str, filled: Mapping[str, str]) -> list[str]:
         if self._documents is None:
             return []
-        return [one.document_id for one in await self._documents.all_documents()]
+        return [one.document_id for one in await self._documents.list_all_documents()]
 
     async def _references(self, begun: str, filled: Mapping[str, str]) -> list[str]:
         if self._documents is None:
             return []
-        found = await self._documents.all_documents()
+        found = await self._documents.list_all_documents()
         return sorted({one.application_ref for one in found})
 
     async def _federal_ids(self, begun: str, filled: Mapping[str, str]) -> list[str]:

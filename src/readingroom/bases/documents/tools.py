@@ -34,11 +34,11 @@ from readingroom.protocol.tool import Call, Hints, Tool, tool
 def open_documents(
     folder: Path,
     chroma: Path | None,
-    bench: IngestContext,
+    context: IngestContext,
     read_only: bool = False,
 ) -> KnowledgeBase:
     """Open the documents base on a folder; its stores are opened when it is served."""
-    service = DocumentsService(folder, chroma, bench)
+    service = DocumentsService(folder, chroma, context)
     return KnowledgeBase(
         name="documents",
         server_name="document-store-mcp",
@@ -80,7 +80,7 @@ def _reading(service: DocumentsService) -> Iterable[Tool]:
         max_chars allows and then on from next_offset. To find the place where something is said use
         `search_application_docs`.
         """
-        return await service.text(question)
+        return await service.get_text(question)
 
     async def list_ingested_documents(question: ListIngestedDocuments, call: Call) -> DocumentList:
         """List the documents of one planning application (`19/00017/FUL`, `19/00018/OUT`,
@@ -89,7 +89,7 @@ def _reading(service: DocumentsService) -> Iterable[Tool]:
         `search_application_docs`. For the state of the case and what is missing use
         `application_overview`.
         """
-        return await service.documents(question)
+        return await service.list_documents(question)
 
     async def application_overview(question: ApplicationOverview, call: Call) -> Overview:
         """Get up to speed on a planning application (`19/00017/FUL`, `19/00019/REM`): a summary of
@@ -99,7 +99,7 @@ def _reading(service: DocumentsService) -> Iterable[Tool]:
         was skipped or failed to load and why; no text. For the files alone use
         `list_ingested_documents`.
         """
-        return await service.overview(question)
+        return await service.get_overview(question)
 
     yield tool(application_overview, title="See an application")
     yield tool(get_document_text, title="Read a document")
