@@ -27,7 +27,7 @@ from readingroom.bases.policy.registry.records import (
     RevisionStatus,
 )
 from readingroom.bases.policy.registry.store import PolicyRegistry
-from readingroom.bases.policy.store import COLLECTION, chunk_id, of_registry
+from readingroom.bases.policy.store import COLLECTION, chunk_id, registry_metadata
 from readingroom.core import clock
 from readingroom.storage.chunks import Chunks, ChunkStore
 from readingroom.storage.keyvalue import check_room, open_key_values
@@ -189,7 +189,7 @@ def _chunks(policy: Policy, revision: Revision) -> Chunks:
     random = np.random.default_rng(abs(hash(revision.revision_id)) % 2**32)
     vectors = random.standard_normal((revision.chunk_count, 384)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    described = of_registry(policy, revision, revision.effective_to)
+    described = registry_metadata(policy, revision, revision.effective_to)
     numbers = range(revision.chunk_count)
     return Chunks(
         [chunk_id(revision, f"Para {number}", number) for number in numbers],

@@ -30,7 +30,7 @@ from tests.support.federal.base import write_world
 from tests.support.federal.world import World
 from tests.support.kit import Served, body, clean_environment, command, http, run, serving
 from tests.support.model import with_model
-from tests.support.policy.base import brief, shelf
+from tests.support.policy.base import brief, open_library
 
 pytestmark = pytest.mark.anyio
 
@@ -61,7 +61,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def _write_papers(data: Path) -> None:
-    async with shelf(data / "policy") as library:
+    async with open_library(data / "policy") as library:
         for source in ("NPPF", "LTN_1_20"):
             await library.add(source)
             for label, day in (("September 2023", "2023-09-05"), ("December 2024", "2024-12-12")):

@@ -12,7 +12,7 @@ import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from readingroom.bases.documents.applications import ApplicationBook
+from readingroom.bases.documents.applications import ApplicationStore
 from readingroom.bases.policy.ids import parse_section_id
 from readingroom.bases.text.adapter import find_best_passage
 from readingroom.core.errors import RecordNotFound
@@ -44,8 +44,8 @@ def served(
     data = with_model(tmp_path_factory.mktemp("room") / "data")
     shutil.copytree(policies, data / "policy")
     loaded(data, _world(data.parent / "world"), embed=False)
-    book = ApplicationBook(data / "documents" / "applications.db")
-    book.set(REFERENCE, {"validation_date": date(2024, 5, 1)}, datetime.now(UTC))
+    applications = ApplicationStore(data / "documents" / "applications.db")
+    applications.update(REFERENCE, {"validation_date": date(2024, 5, 1)}, datetime.now(UTC))
     with serving(data=data, env={"GOVUK_BASE_URL": emulated.url}) as server:
         anyio.run(_application, server)
         yield server

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from readingroom.bases.documents.doctor import Checkup
+from readingroom.bases.documents.doctor import DocumentsDoctor
 from tests.requirements import requirement
 from tests.support.documents.base import PLAIN, Desk, desk
 from tests.support.documents.victim import CHANGES, NEW, kill_at
@@ -24,8 +24,8 @@ async def test_a_kill_at_any_step_leaves_entries_and_chunks_in_pairs(
 ) -> None:
     kill_at(tmp_path / "documents", change, step)
     async with desk(tmp_path / "documents", **PLAIN) as library:
-        records = await library.service.store.documents()
-        census = await library.service.store.census()
+        records = await library.service.store.list_records()
+        census = await library.service.store.count_chunks()
         # What was broken before may still be, until it is ingested again.
         if change == "ingest" or change == "remove":
             assert census == Counter({one.document_id: one.chunk_count for one in records})
@@ -35,13 +35,13 @@ async def test_a_kill_at_any_step_leaves_entries_and_chunks_in_pairs(
         again: Any = await library.ingest("new.pdf", NEW)
         assert again.status in ("success", "already_ingested")
         assert (await complaints(library)) == []
-        assert len(await library.service.store.documents()) == 2
+        assert len(await library.service.store.list_records()) == 2
         found = await library.search("cycle parking", mode="hybrid")
         assert found.results[0].text == "Cycle parking is covered."
 
 
 async def complaints(library: Desk, repair: bool = False) -> list[Any]:
-    return (await Checkup(library.service, repair).diagnose()).complaints
+    return (await DocumentsDoctor(library.service, repair).diagnose()).complaints
 
 
 @requirement("documents:doctor")
@@ -53,8 +53,8 @@ async def test_a_checkup_finds_and_mends_what_others_broke(tmp_path: Path) -> No
         ]
         orphan, fewer, lost = (one.document_id for one in made)
         store = library.service.store
-        await store.forget(orphan)
-        await store.delete([(await store.chunks_of(fewer))[0].chunk_id])
+        await store.unregister(orphan)
+        await store.delete([(await store.get_chunks(fewer))[0].chunk_id])
         (tmp_path / "documents" / "files" / lost / "lost.pdf").unlink()
         found = await complaints(library)
         mended = await complaints(library, repair=True)

@@ -12,11 +12,11 @@ from chromadb.config import Settings as ChromaSettings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from readingroom.bases.documents.backup import read_copy, write_copy
-from readingroom.bases.documents.doctor import Checkup
+from readingroom.bases.documents.backup import restore_backup, write_backup
+from readingroom.bases.documents.doctor import DocumentsDoctor
 from readingroom.bases.documents.errors import DocumentNotFound, PageNotFound
 from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
-from readingroom.bases.documents.ingestion import document_ids
+from readingroom.bases.documents.ingestion import candidate_ids
 from readingroom.bases.documents.models import (
     ApplicationOverview,
     GetDocumentText,
@@ -24,7 +24,7 @@ from readingroom.bases.documents.models import (
     RemoveDocument,
     SetApplication,
 )
-from readingroom.bases.documents.records import citation
+from readingroom.bases.documents.records import format_citation
 from readingroom.core.errors import InvalidDate, UnrecognizedId
 from readingroom.core.progress import no_progress
 from readingroom.ingest.errors import NoChunks
@@ -61,7 +61,9 @@ async def empty(tmp_path: Path) -> AsyncIterator[Desk]:
 
 
 async def listed(library: Desk, ref: str = REF) -> list[Any]:
-    return (await library.service.documents(ListIngestedDocuments(application_ref=ref))).documents
+    return (
+        await library.service.list_documents(ListIngestedDocuments(application_ref=ref))
+    ).documents
 
 
 async def transport(library: Desk) -> Any:
@@ -70,7 +72,7 @@ async def transport(library: Desk) -> Any:
 
 
 async def text(library: Desk, document_id: str, **asked: Any) -> Any:
-    return await library.service.text(GetDocumentText(document_id=document_id, **asked))
+    return await library.service.get_text(GetDocumentText(document_id=document_id, **asked))
 
 
 # --- search ---
@@ -192,7 +194,7 @@ async def test_a_document_that_is_not_there_or_has_no_chunks_is_told(empty: Desk
         await text(empty, "25_01178_REM_a1b2c3")
     assert told.value.message == "Document not found: 25_01178_REM_a1b2c3"
     made: Any = await empty.ingest("a.pdf", plain("one", "two"))
-    chunks = await empty.service.store.chunks_of(made.document_id)
+    chunks = await empty.service.store.get_chunks(made.document_id)
     await empty.service.store.delete([chunk.chunk_id for chunk in chunks])
     with pytest.raises(NoChunks):
         await text(empty, made.document_id)
@@ -207,7 +209,7 @@ async def test_a_document_that_is_not_there_or_has_no_chunks_is_told(empty: Desk
 
 @requirement("documents:list")
 async def test_the_list_has_seven_fields_and_none_is_no_error(library: Desk) -> None:
-    answer = await library.service.documents(ListIngestedDocuments(application_ref=REF))
+    answer = await library.service.list_documents(ListIngestedDocuments(application_ref=REF))
     assert (answer.application_ref, answer.document_count) == (REF, 2)
     (first,) = [one for one in answer.documents if one.chunk_count == 2]
     assert first.model_dump(exclude={"document_id"}) == {
@@ -218,7 +220,7 @@ async def test_the_list_has_seven_fields_and_none_is_no_error(library: Desk) -> 
         "extraction_method": "text_layer",
         "contains_drawings": False,
     }
-    nobody = await library.service.documents(ListIngestedDocuments(application_ref="1/2/3"))
+    nobody = await library.service.list_documents(ListIngestedDocuments(application_ref="1/2/3"))
     assert nobody.model_dump() == {
         "status": "success",
         "application_ref": "1/2/3",
@@ -240,7 +242,7 @@ async def test_the_same_file_twice_and_under_another_reference(empty: Desk) -> N
         "document_id": first.document_id,
         "message": "Document has already been ingested with the same content",
     }
-    (record,) = await empty.service.store.documents(REF)
+    (record,) = await empty.service.store.list_records(REF)
     assert first.document_id == f"25_01178_REM_{record.file_hash[:6]}"
     assert other.document_id == f"26_00001_FUL_{record.file_hash[:6]}"
 
@@ -295,7 +297,7 @@ async def test_the_same_file_offered_twice_at_once_is_ingested_once(empty: Desk)
         for name in ("a.pdf", "b.pdf"):
             tasks.start_soon(ingest, name)
     assert sorted(told) == ["already_ingested", "success"]
-    assert (await empty.service.store.census()).total() == 2
+    assert (await empty.service.store.count_chunks()).total() == 2
 
 
 @requirement("documents:application")
@@ -341,7 +343,7 @@ async def test_a_removed_document_is_gone_from_everywhere(empty: Desk) -> None:
     assert removed.chunks_removed == 2
     assert [one.document_id for one in await listed(empty)] == [kept.document_id]
     assert (await empty.search("one", mode="lexical")).results == []
-    assert list(await empty.service.store.census()) == [kept.document_id]
+    assert list(await empty.service.store.count_chunks()) == [kept.document_id]
     assert [path.name for path in (empty.inbox.parent / "files").iterdir()] == [kept.document_id]
     assert (empty.inbox / "a.pdf").exists()
     with pytest.raises(DocumentNotFound):
@@ -425,7 +427,7 @@ async def test_in_memory_nothing_is_left(tmp_path: Path) -> None:
 )
 @settings(max_examples=50, deadline=None)
 def test_every_document_id_can_be_fetched(ref: str, digest: bytes, page: int | None) -> None:
-    ids = list(document_ids(ref, digest.hex()))
+    ids = list(candidate_ids(ref, digest.hex()))
     assert len(set(ids)) == 59
     for document_id in ids:
         assert parse_doc_id(format_doc_id(document_id, page)) == DocumentRef(document_id, page)
@@ -438,9 +440,9 @@ def test_what_is_no_document_id_is_told() -> None:
 
 
 def test_a_citation_joins_pages_in_a_row() -> None:
-    assert citation("a.pdf", [14, 15]) == "a.pdf, p. 14–15"
-    assert citation("a.pdf", [3]) == "a.pdf, p. 3"
-    assert citation("a.pdf", [1, 2, 3, 7]) == "a.pdf, p. 1–3, 7"
+    assert format_citation("a.pdf", [14, 15]) == "a.pdf, p. 14–15"
+    assert format_citation("a.pdf", [3]) == "a.pdf, p. 3"
+    assert format_citation("a.pdf", [1, 2, 3, 7]) == "a.pdf, p. 1–3, 7"
 
 
 # --- copies ---
@@ -451,17 +453,17 @@ async def test_a_copy_fills_another_folder_with_the_same_documents(tmp_path: Pat
     old, new, copied = tmp_path / "old", tmp_path / "new", tmp_path / "copy"
     async with desk(old, **PLAIN) as library:
         made: Any = await library.ingest("a.pdf", plain("one", "two"))
-        uploaded: Any = await library.service.take(
+        uploaded: Any = await library.service.ingest_upload(
             Path(library.file("b.pdf", plain("three"))), "b.pdf", REF, None, no_progress
         )
         await library.service.set_application(SetApplication(reference=REF, address="1 High St"))
-        written = await write_copy(library.service, copied)
+        written = await write_backup(library.service, copied)
     async with desk(new, **PLAIN) as library:
-        read = await read_copy(library.service, copied, new, replace=False)
+        read = await restore_backup(library.service, copied, new, replace=False)
         assert written.counts == read.counts == {"documents": 2, "chunks": 3}
         assert (await text(library, made.document_id)).text == "one\n\ntwo"
-        kept = await library.service.record(uploaded.document_id)
+        kept = await library.service.get_record(uploaded.document_id)
         assert kept.file_path == str(library.service.ingestion.file_of(kept))
-        overview = await library.service.overview(ApplicationOverview(application_ref=REF))
+        overview = await library.service.get_overview(ApplicationOverview(application_ref=REF))
         assert overview.application is not None and overview.application.address == "1 High St"
-        assert (await Checkup(library.service, repair=False).diagnose()).complaints == []
+        assert (await DocumentsDoctor(library.service, repair=False).diagnose()).complaints == []

@@ -11,7 +11,7 @@ from readingroom.bases.policy.models import SearchPolicy
 from tests.requirements import requirement
 from tests.support.kit import invoke, run, serving
 from tests.support.model import with_model
-from tests.support.policy.base import SEEDS, brief, seed_pdf, shelf
+from tests.support.policy.base import SEEDS, brief, open_library, seed_pdf
 from tests.support.processes import resident_mb
 
 
@@ -44,8 +44,8 @@ def told(data: Path, *args: str) -> Any:
 @requirement("policy:seed", "policy:NFR-001")
 @pytest.mark.anyio
 async def test_every_seed_policy_answers_on_its_days(data: Path) -> None:
-    async with shelf(data / "policy") as library:
-        listed = await library.service.policies()
+    async with open_library(data / "policy") as library:
+        listed = await library.service.list_policies()
         assert {one.source for one in listed.policies} == {seed[0] for seed in SEEDS}
         for source, _, _, revisions in SEEDS:
             for label, start in revisions:

@@ -39,7 +39,7 @@ from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.keyvalue import KeyValues, open_key_values
 from tests.requirements import requirement
-from tests.support.policy.base import PLAIN, shelf
+from tests.support.policy.base import PLAIN, open_library
 
 pytestmark = pytest.mark.anyio
 
@@ -76,7 +76,7 @@ async def create(
     def plan(before: tuple[Revision, ...]) -> list[Revision]:
         taken = [one.revision_id for one in before]
         new = Revision(
-            revision_id=timeline.new_id("NPPF", D(start), taken),
+            revision_id=timeline.new_revision_id("NPPF", D(start), taken),
             source="NPPF",
             version_label=start,
             effective_from=D(start),
@@ -93,7 +93,7 @@ async def create(
 
 async def put(registry: PolicyRegistry, revision_id: str, status: RevisionStatus) -> None:
     def plan(before: tuple[Revision, ...]) -> list[Revision]:
-        return [timeline.find(before, revision_id).model_copy(update={"status": status})]
+        return [timeline.find_revision(before, revision_id).model_copy(update={"status": status})]
 
     await registry.change("NPPF", plan)
 
@@ -132,7 +132,7 @@ async def test_a_slug_is_registered_once(registry: PolicyRegistry) -> None:
     with pytest.raises(PolicyExists):
         await registry.create_policy(policy("NPPF"))
     with pytest.raises(PolicyNotFound) as told:
-        await registry.policy("NPPG")
+        await registry.get_policy("NPPG")
     assert told.value.hint["valid_sources"] == ["NPPF"]
 
 
@@ -151,7 +151,7 @@ async def test_a_later_revision_closes_the_open_one_on_the_day_before(
 ) -> None:
     old = await create(registry, "2023-09-05")
     new = await create(registry, "2024-12-12")
-    newest, oldest = await registry.revisions("NPPF")
+    newest, oldest = await registry.get_revisions("NPPF")
     assert (newest.effective_to, newest.status) == (None, "active")
     assert (oldest.effective_to, oldest.status) == (D("2024-12-11"), "superseded")
     assert [await on(registry, day) for day in ("2023-09-05", "2024-12-11")] == [old, old]
@@ -176,12 +176,12 @@ async def test_a_successor_that_does_not_count_leaves_its_predecessor_in_force(
     old = await create(registry, "2023-09-05")
     new = await create(registry, "2024-12-12", active=False)
     await put(registry, new, status)
-    recorded = (await registry.revisions("NPPF"))[1]
+    recorded = (await registry.get_revisions("NPPF"))[1]
     assert (recorded.effective_to, recorded.status) == (D("2024-12-11"), "active")
     assert await on(registry, "2025-01-01") == old
     await registry.change("NPPF", lambda at: timeline.finish(at, new, {}))
     assert await on(registry, "2025-01-01") == new
-    assert (await registry.revisions("NPPF"))[1].status == "superseded"
+    assert (await registry.get_revisions("NPPF"))[1].status == "superseded"
 
 
 @requirement("policy:FR-007:no-void", "policy:FR-007:status")
@@ -192,10 +192,10 @@ async def test_a_reindex_that_fails_leaves_a_revision_as_it_stands_by_then(
     old = await create(registry, "2023-09-05")
     await create(registry, "2024-12-12")
     await registry.change("NPPF", lambda at: timeline.fail(at, old, "it cannot be read"))
-    kept = (await registry.revisions("NPPF"))[1]
+    kept = (await registry.get_revisions("NPPF"))[1]
     assert (kept.status, kept.error) == ("superseded", "it cannot be read")
     await registry.change("NPPF", lambda at: timeline.retry(at, old))
-    assert (await registry.revisions("NPPF"))[1] == kept
+    assert (await registry.get_revisions("NPPF"))[1] == kept
 
 
 @requirement("policy:FR-007:no-void")
@@ -205,7 +205,7 @@ async def test_a_failed_successor_that_is_deleted_gives_its_days_back(
     old = await create(registry, "2023-09-05")
     failed = await create(registry, "2024-12-12", active=False)
     await registry.delete_revision("NPPF", failed)
-    (kept,) = await registry.revisions("NPPF")
+    (kept,) = await registry.get_revisions("NPPF")
     assert (kept.revision_id, kept.effective_to, kept.closed_by) == (old, None, None)
 
 
@@ -224,7 +224,7 @@ async def test_overlaps_are_refused_and_history_may_be_inserted(registry: Policy
     )
     inserted = await create(registry, "2023-12-19", "2024-12-11")
     assert await on(registry, "2024-06-01") == inserted
-    statuses = {one.revision_id: str(one.status) for one in await registry.revisions("NPPF")}
+    statuses = {one.revision_id: str(one.status) for one in await registry.get_revisions("NPPF")}
     assert statuses == {
         "rev_NPPF_2024_12": "active",
         "rev_NPPF_2023_12": "superseded",
@@ -258,7 +258,7 @@ async def test_the_only_active_revision_stays_and_others_may_go(registry: Policy
     with pytest.raises(SoleRevision):
         await registry.delete_revision("NPPF", new)
     await registry.delete_revision("NPPF", old)
-    assert [one.revision_id for one in await registry.revisions("NPPF")] == [new]
+    assert [one.revision_id for one in await registry.get_revisions("NPPF")] == [new]
     assert await on(registry, "2021-01-01") == "date_before_first_revision"
     with pytest.raises(RevisionNotFound):
         await registry.delete_revision("NPPF", old)
@@ -304,7 +304,7 @@ async def test_two_writers_at_once_never_overlap(tmp_path: Path) -> None:
             for number in range(20):
                 tasks.start_soon(write, number)
         revisions = sorted(
-            await registries[0].revisions("NPPF"), key=lambda one: one.effective_from
+            await registries[0].get_revisions("NPPF"), key=lambda one: one.effective_from
         )
     assert len(revisions) + refused == 20
     for one, following in itertools.pairwise(revisions):
@@ -318,8 +318,8 @@ async def test_a_registry_that_does_not_answer_is_told() -> None:
         registry = PolicyRegistry(client)
         asked: list[Callable[[], Awaitable[object]]] = [
             registry.list_policies,
-            lambda: registry.revisions("NPPF"),
-            lambda: registry.effective_revision("NPPF", D("2024-01-01")),
+            lambda: registry.get_revisions("NPPF"),
+            lambda: EffectiveDateResolver(registry).resolve_for_policy("NPPF", D("2024-01-01")),
         ]
         for ask in asked:
             with pytest.raises(RegistryUnavailable):
@@ -331,22 +331,24 @@ async def test_a_registry_that_comes_late_is_used_from_then_on(tmp_path: Path) -
     """Until then every tool that needs it says so; the server does not end."""
     with tempfile.TemporaryDirectory() as runtime:  # its path is short, as a socket's must be
         socket = Path(runtime) / "kv.sock"
-        async with shelf(tmp_path / "policy", redis_url=f"unix://{socket}", **PLAIN) as library:
+        async with open_library(
+            tmp_path / "policy", redis_url=f"unix://{socket}", **PLAIN
+        ) as library:
             service = library.service
             asked: list[Callable[[], Awaitable[object]]] = [
-                service.policies,
-                lambda: service.revisions(ListPolicyRevisions(source="NPPF")),
+                service.list_policies,
+                lambda: service.list_revisions(ListPolicyRevisions(source="NPPF")),
                 lambda: service.search(SearchPolicy(query="x")),
-                lambda: service.section(GetPolicySection(source="NPPF", section_ref="Para 1")),
+                lambda: service.get_section(GetPolicySection(source="NPPF", section_ref="Para 1")),
                 lambda: service.remove(RemovePolicyRevision(source="NPPF", revision_id="r")),
             ]
             for ask in asked:
                 with pytest.raises(RegistryUnavailable):
                     await ask()
             with listening(socket, Path(runtime)):
-                await service.registry.greet()
+                await service.registry.ping()
                 await library.add("NPPF")
-                assert (await service.policies()).policy_count == 1
+                assert (await service.list_policies()).policy_count == 1
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from readingroom.bases.policy.admin_models import PolicyPatch, RevisionPatch
 from readingroom.bases.policy.compare import passages
-from readingroom.bases.policy.doctor import Checkup
+from readingroom.bases.policy.doctor import PolicyDoctor
 from readingroom.bases.policy.errors import PolicyNotFound, RevisionNotFound, SectionNotFound
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
@@ -39,7 +39,7 @@ from readingroom.storage.errors import EmbeddingMismatch
 from tests.ingest.test_ocr import scan, scanned_pdf
 from tests.requirements import requirement
 from tests.support.model import MODELS, WordEmbedder
-from tests.support.policy.base import FILLER, Shelf, brief, pdf, shelf
+from tests.support.policy.base import FILLER, PolicyLibrary, brief, open_library, pdf
 
 pytestmark = pytest.mark.anyio
 
@@ -47,9 +47,9 @@ OLD, NEW = "rev_NPPF_2023_09", "rev_NPPF_2024_12"
 
 
 @pytest.fixture(scope="module")
-async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shelf]:
+async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PolicyLibrary]:
     """Two policies, one of them with two revisions. Tests that use it change nothing."""
-    async with shelf(tmp_path_factory.mktemp("data") / "policy") as library:
+    async with open_library(tmp_path_factory.mktemp("data") / "policy") as library:
         await library.add("NPPF", "National Planning Policy Framework")
         await library.revise("NPPF", "September 2023", "2023-09-05")
         await library.revise("NPPF", "December 2024", "2024-12-12")
@@ -59,13 +59,13 @@ async def library(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[She
 
 
 @pytest.fixture
-async def empty(tmp_path: Path) -> AsyncIterator[Shelf]:
-    async with shelf(tmp_path / "policy") as library:
+async def empty(tmp_path: Path) -> AsyncIterator[PolicyLibrary]:
+    async with open_library(tmp_path / "policy") as library:
         await library.add("NPPF", "National Planning Policy Framework")
         yield library
 
 
-async def search(library: Shelf, query: str = "cycle parking", **asked: Any) -> Any:
+async def search(library: PolicyLibrary, query: str = "cycle parking", **asked: Any) -> Any:
     return await library.service.search(SearchPolicy(query=query, **asked))
 
 
@@ -73,7 +73,7 @@ async def search(library: Shelf, query: str = "cycle parking", **asked: Any) -> 
 
 
 @requirement("policy:FR-001:shape", "policy:FR-001:rank", "policy:audit")
-async def test_a_hit_has_all_that_is_needed_to_cite_it(library: Shelf) -> None:
+async def test_a_hit_has_all_that_is_needed_to_cite_it(library: PolicyLibrary) -> None:
     hits = await search(library, effective_date="2025-01-01", sources=["NPPF"], n_results=3)
     assert (hits.status, hits.query, hits.results_count) == ("success", "cycle parking", 3)
     scores = [hit.relevance_score for hit in hits.results]
@@ -108,14 +108,14 @@ async def test_a_hit_has_all_that_is_needed_to_cite_it(library: Shelf) -> None:
 )
 @pytest.mark.parametrize("mode", ["semantic", "hybrid", "lexical"])
 async def test_a_date_keeps_the_revision_in_force_that_day(
-    library: Shelf, day: str, expected: set[str], mode: Any
+    library: PolicyLibrary, day: str, expected: set[str], mode: Any
 ) -> None:
     hits = await search(library, effective_date=day, sources=["NPPF"], mode=mode)
     assert {hit.revision_id for hit in hits.results} == expected
 
 
 @requirement("policy:FR-001:all", "policy:FR-001:sources")
-async def test_without_a_date_every_revision_is_searched_and_marked(library: Shelf) -> None:
+async def test_without_a_date_every_revision_is_searched_and_marked(library: PolicyLibrary) -> None:
     everywhere = await search(library, n_results=100)
     assert {hit.source for hit in everywhere.results} == {"NPPF", "LTN_1_20"}
     hits = await search(library, sources=["NPPF"], n_results=100)
@@ -124,7 +124,7 @@ async def test_without_a_date_every_revision_is_searched_and_marked(library: She
 
 
 @requirement("policy:FR-001:before", "policy:FR-001:unknown-source")
-async def test_a_policy_that_cannot_answer_says_why(library: Shelf) -> None:
+async def test_a_policy_that_cannot_answer_says_why(library: PolicyLibrary) -> None:
     hits = await search(
         library, effective_date="2020-01-01", sources=["NPPF", "LTN_1_20", "NOBODY"]
     )
@@ -140,14 +140,14 @@ async def test_a_policy_that_cannot_answer_says_why(library: Shelf) -> None:
 
 @requirement("policy:FR-001:invalid-date")
 @pytest.mark.parametrize("day", ["20240315", "2024-W11-5", "2024-3-5", "yesterday", "2024-02-30"])
-async def test_a_malformed_date_is_told(library: Shelf, day: str) -> None:
+async def test_a_malformed_date_is_told(library: PolicyLibrary, day: str) -> None:
     with pytest.raises(InvalidDate) as told:
         await search(library, effective_date=day)
     assert told.value.message == f"Invalid date format: {day}. Use YYYY-MM-DD."
 
 
 @requirement("policy:nice:stream")
-async def test_pages_of_results_make_up_the_whole(library: Shelf) -> None:
+async def test_pages_of_results_make_up_the_whole(library: PolicyLibrary) -> None:
     whole = [hit.chunk_id for hit in (await search(library, n_results=100)).results]
     paged: list[str] = []
     cursor = None
@@ -165,7 +165,7 @@ async def test_pages_of_results_make_up_the_whole(library: Shelf) -> None:
 
 @requirement("policy:nice:batch")
 async def test_a_batch_answers_each_query_as_a_search_would(
-    library: Shelf, monkeypatch: pytest.MonkeyPatch
+    library: PolicyLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queries = ["parking for cycles", "homes for people"]
     runs: list[list[str]] = []
@@ -186,10 +186,10 @@ async def test_a_batch_answers_each_query_as_a_search_would(
 
 @requirement("policy:FR-002:shape", "policy:FR-002:default", "policy:FR-002:named")
 async def test_a_section_comes_from_the_revision_in_force_today_or_the_one_named(
-    library: Shelf,
+    library: PolicyLibrary,
 ) -> None:
-    today = await library.service.section(GetPolicySection(source="NPPF", section_ref="para 1"))
-    named = await library.service.section(
+    today = await library.service.get_section(GetPolicySection(source="NPPF", section_ref="para 1"))
+    named = await library.service.get_section(
         GetPolicySection(source="NPPF", section_ref="Paragraph 1", revision_id=OLD)
     )
     assert (today.revision_id, today.section_ref, today.page_numbers) == (NEW, "Para 1", [1])
@@ -210,29 +210,29 @@ async def test_a_section_comes_from_the_revision_in_force_today_or_the_one_named
     ],
 )
 async def test_a_section_may_be_asked_for_as_people_write_it(
-    library: Shelf, asked: str, meant: str
+    library: PolicyLibrary, asked: str, meant: str
 ) -> None:
     assert (await section_of(library, asked)).section_ref == meant
 
 
 @requirement("policy:FR-002:missing")
-async def test_a_section_that_is_not_there_names_those_like_it(library: Shelf) -> None:
+async def test_a_section_that_is_not_there_names_those_like_it(library: PolicyLibrary) -> None:
     with pytest.raises(SectionNotFound) as told:
-        await library.service.section(GetPolicySection(source="NPPF", section_ref="Para 99"))
+        await library.service.get_section(GetPolicySection(source="NPPF", section_ref="Para 99"))
     assert told.value.message == "Section 'Para 99' not found in policy 'NPPF'"
     assert told.value.hint["nearest"] == ["Para 6", "Para 5", "Para 4", "Para 3", "Para 2"]
     with pytest.raises(PolicyNotFound) as unknown:
-        await library.service.section(GetPolicySection(source="NOBODY", section_ref="Para 1"))
+        await library.service.get_section(GetPolicySection(source="NOBODY", section_ref="Para 1"))
     assert unknown.value.hint["valid_sources"] == ["LTN_1_20", "NPPF"]
     with pytest.raises(RevisionNotFound):
-        await library.service.section(
+        await library.service.get_section(
             GetPolicySection(source="NPPF", section_ref="Para 1", revision_id="rev_NPPF_1999_01")
         )
 
 
 @requirement("policy:FR-002:whole")
 async def test_defect_3_a_long_section_is_whole_in_order_and_of_one_revision(
-    empty: Shelf,
+    empty: PolicyLibrary,
 ) -> None:
     """And a parent holds its children."""
     words = [f"word{number:05d}" for number in range(3000)]
@@ -241,9 +241,11 @@ async def test_defect_3_a_long_section_is_whole_in_order_and_of_one_revision(
     other = pdf([("Walking", ["See this.", long.upper()])])
     await empty.revise("NPPF", "September 2023", "2023-09-05", content=other)
     await empty.revise("NPPF", "December 2024", "2024-12-12", content=content)
-    chunks = await empty.service.store.chunks_of("NPPF", NEW)
-    section = await empty.service.section(GetPolicySection(source="NPPF", section_ref="Para 2"))
-    parent = await empty.service.section(GetPolicySection(source="NPPF", section_ref="Chapter 1"))
+    chunks = await empty.service.store.get_chunks("NPPF", NEW)
+    section = await empty.service.get_section(GetPolicySection(source="NPPF", section_ref="Para 2"))
+    parent = await empty.service.get_section(
+        GetPolicySection(source="NPPF", section_ref="Chapter 1")
+    )
     assert sum(chunk.section_ref == "Para 2" for chunk in chunks) > 20
     assert re.findall(r"(?i)word\d{5}", section.text) == words
     assert re.findall(r"(?i)word\d{5}", parent.text) == words
@@ -255,15 +257,17 @@ async def test_defect_3_a_long_section_is_whole_in_order_and_of_one_revision(
 
 @requirement("policy:FR-002:whole")
 async def test_paragraphs_are_parted_by_a_blank_line_and_an_overlap_stands_once(
-    empty: Shelf,
+    empty: PolicyLibrary,
 ) -> None:
     sentences = [f"Sentence {number} says something of its own." for number in range(60)]
     content = pdf([("Walking", ["Short.", " ".join(sentences), "Last."])])
     await empty.revise("NPPF", "December 2024", "2024-12-12", content=content)
-    chunks = await empty.service.store.chunks_of("NPPF", NEW)
+    chunks = await empty.service.store.get_chunks("NPPF", NEW)
     long = [chunk for chunk in chunks if chunk.section_ref == "Para 2"]
     assert any(one.end > next_one.start for one, next_one in pairwise(long))
-    chapter = await empty.service.section(GetPolicySection(source="NPPF", section_ref="Chapter 1"))
+    chapter = await empty.service.get_section(
+        GetPolicySection(source="NPPF", section_ref="Chapter 1")
+    )
     parts = chapter.text.split("\n\n")
     assert [part.split()[0] for part in parts[-3:]] == ["1.", "2.", "3."]
     assert re.findall(r"Sentence \d+", parts[-2]) == [f"Sentence {n}" for n in range(60)]
@@ -273,15 +277,15 @@ async def test_paragraphs_are_parted_by_a_blank_line_and_an_overlap_stands_once(
 
 
 @requirement("policy:FR-003", "policy:FR-004", "policy:FR-004:unknown")
-async def test_policies_and_revisions_are_listed(library: Shelf) -> None:
-    policies = await library.service.policies()
+async def test_policies_and_revisions_are_listed(library: PolicyLibrary) -> None:
+    policies = await library.service.list_policies()
     assert policies.policy_count == 2
     assert policies.policies[1].model_dump(mode="json") == {
         "source": "NPPF",
         "title": "National Planning Policy Framework",
         "category": "national_policy",
     }
-    revisions = await library.service.revisions(ListPolicyRevisions(source="NPPF"))
+    revisions = await library.service.list_revisions(ListPolicyRevisions(source="NPPF"))
     assert revisions.revision_count == 2
     rows = [one.model_dump(mode="json", exclude={"chunk_count"}) for one in revisions.revisions]
     assert rows == [
@@ -302,12 +306,12 @@ async def test_policies_and_revisions_are_listed(library: Shelf) -> None:
     ]
     assert all(one.chunk_count > 0 for one in revisions.revisions)
     with pytest.raises(PolicyNotFound, match="NOBODY"):
-        await library.service.revisions(ListPolicyRevisions(source="NOBODY"))
+        await library.service.list_revisions(ListPolicyRevisions(source="NOBODY"))
 
 
 @requirement("policy:snapshot")
-async def test_a_snapshot_tells_every_policy_on_a_day(library: Shelf) -> None:
-    snapshot = await library.service.snapshot(PolicySnapshot(date="2021-01-01"))
+async def test_a_snapshot_tells_every_policy_on_a_day(library: PolicyLibrary) -> None:
+    snapshot = await library.service.get_snapshot(PolicySnapshot(date="2021-01-01"))
     assert (snapshot.policy_count, snapshot.in_force_count) == (2, 1)
     by_source = {one.source: one for one in snapshot.policies}
     assert by_source["NPPF"].reason == "date_before_first_revision"
@@ -326,7 +330,7 @@ async def test_a_revision_that_is_active_is_complete(tmp_path: Path) -> None:
         if progress := library.service.ingestion.progress(NEW):
             seen[step] = progress.percent_complete
 
-    async with shelf(tmp_path, on_step=at, embedder=WordEmbedder()) as library:
+    async with open_library(tmp_path, on_step=at, embedder=WordEmbedder()) as library:
         await library.add("NPPF")
         await library.register("NPPF", "December 2024", "2024-12-12")
         path = library.inbox("nppf.pdf", brief("December 2024"))
@@ -336,7 +340,9 @@ async def test_a_revision_that_is_active_is_complete(tmp_path: Path) -> None:
 
 
 @requirement("policy:FR-005:shape", "policy:FR-005:metadata", "policy:FR-005:ids")
-async def test_an_ingest_stores_chunks_with_the_contracts_ids_and_metadata(empty: Shelf) -> None:
+async def test_an_ingest_stores_chunks_with_the_contracts_ids_and_metadata(
+    empty: PolicyLibrary,
+) -> None:
     await empty.register("NPPF", "December 2024", "2024-12-12")
     steps: list[str | None] = []
 
@@ -346,8 +352,8 @@ async def test_an_ingest_stores_chunks_with_the_contracts_ids_and_metadata(empty
     path = empty.inbox("nppf.pdf", brief("December 2024"))
     question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path)
     answer = await empty.service.ingest(question, report)
-    (metadatas,) = (await empty.service.store.census()).values()
-    ids = await empty.service.store.ids_of("NPPF", NEW)
+    (metadatas,) = (await empty.service.store.group_metadata()).values()
+    ids = await empty.service.store.get_chunk_ids("NPPF", NEW)
     assert answer.model_dump() == {
         "status": "success",
         "source": "NPPF",
@@ -371,7 +377,7 @@ async def test_an_ingest_stores_chunks_with_the_contracts_ids_and_metadata(empty
         assert {"section_ref", "page_number", "chunk_index", "section_path"} <= metadata.keys()
     assert sorted(one["chunk_index"] for one in metadatas) == list(range(len(ids)))
     assert any("page 1 of 1" in (step or "") for step in steps)
-    registered = await empty.registrar.revision("NPPF", NEW)
+    registered = await empty.admin.get_revision("NPPF", NEW)
     assert (registered.status, registered.chunk_count, registered.page_count) == (
         "active",
         len(ids),
@@ -382,26 +388,26 @@ async def test_an_ingest_stores_chunks_with_the_contracts_ids_and_metadata(empty
 
 @requirement("policy:FR-005:again", "policy:FR-005:reindex")
 async def test_ingesting_again_changes_nothing_and_a_reindex_leaves_exactly_the_new(
-    empty: Shelf,
+    empty: PolicyLibrary,
 ) -> None:
     await empty.revise("NPPF", "December 2024", "2024-12-12")
-    before = await empty.service.store.ids_of("NPPF", NEW)
+    before = await empty.service.store.get_chunk_ids("NPPF", NEW)
     other = empty.inbox("other.pdf", pdf([("One", ["Only this stands here now."])]))
     question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=other)
     again = await empty.service.ingest(question, no_progress)
     assert (again.already_ingested, again.chunks_created) == (True, len(before))
-    assert await empty.service.store.ids_of("NPPF", NEW) == before
+    assert await empty.service.store.get_chunk_ids("NPPF", NEW) == before
     reindexed = await empty.service.ingest(
         question.model_copy(update={"reindex": True}), no_progress
     )
-    chunks = await empty.service.store.chunks_of("NPPF", NEW)
+    chunks = await empty.service.store.get_chunks("NPPF", NEW)
     assert len(chunks) == reindexed.chunks_created < len(before)
     assert "Only this stands here now." in " ".join(chunk.text for chunk in chunks)
-    assert not (await Checkup(empty.service, repair=False).diagnose()).complaints
+    assert not (await PolicyDoctor(empty.service, repair=False).diagnose()).complaints
 
 
 @requirement("policy:FR-005:checks")
-async def test_what_cannot_be_ingested_is_told_and_recorded(empty: Shelf) -> None:
+async def test_what_cannot_be_ingested_is_told_and_recorded(empty: PolicyLibrary) -> None:
     await empty.register("NPPF", "December 2024", "2024-12-12")
     blank = empty.inbox("blank.pdf", pdf([("", [])], headed=False))
     outside = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path="/etc/passwd")
@@ -411,16 +417,16 @@ async def test_what_cannot_be_ingested_is_told_and_recorded(empty: Shelf) -> Non
         await empty.service.ingest(
             outside.model_copy(update={"revision_id": "rev_NPPF_1999_01"}), no_progress
         )
-    assert (await empty.registrar.revision("NPPF", NEW)).status == "processing"
+    assert (await empty.admin.get_revision("NPPF", NEW)).status == "processing"
     with pytest.raises(NoContent):
         await empty.service.ingest(outside.model_copy(update={"file_path": blank}), no_progress)
-    failed = await empty.registrar.revision("NPPF", NEW)
+    failed = await empty.admin.get_revision("NPPF", NEW)
     assert failed.status == "failed"
     assert failed.error
 
 
 @requirement("policy:FR-005:ocr", "policy:FR-005:shape")
-async def test_scanned_pages_are_read_by_ocr_and_can_be_searched(empty: Shelf) -> None:
+async def test_scanned_pages_are_read_by_ocr_and_can_be_searched(empty: PolicyLibrary) -> None:
     await empty.register("NPPF", "December 2024", "2024-12-12")
     pages = scan("Cycle parking stands within sight of the entrance.")
     path = empty.inbox("scan.pdf", scanned_pdf(pages, words="Homes are built here."))
@@ -445,24 +451,24 @@ async def test_the_model_is_a_setting_and_all_minilm_by_default(tmp_path: Path) 
     default = embedder_for(load_settings(settings, {}))
     chosen = embedder_for(load_settings(settings, {"EMBEDDING_MODEL_DIR": str(own)}))
     assert default.identity.startswith("all-MiniLM-L6-v2@")
-    async with shelf(tmp_path / "policy", embedder=chosen) as library:
+    async with open_library(tmp_path / "policy", embedder=chosen) as library:
         await library.add("NPPF")
         await library.revise("NPPF", "December 2024", "2024-12-12")
         assert (await search(library)).results_count > 0
     # What one model made is never compared with what another made.
-    async with shelf(tmp_path / "policy", embedder=default) as library:
+    async with open_library(tmp_path / "policy", embedder=default) as library:
         with pytest.raises(EmbeddingMismatch, match="our-model"):
             await search(library)
 
 
 @requirement("policy:FR-006", "policy:FR-006:shape", "policy:NFR-003")
-async def test_a_removal_takes_the_chunks_and_leaves_the_registry(empty: Shelf) -> None:
+async def test_a_removal_takes_the_chunks_and_leaves_the_registry(empty: PolicyLibrary) -> None:
     await empty.revise("NPPF", "December 2024", "2024-12-12")
-    before = await empty.registrar.revision("NPPF", NEW)
+    before = await empty.admin.get_revision("NPPF", NEW)
     question = RemovePolicyRevision(source="NPPF", revision_id=NEW)
     removed = await empty.service.remove(question)
     again = await empty.service.remove(question)
-    after = await empty.registrar.revision("NPPF", NEW)
+    after = await empty.admin.get_revision("NPPF", NEW)
     assert removed.model_dump() == {
         "status": "success",
         "source": "NPPF",
@@ -484,61 +490,65 @@ async def test_a_removal_takes_the_chunks_and_leaves_the_registry(empty: Shelf) 
 
 
 @requirement("policy:FR-007:chunks")
-async def test_defect_1_superseding_and_changing_dates_reach_the_chunks(empty: Shelf) -> None:
+async def test_defect_1_superseding_and_changing_dates_reach_the_chunks(
+    empty: PolicyLibrary,
+) -> None:
     await empty.revise("NPPF", "September 2023", "2023-09-05")
     await empty.revise("NPPF", "December 2024", "2024-12-12")
 
     async def ends(revision_id: str) -> set[Any]:
-        census = await empty.service.store.census()
+        census = await empty.service.store.group_metadata()
         return {one["effective_to"] for one in census["NPPF", revision_id]}
 
     assert await ends(OLD) == {20241211}
     hits = await search(empty, effective_date="2025-01-01")
     assert {hit.revision_id for hit in hits.results} == {NEW}
     patch = RevisionPatch.model_validate_json('{"effective_to": "2024-06-30"}')
-    await empty.registrar.amend_revision("NPPF", OLD, patch)
+    await empty.admin.amend_revision("NPPF", OLD, patch)
     assert await ends(OLD) == {20240630}
     assert (await search(empty, effective_date="2024-07-01")).results_count == 0
 
 
 @requirement("policy:FR-007:no-void", "policy:FR-007:chunks")
 async def test_while_a_successor_is_processing_the_chunks_of_the_old_one_stay_open(
-    empty: Shelf,
+    empty: PolicyLibrary,
 ) -> None:
     await empty.revise("NPPF", "September 2023", "2023-09-05")
     await empty.register("NPPF", "December 2024", "2024-12-12")
     hits = await search(empty, effective_date="2025-01-01")
     assert {hit.revision_id for hit in hits.results} == {OLD}
     assert {hit.effective_to for hit in hits.results} == {None}
-    assert not (await Checkup(empty.service, repair=False).diagnose()).complaints
+    assert not (await PolicyDoctor(empty.service, repair=False).diagnose()).complaints
 
 
 @requirement("policy:FR-007:auto")
-async def test_defect_2_a_revision_that_has_a_successor_says_superseded(empty: Shelf) -> None:
+async def test_defect_2_a_revision_that_has_a_successor_says_superseded(
+    empty: PolicyLibrary,
+) -> None:
     await empty.revise("NPPF", "September 2023", "2023-09-05")
     await empty.revise("NPPF", "December 2024", "2024-12-12")
-    listed = await empty.service.revisions(ListPolicyRevisions(source="NPPF"))
+    listed = await empty.service.list_revisions(ListPolicyRevisions(source="NPPF"))
     assert [str(one.status) for one in listed.revisions] == ["active", "superseded"]
 
 
 @requirement("policy:FR-005:metadata")
-async def test_defect_6_the_title_on_the_chunks_is_the_title(empty: Shelf) -> None:
+async def test_defect_6_the_title_on_the_chunks_is_the_title(empty: PolicyLibrary) -> None:
     await empty.revise("NPPF", "December 2024", "2024-12-12")
 
     async def titles() -> set[Any]:
-        census = await empty.service.store.census()
+        census = await empty.service.store.group_metadata()
         return {one["source_title"] for one in census["NPPF", NEW]}
 
     assert await titles() == {"National Planning Policy Framework"}
-    await empty.registrar.amend_policy("NPPF", PolicyPatch(title="The Framework"))
+    await empty.admin.amend_policy("NPPF", PolicyPatch(title="The Framework"))
     assert await titles() == {"The Framework"}
 
 
 @requirement("policy:FR-005:metadata")
-async def test_defect_4_a_cross_reference_starts_no_section(empty: Shelf) -> None:
+async def test_defect_4_a_cross_reference_starts_no_section(empty: PolicyLibrary) -> None:
     content = pdf([("One", ["As Chapter 7 says, walking comes first.", *FILLER])])
     await empty.revise("NPPF", "December 2024", "2024-12-12", content=content)
-    chunks = await empty.service.store.chunks_of("NPPF", NEW)
+    chunks = await empty.service.store.get_chunks("NPPF", NEW)
     assert "Chapter 7" not in {chunk.section_ref for chunk in chunks}
 
 
@@ -546,7 +556,7 @@ async def test_defect_4_a_cross_reference_starts_no_section(empty: Shelf) -> Non
 
 
 @requirement("policy:compare")
-async def test_a_comparison_shows_what_changed_word_by_word(empty: Shelf) -> None:
+async def test_a_comparison_shows_what_changed_word_by_word(empty: PolicyLibrary) -> None:
     old = pdf([("Walking", ["Paths are two metres wide.", *FILLER]), ("Gone", ["Old matter."])])
     new = pdf([("Walking", ["Paths are three metres wide.", *FILLER])])
     await empty.revise("NPPF", "September 2023", "2023-09-05", content=old)
@@ -569,7 +579,9 @@ async def test_a_comparison_shows_what_changed_word_by_word(empty: Shelf) -> Non
 
 
 @requirement("policy:verify")
-async def test_a_quotation_is_verified_or_placed_or_told_to_be_missing(library: Shelf) -> None:
+async def test_a_quotation_is_verified_or_placed_or_told_to_be_missing(
+    library: PolicyLibrary,
+) -> None:
     async def verify(quote: str, day: str = "2025-01-01") -> Any:
         return await library.service.verify(VerifyPolicyQuote(source="NPPF", quote=quote, date=day))
 
@@ -603,7 +615,7 @@ WHOLE_WORDS = [
 
 
 @requirement("policy:verify")
-async def test_a_quotation_begins_and_ends_where_words_do(empty: Shelf) -> None:
+async def test_a_quotation_begins_and_ends_where_words_do(empty: PolicyLibrary) -> None:
     text = (
         "Roads that are unsafe to an unacceptable degree are refused. Non-designated assets, "
         "300,000 homes and a plan-led approach. Look at adopted plans12 and see Policy H1."
@@ -617,7 +629,9 @@ async def test_a_quotation_begins_and_ends_where_words_do(empty: Shelf) -> None:
 
 
 @requirement("policy:verify")
-async def test_a_quotation_across_chunks_and_pages_is_found_on_its_page(empty: Shelf) -> None:
+async def test_a_quotation_across_chunks_and_pages_is_found_on_its_page(
+    empty: PolicyLibrary,
+) -> None:
     words = [f"word{number:05d}" for number in range(3000)]
     await empty.revise(
         "NPPF", "December 2024", "2024-12-12", content=pdf([("One", [" ".join(words), *FILLER])])
@@ -626,12 +640,12 @@ async def test_a_quotation_across_chunks_and_pages_is_found_on_its_page(empty: S
         quote = " ".join(words[start : start + 90])
         question = VerifyPolicyQuote(source="NPPF", quote=quote, date="2025-01-01")
         check = await empty.service.verify(question)
-        section = await empty.service.store.chunks_of("NPPF", NEW)
+        section = await empty.service.store.get_chunks("NPPF", NEW)
         pages = {page for chunk in section if words[start] in chunk.text for page in chunk.pages}
         assert check.verdict == "verified"
         assert check.found[0].page_number in pages
     spanning = next(chunk for chunk in section if len(chunk.pages) > 1)
-    hit = await empty.service.passage(spanning.chunk_id)
+    hit = await empty.service.get_passage(spanning.chunk_id)
     assert hit.page_number == spanning.pages[0]
     assert hit.citation.endswith(f", p. {spanning.pages[0]}–{spanning.pages[-1]}")
 
@@ -648,11 +662,11 @@ async def test_the_draft_framework_is_read_whole_and_quoted_from_its_pages(
     content = (shared_data / "policy" / "NPPF_Draft_December_2025.pdf").read_bytes()
     document = read_file(content, "p.pdf", ReadOptions(find_sections=True), lambda *step: None)
     assert isinstance(document, Document)
-    async with shelf(tmp_path / "policy", embedder=WordEmbedder()) as library:
+    async with open_library(tmp_path / "policy", embedder=WordEmbedder()) as library:
         await library.add("NPPF")
         revision = await library.revise("NPPF", "Draft", "2025-01-01", content=content)
-        chunks = await library.service.store.chunks_of("NPPF", revision)
-        assert passages.assembled(chunks).split() == document.text.split()
+        chunks = await library.service.store.get_chunks("NPPF", revision)
+        assert passages.join_chunks(chunks).split() == document.text.split()
         assert (await section_of(library, "TR4")).section_ref == "Policy TR4"
         for ref, child in [("Chapter 15", "Policy TR4"), ("Chapter 3", "Policy DM5")]:
             inner = await section_of(library, child)
@@ -665,29 +679,29 @@ async def test_the_draft_framework_is_read_whole_and_quoted_from_its_pages(
             assert check.found[0].page_number in inner.page_numbers
 
 
-async def section_of(library: Shelf, ref: str) -> Any:
-    return await library.service.section(GetPolicySection(source="NPPF", section_ref=ref))
+async def section_of(library: PolicyLibrary, ref: str) -> Any:
+    return await library.service.get_section(GetPolicySection(source="NPPF", section_ref=ref))
 
 
 # --- the checkup ---
 
 
 @requirement("policy:doctor")
-async def test_the_checkup_names_every_disagreement_and_mends_it(empty: Shelf) -> None:
+async def test_the_checkup_names_every_disagreement_and_mends_it(empty: PolicyLibrary) -> None:
     await empty.revise("NPPF", "December 2024", "2024-12-12")
     await empty.add("OTHER")
     service = empty.service
-    revision = (await service.registry.revisions("NPPF"))[0]
-    policy = await service.registry.policy("NPPF")
-    assert not (await Checkup(service, repair=False).diagnose()).complaints
-    await service.ingestion.recount("NPPF", NEW, 999)
-    await service.store.describe(policy, revision, revision.effective_from)
+    revision = (await service.registry.get_revisions("NPPF"))[0]
+    policy = await service.registry.get_policy("NPPF")
+    assert not (await PolicyDoctor(service, repair=False).diagnose()).complaints
+    await service.ingestion.set_chunk_count("NPPF", NEW, 999)
+    await service.store.update_metadata(policy, revision, revision.effective_from)
     await service.registry.change(
         "OTHER", lambda at: [revision.model_copy(update={"source": "OTHER"})]
     )
-    found = await Checkup(service, repair=False).diagnose()
+    found = await PolicyDoctor(service, repair=False).diagnose()
     assert {one.subject for one in found.complaints} == {NEW}
     assert len(found.complaints) == 3
-    mended = await Checkup(service, repair=True).diagnose()
+    mended = await PolicyDoctor(service, repair=True).diagnose()
     assert all(one.repaired for one in mended.complaints)
-    assert not (await Checkup(service, repair=False).diagnose()).complaints
+    assert not (await PolicyDoctor(service, repair=False).diagnose()).complaints

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from readingroom.bases.policy.admin_models import RevisionPatch
-from readingroom.bases.policy.doctor import Checkup
+from readingroom.bases.policy.doctor import PolicyDoctor
 from readingroom.bases.policy.errors import (
     RevisionBusy,
     RevisionNotFound,
@@ -39,7 +39,7 @@ from readingroom.core.progress import no_progress
 from readingroom.ingest.errors import NoContent
 from tests.requirements import requirement
 from tests.support.effort import examples
-from tests.support.policy.base import BROKEN, Shelf, plain
+from tests.support.policy.base import BROKEN, PolicyLibrary, plain
 from tests.support.policy.room import Killed, Room
 from tests.support.policy.victim import STEPS
 
@@ -77,7 +77,7 @@ class Change:
     text: str = ""
 
 
-async def make(library: Shelf, source: str, change: Change) -> bool | None:
+async def make(library: PolicyLibrary, source: str, change: Change) -> bool | None:
     """Whether it was made: None where the revision was busy, and the caller may ask again."""
     try:
         await MAKING[change.kind](library, source, change)
@@ -90,7 +90,9 @@ async def make(library: Shelf, source: str, change: Change) -> bool | None:
     return True
 
 
-async def make_at_once(library: Shelf, source: str, changes: Sequence[Change]) -> list[bool | None]:
+async def make_at_once(
+    library: PolicyLibrary, source: str, changes: Sequence[Change]
+) -> list[bool | None]:
     made: list[bool | None] = [None] * len(changes)
 
     async def one(number: int) -> None:
@@ -110,14 +112,14 @@ def _end(change: Change) -> date | None:
     return None if change.end is None else day(change.end)
 
 
-async def _create(library: Shelf, source: str, change: Change) -> None:
+async def _create(library: PolicyLibrary, source: str, change: Change) -> None:
     way = library.register if change.waits else library.revise
     last = _end(change)
     days = day(change.start).isoformat(), last.isoformat() if last else None
     await way(source, change.text, *days, _file(change))
 
 
-async def _ingest(library: Shelf, source: str, change: Change) -> None:
+async def _ingest(library: PolicyLibrary, source: str, change: Change) -> None:
     path = library.inbox(f"{change.text}.pdf", _file(change))
     question = IngestPolicyRevision(
         source=source, revision_id=change.id, file_path=path, reindex=True
@@ -125,16 +127,16 @@ async def _ingest(library: Shelf, source: str, change: Change) -> None:
     await library.service.ingest(question, no_progress)
 
 
-async def _amend(library: Shelf, source: str, change: Change) -> None:
+async def _amend(library: PolicyLibrary, source: str, change: Change) -> None:
     patch = RevisionPatch(effective_from=day(change.start), effective_to=_end(change))
-    await library.registrar.amend_revision(source, change.id, patch)
+    await library.admin.amend_revision(source, change.id, patch)
 
 
-async def _delete(library: Shelf, source: str, change: Change) -> None:
-    await library.registrar.delete_revision(source, change.id)
+async def _delete(library: PolicyLibrary, source: str, change: Change) -> None:
+    await library.admin.delete_revision(source, change.id)
 
 
-async def _remove(library: Shelf, source: str, change: Change) -> None:
+async def _remove(library: PolicyLibrary, source: str, change: Change) -> None:
     await library.service.remove(RemovePolicyRevision(source=source, revision_id=change.id))
 
 
@@ -303,18 +305,20 @@ class Model:
 # --- what the base says of itself ---
 
 
-async def state(library: Shelf, source: str) -> dict[str, Any]:
+async def state(library: PolicyLibrary, source: str) -> dict[str, Any]:
     """Every revision: its days, who closed it, its status, and which text its chunks hold."""
     found = {}
-    for one in await library.service.registry.revisions(source):
-        chunks = await library.service.store.chunks_of(source, one.revision_id)
+    for one in await library.service.registry.get_revisions(source):
+        chunks = await library.service.store.get_chunks(source, one.revision_id)
         text = chunks[0].text.removeprefix("This is ").removesuffix(".") if chunks else None
         days = one.effective_from, one.effective_to, one.closed_by
         found[one.revision_id] = (*days, str(one.status), text)
     return found
 
 
-async def survey(library: Shelf, source: str, days: Sequence[date]) -> list[tuple[Any, ...]]:
+async def survey(
+    library: PolicyLibrary, source: str, days: Sequence[date]
+) -> list[tuple[Any, ...]]:
     """What each way of asking answers for each day: the resolver, a snapshot, a search, and a
     section asked for on that day.
     """
@@ -322,7 +326,7 @@ async def survey(library: Shelf, source: str, days: Sequence[date]) -> list[tupl
     answers = []
     for one in days:
         resolved = await service.resolver.resolve_for_policy(source, one)
-        snapshot = await service.snapshot(PolicySnapshot(date=one.isoformat()))
+        snapshot = await service.get_snapshot(PolicySnapshot(date=one.isoformat()))
         (entry,) = [policy for policy in snapshot.policies if policy.source == source]
         hits = await service.search(
             SearchPolicy(query="this is", sources=[source], effective_date=one.isoformat())
@@ -340,20 +344,20 @@ async def survey(library: Shelf, source: str, days: Sequence[date]) -> list[tupl
     return answers
 
 
-async def _section(library: Shelf, source: str) -> str | None:
+async def _section(library: PolicyLibrary, source: str) -> str | None:
     try:
         asked = GetPolicySection(source=source, section_ref="Para 1")
-        return (await library.service.section(asked)).revision_id
+        return (await library.service.get_section(asked)).revision_id
     except (SectionNotFound, RevisionNotFound):
         return None
 
 
-async def complaints(library: Shelf) -> list[str]:
-    diagnosis = await Checkup(library.service, repair=False).diagnose()
+async def complaints(library: PolicyLibrary) -> list[str]:
+    diagnosis = await PolicyDoctor(library.service, repair=False).diagnose()
     return [f"{one.subject}: {one.problem}" for one in diagnosis.complaints]
 
 
-async def add(library: Shelf, source: str) -> None:
+async def add(library: PolicyLibrary, source: str) -> None:
     await library.add(source)
 
 

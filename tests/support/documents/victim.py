@@ -41,7 +41,7 @@ async def broken(library: Desk) -> None:
     """A document whose last chunk was lost, as by somebody else's hand."""
     await two(library)
     record = await _newer(library)
-    chunks = await library.service.store.chunks_of(record.document_id)
+    chunks = await library.service.store.get_chunks(record.document_id)
     await library.service.store.delete([chunks[-1].chunk_id])
 
 
@@ -52,7 +52,7 @@ async def remove(library: Desk) -> None:
 
 async def _newer(library: Desk) -> DocumentRecord:
     return next(
-        one for one in await library.service.store.documents() if one.source_file == "new.pdf"
+        one for one in await library.service.store.list_records() if one.source_file == "new.pdf"
     )
 
 

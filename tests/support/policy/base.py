@@ -13,7 +13,7 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.utils import simpleSplit
 from reportlab.pdfgen.canvas import Canvas
 
-from readingroom.bases.policy.admin.service import Registrar
+from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.admin_models import NewPolicy, NewRevision
 from readingroom.bases.policy.registry.records import PolicyCategory, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
@@ -98,18 +98,18 @@ def plain(*paragraphs: str) -> bytes:
 
 
 @dataclass
-class Shelf:
+class PolicyLibrary:
     """An open policy base and the ways a test fills it."""
 
     service: PolicyService
     folder: Path
-    registrar: Registrar = field(init=False)
+    admin: PolicyAdmin = field(init=False)
 
     def __post_init__(self) -> None:
-        self.registrar = Registrar(self.service)
+        self.admin = PolicyAdmin(self.service)
 
     async def add(self, source: str, title: str | None = None) -> None:
-        await self.registrar.create_policy(
+        await self.admin.create_policy(
             NewPolicy(
                 source=source,
                 title=title or f"The {source}",
@@ -121,7 +121,7 @@ class Shelf:
         self, source: str, label: str, start: str, end: str | None = None, content: bytes = b""
     ) -> str:
         """A revision, ingested; its id."""
-        answer = await self.registrar.revise(
+        answer = await self.admin.revise(
             source, revision(label, start, end), self.spool(content or brief(label)), no_progress
         )
         return answer.revision_id
@@ -147,7 +147,7 @@ class Shelf:
             await anyio.sleep(0.005)
 
     async def _in_the_works(self) -> bool:
-        catalogue = await self.service.registry.catalogue()
+        catalogue = await self.service.registry.read_catalogue()
         return any(
             one.status == RevisionStatus.PROCESSING
             or self.service.ingestion.progress(one.revision_id)
@@ -204,16 +204,16 @@ def service_on(
     pipeline: Any = None,
 ) -> PolicyService:
     roots = Roots("POLICY_ROOTS", (folder / "inbox",), 256 * 2**20)
-    bench = IngestContext(pipeline or Pipeline(Sandbox()), embedder, roots, now, on_step)
-    return PolicyService(folder, redis_url, bench)
+    context = IngestContext(pipeline or Pipeline(Sandbox()), embedder, roots, now, on_step)
+    return PolicyService(folder, redis_url, context)
 
 
 @contextlib.asynccontextmanager
-async def shelf(folder: Path, **options: Any) -> AsyncIterator[Shelf]:
+async def open_library(folder: Path, **options: Any) -> AsyncIterator[PolicyLibrary]:
     """A policy base on this folder, open."""
     service = service_on(folder, **options)
     async with service.running():
-        yield Shelf(service, folder)
+        yield PolicyLibrary(service, folder)
 
 
 def texts(hits: Iterable[Any]) -> str:

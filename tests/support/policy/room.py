@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 
 from readingroom.core.errors import KnowledgeError
-from tests.support.policy.base import PLAIN, Shelf, shelf
+from tests.support.policy.base import PLAIN, PolicyLibrary, open_library
 from tests.support.victim import FORKS
 
 Work = Callable[..., Awaitable[Any]]
@@ -65,7 +65,7 @@ async def _serve(folder: Path, pipe: Connection) -> None:
         if name == armed:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    async with shelf(folder, on_step=at, **PLAIN) as library:
+    async with open_library(folder, on_step=at, **PLAIN) as library:
         await library.settled()
         pipe.send(None)
         while asked := await anyio.to_thread.run_sync(pipe.recv):
@@ -74,7 +74,7 @@ async def _serve(folder: Path, pipe: Connection) -> None:
             armed = None
 
 
-async def _outcome(library: Shelf, work: Work, args: tuple[Any, ...]) -> Any:
+async def _outcome(library: PolicyLibrary, work: Work, args: tuple[Any, ...]) -> Any:
     try:
         return await work(library, *args)
     except KnowledgeError as error:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readingroom.bases.policy.admin_models import PolicyPatch, RevisionPatch
-from readingroom.bases.policy.doctor import Checkup
+from readingroom.bases.policy.doctor import PolicyDoctor
 from readingroom.bases.policy.models import IngestPolicyRevision, RemovePolicyRevision, SearchPolicy
 from readingroom.core.progress import no_progress
 from readingroom.protocol.doctor import Complaint
-from tests.support.policy.base import PLAIN, Shelf, plain, shelf
+from tests.support.policy.base import PLAIN, PolicyLibrary, open_library, plain
 from tests.support.victim import KillAtStep, killed
 
 OLD, NEW = "rev_NPPF_2023_09", "rev_NPPF_2024_12"
@@ -22,92 +22,92 @@ class Change:
     """What is there before, what is done, and which revisions may answer for 2025 afterwards."""
 
     says: str
-    prepare: Callable[[Shelf], Awaitable[object]]
-    make: Callable[[Shelf], Awaitable[object]]
+    prepare: Callable[[PolicyLibrary], Awaitable[object]]
+    make: Callable[[PolicyLibrary], Awaitable[object]]
     outcomes: tuple[tuple[str, ...], ...]
     lasts_from: str
     """The step from which on a caller may have been told that it is done, so it must be kept."""
-    is_kept: Callable[[Shelf], Awaitable[bool]]
+    is_kept: Callable[[PolicyLibrary], Awaitable[bool]]
 
 
 def _text(label: str) -> bytes:
     return plain(f"Cycle parking follows the {label} standard.", "Homes.", "Roads.", "Trees.")
 
 
-async def one(library: Shelf) -> None:
+async def one(library: PolicyLibrary) -> None:
     await library.add("NPPF", "National Planning Policy Framework")
     await library.revise("NPPF", "September 2023", "2023-09-05", content=_text("September 2023"))
 
 
-async def two(library: Shelf) -> None:
+async def two(library: PolicyLibrary) -> None:
     await one(library)
     await library.revise("NPPF", "December 2024", "2024-12-12", content=_text("December 2024"))
 
 
-async def supersede(library: Shelf) -> None:
+async def supersede(library: PolicyLibrary) -> None:
     await library.revise("NPPF", "December 2024", "2024-12-12", content=_text("December 2024"))
 
 
-async def reindex(library: Shelf) -> None:
+async def reindex(library: PolicyLibrary) -> None:
     """With a file of other, and fewer, chunks."""
     path = library.inbox("other.pdf", plain("Cycle parking is free."))
     question = IngestPolicyRevision(source="NPPF", revision_id=NEW, file_path=path, reindex=True)
     await library.service.ingest(question, no_progress)
 
 
-async def remove(library: Shelf) -> None:
+async def remove(library: PolicyLibrary) -> None:
     await library.service.remove(RemovePolicyRevision(source="NPPF", revision_id=OLD))
 
 
-async def delete(library: Shelf) -> None:
-    await library.registrar.delete_revision("NPPF", OLD)
+async def delete(library: PolicyLibrary) -> None:
+    await library.admin.delete_revision("NPPF", OLD)
 
 
-async def redate(library: Shelf) -> None:
+async def redate(library: PolicyLibrary) -> None:
     patch = RevisionPatch.model_validate_json('{"effective_to": "2024-06-30"}')
-    await library.registrar.amend_revision("NPPF", OLD, patch)
+    await library.admin.amend_revision("NPPF", OLD, patch)
 
 
-async def retitle(library: Shelf) -> None:
-    await library.registrar.amend_policy("NPPF", PolicyPatch(title="The Framework"))
+async def retitle(library: PolicyLibrary) -> None:
+    await library.admin.amend_policy("NPPF", PolicyPatch(title="The Framework"))
 
 
-async def insert(library: Shelf) -> None:
+async def insert(library: PolicyLibrary) -> None:
     await library.revise("NPPF", "July 2021", "2021-07-20", "2023-09-04", _text("July 2021"))
 
 
-async def _has(library: Shelf, revision_id: str) -> bool:
-    revisions = await library.service.registry.revisions("NPPF")
+async def _has(library: PolicyLibrary, revision_id: str) -> bool:
+    revisions = await library.service.registry.get_revisions("NPPF")
     return revision_id in [one.revision_id for one in revisions if one.counts]
 
 
-async def _superseded(library: Shelf) -> bool:
+async def _superseded(library: PolicyLibrary) -> bool:
     return await _has(library, NEW)
 
 
-async def _inserted(library: Shelf) -> bool:
+async def _inserted(library: PolicyLibrary) -> bool:
     return await _has(library, "rev_NPPF_2021_07")
 
 
-async def _reindexed(library: Shelf) -> bool:
-    chunks = await library.service.store.chunks_of("NPPF", NEW)
+async def _reindexed(library: PolicyLibrary) -> bool:
+    chunks = await library.service.store.get_chunks("NPPF", NEW)
     return [chunk.text for chunk in chunks] == ["Cycle parking is free."]
 
 
-async def _removed(library: Shelf) -> bool:
-    return (await library.registrar.revision("NPPF", OLD)).chunk_count == 0
+async def _removed(library: PolicyLibrary) -> bool:
+    return (await library.admin.get_revision("NPPF", OLD)).chunk_count == 0
 
 
-async def _deleted(library: Shelf) -> bool:
+async def _deleted(library: PolicyLibrary) -> bool:
     return not await _has(library, OLD)
 
 
-async def _redated(library: Shelf) -> bool:
-    return str((await library.registrar.revision("NPPF", OLD)).effective_to) == "2024-06-30"
+async def _redated(library: PolicyLibrary) -> bool:
+    return str((await library.admin.get_revision("NPPF", OLD)).effective_to) == "2024-06-30"
 
 
-async def _retitled(library: Shelf) -> bool:
-    return (await library.registrar.policy("NPPF")).title == "The Framework"
+async def _retitled(library: PolicyLibrary) -> bool:
+    return (await library.admin.get_policy("NPPF")).title == "The Framework"
 
 
 _SEP, _DEC = ("September 2023",), ("December 2024",)
@@ -154,7 +154,7 @@ def must_last(change: str, step: str) -> bool:
 async def steps_of(folder: Path, change: str) -> tuple[str, ...]:
     """The named steps that a change really passes, in order."""
     passed: list[str] = []
-    async with shelf(folder, on_step=passed.append, **PLAIN) as library:
+    async with open_library(folder, on_step=passed.append, **PLAIN) as library:
         await CHANGES[change].prepare(library)
         passed.clear()
         await CHANGES[change].make(library)
@@ -173,14 +173,14 @@ def kill_recovery_at(folder: Path, step: str) -> None:
 
 async def _change(folder: Path, change: str, step: str) -> None:
     trap = KillAtStep(step)
-    async with shelf(folder, on_step=trap, **PLAIN) as library:
+    async with open_library(folder, on_step=trap, **PLAIN) as library:
         await CHANGES[change].prepare(library)
         trap.is_set = True
         await CHANGES[change].make(library)
 
 
 async def _recover(folder: Path, step: str) -> None:
-    async with shelf(folder, on_step=KillAtStep(step, is_set=True), **PLAIN) as library:
+    async with open_library(folder, on_step=KillAtStep(step, is_set=True), **PLAIN) as library:
         await library.settled()
 
 
@@ -204,12 +204,12 @@ class Aftermath:
 
 async def aftermath(folder: Path, change: str) -> Aftermath:
     """Start the base, let it finish what it finds, and count."""
-    async with shelf(folder, **PLAIN) as library:
+    async with open_library(folder, **PLAIN) as library:
         await library.settled()
-        held = {key: len(of) for key, of in (await library.service.store.census()).items()}
-        revisions = await library.service.registry.revisions("NPPF")
+        held = {key: len(of) for key, of in (await library.service.store.group_metadata()).items()}
+        revisions = await library.service.registry.get_revisions("NPPF")
         counts = {("NPPF", one.revision_id): one.chunk_count for one in revisions}
-        diagnosis = await Checkup(library.service, repair=False).diagnose()
+        diagnosis = await PolicyDoctor(library.service, repair=False).diagnose()
         return Aftermath(
             orphans=sum(count for key, count in held.items() if key not in counts),
             wrong_counts=sum(held.get(key, 0) != count for key, count in counts.items()),
@@ -220,7 +220,7 @@ async def aftermath(folder: Path, change: str) -> Aftermath:
         )
 
 
-async def _in_force(library: Shelf) -> tuple[str, ...]:
+async def _in_force(library: PolicyLibrary) -> tuple[str, ...]:
     hits = await library.service.search(
         SearchPolicy(query="cycle parking", effective_date="2025-01-01", n_results=50)
     )

@@ -67,7 +67,9 @@ class DocumentsAdapter(SearchAdapter):
     async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
         ref = parse_doc_id(id)
         pages = str(ref.page) if ref.page else None
-        text = await self._service.text(GetDocumentText(document_id=ref.document_id, pages=pages))
+        text = await self._service.get_text(
+            GetDocumentText(document_id=ref.document_id, pages=pages)
+        )
         return make_record(
             self.base,
             text.id,
@@ -81,7 +83,7 @@ class DocumentsAdapter(SearchAdapter):
         )
 
     async def validation_date(self, application_ref: str) -> str | None:
-        application = await self._service.application(application_ref)
+        application = await self._service.get_application(application_ref)
         day = application.validation_date if application else None
         return day.isoformat() if day else None
 
@@ -93,7 +95,7 @@ class DocumentsAdapter(SearchAdapter):
                 document.source_file,
                 f"{document.document_type} of application {document.application_ref}.",
             )
-            for document in await self._service.all_documents()
+            for document in await self._service.list_all_documents()
         ]
 
     def resource_id(self, path: str) -> str | None:
@@ -102,9 +104,9 @@ class DocumentsAdapter(SearchAdapter):
 
     async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:
         if name == "document_id":
-            return [document.document_id for document in await self._service.all_documents()]
+            return [document.document_id for document in await self._service.list_all_documents()]
         if name == "application_ref":
-            documents = await self._service.all_documents()
+            documents = await self._service.list_all_documents()
             return sorted({document.application_ref for document in documents})
         return ()
 

@@ -1,4 +1,4 @@
-"""The applications' own records, and the files that were offered and could not be read: SQLite."""
+"""SQLite store of the applications' own records and of files that could not be ingested."""
 
 from collections.abc import Mapping
 from dataclasses import astuple, fields, replace
@@ -6,7 +6,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from readingroom.bases.documents.records import Application, Unread
+from readingroom.bases.documents.records import Application, UnreadEntry
 from readingroom.storage.database import small_database
 
 _SCHEMA = """
@@ -30,58 +30,58 @@ CREATE TABLE IF NOT EXISTS unread (
     PRIMARY KEY (application_ref, file_hash)
 ) STRICT;
 """
-_PLACES = ", ".join("?" for _ in fields(Unread))
+_SELECT = "SELECT * FROM applications WHERE reference = ?"
+_UNREAD_PLACEHOLDERS = ", ".join("?" for _ in fields(UnreadEntry))
 
 
-class ApplicationBook:
-    """One file. A change is durable when its verb returns."""
+class ApplicationStore:
+    """One SQLite file. A change is durable when its method returns."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def application(self, reference: str) -> Application | None:
+    def get(self, reference: str) -> Application | None:
+        """Return an application's record, or None if it has none."""
         with small_database(self._path, _SCHEMA) as db:
-            row = db.execute(
-                "SELECT * FROM applications WHERE reference = ?", (reference,)
-            ).fetchone()
-        return _application(row) if row else None
+            row = db.execute(_SELECT, (reference,)).fetchone()
+        return _from_row(row) if row else None
 
-    def applications(self) -> list[Application]:
-        """Every record, by reference."""
+    def list_all(self) -> list[Application]:
+        """Return every record, in the order of the references."""
         with small_database(self._path, _SCHEMA) as db:
             rows = db.execute("SELECT * FROM applications ORDER BY reference").fetchall()
-        return [_application(row) for row in rows]
+        return [_from_row(row) for row in rows]
 
-    def set(self, reference: str, values: Mapping[str, Any], now: datetime) -> Application:
-        """Write these values over what is known of an application; the others stay."""
+    def update(self, reference: str, values: Mapping[str, Any], now: datetime) -> Application:
+        """Write these fields of an application, keep the others, and return the new record."""
         with small_database(self._path, _SCHEMA) as db:
-            row = db.execute(
-                "SELECT * FROM applications WHERE reference = ?", (reference,)
-            ).fetchone()
-            before = _application(row) if row else Application(reference)
+            row = db.execute(_SELECT, (reference,)).fetchone()
+            before = _from_row(row) if row else Application(reference)
             record = replace(before, **values, updated_at=now)
-            written = [
+            columns = [
                 value.isoformat() if isinstance(value, date) else value for value in astuple(record)
             ]
-            db.execute("INSERT OR REPLACE INTO applications VALUES (?, ?, ?, ?, ?, ?)", written)
+            db.execute("INSERT OR REPLACE INTO applications VALUES (?, ?, ?, ?, ?, ?)", columns)
         return record
 
-    def unread(self, reference: str) -> list[Unread]:
-        """The files of an application that are not among its documents, oldest first."""
+    def list_unread(self, reference: str) -> list[UnreadEntry]:
+        """Return the files of an application that are not among its documents, oldest first."""
         with small_database(self._path, _SCHEMA) as db:
             rows = db.execute(
                 "SELECT * FROM unread WHERE application_ref = ? ORDER BY at, source_file",
                 (reference,),
             ).fetchall()
-        return [Unread(*row) for row in rows]
+        return [UnreadEntry(*row) for row in rows]
 
-    def note(self, unread: Unread) -> None:
-        """Remember a file that was not ingested, in place of what was known of it."""
+    def add_unread(self, entry: UnreadEntry) -> None:
+        """Record a file that was not ingested, in place of an earlier entry for the same bytes."""
         with small_database(self._path, _SCHEMA) as db:
-            db.execute(f"INSERT OR REPLACE INTO unread VALUES ({_PLACES})", astuple(unread))
+            db.execute(
+                f"INSERT OR REPLACE INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", astuple(entry)
+            )
 
-    def settle(self, reference: str, file_hash: str) -> None:
-        """The file was ingested after all."""
+    def delete_unread(self, reference: str, file_hash: str) -> None:
+        """Delete the entry of a file that was ingested after all."""
         with small_database(self._path, _SCHEMA) as db:
             db.execute(
                 "DELETE FROM unread WHERE application_ref = ? AND file_hash = ?",
@@ -89,13 +89,13 @@ class ApplicationBook:
             )
 
 
-def _application(row: tuple[Any, ...]) -> Application:
-    reference, address, description, day, status, updated = row
+def _from_row(row: tuple[Any, ...]) -> Application:
+    reference, address, description, validation_date, status, updated_at = row
     return Application(
         reference,
         address,
         description,
-        date.fromisoformat(day) if day else None,
+        date.fromisoformat(validation_date) if validation_date else None,
         status,
-        datetime.fromisoformat(updated) if updated else None,
+        datetime.fromisoformat(updated_at) if updated_at else None,
     )

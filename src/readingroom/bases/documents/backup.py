@@ -1,4 +1,4 @@
-"""The whole documents base as files that another folder can be filled with, and back."""
+"""Writes the whole documents base to files for a backup, and restores it from them."""
 
 import json
 from dataclasses import replace as with_values
@@ -21,53 +21,61 @@ _APPLICATIONS = "applications.db"
 _FILES = "files"
 
 
-async def write_copy(service: DocumentsService, folder: Path) -> BackupCounts:
-    """Everything at one moment: changes wait until it is written, searches do not."""
-    async with service.ingestion.paused():
+async def write_backup(service: DocumentsService, folder: Path) -> BackupCounts:
+    """Write the base as it is at one moment; changes wait meanwhile, searches do not."""
+    async with service.ingestion.pause_changes():
         await anyio.Path(folder).mkdir(parents=True)
-        chunks = await service.store.dump(folder / _CHUNKS, folder / _REGISTRY)
-        documents = await service.store.documents()
-        await anyio.to_thread.run_sync(_copy_files, service, documents, folder)
-    return BackupCounts(counts={"documents": len(documents), "chunks": chunks})
+        chunk_count = await service.store.dump(folder / _CHUNKS, folder / _REGISTRY)
+        records = await service.store.list_records()
+        await anyio.to_thread.run_sync(_copy_files, service, records, folder)
+    return BackupCounts(counts={"documents": len(records), "chunks": chunk_count})
 
 
-async def read_copy(
+async def restore_backup(
     service: DocumentsService, folder: Path, home: Path, replace: bool
 ) -> BackupCounts:
-    """Fill an empty base; `home` is where its folder will lie in the end."""
+    """Fill an empty base from what `write_backup` wrote.
+
+    `home` is where the base's folder will be in the end: a restore works in a folder beside it.
+
+    Raises:
+        BackupUnusable: the files cannot be read.
+        DataNotEmpty: the base has documents, and `replace` is not set.
+    """
     try:
-        came_from = json.loads(await anyio.Path(folder / _ABOUT).read_bytes())["folder"]
+        old_home = json.loads(await anyio.Path(folder / _ABOUT).read_bytes())["folder"]
     except (OSError, ValueError, KeyError) as error:
         raise BackupUnusable(f"The documents of the backup cannot be read: {error}") from error
-    held = await service.store.documents()
-    if held and not replace:
+    existing = await service.store.list_records()
+    if existing and not replace:
         raise DataNotEmpty(
             "CHROMA_PERSIST_DIR holds documents already; choose another folder, or replace them "
             "with --force"
         )
-    for one in held:
-        await service.ingestion.remove(one.document_id)
-    chunks = await service.store.fill(folder / _CHUNKS, folder / _REGISTRY)
-    documents = await service.store.documents()
-    for one in documents:
-        if Path(one.file_path).is_relative_to(came_from):
-            path = home / Path(one.file_path).relative_to(came_from)
-            await service.store.register(with_values(one, file_path=str(path)))
-    await anyio.to_thread.run_sync(_put_back, service, folder)
-    return BackupCounts(counts={"documents": len(documents), "chunks": chunks})
+    for record in existing:
+        await service.ingestion.remove(record.document_id)
+    chunk_count = await service.store.fill(folder / _CHUNKS, folder / _REGISTRY)
+    records = await service.store.list_records()
+    for record in records:
+        # Uploads have no path but that of our copy, which lies in the base's own folder.
+        if Path(record.file_path).is_relative_to(old_home):
+            path = home / Path(record.file_path).relative_to(old_home)
+            await service.store.register(with_values(record, file_path=str(path)))
+    await anyio.to_thread.run_sync(_restore_files, service, folder)
+    return BackupCounts(counts={"documents": len(records), "chunks": chunk_count})
 
 
-def _copy_files(service: DocumentsService, documents: list[DocumentRecord], folder: Path) -> None:
+def _copy_files(service: DocumentsService, records: list[DocumentRecord], folder: Path) -> None:
     (folder / _ABOUT).write_text(json.dumps({"folder": str(service.folder)}), "utf-8")
-    if (book := service.folder / _APPLICATIONS).exists():
-        copy_database(book, folder / _APPLICATIONS)
-    for one in documents:
-        file = service.ingestion.file_of(one)
+    if (database := service.folder / _APPLICATIONS).exists():
+        copy_database(database, folder / _APPLICATIONS)
+    for record in records:
+        file = service.ingestion.file_of(record)
         if file.exists():
-            link_or_copy(file, folder / _FILES / one.document_id / file.name)
+            link_or_copy(file, folder / _FILES / record.document_id / file.name)
 
 
-def _put_back(service: DocumentsService, folder: Path) -> None:
-    if (book := folder / _APPLICATIONS).exists():
-        copy_database(book, service.folder / _APPLICATIONS)
+def _restore_files(service: DocumentsService, folder: Path) -> None:
+    if (database := folder / _APPLICATIONS).exists():
+        copy_database(database, service.folder / _APPLICATIONS)
     move_files(folder / _FILES, service.folder / _FILES)

@@ -1,4 +1,4 @@
-"""Many files at once: while one is embedded the next is read, and a bad one stops nobody."""
+"""Ingestion of many files: one is read while another is embedded, and a bad one stops none."""
 
 import logging
 from collections import Counter
@@ -16,12 +16,12 @@ from readingroom.ingest.intake import Intake, open_in_thread
 
 logger = logging.getLogger(__name__)
 
-_AT_ONCE = 3  # one is embedded, one is read, one has been read and waits
+_CONCURRENCY = 3  # one file is embedded, one is read, and one has been read and waits
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
-    """A file to be ingested: how it is called, how it is opened, and where it lies, if anywhere."""
+class BatchFile:
+    """A file to ingest: its name, how to open it, and its path if it lies in a folder of theirs."""
 
     name: str
     open: Callable[[], AbstractContextManager[Intake]]
@@ -29,7 +29,7 @@ class Offered:
 
 
 class Batch:
-    """Files for one application."""
+    """The ingestion of several files into one application."""
 
     def __init__(
         self,
@@ -42,65 +42,67 @@ class Batch:
         self._application_ref = application_ref
         self._document_type = document_type
         self._report = report
-        self._seats = anyio.Semaphore(_AT_ONCE)
+        self._slots = anyio.Semaphore(_CONCURRENCY)
         self._shares: list[float] = []
+        """How much of each file is done, from 0 to 1."""
 
-    async def run(self, files: Sequence[Offered]) -> FolderIngested:
-        """Ingest them all; the outcomes come in the order of the files."""
+    async def run(self, files: Sequence[BatchFile]) -> FolderIngested:
+        """Ingest all files; the outcomes come in the order of the files."""
         self._shares = [0.0] * len(files)
         outcomes: dict[int, FileOutcome] = {}
 
-        async def ingest(place: int) -> None:
-            async with self._seats:
-                outcomes[place] = await self._outcome(place, files[place])
-            await self._tell(place, 1.0, f"{files[place].name}: {outcomes[place].status}")
+        async def ingest(index: int) -> None:
+            async with self._slots:
+                outcomes[index] = await self._ingest_file(index, files[index])
+            message = f"{files[index].name}: {outcomes[index].status}"
+            await self._report_share(index, 1.0, message)
 
         async with anyio.create_task_group() as tasks:
-            for place in range(len(files)):
-                tasks.start_soon(ingest, place)
-        told = [outcomes[place] for place in range(len(files))]
-        counts = Counter(one.status for one in told)
+            for index in range(len(files)):
+                tasks.start_soon(ingest, index)
+        ordered = [outcomes[index] for index in range(len(files))]
+        counts = Counter(outcome.status for outcome in ordered)
         return FolderIngested(
             application_ref=self._application_ref,
-            file_count=len(told),
+            file_count=len(ordered),
             ingested=counts["success"],
             already_ingested=counts["already_ingested"],
             skipped=counts["skipped"],
             failed=counts["error"],
-            files=told,
+            files=ordered,
         )
 
-    async def _outcome(self, place: int, offered: Offered) -> FileOutcome:
+    async def _ingest_file(self, index: int, file: BatchFile) -> FileOutcome:
         async def report(done: float, total: float | None, message: str | None) -> None:
-            await self._tell(place, done / total if total else 0.0, f"{offered.name}: {message}")
+            await self._report_share(
+                index, done / total if total else 0.0, f"{file.name}: {message}"
+            )
 
         try:
-            async with open_in_thread(offered.open()) as intake:
-                found = await self._ingestion.ingest(
+            async with open_in_thread(file.open()) as intake:
+                outcome = await self._ingestion.ingest(
                     intake,
                     self._application_ref,
-                    offered.file_path,
+                    file.file_path,
                     self._document_type,
                     report,
                 )
         except KnowledgeError as error:
-            return _failed(offered, error)
-        except Exception as error:  # one bad file never stops the rest
+            return _to_failure(file, error)
+        except Exception as error:  # one bad file must not stop the others
             logger.error("a file of a folder could not be ingested", exc_info=error)
-            return _failed(offered, Internal("It failed on our side; the server's log says why"))
-        return _told(offered, found)
+            return _to_failure(file, Internal("It failed on our side; the server's log says why"))
+        return _to_file_outcome(file, outcome)
 
-    async def _tell(self, place: int, share: float, message: str) -> None:
-        self._shares[place] = share
+    async def _report_share(self, index: int, share: float, message: str) -> None:
+        self._shares[index] = share
         await self._report(sum(self._shares), len(self._shares), message)
 
 
-def _failed(offered: Offered, error: KnowledgeError) -> FileOutcome:
-    return FileOutcome(
-        file=offered.name, status="error", error_type=error.code, message=error.message
-    )
+def _to_failure(file: BatchFile, error: KnowledgeError) -> FileOutcome:
+    return FileOutcome(file=file.name, status="error", error_type=error.code, message=error.message)
 
 
-def _told(offered: Offered, found: Outcome) -> FileOutcome:
-    said = found.model_dump(include=set(FileOutcome.model_fields))
-    return FileOutcome(file=offered.name, **said)
+def _to_file_outcome(file: BatchFile, outcome: Outcome) -> FileOutcome:
+    shared_fields = outcome.model_dump(include=set(FileOutcome.model_fields))
+    return FileOutcome(file=file.name, **shared_fields)

@@ -1,6 +1,6 @@
 """The operator's commands on the documents base, run here or by the process that owns its folder.
 
-A file is handed over as a copy: bytes, not a path of the caller's.
+A file is handed over as a copy in that folder: the owner may not be allowed to read the caller's.
 """
 
 from contextlib import AsyncExitStack
@@ -16,9 +16,9 @@ from readingroom.bases.documents.models import (
     ApplicationRef,
     ApplicationSet,
     ChosenType,
-    Diagnosis,
     DocumentHits,
     DocumentList,
+    DocumentsDiagnosis,
     DocumentText,
     FolderIngested,
     GetDocumentText,
@@ -63,39 +63,39 @@ class IngestFiles(_DocumentsCommand):
     files: list[HandedFile]
 
     async def run(self, service: "DocumentsService", report: ReportProgress) -> FolderIngested:
-        from readingroom.bases.documents.batch import Offered
+        from readingroom.bases.documents.batch import BatchFile
 
-        async with AsyncExitStack() as held:
-            offered = []
+        async with AsyncExitStack() as stack:
+            files = []
             for file in self.files:
-                path = await held.enter_async_context(handed_over(service.folder, file.copied))
-                offered.append(Offered(file.name, partial(service.taking, path, file.name)))
-            return await service.ingest_all(
-                offered, self.application_ref, self.document_type, report
+                path = await stack.enter_async_context(handed_over(service.folder, file.copied))
+                files.append(BatchFile(file.name, partial(service.open_upload, path, file.name)))
+            return await service.ingest_files(
+                files, self.application_ref, self.document_type, report
             )
 
 
 class ListDocuments(_DocumentsCommand):
-    """The documents of an application."""
+    """List the documents of an application."""
 
     name: ClassVar[str] = "documents.list"
     question: ListIngestedDocuments
 
     async def run(self, service: "DocumentsService", report: ReportProgress) -> DocumentList:
-        return await service.documents(self.question)
+        return await service.list_documents(self.question)
 
 
 class ListApplications(_DocumentsCommand):
-    """Every application."""
+    """List every application."""
 
     name: ClassVar[str] = "documents.applications"
 
     async def run(self, service: "DocumentsService", report: ReportProgress) -> ApplicationList:
-        return await service.applications()
+        return await service.list_applications()
 
 
 class SearchDocuments(_DocumentsCommand):
-    """A search."""
+    """Search the documents."""
 
     name: ClassVar[str] = "documents.search"
     question: SearchApplicationDocs
@@ -105,13 +105,13 @@ class SearchDocuments(_DocumentsCommand):
 
 
 class ReadDocument(_DocumentsCommand):
-    """A document's text."""
+    """Return a document's text."""
 
     name: ClassVar[str] = "documents.text"
     question: GetDocumentText
 
     async def run(self, service: "DocumentsService", report: ReportProgress) -> DocumentText:
-        return await service.text(self.question)
+        return await service.get_text(self.question)
 
 
 class DropDocument(_DocumentsCommand):
@@ -125,7 +125,7 @@ class DropDocument(_DocumentsCommand):
 
 
 class DescribeApplication(_DocumentsCommand):
-    """Write down what is known of an application."""
+    """Update an application's record."""
 
     name: ClassVar[str] = "documents.application"
     question: SetApplication
@@ -135,13 +135,13 @@ class DescribeApplication(_DocumentsCommand):
 
 
 class ShowApplication(_DocumentsCommand):
-    """An application with its documents by type."""
+    """Return an application with its documents by type."""
 
     name: ClassVar[str] = "documents.overview"
     question: ApplicationOverview
 
     async def run(self, service: "DocumentsService", report: ReportProgress) -> Overview:
-        return await service.overview(self.question)
+        return await service.get_overview(self.question)
 
 
 class CheckDocuments(_DocumentsCommand):
@@ -150,33 +150,33 @@ class CheckDocuments(_DocumentsCommand):
     name: ClassVar[str] = "documents.doctor"
     repair: bool = False
 
-    async def run(self, service: "DocumentsService", report: ReportProgress) -> Diagnosis:
-        from readingroom.bases.documents.doctor import Checkup
+    async def run(self, service: "DocumentsService", report: ReportProgress) -> DocumentsDiagnosis:
+        from readingroom.bases.documents.doctor import DocumentsDoctor
 
-        return await Checkup(service, self.repair).diagnose()
+        return await DocumentsDoctor(service, self.repair).diagnose()
 
 
 class BackUpDocuments(_DocumentsCommand, WriteBackup):
-    """Write a copy of the whole base for the one who asks."""
+    """Write a backup of the whole base into the handover folder."""
 
     name: ClassVar[str] = "documents.backup"
 
     async def run(self, service: "DocumentsService", report: ReportProgress) -> BackupCounts:
-        from readingroom.bases.documents.backup import write_copy
+        from readingroom.bases.documents.backup import write_backup
 
-        return await write_copy(service, service.folder / HANDOVER / self.folder)
+        return await write_backup(service, service.folder / HANDOVER / self.folder)
 
 
 class RestoreDocuments(_DocumentsCommand, ReadBackup):
-    """Fill an empty base from such a copy."""
+    """Fill an empty base from a backup in the handover folder."""
 
     name: ClassVar[str] = "documents.restore"
 
     async def run(self, service: "DocumentsService", report: ReportProgress) -> BackupCounts:
-        from readingroom.bases.documents.backup import read_copy
+        from readingroom.bases.documents.backup import restore_backup
 
-        copy = service.folder / HANDOVER / self.folder
-        return await read_copy(service, copy, Path(self.home), self.replace)
+        backup = service.folder / HANDOVER / self.folder
+        return await restore_backup(service, backup, Path(self.home), self.replace)
 
 
 COMMANDS: tuple[type[Command], ...] = (

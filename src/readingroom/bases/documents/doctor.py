@@ -1,85 +1,94 @@
-"""Compares the registry with the chunks, the indexes and the files, and mends what disagrees."""
+"""Compares the registry with the chunks, the indexes and the files, and repairs differences."""
 
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
-from readingroom.bases.documents.models import Diagnosis
+from readingroom.bases.documents.models import DocumentsDiagnosis
 from readingroom.bases.documents.records import DocumentRecord
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.protocol.doctor import Finding
 
 
-class Checkup:
-    """One look at the whole base; `repair` mends what it finds."""
+class DocumentsDoctor:
+    """One check of the whole base; with `repair` it mends what it can."""
 
     def __init__(self, service: DocumentsService, repair: bool) -> None:
         self._service = service
         self._repair = repair
 
-    async def diagnose(self) -> Diagnosis:
+    async def diagnose(self) -> DocumentsDiagnosis:
+        """Check everything and return each difference with its fix."""
         store, ingestion = self._service.store, self._service.ingestion
-        async with ingestion.paused():  # else it changes while we look
-            records = {one.document_id: one for one in await store.documents()}
-            census = await store.census()
-            sizes = await store.index_sizes()
-            unfinished = [intent.body["document_id"] for intent in await ingestion.unfinished()]
-            kept = await ingestion.kept()
+        # Between two reads a change would look like a difference, so none may run meanwhile.
+        async with ingestion.pause_changes():
+            records = {record.document_id: record for record in await store.list_records()}
+            chunk_counts = await store.count_chunks()
+            index_sizes = await store.index_sizes()
+            interrupted = [intent.body["document_id"] for intent in await ingestion.unfinished()]
+            with_files = await ingestion.list_with_files()
         findings = [
-            *self._interrupted(unfinished),
-            *self._orphans(census, kept, records),
-            *(one for record in records.values() for one in self._document(record, census, kept)),
-            *self._indexes(sizes, census.total()),
+            *self._check_interrupted(interrupted),
+            *self._check_orphans(chunk_counts, with_files, records),
+            *(
+                finding
+                for record in records.values()
+                for finding in self._check_document(record, chunk_counts, with_files)
+            ),
+            *self._check_indexes(index_sizes, chunk_counts.total()),
         ]
-        return Diagnosis(
+        return DocumentsDiagnosis(
             documents=len(records),
-            chunks=census.total(),
-            complaints=[await one.check(self._repair) for one in findings],
+            chunks=chunk_counts.total(),
+            complaints=[await finding.check(self._repair) for finding in findings],
         )
 
-    def _interrupted(self, unfinished: list[str]) -> Iterator[Finding]:
-        for document_id in unfinished:
+    def _check_interrupted(self, document_ids: list[str]) -> Iterator[Finding]:
+        for document_id in document_ids:
             yield Finding(
                 document_id,
                 "an interrupted change could not be finished",
                 "restart the server; its log says why it fails",
             )
 
-    def _orphans(
-        self, census: Counter[str], kept: set[str], records: dict[str, DocumentRecord]
+    def _check_orphans(
+        self,
+        chunk_counts: Counter[str],
+        with_files: set[str],
+        records: dict[str, DocumentRecord],
     ) -> Iterator[Finding]:
-        for document_id in sorted({*census, *kept} - {*records}):
+        for document_id in sorted({*chunk_counts, *with_files} - {*records}):
             yield Finding(
                 document_id,
-                f"{census[document_id]} chunks or a file belong to no registered document",
+                f"{chunk_counts[document_id]} chunks or a file belong to no registered document",
                 "delete them",
-                partial(self._service.ingestion.sweep, document_id),
+                partial(self._service.ingestion.delete_orphan, document_id),
             )
 
-    def _document(
-        self, record: DocumentRecord, census: Counter[str], kept: set[str]
+    def _check_document(
+        self, record: DocumentRecord, chunk_counts: Counter[str], with_files: set[str]
     ) -> Iterator[Finding]:
-        there = record.document_id in kept
-        held = census[record.document_id]
-        if held != record.chunk_count:
+        has_file = record.document_id in with_files
+        chunk_count = chunk_counts[record.document_id]
+        if chunk_count != record.chunk_count:
             yield Finding(
                 record.document_id,
-                f"the registry says {record.chunk_count} chunks, there are {held}",
+                f"the registry says {record.chunk_count} chunks, there are {chunk_count}",
                 "ingest it again",
-                partial(self._service.ingest_again, record) if there else None,
+                partial(self._service.reingest, record) if has_file else None,
             )
-        if not there:
+        if not has_file:
             yield Finding(
                 record.document_id,
                 "our copy of its file is missing, so its pages cannot be shown",
                 "remove it and ingest it again",
             )
 
-    def _indexes(self, sizes: tuple[int, int], total: int) -> Iterator[Finding]:
-        if sizes != (total, total):
+    def _check_indexes(self, sizes: tuple[int, int], chunk_count: int) -> Iterator[Finding]:
+        if sizes != (chunk_count, chunk_count):
             yield Finding(
                 "index",
-                f"the indexes hold {sizes} of {total} chunks",
-                "make them anew",
+                f"the indexes hold {sizes} of {chunk_count} chunks",
+                "rebuild them",
                 self._service.store.rebuild,
             )

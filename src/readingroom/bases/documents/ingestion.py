@@ -1,8 +1,8 @@
-"""Documents brought in and taken out, so that registry, chunks and files always agree.
+"""Adds and removes documents so that registry, chunks and files always agree.
 
-A document is there when its registry entry is: the entry is written last and deleted first. What
-was begun stands in the intents; at the start an ingest without an entry is taken back, and a
-removal is brought to its end.
+A document exists when its registry entry does: the entry is written last and deleted first. Every
+change is recorded as an intent before it begins; at the next start an interrupted ingestion
+without an entry is undone, and an interrupted removal is completed.
 """
 
 import re
@@ -10,14 +10,15 @@ import shutil
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path, PurePath
+from typing import Literal
 
 import anyio
 import anyio.to_thread
 
-from readingroom.bases.documents.applications import ApplicationBook
+from readingroom.bases.documents.applications import ApplicationStore
 from readingroom.bases.documents.errors import DocumentNotFound
 from readingroom.bases.documents.models import AlreadyIngested, IngestedDocument, SkippedDocument
-from readingroom.bases.documents.records import DocumentRecord, Unread
+from readingroom.bases.documents.records import DocumentRecord, UnreadEntry
 from readingroom.bases.documents.store import DocumentStore, chunks_from
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress, scale_progress
@@ -32,25 +33,26 @@ from readingroom.storage.intents import Intent
 Outcome = IngestedDocument | AlreadyIngested | SkippedDocument
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
-_LONGEST_NAME = 100
-_WRITING = "documents"  # one change at a time: an id is chosen by what is registered
+_MAX_STEM_CHARS = 100
+# One lock for the whole base: an id is chosen by what is registered.
+_LOCK = "documents"
 
 
 class Ingestion:
-    """Brings documents in and out."""
+    """Adds and removes documents."""
 
     def __init__(
         self,
         folder: Path,
         store: DocumentStore,
-        book: ApplicationBook,
-        bench: IngestContext,
+        applications: ApplicationStore,
+        context: IngestContext,
     ) -> None:
         self._folder = folder
         self._store = store
-        self._book = book
-        self._bench = bench
-        self._changes = Changes(folder / "intents.db", bench.on_step)
+        self._applications = applications
+        self._context = context
+        self._changes = Changes(folder / "intents.db", context.on_step)
 
     async def ingest(
         self,
@@ -60,83 +62,97 @@ class Ingestion:
         document_type: str | None,
         report: ReportProgress,
     ) -> Outcome:
-        """Read, embed and store a file; without a path of its own it is known by our copy."""
+        """Read, embed and store a file, and return what became of it.
+
+        `file_path` is what the registry says of where the file came from; for an upload it is None,
+        and the registry names our own copy. Raises a `KnowledgeError` for a file that cannot be
+        read, after recording it among the application's unread files.
+        """
         try:
-            await self._bench.pipeline.check(intake)
-            known = await self._whole(application_ref, intake)
-            if known:
-                return AlreadyIngested(document_id=known.document_id)
-            found = await self._bench.pipeline.read(intake, scale_progress(report, 0, 50))
-            if isinstance(found, SkippedFile):
-                return await self._skipped(intake, application_ref, found)
+            await self._context.pipeline.check(intake)
+            complete = await self._find_complete(application_ref, intake)
+            if complete:
+                return AlreadyIngested(document_id=complete.document_id)
+            document = await self._context.pipeline.read(intake, scale_progress(report, 0, 50))
+            if isinstance(document, SkippedFile):
+                return await self._record_skip(intake, application_ref, document)
             vectors = await embed_document(
-                found, self._bench.embedder, scale_progress(report, 50, 95)
+                document, self._context.embedder, scale_progress(report, 50, 95)
             )
-            async with self._changes.one_at_a_time(_WRITING):
-                known = await self._whole(application_ref, intake)  # another call was faster
-                if known:
-                    return AlreadyIngested(document_id=known.document_id)
-                record = await self._record(
-                    intake, application_ref, file_path, document_type, found
+            async with self._changes.one_at_a_time(_LOCK):
+                # Another call may have stored the same bytes while this one was reading them.
+                complete = await self._find_complete(application_ref, intake)
+                if complete:
+                    return AlreadyIngested(document_id=complete.document_id)
+                record = await self._create_record(
+                    intake, application_ref, file_path, document_type, document
                 )
-                return await self._committed(record, found, vectors, intake)
+                return await self._commit(record, document, vectors, intake)
         except KnowledgeError as error:
-            await self._failed(intake, application_ref, error)
+            await self._record_failure(intake, application_ref, error)
             raise
 
     async def remove(self, document_id: str) -> int:
-        """Forget a document, then its chunks, then its file; returns how many chunks there were."""
-        async with self._changes.one_at_a_time(_WRITING):
-            if await self._store.record(document_id) is None:
-                raise not_found(document_id)
+        """Delete a document with its chunks and its file; returns how many chunks there were.
+
+        Raises:
+            DocumentNotFound: no document has this id.
+        """
+        async with self._changes.one_at_a_time(_LOCK):
+            if await self._store.get_record(document_id) is None:
+                raise document_not_found(document_id)
             async with self._changes.intent("remove", document_id=document_id):
-                return await self._removed(document_id)
+                return await self._delete(document_id)
 
     def file_of(self, record: DocumentRecord) -> Path:
-        """Our copy of a document's file: what was read is what can be shown."""
-        return self._kept(record.document_id, record.source_file)
+        """Return the path of our copy of a document's file, from which its pages are drawn."""
+        return self._copy_path(record.document_id, record.source_file)
 
-    def paused(self) -> AbstractAsyncContextManager[None]:
-        """No change is half done in here, and none begins: for whoever copies all the stores."""
+    def pause_changes(self) -> AbstractAsyncContextManager[None]:
+        """Return a context in which no change runs, for a backup or a check of all stores."""
         return self._changes.paused()
 
-    # --- what is done at the start ---
+    # --- recovery ---
 
     async def recover(self) -> int:
-        """Bring every unfinished change to an end; returns how many there were."""
+        """Complete or undo every interrupted change; returns how many there were."""
         return await self._changes.recover(self._finish)
 
     async def unfinished(self) -> list[Intent]:
+        """Return the changes that were begun and have not ended."""
         return await self._changes.unfinished()
-
-    # --- for a check ---
-
-    async def kept(self) -> set[str]:
-        """The documents whose files we have."""
-        return await anyio.to_thread.run_sync(self._with_files)
-
-    async def sweep(self, document_id: str) -> None:
-        """Delete what belongs to no registered document."""
-        async with self._changes.one_at_a_time(_WRITING):
-            if await self._store.record(document_id) is None:
-                await self._removed(document_id)
 
     async def _finish(self, intent: Intent) -> None:
         document_id = intent.body["document_id"]
-        # An ingest that came as far as its entry is whole; one that did not is taken back.
-        if intent.kind == "remove" or await self._store.record(document_id) is None:
-            await self._removed(document_id)
+        # An ingestion that wrote its registry entry is complete; one that did not is undone.
+        if intent.kind == "remove" or await self._store.get_record(document_id) is None:
+            await self._delete(document_id)
 
-    # --- the steps ---
+    # --- for the doctor ---
 
-    async def _whole(self, application_ref: str, intake: Intake) -> DocumentRecord | None:
-        """The document with these bytes, if all of it is there; else ingesting again mends it."""
-        known = await self._store.find(application_ref, intake.sha256)
-        if known and len(await self._store.chunks_of(known.document_id)) == known.chunk_count:
-            return known
+    async def list_with_files(self) -> set[str]:
+        """Return the ids of the documents whose files we have."""
+        return await anyio.to_thread.run_sync(self._list_file_folders)
+
+    async def delete_orphan(self, document_id: str) -> None:
+        """Delete the chunks and the file of a document that is not registered."""
+        async with self._changes.one_at_a_time(_LOCK):
+            if await self._store.get_record(document_id) is None:
+                await self._delete(document_id)
+
+    # --- steps of a change ---
+
+    async def _find_complete(self, application_ref: str, intake: Intake) -> DocumentRecord | None:
+        """Return the document with these bytes if none of its chunks is missing.
+
+        One that lacks chunks is not returned, so that ingesting it again repairs it.
+        """
+        record = await self._store.find_record(application_ref, intake.sha256)
+        if record and len(await self._store.get_chunks(record.document_id)) == record.chunk_count:
+            return record
         return None
 
-    async def _record(
+    async def _create_record(
         self,
         intake: Intake,
         application_ref: str,
@@ -144,15 +160,15 @@ class Ingestion:
         document_type: str | None,
         document: Document,
     ) -> DocumentRecord:
-        document_id = await self._free_id(application_ref, intake.sha256)
+        document_id = await self._choose_id(application_ref, intake.sha256)
         return DocumentRecord(
             document_id=document_id,
-            file_path=file_path or str(self._kept(document_id, intake.name)),
+            file_path=file_path or str(self._copy_path(document_id, intake.name)),
             file_hash=intake.sha256,
             application_ref=application_ref,
             document_type=document_type or document.classification.document_type,
             chunk_count=len(document.chunks),
-            ingested_at=self._bench.now().isoformat(timespec="seconds"),
+            ingested_at=self._context.now().isoformat(timespec="seconds"),
             extraction_method=document.method,
             contains_drawings=document.contains_drawings,
             source_file=intake.name,
@@ -162,33 +178,38 @@ class Ingestion:
             blank_pages=tuple(page.number for page in document.pages if page.start == page.end),
         )
 
-    async def _free_id(self, application_ref: str, sha256: str) -> str:
-        """The contract's id, with a longer hash where another document has it."""
-        for document_id in document_ids(application_ref, sha256):
-            other = await self._store.record(document_id)
+    async def _choose_id(self, application_ref: str, sha256: str) -> str:
+        """Return the first candidate id that no other document has."""
+        for document_id in candidate_ids(application_ref, sha256):
+            other = await self._store.get_record(document_id)
             if other is None:
                 return document_id
             if (other.application_ref, other.file_hash) == (application_ref, sha256):
-                return document_id  # not whole, so it is written again
-        raise AssertionError("59 ids of one hash are taken")
+                return document_id  # the same document, incomplete: it is written again
+        raise AssertionError("every id that this hash allows belongs to another document")
 
-    async def _committed(
+    async def _commit(
         self, record: DocumentRecord, document: Document, vectors: Vectors, intake: Intake
     ) -> IngestedDocument:
         on_step = self._changes.on_step
         chunks = chunks_from(record, document, vectors)
         async with self._changes.intent("ingest", document_id=record.document_id):
-            await anyio.to_thread.run_sync(self._keep_file, intake, record)
+            await anyio.to_thread.run_sync(self._write_copy, intake, record)
             on_step("ingest:file")
             await self._store.put(chunks)
             on_step("ingest:chunks")
-            held = await self._store.chunks_of(record.document_id)
-            kept = set(chunks.ids)
-            await self._store.delete([one.chunk_id for one in held if one.chunk_id not in kept])
+            # An earlier ingestion that was cut short may have stored other chunks.
+            stored = await self._store.get_chunks(record.document_id)
+            new_ids = set(chunks.ids)
+            await self._store.delete(
+                [chunk.chunk_id for chunk in stored if chunk.chunk_id not in new_ids]
+            )
             on_step("ingest:surplus")
             await self._store.register(record)
             on_step("ingest:registry")
-        await anyio.to_thread.run_sync(self._book.settle, record.application_ref, record.file_hash)
+        await anyio.to_thread.run_sync(
+            self._applications.delete_unread, record.application_ref, record.file_hash
+        )
         return IngestedDocument(
             document_id=record.document_id,
             chunks_created=len(chunks),
@@ -198,80 +219,93 @@ class Ingestion:
             total_words=record.total_words,
         )
 
-    async def _removed(self, document_id: str) -> int:
+    async def _delete(self, document_id: str) -> int:
         on_step = self._changes.on_step
-        await self._store.forget(document_id)
+        await self._store.unregister(document_id)
         on_step("remove:registry")
-        chunks = await self._store.chunks_of(document_id)
+        chunks = await self._store.get_chunks(document_id)
         await self._store.delete([chunk.chunk_id for chunk in chunks])
         on_step("remove:chunks")
-        await anyio.to_thread.run_sync(self._drop_file, document_id)
+        await anyio.to_thread.run_sync(self._delete_copy, document_id)
         on_step("remove:file")
         return len(chunks)
 
-    # --- what was not ingested ---
+    # --- files that were not ingested ---
 
-    async def _skipped(
-        self, intake: Intake, application_ref: str, found: SkippedFile
+    async def _record_skip(
+        self, intake: Intake, application_ref: str, skipped: SkippedFile
     ) -> SkippedDocument:
-        told = f"{found.image_ratio:.0%} of its {found.total_pages} pages are pictures"
-        await self._note(intake, application_ref, "skipped", found.reason, told)
+        message = f"{skipped.image_ratio:.0%} of its {skipped.total_pages} pages are pictures"
+        await self._add_unread(intake, application_ref, "skipped", skipped.reason, message)
         return SkippedDocument(
-            reason=found.reason, image_ratio=found.image_ratio, total_pages=found.total_pages
+            reason=skipped.reason, image_ratio=skipped.image_ratio, total_pages=skipped.total_pages
         )
 
-    async def _failed(self, intake: Intake, application_ref: str, error: KnowledgeError) -> None:
-        if error.http_status < 500:  # the file's fault, and not ours
-            await self._note(intake, application_ref, "error", error.code, error.message[:500])
-
-    async def _note(
-        self, intake: Intake, application_ref: str, outcome: str, reason: str, message: str
+    async def _record_failure(
+        self, intake: Intake, application_ref: str, error: KnowledgeError
     ) -> None:
-        unread = Unread(
+        if error.http_status < 500:  # only what is wrong with the file itself
+            await self._add_unread(
+                intake, application_ref, "error", error.code, error.message[:500]
+            )
+
+    async def _add_unread(
+        self,
+        intake: Intake,
+        application_ref: str,
+        outcome: Literal["skipped", "error"],
+        reason: str,
+        message: str,
+    ) -> None:
+        entry = UnreadEntry(
             application_ref=application_ref,
             file_hash=intake.sha256,
             source_file=intake.name,
             document_type=classify(intake.name, "").document_type,
-            outcome=outcome,  # type: ignore[arg-type]
+            outcome=outcome,
             reason=reason,
             message=message,
-            at=self._bench.now().isoformat(timespec="seconds"),
+            at=self._context.now().isoformat(timespec="seconds"),
         )
-        await anyio.to_thread.run_sync(self._book.note, unread)
+        await anyio.to_thread.run_sync(self._applications.add_unread, entry)
 
-    # --- files ---
+    # --- our copies of the files ---
 
-    def _keep_file(self, intake: Intake, record: DocumentRecord) -> None:
+    def _write_copy(self, intake: Intake, record: DocumentRecord) -> None:
         path = self.file_of(record)
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name("partial")
         intake.file.seek(0)
         with partial.open("wb") as copy:
             shutil.copyfileobj(intake.file, copy)
+        # Renamed when whole: a file under its own name is never half written.
         partial.replace(path)
 
-    def _kept(self, document_id: str, name: str) -> Path:
-        """Under a name that people know it by and every file system takes."""
-        plain = _UNSAFE.sub("_", PurePath(name).stem)[:_LONGEST_NAME].lstrip("-") or "document"
-        return self._folder / "files" / document_id / f"{plain}{PurePath(name).suffix.lower()}"
+    def _copy_path(self, document_id: str, name: str) -> Path:
+        """Return a path with a name that people recognise and every file system accepts."""
+        stem = _UNSAFE.sub("_", PurePath(name).stem)[:_MAX_STEM_CHARS].lstrip("-") or "document"
+        return self._folder / "files" / document_id / f"{stem}{PurePath(name).suffix.lower()}"
 
-    def _with_files(self) -> set[str]:
+    def _list_file_folders(self) -> set[str]:
         return {path.parent.name for path in (self._folder / "files").glob("*/*.*")}
 
-    def _drop_file(self, document_id: str) -> None:
+    def _delete_copy(self, document_id: str) -> None:
         shutil.rmtree(self._folder / "files" / document_id, ignore_errors=True)
 
 
-def document_ids(application_ref: str, sha256: str) -> Iterator[str]:
-    """The ids a document may have, the contract's first: where another document has that one, the
-    next is one hash digit longer.
+def candidate_ids(application_ref: str, sha256: str) -> Iterator[str]:
+    """Yield the ids a document may have, the contract's first.
+
+    Two files of one application may share the first six digits of their hashes; each further
+    candidate has one digit more.
     """
     sanitised = _UNSAFE.sub("_", application_ref)
     for digits in range(6, len(sha256) + 1):
         yield f"{sanitised}_{sha256[:digits]}"
 
 
-def not_found(document_id: str) -> DocumentNotFound:
+def document_not_found(document_id: str) -> DocumentNotFound:
+    """Return the error for an id that no document has."""
     return DocumentNotFound(
         f"Document not found: {document_id}", use_tool="list_ingested_documents"
     )

@@ -1,4 +1,4 @@
-"""What the documents base is asked and what it answers."""
+"""Questions to the documents base and its answers."""
 
 import re
 from datetime import date, datetime
@@ -28,22 +28,22 @@ DocumentType = Literal[
 ]
 
 EXPECTED_TYPES: tuple[DocumentType, ...] = get_args(DocumentType)
-WhyEmpty = Literal["no_documents", "no_documents_of_these_types", "nothing_matches"]
+EmptyReason = Literal["no_documents", "no_documents_of_these_types", "nothing_matches"]
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def _reference(text: str) -> str:
-    """A reference as it is compared: exactly, but for blanks around it."""
+def _clean_reference(text: str) -> str:
+    """Return a reference without surrounding blanks; it is compared exactly otherwise."""
     if _CONTROL.search(text):
-        raise ValueError("must not hold control characters")
+        raise ValueError("must not contain control characters")
     return text.strip()
 
 
 ApplicationRef = Annotated[
     NonBlank,
     Field(max_length=100, description="Planning application reference, such as `25/01178/REM`."),
-    AfterValidator(_reference),
+    AfterValidator(_clean_reference),
 ]
 DocumentId = Annotated[
     str,
@@ -127,7 +127,7 @@ class ListIngestedDocuments(Question):
 
 
 class RemoveDocument(Question):
-    """A document that shall go."""
+    """A document to remove."""
 
     document_id: DocumentId
 
@@ -156,7 +156,7 @@ class AlreadyIngested(Answer):
 
 
 class SkippedDocument(Answer):
-    """Pictures, with nothing in them that could be searched."""
+    """A file of pictures without text, which was not ingested."""
 
     status: Literal["skipped"] = "skipped"
     reason: Literal["image_based"] = "image_based"
@@ -202,13 +202,13 @@ class DocumentHits(Answer):
     degraded: str | None = Field(
         default=None, description="Set when the search ran by words only, with the reason."
     )
-    empty_because: WhyEmpty | None = Field(
+    empty_because: EmptyReason | None = Field(
         default=None, description="Why there are no results, when there are none."
     )
 
 
 class DocumentText(Answer):
-    """A document's text, or the part of it that was asked for."""
+    """A document's text, or the requested part of it."""
 
     status: Literal["success"] = "success"
     document_id: str
@@ -226,7 +226,7 @@ class DocumentText(Answer):
 
 
 class ListedDocument(Answer):
-    """A document as it stands in lists."""
+    """A document as lists show it."""
 
     document_id: str
     file_path: str
@@ -247,7 +247,7 @@ class DocumentList(Answer):
 
 
 class RemovedDocument(Answer):
-    """A document that is gone."""
+    """A document that was removed."""
 
     status: Literal["success"] = "success"
     document_id: str
@@ -258,7 +258,7 @@ class RemovedDocument(Answer):
 
 
 class IngestFolder(Body):
-    """A folder on the server's disk, with all that lies below it."""
+    """A folder on the server's disk, with everything below it."""
 
     path: str = Field(
         min_length=1, max_length=4096, description="Absolute path to a folder, in DOCUMENT_ROOTS."
@@ -267,7 +267,7 @@ class IngestFolder(Body):
 
 
 class FileOutcome(Answer):
-    """What became of one file."""
+    """The outcome for one file."""
 
     file: str = Field(description="Its path below the folder.")
     status: Literal["success", "already_ingested", "skipped", "error"]
@@ -280,7 +280,7 @@ class FileOutcome(Answer):
 
 
 class FolderIngested(Answer):
-    """What became of each file; a bad one does not stop the others."""
+    """The outcome for each file; a bad one does not stop the others."""
 
     status: Literal["success"] = "success"
     application_ref: str
@@ -294,24 +294,24 @@ class FolderIngested(Answer):
 
 # --- applications ---
 
-_KEPT = "Left out or null: it stays; an empty string clears it."
+_UNSET = "Left out or null: it stays; an empty string clears it."
 
 
 class ApplicationPatch(Body):
-    """What to write down of an application; what is left out or null stays, "" takes it away."""
+    """Fields of an application to change; null keeps a field, an empty string clears it."""
 
     address: str | None = Field(
-        default=None, max_length=500, description=f"Address of the site. {_KEPT}"
+        default=None, max_length=500, description=f"Address of the site. {_UNSET}"
     )
     description: str | None = Field(
-        default=None, max_length=4000, description=f"What is applied for. {_KEPT}"
+        default=None, max_length=4000, description=f"What is applied for. {_UNSET}"
     )
     validation_date: DayText | None = Field(
         default=None,
-        description=f"The day it was validated, which decides which policy applies. {_KEPT}",
+        description=f"The day it was validated, which decides which policy applies. {_UNSET}",
     )
     status: str | None = Field(
-        default=None, max_length=100, description=f"How far it has come, in your words. {_KEPT}"
+        default=None, max_length=100, description=f"How far it has come, in your words. {_UNSET}"
     )
 
 
@@ -328,7 +328,7 @@ class ApplicationOverview(Question):
 
 
 class ApplicationRecord(Answer):
-    """What is written down of an application."""
+    """The record of an application."""
 
     reference: str
     address: str | None
@@ -339,7 +339,7 @@ class ApplicationRecord(Answer):
 
 
 class ApplicationSet(Answer):
-    """The record as it is now."""
+    """The record after the change."""
 
     status: Literal["success"] = "success"
     application: ApplicationRecord
@@ -369,7 +369,7 @@ class OverviewType(Answer):
 
 
 class UnreadFile(Answer):
-    """A file that was offered and is not among the documents."""
+    """A file that was submitted and is not among the documents."""
 
     source_file: str
     document_type: str = Field(description="By its name alone.")
@@ -380,7 +380,7 @@ class UnreadFile(Answer):
 
 
 class Overview(Answer):
-    """All that is known of an application's documents."""
+    """An application's record and its documents, by type."""
 
     status: Literal["success"] = "success"
     application_ref: str
@@ -413,8 +413,8 @@ class ApplicationList(Answer):
     applications: list[ListedApplication]
 
 
-class Diagnosis(Answer):
-    """What a check of the whole base found."""
+class DocumentsDiagnosis(Answer):
+    """The result of a check of the whole base."""
 
     documents: int
     chunks: int

@@ -1,4 +1,4 @@
-"""What is kept of a document beside its chunks, and of an application beside its documents."""
+"""Records of the documents base: documents, chunks, applications and unread files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class DocumentRecord:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk as it is kept."""
+    """A chunk as it is stored."""
 
     chunk_id: str
     text: str
@@ -51,12 +51,12 @@ class StoredChunk:
     extraction_method: Method
     start: int
     gap: str
-    """The white space between it and the chunk before, which belongs to neither."""
+    """The white space before it that no chunk holds, needed to put the text together again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What is known of an application itself."""
+    """An application's own record; every field but its reference is optional."""
 
     reference: str
     address: str | None = None
@@ -67,8 +67,8 @@ class Application:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
-    """A file that was offered for an application and is not among its documents, and why."""
+class UnreadEntry:
+    """A file that was submitted for an application and is not among its documents, and why."""
 
     application_ref: str
     file_hash: str
@@ -76,13 +76,13 @@ class Unread:
     document_type: str
     outcome: Literal["skipped", "error"]
     reason: str
-    """`image_based`, or the code of the error."""
+    """`image_based`, or an error code."""
     message: str
     at: str
 
 
-def text_of(chunks: Sequence[StoredChunk]) -> str:
-    """The text that chunks in order were cut from: what they share stands once."""
+def join_chunks(chunks: Sequence[StoredChunk]) -> str:
+    """Return the text that these chunks, in order, were cut from; overlaps stand once."""
     parts: list[str] = []
     end = 0
     for chunk in chunks:
@@ -91,6 +91,6 @@ def text_of(chunks: Sequence[StoredChunk]) -> str:
     return "".join(parts)
 
 
-def citation(source_file: str, pages: Sequence[int]) -> str:
-    """`Transport_Assessment.pdf, p. 14–15`."""
+def format_citation(source_file: str, pages: Sequence[int]) -> str:
+    """Return `Transport_Assessment.pdf, p. 14–15`."""
     return ", ".join(filter(None, [source_file, cited(pages)]))

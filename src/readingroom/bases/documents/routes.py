@@ -1,6 +1,6 @@
-"""The documents base over REST: what the tools do, files sent with the request, pages as pictures.
+"""The documents base over REST: what the tools do, uploads, and pages as pictures.
 
-A reference holds slashes, so it travels as a query parameter and never as a part of a path.
+A reference contains slashes, so it is a query parameter and never a part of a path.
 """
 
 from typing import Annotated, Any
@@ -41,7 +41,7 @@ from readingroom.bases.documents.models import (
     SkippedDocument,
 )
 from readingroom.bases.documents.models import Query as QueryText
-from readingroom.bases.documents.service import DocumentsService, listed
+from readingroom.bases.documents.service import DocumentsService, to_listed
 from readingroom.core.progress import no_progress
 from readingroom.protocol.rest import API, REFUSALS
 from readingroom.web.parameters import StrictQueryRoute
@@ -62,7 +62,7 @@ def make_routers(service: DocumentsService, read_only: bool) -> tuple[APIRouter,
 
 
 def documents_router(service: DocumentsService, read_only: bool) -> APIRouter:
-    """The routes under /api/v1; without those that write, where nothing may be written."""
+    """Return the routes under /api/v1; a read-only server has none that write."""
     router = APIRouter(
         prefix=API,
         tags=["documents"],
@@ -84,7 +84,7 @@ def _add_searching(router: APIRouter, service: DocumentsService) -> None:
         application_ref: Annotated[ApplicationRef, Query()],
     ) -> DocumentList:
         """The documents of one application."""
-        return await service.documents(ListIngestedDocuments(application_ref=application_ref))
+        return await service.list_documents(ListIngestedDocuments(application_ref=application_ref))
 
     @router.get("/documents/search")
     async def search_documents(
@@ -109,8 +109,8 @@ def _add_searching(router: APIRouter, service: DocumentsService) -> None:
 def _add_reading(router: APIRouter, service: DocumentsService) -> None:
     @router.get("/documents/{document_id}")
     async def get_document(document_id: InPath) -> ListedDocument:
-        """A document as it stands in lists."""
-        return listed(await service.record(document_id))
+        """One document as lists show it."""
+        return to_listed(await service.get_record(document_id))
 
     @router.get("/documents/{document_id}/text")
     async def get_text(
@@ -120,7 +120,7 @@ def _add_reading(router: APIRouter, service: DocumentsService) -> None:
         offset: Annotated[Offset, Query()] = 0,
     ) -> DocumentText:
         """A document's text, whole or in part."""
-        return await service.text(
+        return await service.get_text(
             GetDocumentText(
                 document_id=document_id, pages=pages, max_chars=max_chars, offset=offset
             )
@@ -135,10 +135,10 @@ def _add_reading(router: APIRouter, service: DocumentsService) -> None:
         dpi: Annotated[int, Query(ge=36, le=300, description="Dots per inch.")] = 110,
     ) -> Response:
         """A page as a picture."""
-        png = await service.page_image(document_id, page, dpi)
-        # A document never changes, and what is private stays out of shared caches.
-        kept = {"Cache-Control": "private, max-age=86400", "X-Content-Type-Options": "nosniff"}
-        return Response(png, media_type="image/png", headers=kept)
+        png = await service.render_page(document_id, page, dpi)
+        # A document never changes, so browsers may cache it; shared caches must not.
+        headers = {"Cache-Control": "private, max-age=86400", "X-Content-Type-Options": "nosniff"}
+        return Response(png, media_type="image/png", headers=headers)
 
 
 def _add_applications(router: APIRouter, service: DocumentsService) -> None:
@@ -148,8 +148,8 @@ def _add_applications(router: APIRouter, service: DocumentsService) -> None:
     ) -> Overview | ApplicationList:
         """One application with its documents by type; without a reference, all of them by name."""
         if reference is None:
-            return await service.applications()
-        return await service.overview(ApplicationOverview(application_ref=reference))
+            return await service.list_applications()
+        return await service.get_overview(ApplicationOverview(application_ref=reference))
 
 
 def _add_ingesting(router: APIRouter, service: DocumentsService) -> None:
@@ -160,12 +160,14 @@ def _add_ingesting(router: APIRouter, service: DocumentsService) -> None:
         document_type: Annotated[ChosenType, Query()] = None,
     ) -> Ingested:
         """Ingest a file that comes with the request; the answer waits until it can be searched."""
-        spool = service.spool()
+        path = service.new_upload_path()
         try:
-            sent = await receive_upload(request, spool, service.largest)
-            return await service.take(spool, sent.name, application_ref, document_type, no_progress)
+            upload = await receive_upload(request, path, service.max_file_bytes)
+            return await service.ingest_upload(
+                path, upload.name, application_ref, document_type, no_progress
+            )
         finally:
-            await anyio.Path(spool).unlink(missing_ok=True)
+            await anyio.Path(path).unlink(missing_ok=True)
 
     @router.post("/documents/ingest")
     async def ingest_document(question: IngestDocument) -> Ingested:
@@ -188,8 +190,8 @@ def _add_changing(router: APIRouter, service: DocumentsService) -> None:
     async def set_application(
         reference: Annotated[ApplicationRef, Query()], patch: ApplicationPatch
     ) -> ApplicationSet:
-        """Write down what is known of an application; what is left out or null stays, an empty
-        string clears it.
+        """Change an application's record; null or nothing keeps a field, an empty string clears
+        it.
         """
         values = patch.model_dump(exclude_none=True)
         return await service.set_application(SetApplication(reference=reference, **values))

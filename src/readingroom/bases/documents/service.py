@@ -1,4 +1,4 @@
-"""What the documents base can do, with no word of MCP or HTTP in it."""
+"""What the documents base can do, independent of MCP and HTTP."""
 
 import tempfile
 import uuid
@@ -11,11 +11,11 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from readingroom.bases.documents.applications import ApplicationBook
-from readingroom.bases.documents.batch import Batch, Offered
+from readingroom.bases.documents.applications import ApplicationStore
+from readingroom.bases.documents.batch import Batch, BatchFile
 from readingroom.bases.documents.errors import ApplicationNotFound, PageNotFound
 from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
-from readingroom.bases.documents.ingestion import Ingestion, Outcome, not_found
+from readingroom.bases.documents.ingestion import Ingestion, Outcome, document_not_found
 from readingroom.bases.documents.models import (
     EXPECTED_TYPES,
     ApplicationList,
@@ -27,6 +27,7 @@ from readingroom.bases.documents.models import (
     DocumentHits,
     DocumentList,
     DocumentText,
+    EmptyReason,
     FolderIngested,
     GetDocumentText,
     IngestDocument,
@@ -42,14 +43,13 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
     SetApplication,
     UnreadFile,
-    WhyEmpty,
 )
 from readingroom.bases.documents.records import (
     Application,
     DocumentRecord,
     StoredChunk,
-    citation,
-    text_of,
+    format_citation,
+    join_chunks,
 )
 from readingroom.bases.documents.store import DocumentStore
 from readingroom.core.dates import parse_day
@@ -71,34 +71,37 @@ class DocumentsService:
         chroma: Path | None,
         context: IngestContext,
     ) -> None:
-        """`chroma` is where chunks are kept; None keeps everything in memory."""
+        """`chroma` is where chunks are stored; None keeps everything in memory."""
         self.folder = folder
         self._chroma = chroma
-        self._bench = context
+        self._context = context
         self.store: DocumentStore
-        self.book: ApplicationBook
+        self._applications: ApplicationStore
         self.ingestion: Ingestion
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Open the stores and finish what was interrupted; closed when it is left."""
-        with self._state() as state:
-            self.store = DocumentStore(self._chroma, state / "words.db", self._bench.embedder)
-            self.book = ApplicationBook(state / "applications.db")
-            self.ingestion = Ingestion(state, self.store, self.book, self._bench)
+        """Open the stores and finish interrupted changes; close the stores on exit."""
+        with self._state_folder() as folder:
+            self.store = DocumentStore(self._chroma, folder / "words.db", self._context.embedder)
+            self._applications = ApplicationStore(folder / "applications.db")
+            self.ingestion = Ingestion(folder, self.store, self._applications, self._context)
             await self.store.open()
             try:
                 await self.ingestion.recover()
                 await anyio.to_thread.run_sync(self._sweep_uploads)
-                await anyio.to_thread.run_sync(sweep_handover, self.folder, self._bench.now())
+                await anyio.to_thread.run_sync(sweep_handover, self.folder, self._context.now())
                 yield
             finally:
                 with anyio.CancelScope(shield=True):
                     await self.store.close()
 
     @contextmanager
-    def _state(self) -> Iterator[Path]:
-        """Where all but the chunks is kept: what belongs to chunks in memory ends with them."""
+    def _state_folder(self) -> Iterator[Path]:
+        """Yield the folder of everything but the chunks.
+
+        Chunks in memory are lost at the end, so what belongs to them must be lost as well.
+        """
         if self._chroma is not None:
             yield self.folder
         else:
@@ -108,43 +111,50 @@ class DocumentsService:
     # --- reading ---
 
     async def search(self, question: SearchApplicationDocs) -> DocumentHits:
-        """The passages that answer best, of one application or of all."""
-        ranking = await self.store.ranked(
+        """Return the best passages, of one application or of all."""
+        ranking = await self.store.rank(
             question.query,
             question.max_results,
             question.application_ref,
             question.document_types,
             question.mode,
         )
-        chunks = await self.store.named([hit.chunk_id for hit in ranking.hits])
-        known = await self.store.known(list({one.document_id for one in chunks.values()}))
+        chunks = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
+        document_ids = {chunk.document_id for chunk in chunks.values()}
+        records = await self.store.get_records(list(document_ids))
         results = [
-            _hit(chunk, hit.score)
+            _to_hit(chunk, hit.score)
             for hit in ranking.hits
-            # A document that comes or goes at this moment is there when its entry is.
-            if (chunk := chunks.get(hit.chunk_id)) and chunk.document_id in known
+            # A document that is being added or removed right now exists if its entry does.
+            if (chunk := chunks.get(hit.chunk_id)) and chunk.document_id in records
         ]
         return DocumentHits(
             query=question.query,
             results_count=len(results),
             results=results,
             degraded=ranking.degraded,
-            empty_because=None if results else await self._why_empty(question),
+            empty_because=None if results else await self._explain_empty(question),
         )
 
-    async def text(self, question: GetDocumentText) -> DocumentText:
-        """A document's text, whole, or some of its pages, or as much as fits."""
-        named = _named(question.document_id)
-        record = await self.record(named.document_id)
-        chunks = await self.store.chunks_of(record.document_id)
+    async def get_text(self, question: GetDocumentText) -> DocumentText:
+        """Return a document's text: all of it, some of its pages, or as much as fits.
+
+        Raises:
+            DocumentNotFound: no document has this id.
+            PageNotFound: the document does not have one of the pages.
+            NoChunks: the document is registered, but its chunks are gone.
+        """
+        ref = _parse_id(question.document_id)
+        record = await self.get_record(ref.document_id)
+        chunks = await self.store.get_chunks(record.document_id)
         if not chunks:
             raise NoChunks(
                 f"{record.document_id} is registered, but has no chunks; ingest it again"
             )
-        pages = _pages(question.pages or (str(named.page) if named.page else None), record)
-        whole = text_of(chunks)
-        wanted = whole if pages is None else _of_pages(whole, pages, record)
-        end = len(wanted)
+        pages = _parse_pages(question.pages or (str(ref.page) if ref.page else None), record)
+        full_text = join_chunks(chunks)
+        text = full_text if pages is None else _cut_pages(full_text, pages, record)
+        end = len(text)
         if question.max_chars is not None:
             end = min(end, question.offset + question.max_chars)
         return DocumentText(
@@ -152,120 +162,136 @@ class DocumentsService:
             file_path=record.file_path,
             document_type=record.document_type,
             chunk_count=record.chunk_count,
-            text=wanted[question.offset : end],
+            text=text[question.offset : end],
             page_count=record.page_count,
-            total_chars=len(wanted),
-            next_offset=end if end < len(wanted) else None,
-            citation=citation(record.source_file, pages or ()),
+            total_chars=len(text),
+            next_offset=end if end < len(text) else None,
+            citation=format_citation(record.source_file, pages or ()),
             id=format_doc_id(record.document_id, pages[0] if pages and len(pages) == 1 else None),
         )
 
-    async def documents(self, question: ListIngestedDocuments) -> DocumentList:
-        """The documents of one application; none is not an error."""
-        found = await self.store.documents(question.application_ref)
+    async def list_documents(self, question: ListIngestedDocuments) -> DocumentList:
+        """Return the documents of one application; an unknown application has none."""
+        records = await self.store.list_records(question.application_ref)
         return DocumentList(
             application_ref=question.application_ref,
-            document_count=len(found),
-            documents=[listed(record) for record in found],
+            document_count=len(records),
+            documents=[to_listed(record) for record in records],
         )
 
-    async def all_documents(self) -> list[DocumentRecord]:
-        """The documents of every application."""
-        return await self.store.documents()
+    async def list_all_documents(self) -> list[DocumentRecord]:
+        """Return the documents of every application."""
+        return await self.store.list_records()
 
-    async def application(self, reference: str) -> Application | None:
-        """An application's own record; None when it has none."""
-        return await anyio.to_thread.run_sync(self.book.application, reference)
+    async def get_application(self, reference: str) -> Application | None:
+        """Return an application's own record, or None if it has none."""
+        return await anyio.to_thread.run_sync(self._applications.get, reference)
 
-    async def overview(self, question: ApplicationOverview) -> Overview:
-        """An application's record, its documents by type, and what could not be read."""
+    async def get_overview(self, question: ApplicationOverview) -> Overview:
+        """Return an application's record, its documents by type, and what could not be read.
+
+        Raises:
+            ApplicationNotFound: it has neither a record nor a file.
+        """
         reference = question.application_ref
-        application = await self.application(reference)
-        unread = await anyio.to_thread.run_sync(self.book.unread, reference)
-        documents = await self.store.documents(reference)
-        if application is None and not unread and not documents:
+        application = await self.get_application(reference)
+        unread = await anyio.to_thread.run_sync(self._applications.list_unread, reference)
+        records = await self.store.list_records(reference)
+        if application is None and not unread and not records:
             raise ApplicationNotFound(
                 f"Nothing is known of the application {reference}", use_tool="ingest_document"
             )
-        types = [_of_type(name, documents) for name in EXPECTED_TYPES]
-        there = {one.document_type for one in documents}
-        there |= {one.document_type for one in unread if one.outcome == "skipped"}
+        types = [_summarise_type(name, records) for name in EXPECTED_TYPES]
+        # A drawing that was skipped was submitted all the same, so its type is not missing.
+        submitted = {record.document_type for record in records}
+        submitted |= {entry.document_type for entry in unread if entry.outcome == "skipped"}
         return Overview(
             application_ref=reference,
-            application=_told(application) if application else None,
-            document_count=len(documents),
-            page_count=sum(one.page_count for one in documents),
-            word_count=sum(one.total_words for one in documents),
-            types=[one for one in types if one.documents],
-            not_ingested=[UnreadFile.model_validate(one, from_attributes=True) for one in unread],
+            application=_to_application_record(application) if application else None,
+            document_count=len(records),
+            page_count=sum(record.page_count for record in records),
+            word_count=sum(record.total_words for record in records),
+            types=[summary for summary in types if summary.documents],
+            not_ingested=[
+                UnreadFile.model_validate(entry, from_attributes=True) for entry in unread
+            ],
             missing_types=[
-                name for name in EXPECTED_TYPES if name not in there and name != "other"
+                name for name in EXPECTED_TYPES if name not in submitted and name != "other"
             ],
         )
 
-    async def applications(self) -> ApplicationList:
-        """Every application that has a record or a document."""
-        records = await anyio.to_thread.run_sync(self.book.applications)
-        known = {one.reference: one for one in records}
-        counts = Counter(one.application_ref for one in await self.store.documents())
-        listed = [
+    async def list_applications(self) -> ApplicationList:
+        """Return every application that has a record or a document."""
+        applications = {
+            application.reference: application
+            for application in await anyio.to_thread.run_sync(self._applications.list_all)
+        }
+        counts = Counter(record.application_ref for record in await self.store.list_records())
+        entries = [
             ListedApplication(
                 reference=reference,
                 document_count=counts[reference],
-                validation_date=known[reference].validation_date if reference in known else None,
+                validation_date=applications[reference].validation_date
+                if reference in applications
+                else None,
             )
-            for reference in sorted({*known, *counts})
+            for reference in sorted({*applications, *counts})
         ]
-        return ApplicationList(application_count=len(listed), applications=listed)
+        return ApplicationList(application_count=len(entries), applications=entries)
 
-    async def page_image(self, document_id: str, page: int, dpi: int) -> bytes:
-        """A page as a PNG, drawn from our copy of the file in a process of its own."""
-        record = await self.record(document_id)
-        _pages(str(page), record)
+    async def render_page(self, document_id: str, page: int, dpi: int) -> bytes:
+        """Return a page as a PNG, drawn from our copy of the file in a process of its own.
+
+        Raises:
+            DocumentNotFound, PageNotFound: there is no such page.
+            FileNotFound: our copy of the file is gone.
+        """
+        record = await self.get_record(document_id)
+        _parse_pages(str(page), record)
         try:
             with self.ingestion.file_of(record).open("rb", buffering=0) as file:
-                return await self._bench.pipeline.render_page(file, record.source_file, page, dpi)
+                return await self._context.pipeline.render_page(file, record.source_file, page, dpi)
         except FileNotFoundError as error:
             raise FileNotFound(
                 f"Our copy of {record.document_id} is gone; remove it and ingest it again"
             ) from error
 
-    async def record(self, document_id: str) -> DocumentRecord:
-        """A document's entry, or the error that says how to find its id."""
-        record = await self.store.record(fold_dashes(document_id))
+    async def get_record(self, document_id: str) -> DocumentRecord:
+        """Return a document's entry; raise `DocumentNotFound`, which says how to find its id."""
+        record = await self.store.get_record(fold_dashes(document_id))
         if record is None:
-            raise not_found(document_id)
+            raise document_not_found(document_id)
         return record
 
     # --- writing ---
 
     async def ingest(self, question: IngestDocument, report: ReportProgress) -> Outcome:
-        """Read a file of an allowed folder into an application."""
-        async with open_in_thread(self._bench.roots.open(question.file_path)) as intake:
+        """Ingest a file of an allowed folder into an application."""
+        async with open_in_thread(self._context.roots.open(question.file_path)) as intake:
             return await self.ingestion.ingest(
                 intake, question.application_ref, question.file_path, question.document_type, report
             )
 
     async def ingest_folder(self, question: IngestFolder, report: ReportProgress) -> FolderIngested:
-        """Read all files below an allowed folder into an application."""
-        paths = await anyio.to_thread.run_sync(self._bench.roots.list_files, question.path)
-        offered = [
-            Offered(name, partial(self._bench.roots.open, path), path)
+        """Ingest all files below an allowed folder into an application."""
+        paths = await anyio.to_thread.run_sync(self._context.roots.list_files, question.path)
+        files = [
+            BatchFile(name, partial(self._context.roots.open, path), path)
             for name, path in paths.items()
         ]
-        return await self.ingest_all(offered, question.application_ref, None, report)
+        return await self.ingest_files(files, question.application_ref, None, report)
 
-    async def ingest_all(
+    async def ingest_files(
         self,
-        files: Sequence[Offered],
+        files: Sequence[BatchFile],
         application_ref: str,
         document_type: str | None,
         report: ReportProgress,
     ) -> FolderIngested:
-        """Read several files into an application, several at once."""
+        """Ingest several files into an application, some of them at the same time."""
         return await Batch(self.ingestion, application_ref, document_type, report).run(files)
 
-    async def take(
+    async def ingest_upload(
         self,
         file: Path,
         name: str,
@@ -273,105 +299,114 @@ class DocumentsService:
         document_type: str | None,
         report: ReportProgress,
     ) -> Outcome:
-        """Read a file that was handed to us into an application, under the name it was given."""
-        async with open_in_thread(self.taking(file, name)) as intake:
+        """Ingest an uploaded file into an application, under the name its sender gave it."""
+        async with open_in_thread(self.open_upload(file, name)) as intake:
             return await self.ingestion.ingest(intake, application_ref, None, document_type, report)
 
-    def taking(self, file: Path, name: str) -> AbstractContextManager[Intake]:
-        """A file that was handed to us, under the name it was given."""
-        return open_own_file(file, name, self._bench.roots.max_file_bytes)
+    def open_upload(self, file: Path, name: str) -> AbstractContextManager[Intake]:
+        """Return a context that opens an uploaded file under the name its sender gave it."""
+        return open_own_file(file, name, self._context.roots.max_file_bytes)
 
-    async def ingest_again(self, record: DocumentRecord) -> None:
-        """Read a document anew from our copy of its file, when some of it is missing."""
-        kept = self.ingestion.file_of(record)
-        async with open_in_thread(self.taking(kept, record.source_file)) as intake:
+    async def reingest(self, record: DocumentRecord) -> None:
+        """Ingest a document again from our copy of its file, to replace missing chunks."""
+        file = self.ingestion.file_of(record)
+        async with open_in_thread(self.open_upload(file, record.source_file)) as intake:
             await self.ingestion.ingest(
                 intake, record.application_ref, record.file_path, record.document_type, no_progress
             )
 
     @property
-    def largest(self) -> int:
-        """The largest file that is taken, in bytes."""
-        return self._bench.roots.max_file_bytes
+    def max_file_bytes(self) -> int:
+        """The size of the largest file that is accepted."""
+        return self._context.roots.max_file_bytes
 
     async def set_application(self, question: SetApplication) -> ApplicationSet:
-        """Write down what is known of an application; what is not given stays, "" clears it.
+        """Update an application's record: null keeps a field, an empty string clears it.
 
-        A null is not given: a command travels as JSON, which has one for all that was left out.
+        Null cannot mean "clear": a command travels as JSON, which has a null for every option that
+        was not used.
         """
-        given = question.model_dump(exclude_none=True, exclude={"reference"})
-        values = {name: value or None for name, value in given.items()}
+        fields = question.model_dump(exclude_none=True, exclude={"reference"})
+        values = {name: value or None for name, value in fields.items()}
         if day := values.get("validation_date"):
             values["validation_date"] = parse_day(day)
-        record = await anyio.to_thread.run_sync(
-            self.book.set, question.reference, values, self._bench.now()
+        application = await anyio.to_thread.run_sync(
+            self._applications.update, question.reference, values, self._context.now()
         )
-        return ApplicationSet(application=_told(record))
+        return ApplicationSet(application=_to_application_record(application))
 
     async def remove(self, question: RemoveDocument) -> RemovedDocument:
-        """Delete a document: its entry, its chunks, and our copy of its file."""
+        """Delete a document's entry, its chunks, and our copy of its file.
+
+        Raises:
+            DocumentNotFound: no document has this id.
+        """
         document_id = fold_dashes(question.document_id)
-        gone = await self.ingestion.remove(document_id)
-        return RemovedDocument(document_id=document_id, chunks_removed=gone)
+        count = await self.ingestion.remove(document_id)
+        return RemovedDocument(document_id=document_id, chunks_removed=count)
 
     # --- parts ---
 
-    def spool(self) -> Path:
-        """Where a file that is being sent goes: hidden, for no folder is ingested with it."""
+    def new_upload_path(self) -> Path:
+        """Return a path for a file that is being received.
+
+        Its name is hidden, so that nobody who ingests this folder ingests half a file.
+        """
         return self.folder / "uploads" / f".{uuid.uuid4().hex}"
 
     def _sweep_uploads(self) -> None:
-        """What is hidden there was left by an upload that never ended."""
+        """Delete what interrupted uploads left."""
         for path in (self.folder / "uploads").glob(".*"):
             path.unlink(missing_ok=True)
 
-    async def _why_empty(self, question: SearchApplicationDocs) -> WhyEmpty:
-        documents = await self.store.documents(question.application_ref)
-        if not documents:
+    async def _explain_empty(self, question: SearchApplicationDocs) -> EmptyReason:
+        records = await self.store.list_records(question.application_ref)
+        if not records:
             return "no_documents"
-        wanted = question.document_types
-        if wanted is not None and not any(one.document_type in wanted for one in documents):
+        types = question.document_types
+        if types is not None and not any(record.document_type in types for record in records):
             return "no_documents_of_these_types"
         return "nothing_matches"
 
 
-def _named(id: str) -> DocumentRef:
-    """A document by its own id, or by the id of a passage's page as a search tells it."""
+def to_listed(record: DocumentRecord) -> ListedDocument:
+    """Return a document as lists show it."""
+    return ListedDocument.model_validate(record, from_attributes=True)
+
+
+def _parse_id(id: str) -> DocumentRef:
+    """Parse a document's own id, or the id of a page as search results have it."""
     return parse_doc_id(id) if id.lower().startswith("doc:") else DocumentRef(id, None)
 
 
-def _told(application: Application) -> ApplicationRecord:
+def _to_application_record(application: Application) -> ApplicationRecord:
     return ApplicationRecord.model_validate(application, from_attributes=True)
 
 
-def _of_type(document_type: str, documents: Sequence[DocumentRecord]) -> OverviewType:
-    found = [one for one in documents if one.document_type == document_type]
+def _summarise_type(document_type: str, records: Sequence[DocumentRecord]) -> OverviewType:
+    of_type = [record for record in records if record.document_type == document_type]
     return OverviewType(
         document_type=document_type,
-        document_count=len(found),
-        page_count=sum(one.page_count for one in found),
-        word_count=sum(one.total_words for one in found),
+        document_count=len(of_type),
+        page_count=sum(record.page_count for record in of_type),
+        word_count=sum(record.total_words for record in of_type),
         documents=[
             OverviewDocument(
-                document_id=one.document_id,
-                source_file=one.source_file,
-                page_count=one.page_count,
-                word_count=one.total_words,
-                extraction_method=one.extraction_method,
-                contains_drawings=one.contains_drawings,
-                pages_without_text=list(one.blank_pages),
-                id=format_doc_id(one.document_id),
+                document_id=record.document_id,
+                source_file=record.source_file,
+                page_count=record.page_count,
+                word_count=record.total_words,
+                extraction_method=record.extraction_method,
+                contains_drawings=record.contains_drawings,
+                pages_without_text=list(record.blank_pages),
+                id=format_doc_id(record.document_id),
             )
-            for one in found
+            for record in of_type
         ],
     )
 
 
-def listed(record: DocumentRecord) -> ListedDocument:
-    return ListedDocument.model_validate(record, from_attributes=True)
-
-
-def _hit(chunk: StoredChunk, score: float) -> DocumentHit:
+def _to_hit(chunk: StoredChunk, score: float) -> DocumentHit:
     return DocumentHit(
         chunk_id=chunk.chunk_id,
         text=chunk.text,
@@ -388,17 +423,21 @@ def _hit(chunk: StoredChunk, score: float) -> DocumentHit:
             char_count=len(chunk.text),
             word_count=len(chunk.text.split()),
         ),
-        citation=citation(chunk.source_file, chunk.pages),
+        citation=format_citation(chunk.source_file, chunk.pages),
         id=format_doc_id(chunk.document_id, chunk.pages[0]),
     )
 
 
-def _pages(asked: str | None, record: DocumentRecord) -> list[int] | None:
-    """`1,4-6` as page numbers, in order, each once."""
-    if asked is None:
+def _parse_pages(selection: str | None, record: DocumentRecord) -> list[int] | None:
+    """Return `1,4-6` as page numbers, in order and each once; None for all pages.
+
+    Raises:
+        PageNotFound: the document does not have one of them.
+    """
+    if selection is None:
         return None
     pages: set[int] = set()
-    for run in fold_dashes(asked).split(","):
+    for run in fold_dashes(selection).split(","):
         first, _, last = run.strip().partition("-")
         start, end = int(first), int(last or first)
         if not 1 <= start <= end <= record.page_count:
@@ -410,8 +449,8 @@ def _pages(asked: str | None, record: DocumentRecord) -> list[int] | None:
     return sorted(pages)
 
 
-def _of_pages(whole: str, pages: Sequence[int], record: DocumentRecord) -> str:
-    """The text of some pages; where others are left out, a blank line stands."""
-    bounds = (*record.page_starts, len(whole))
-    parts = [whole[bounds[first - 1] : bounds[last]].rstrip() for first, last in runs(pages)]
+def _cut_pages(text: str, pages: Sequence[int], record: DocumentRecord) -> str:
+    """Return the text of some pages, with a blank line where others are left out."""
+    bounds = (*record.page_starts, len(text))
+    parts = [text[bounds[first - 1] : bounds[last]].rstrip() for first, last in runs(pages)]
     return "\n\n".join(parts)

@@ -1,4 +1,4 @@
-"""Documents and their chunks in ChromaDB: the collections `application_docs`, `document_registry`.
+"""Documents and their chunks in ChromaDB: collections `application_docs`, `document_registry`.
 
 The registry has vectors of zeros, as the contract asks: nobody searches it. Chunks are found by the
 engine's `ChunkIndex`. Metadata holds the contract's fields and, after them, ours.
@@ -54,34 +54,35 @@ class DocumentStore:
 
     # --- the registry ---
 
-    async def find(self, application_ref: str, sha256: str) -> DocumentRecord | None:
-        """The document with these bytes under exactly this reference."""
+    async def find_record(self, application_ref: str, sha256: str) -> DocumentRecord | None:
+        """Return the document with these bytes under exactly this reference, or None."""
         where = And((Equals("application_ref", application_ref), Equals("file_hash", sha256)))
-        return next(iter(await self._records(where=where)), None)
+        return next(iter(await self._read_records(where=where)), None)
 
-    async def record(self, document_id: str) -> DocumentRecord | None:
-        return next(iter(await self._records([document_id])), None)
+    async def get_record(self, document_id: str) -> DocumentRecord | None:
+        """Return a document's entry, or None if it is not registered."""
+        return next(iter(await self._read_records([document_id])), None)
 
-    async def known(self, document_ids: Sequence[str]) -> dict[str, DocumentRecord]:
-        """Those of these documents that are registered."""
-        return {one.document_id: one for one in await self._records(document_ids)}
+    async def get_records(self, document_ids: Sequence[str]) -> dict[str, DocumentRecord]:
+        """Return the entries of these documents by id, without those that are not registered."""
+        return {record.document_id: record for record in await self._read_records(document_ids)}
 
-    async def documents(self, application_ref: str | None = None) -> list[DocumentRecord]:
+    async def list_records(self, application_ref: str | None = None) -> list[DocumentRecord]:
         """The documents of an application, or all, in the order they came."""
         where = Equals("application_ref", application_ref) if application_ref is not None else None
-        found = await self._records(where=where)
-        return sorted(found, key=lambda one: (one.ingested_at, one.document_id))
+        records = await self._read_records(where=where)
+        return sorted(records, key=lambda record: (record.ingested_at, record.document_id))
 
     async def register(self, record: DocumentRecord) -> None:
         entry = Chunks(
             [record.document_id],
             [record.file_path],
-            [_entry(record)],
+            [_to_entry(record)],
             np.zeros((1, DIMENSIONS), np.float32),
         )
         await anyio.to_thread.run_sync(self._registry.upsert, entry)
 
-    async def forget(self, document_id: str) -> None:
+    async def unregister(self, document_id: str) -> None:
         await anyio.to_thread.run_sync(self._registry.delete, [document_id])
 
     # --- the chunks ---
@@ -92,19 +93,19 @@ class DocumentStore:
     async def delete(self, chunk_ids: Sequence[str]) -> None:
         await anyio.to_thread.run_sync(self._index.delete, chunk_ids)
 
-    async def chunks_of(self, document_id: str) -> list[StoredChunk]:
-        """A document's chunks in reading order."""
-        held = await self._read(Equals("document_id", document_id))
-        return sorted(_stored(held), key=lambda chunk: chunk.chunk_index)
+    async def get_chunks(self, document_id: str) -> list[StoredChunk]:
+        """Return a document's chunks in reading order."""
+        stored = await self._read(Equals("document_id", document_id))
+        return sorted(_to_stored_chunks(stored), key=lambda chunk: chunk.chunk_index)
 
-    async def named(self, chunk_ids: Sequence[str]) -> dict[str, StoredChunk]:
-        """Chunks by id; those that are not there are left out."""
+    async def get_chunks_by_id(self, chunk_ids: Sequence[str]) -> dict[str, StoredChunk]:
+        """Return chunks by id, without those that do not exist."""
         if not chunk_ids:
             return {}
-        held = await anyio.to_thread.run_sync(self._index.fetch, chunk_ids)
-        return {chunk.chunk_id: chunk for chunk in _stored(held)}
+        stored = await anyio.to_thread.run_sync(self._index.fetch, chunk_ids)
+        return {chunk.chunk_id: chunk for chunk in _to_stored_chunks(stored)}
 
-    async def ranked(
+    async def rank(
         self,
         query: str,
         k: int,
@@ -112,24 +113,24 @@ class DocumentStore:
         document_types: Sequence[str] | None,
         mode: Mode,
     ) -> Ranking:
-        """The chunks that answer best, among those of this application and these types."""
-        where = _within(application_ref, document_types)
+        """Return the best chunks among those of this application and these types."""
+        where = _build_filter(application_ref, document_types)
         return await anyio.to_thread.run_sync(self._index.search, query, k, where, mode)
 
-    async def census(self) -> Counter[str]:
-        """How many chunks there are of every document: what a check compares."""
-        held = await self._read()
-        return Counter(str(metadata["document_id"]) for metadata in held.metadatas)
+    async def count_chunks(self) -> Counter[str]:
+        """Return how many chunks every document has."""
+        stored = await self._read()
+        return Counter(str(metadata["document_id"]) for metadata in stored.metadatas)
 
     async def index_sizes(self) -> tuple[int, int]:
-        """How many chunks the vector index and the word index hold."""
+        """Return how many chunks the vector index and the word index hold."""
         return await anyio.to_thread.run_sync(self._index.sizes)
 
     async def rebuild(self) -> None:
-        """Make both indexes anew from the chunks."""
+        """Rebuild both indexes from the chunks."""
         await anyio.to_thread.run_sync(self._index.rebuild)
 
-    # --- copies ---
+    # --- backup ---
 
     async def dump(self, chunks: Path, registry: Path) -> int:
         """Write both collections to files; returns how many chunks there are."""
@@ -138,18 +139,20 @@ class DocumentStore:
 
     async def fill(self, chunks: Path, registry: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need."""
-        held = await anyio.to_thread.run_sync(fill_chunks, chunks, self._index.collection)
+        count = await anyio.to_thread.run_sync(fill_chunks, chunks, self._index.collection)
         await anyio.to_thread.run_sync(fill_chunks, registry, self._registry)
         await self.rebuild()
-        return held
+        return count
 
     # --- parts ---
 
-    async def _records(
+    async def _read_records(
         self, ids: Sequence[str] | None = None, where: Filter | None = None
     ) -> list[DocumentRecord]:
-        held = await anyio.to_thread.run_sync(lambda: self._registry.get(ids, where))
-        return [_record(id, entry) for id, entry in zip(held.ids, held.metadatas, strict=True)]
+        stored = await anyio.to_thread.run_sync(lambda: self._registry.get(ids, where))
+        return [
+            _from_entry(id, entry) for id, entry in zip(stored.ids, stored.metadatas, strict=True)
+        ]
 
     async def _read(self, where: Filter | None = None) -> Chunks:
         return await anyio.to_thread.run_sync(lambda: self._index.collection.get(where=where))
@@ -168,7 +171,7 @@ class DocumentStore:
 
 
 def chunks_from(record: DocumentRecord, document: Document, vectors: Vectors) -> Chunks:
-    """What is stored of a document that was read."""
+    """Return the chunks of a document with the metadata that is stored with them."""
     texts = [document.text_of(chunk) for chunk in document.chunks]
     ends = [0]
     for chunk in document.chunks:
@@ -200,11 +203,11 @@ def chunks_from(record: DocumentRecord, document: Document, vectors: Vectors) ->
 
 
 def chunk_id(document_id: str, page: int, index: int) -> str:
-    """`25_01178_REM_a1b2c3_014_042`: the page it begins on, and its place in the document."""
+    """Return `25_01178_REM_a1b2c3_014_042`: document, first page, index in the document."""
     return f"{document_id}_{page:03d}_{index:03d}"
 
 
-def _entry(record: DocumentRecord) -> Metadata:
+def _to_entry(record: DocumentRecord) -> Metadata:
     return {
         "file_path": record.file_path,
         "file_hash": record.file_hash,
@@ -222,14 +225,14 @@ def _entry(record: DocumentRecord) -> Metadata:
     }
 
 
-def _record(document_id: str, entry: Metadata) -> DocumentRecord:
+def _from_entry(document_id: str, entry: Metadata) -> DocumentRecord:
     values: dict[str, Any] = dict(entry)
     for name in ("page_starts", "blank_pages"):
         values[name] = numbers_of(values[name])
     return DocumentRecord(document_id=document_id, **values)
 
 
-def _stored(chunks: Chunks) -> list[StoredChunk]:
+def _to_stored_chunks(chunks: Chunks) -> list[StoredChunk]:
     return [
         StoredChunk(
             chunk_id=id,
@@ -249,7 +252,9 @@ def _stored(chunks: Chunks) -> list[StoredChunk]:
     ]
 
 
-def _within(application_ref: str | None, document_types: Sequence[str] | None) -> Filter | None:
+def _build_filter(
+    application_ref: str | None, document_types: Sequence[str] | None
+) -> Filter | None:
     parts: list[Filter] = []
     if application_ref is not None:
         parts.append(Equals("application_ref", application_ref))

@@ -88,7 +88,7 @@ def _reading(service: DocumentsService) -> Iterable[Tool]:
         max_chars allows and then on from next_offset. To find the place where something is said use
         `search_application_docs`.
         """
-        return await service.text(question)
+        return await service.get_text(question)
 
     async def list_ingested_documents(question: ListIngestedDocuments, call: Call) -> DocumentList:
         """List the documents of one planning application (`19/00017/FUL`, `19/00018/OUT`,
@@ -97,7 +97,7 @@ def _reading(service: DocumentsService) -> Iterable[Tool]:
         `search_application_docs`. For the state of the case and what is missing use
         `application_overview`.
         """
-        return await service.documents(question)
+        return await service.list_documents(question)
 
     async def application_overview(question: ApplicationOverview, call: Call) -> Overview:
         """Get up to speed on a planning application (`19/00017/FUL`, `19/00019/REM`): a summary of
@@ -107,7 +107,7 @@ def _reading(service: DocumentsService) -> Iterable[Tool]:
         was skipped or failed to load and why; no text. For the files alone use
         `list_ingested_documents`.
         """
-        return await service.overview(question)
+        return await service.get_overview(question)
 
     yield tool(application_overview, title="See an application")
     yield tool(get_document_text, title="Read a document")

@@ -76,11 +76,11 @@ class PolicyAdapter(SearchAdapter):
     async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
         names = parse_section_id(id)
         if names is None:
-            passage = await self._service.passage(id.removeprefix("policy:"))
+            passage = await self._service.get_passage(id.removeprefix("policy:"))
             details = passage.model_dump(mode="json", exclude={"text", "relevance_score", "id"})
             return self._record(passage.id, passage.citation, passage.text, details, offset)
         source, revision_id, section_ref = names
-        section = await self._service.section(
+        section = await self._service.get_section(
             GetPolicySection(source=source, section_ref=section_ref, revision_id=revision_id)
         )
         details = section.model_dump(mode="json", exclude={"text", "status", "id"})
@@ -94,7 +94,7 @@ class PolicyAdapter(SearchAdapter):
                 f"{policy.title} ({revision.version_label})",
                 f"In force from {revision.effective_from}.",
             )
-            for policy in (await self._service.policies()).policies
+            for policy in (await self._service.list_policies()).policies
             for revision in await self._revisions(policy.source)
             if revision.status in COUNTING
         ]
@@ -110,15 +110,15 @@ class PolicyAdapter(SearchAdapter):
     async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:
         match name, dict(values):
             case "source", _:
-                return [policy.source for policy in (await self._service.policies()).policies]
+                return [policy.source for policy in (await self._service.list_policies()).policies]
             case "revision_id", {"source": source}:
                 return [revision.revision_id for revision in await self._revisions(source)]
             case "section_ref", {"source": source, "revision_id": revision_id}:
-                return [*await self._service.sections(source, revision_id)]
+                return [*await self._service.list_sections(source, revision_id)]
         return ()
 
     async def _revisions(self, source: str) -> list[ListedRevision]:
-        return (await self._service.revisions(ListPolicyRevisions(source=source))).revisions
+        return (await self._service.list_revisions(ListPolicyRevisions(source=source))).revisions
 
     async def _outline(self, source: str, revision_id: str) -> str:
         """Return the days a revision was in force and its sections with their pages."""
@@ -129,7 +129,7 @@ class PolicyAdapter(SearchAdapter):
             )
         revision = revisions[revision_id]
         until = f"to {revision.effective_to}" if revision.effective_to else "and still"
-        sections = await self._service.sections(source, revision_id)
+        sections = await self._service.list_sections(source, revision_id)
         lines = (f"{ref}, p. {page}" for ref, page in sections.items())
         head = f"{source} ({revision.version_label}), in force from {revision.effective_from}"
         return "\n".join([f"{head} {until}", "", *lines])

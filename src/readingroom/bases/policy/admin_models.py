@@ -1,4 +1,4 @@
-"""What REST and the commands register and change of policies, and what they are told."""
+"""Requests and responses of REST and the commands that register and change policies."""
 
 from datetime import date, datetime
 from typing import Annotated, Literal, Self
@@ -14,8 +14,8 @@ from readingroom.protocol.tool import Answer, Body, NonBlank
 from readingroom.storage.handover import HandedOver
 
 
-def _day(value: object) -> object:
-    """A number is no day, though Pydantic would take it for seconds."""
+def _parse_day(value: object) -> object:
+    """Accept YYYY-MM-DD only: Pydantic itself would read a number as seconds since 1970."""
     if isinstance(value, date):
         return value
     try:
@@ -24,7 +24,7 @@ def _day(value: object) -> object:
         raise ValueError(error.message) from error
 
 
-Day = Annotated[date, BeforeValidator(_day)]
+Day = Annotated[date, BeforeValidator(_parse_day)]
 
 
 class NewPolicy(Body):
@@ -37,7 +37,7 @@ class NewPolicy(Body):
 
 
 class PolicyPatch(Body):
-    """What to change of a policy; what is left out stays."""
+    """Fields of a policy to change; those left out stay."""
 
     title: Annotated[NonBlank, Field(max_length=300)] | None = None
     description: str | None = Field(default=None, max_length=4000)
@@ -45,7 +45,7 @@ class PolicyPatch(Body):
 
 
 class NewRevision(Body):
-    """A revision to register, beside its file."""
+    """A revision to register; its file comes with it."""
 
     version_label: Annotated[NonBlank, Field(max_length=120)]
     effective_from: Day
@@ -53,14 +53,14 @@ class NewRevision(Body):
     notes: str | None = Field(default=None, max_length=4000)
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _check_order(self) -> Self:
         if self.effective_to is not None and self.effective_to < self.effective_from:
-            raise ValueError("effective_to lies before effective_from")
+            raise ValueError("effective_to is before effective_from")
         return self
 
 
 class RevisionPatch(Body):
-    """What to change of a revision; neighbours do not follow."""
+    """Fields of a revision to change; its neighbours keep their dates."""
 
     version_label: Annotated[NonBlank, Field(max_length=120)] | None = None
     effective_from: Day | None = None
@@ -71,7 +71,7 @@ class RevisionPatch(Body):
 
 
 class ImportedRevision(BaseModel):
-    """A revision of a bulk import, its file handed over."""
+    """A revision of a bulk import, with its handed-over file."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -88,8 +88,8 @@ class ImportedPolicy(BaseModel):
     revisions: list[ImportedRevision]
 
 
-class Imported(Answer):
-    """What a bulk import did; what was there already it left alone."""
+class ImportReport(Answer):
+    """What a bulk import added, found already there, and could not add."""
 
     policies_added: list[str]
     revisions_added: list[str]
@@ -98,13 +98,13 @@ class Imported(Answer):
 
 
 class RevisionSummary(ListedRevision):
-    """A revision as it stands in lists."""
+    """A revision as lists show it."""
 
     ingested_at: datetime | None
 
 
 class RevisionDetail(RevisionSummary):
-    """All that is known of a revision."""
+    """A revision with all its fields."""
 
     source: str
     file_path: str | None
@@ -116,7 +116,7 @@ class RevisionDetail(RevisionSummary):
 
 
 class PolicySummary(ListedPolicy):
-    """A policy as it stands in lists."""
+    """A policy as lists show it."""
 
     current_revision: RevisionSummary | None
     revision_count: int
@@ -165,7 +165,7 @@ class SideEffects(Answer):
     superseded_effective_to: date | None
 
 
-class Links(Answer):
+class RevisionLinks(Answer):
     """Where to look next."""
 
     self: str
@@ -183,22 +183,22 @@ class RevisionAccepted(Answer):
     effective_to: date | None
     status: RevisionStatus
     ingestion_job_id: str
-    links: Links
+    links: RevisionLinks
     side_effects: SideEffects
 
 
 class ReindexAccepted(Answer):
-    """A revision that is being ingested anew; until that is done its old chunks answer."""
+    """A revision that is being ingested again; its old chunks answer until that is done."""
 
     source: str
     revision_id: str
     status: RevisionStatus
     ingestion_job_id: str
-    links: Links
+    links: RevisionLinks
 
 
-class Progress(Answer):
-    """How far an ingestion has come."""
+class IngestProgress(Answer):
+    """How much of an ingestion is done."""
 
     phase: str
     percent_complete: int
@@ -206,15 +206,15 @@ class Progress(Answer):
 
 
 class RevisionProgress(Answer):
-    """A revision's status, and how far it has come."""
+    """A revision's status, and how much of its ingestion is done."""
 
     revision_id: str
     status: RevisionStatus
-    progress: Progress
+    progress: IngestProgress
 
 
 class RevisionDeleted(Answer):
-    """A revision that is gone."""
+    """A revision that was deleted."""
 
     source: str
     revision_id: str
@@ -222,8 +222,8 @@ class RevisionDeleted(Answer):
     chunks_removed: int
 
 
-class Diagnosis(Answer):
-    """What a check of the whole base found."""
+class PolicyDiagnosis(Answer):
+    """The result of a check of the whole base."""
 
     policies: int
     revisions: int

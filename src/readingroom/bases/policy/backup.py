@@ -1,7 +1,7 @@
-"""The whole policy base as files that another folder can be filled with, and back.
+"""Writes the whole policy base to files for a backup, and restores it from them.
 
-Registry and chunks are written as what they say, so a backup outlives the version of either store
-and can move from our own registry to one at REDIS_URL.
+Registry and chunks are written as plain records, not as files of their stores, so a backup
+outlives the version of either store and can move from our own registry to one at REDIS_URL.
 """
 
 import shutil
@@ -22,74 +22,82 @@ _CHUNKS = "chunks.db"
 _FILES = "files"
 
 
-async def write_copy(service: PolicyService, folder: Path) -> BackupCounts:
-    """Everything at one moment: changes wait until it is written, searches do not."""
-    async with service.ingestion.paused():
-        catalogue = await service.registry.catalogue()
+class _RegistryDump(BaseModel):
+    """The registry, as a backup holds it."""
+
+    policies: list[Policy]
+    revisions: list[Revision]
+
+
+async def write_backup(service: PolicyService, folder: Path) -> BackupCounts:
+    """Write the base as it is at one moment; changes wait meanwhile, searches do not."""
+    async with service.ingestion.pause_changes():
+        catalogue = await service.registry.read_catalogue()
         await anyio.Path(folder).mkdir(parents=True)
-        chunks = await service.store.dump(folder / _CHUNKS)
-        revisions = [one for of in catalogue.timelines.values() for one in of]
-        files = {
-            f"{one.source}/{one.revision_id}.pdf": service.ingestion.file_of(
-                one.source, one.revision_id
-            )
-            for one in revisions
-        }
-        await anyio.to_thread.run_sync(_link_all, files, folder / _FILES)
-    book = _Book(policies=list(catalogue.policies.values()), revisions=revisions)
-    await anyio.Path(folder / _REGISTRY).write_text(book.model_dump_json(), "utf-8")
-    return _counted(book, chunks)
+        chunk_count = await service.store.dump(folder / _CHUNKS)
+        revisions = [revision for timeline in catalogue.timelines.values() for revision in timeline]
+        await anyio.to_thread.run_sync(_copy_files, service, revisions, folder / _FILES)
+    dump = _RegistryDump(policies=list(catalogue.policies.values()), revisions=revisions)
+    await anyio.Path(folder / _REGISTRY).write_text(dump.model_dump_json(), "utf-8")
+    return _count(dump, chunk_count)
 
 
-async def read_copy(
+async def restore_backup(
     service: PolicyService, folder: Path, home: Path, replace: bool
 ) -> BackupCounts:
-    """Fill an empty base; `home` is where its folder will lie in the end."""
+    """Fill an empty base from what `write_backup` wrote.
+
+    `home` is where the base's folder will be in the end: a restore works in a folder beside it.
+
+    Raises:
+        BackupUnusable: the files cannot be read.
+        DataNotEmpty: the registry has policies, and `replace` is not set.
+    """
     try:
-        book = _Book.model_validate_json(await anyio.Path(folder / _REGISTRY).read_bytes())
+        dump = _RegistryDump.model_validate_json(await anyio.Path(folder / _REGISTRY).read_bytes())
     except (OSError, ValueError) as error:
         raise BackupUnusable(f"The policies of the backup cannot be read: {error}") from error
-    if (await service.registry.catalogue()).policies:
+    if (await service.registry.read_catalogue()).policies:
         if not replace:
             raise DataNotEmpty(
                 "The registry at REDIS_URL holds policies already; choose another database there, "
                 "or replace them with --force"
             )
         await service.registry.clear()
-    chunks = await service.store.fill(folder / _CHUNKS)
-    await anyio.to_thread.run_sync(_move_all, service, book, folder / _FILES)
-    revisions = [_at_home(one, service, home) for one in book.revisions]
-    await service.registry.fill(book.policies, revisions)
-    return _counted(book, chunks)
+    chunk_count = await service.store.fill(folder / _CHUNKS)
+    await anyio.to_thread.run_sync(_restore_files, service, dump, folder / _FILES)
+    revisions = [_relocate(revision, service, home) for revision in dump.revisions]
+    await service.registry.restore(dump.policies, revisions)
+    return _count(dump, chunk_count)
 
 
-def _counted(book: "_Book", chunks: int) -> BackupCounts:
-    counts = {"policies": len(book.policies), "revisions": len(book.revisions), "chunks": chunks}
-    return BackupCounts(counts=counts)
+def _count(dump: _RegistryDump, chunk_count: int) -> BackupCounts:
+    return BackupCounts(
+        counts={
+            "policies": len(dump.policies),
+            "revisions": len(dump.revisions),
+            "chunks": chunk_count,
+        }
+    )
 
 
-class _Book(BaseModel):
-    """The registry, as a backup keeps it."""
-
-    policies: list[Policy]
-    revisions: list[Revision]
-
-
-def _link_all(files: dict[str, Path], folder: Path) -> None:
-    for name, file in files.items():
+def _copy_files(service: PolicyService, revisions: list[Revision], folder: Path) -> None:
+    for revision in revisions:
+        file = service.ingestion.file_of(revision.source, revision.revision_id)
         if file.exists():
-            link_or_copy(file, folder / name)
+            link_or_copy(file, folder / revision.source / f"{revision.revision_id}.pdf")
 
 
-def _move_all(service: PolicyService, book: _Book, folder: Path) -> None:
-    for one in book.revisions:
-        kept = folder / one.source / f"{one.revision_id}.pdf"
-        if kept.exists():
-            target = service.ingestion.file_of(one.source, one.revision_id)
+def _restore_files(service: PolicyService, dump: _RegistryDump, folder: Path) -> None:
+    for revision in dump.revisions:
+        file = folder / revision.source / f"{revision.revision_id}.pdf"
+        if file.exists():
+            target = service.ingestion.file_of(revision.source, revision.revision_id)
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(kept, target)
+            shutil.move(file, target)
 
 
-def _at_home(revision: Revision, service: PolicyService, home: Path) -> Revision:
+def _relocate(revision: Revision, service: PolicyService, home: Path) -> Revision:
+    """Return the revision with the path its file will have below `home`."""
     file = service.ingestion.file_of(revision.source, revision.revision_id)
     return revision.model_copy(update={"file_path": str(home / file.relative_to(service.folder))})

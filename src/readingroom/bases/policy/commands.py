@@ -1,24 +1,24 @@
 """The operator's commands on the policy base, run here or by the process that owns its folder.
 
-A file is handed over as a copy: bytes, not a path of the caller's.
+A file is handed over as a copy in that folder: the owner may not be allowed to read the caller's.
 """
 
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from readingroom.bases.policy.admin_models import (
-    Diagnosis,
     EffectivePolicies,
-    Imported,
     ImportedPolicy,
+    ImportReport,
     NewPolicy,
     NewRevision,
     PolicyDetail,
+    PolicyDiagnosis,
     PolicyIndex,
 )
 from readingroom.bases.policy.models import (
     GetPolicySection,
-    Ingested,
+    IngestedRevision,
     PolicyHits,
     SearchPolicy,
     SectionText,
@@ -33,7 +33,7 @@ from readingroom.protocol.doctor import Complaint
 from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
 
 if TYPE_CHECKING:
-    from readingroom.bases.policy.admin.service import Registrar
+    from readingroom.bases.policy.admin.service import PolicyAdmin
     from readingroom.bases.policy.service import PolicyService
 
 
@@ -48,7 +48,7 @@ class AddPolicy(_PolicyCommand):
     policy: NewPolicy
 
     async def run(self, service: "PolicyService", report: ReportProgress) -> PolicyDetail:
-        return await _registrar(service).create_policy(self.policy)
+        return await _admin(service).create_policy(self.policy)
 
 
 class RevisePolicy(_PolicyCommand):
@@ -59,42 +59,42 @@ class RevisePolicy(_PolicyCommand):
     revision: NewRevision
     file: HandedOver
 
-    async def run(self, service: "PolicyService", report: ReportProgress) -> Ingested:
+    async def run(self, service: "PolicyService", report: ReportProgress) -> IngestedRevision:
         async with handed_over(service.folder, self.file) as spool:
-            return await _registrar(service).revise(self.source, self.revision, spool, report)
+            return await _admin(service).revise(self.source, self.revision, spool, report)
 
 
 class ListPolicies(_PolicyCommand):
-    """Every policy."""
+    """List every policy."""
 
     name: ClassVar[str] = "policy.list"
 
     async def run(self, service: "PolicyService", report: ReportProgress) -> PolicyIndex:
-        return await _registrar(service).policies()
+        return await _admin(service).list_policies()
 
 
 class ShowPolicy(_PolicyCommand):
-    """One policy with its revisions."""
+    """Return one policy with its revisions."""
 
     name: ClassVar[str] = "policy.show"
     source: SourceSlug
 
     async def run(self, service: "PolicyService", report: ReportProgress) -> PolicyDetail:
-        return await _registrar(service).policy(self.source)
+        return await _admin(service).get_policy(self.source)
 
 
 class EffectiveOn(_PolicyCommand):
-    """What was in force on a day."""
+    """Return what was in force on a day."""
 
     name: ClassVar[str] = "policy.effective"
     day: str
 
     async def run(self, service: "PolicyService", report: ReportProgress) -> EffectivePolicies:
-        return await _registrar(service).effective(parse_day(self.day))
+        return await _admin(service).list_effective(parse_day(self.day))
 
 
 class SearchPolicies(_PolicyCommand):
-    """A search."""
+    """Search the policies."""
 
     name: ClassVar[str] = "policy.search"
     question: SearchPolicy
@@ -104,25 +104,25 @@ class SearchPolicies(_PolicyCommand):
 
 
 class ReadSection(_PolicyCommand):
-    """A section, whole."""
+    """Return the whole text of a section."""
 
     name: ClassVar[str] = "policy.section"
     question: GetPolicySection
 
     async def run(self, service: "PolicyService", report: ReportProgress) -> SectionText:
-        return await service.section(self.question)
+        return await service.get_section(self.question)
 
 
 class ImportPolicies(_PolicyCommand):
-    """Policies and revisions in bulk. Run again, it does only what is not done yet."""
+    """Import policies and revisions in bulk; run again, it adds only what is still missing."""
 
     name: ClassVar[str] = "policy.import"
     policies: list[ImportedPolicy]
 
-    async def run(self, service: "PolicyService", report: ReportProgress) -> Imported:
+    async def run(self, service: "PolicyService", report: ReportProgress) -> ImportReport:
         from readingroom.bases.policy.admin.bulk import BulkImport
 
-        return await BulkImport(service, report).add(self.policies)
+        return await BulkImport(service, report).run(self.policies)
 
 
 class CheckPolicies(_PolicyCommand):
@@ -131,33 +131,33 @@ class CheckPolicies(_PolicyCommand):
     name: ClassVar[str] = "policy.doctor"
     repair: bool = False
 
-    async def run(self, service: "PolicyService", report: ReportProgress) -> Diagnosis:
-        from readingroom.bases.policy.doctor import Checkup
+    async def run(self, service: "PolicyService", report: ReportProgress) -> PolicyDiagnosis:
+        from readingroom.bases.policy.doctor import PolicyDoctor
 
-        return await Checkup(service, self.repair).diagnose()
+        return await PolicyDoctor(service, self.repair).diagnose()
 
 
 class BackUpPolicies(_PolicyCommand, WriteBackup):
-    """Write a copy of the whole base for the one who asks."""
+    """Write a backup of the whole base into the handover folder."""
 
     name: ClassVar[str] = "policy.backup"
 
     async def run(self, service: "PolicyService", report: ReportProgress) -> BackupCounts:
-        from readingroom.bases.policy.backup import write_copy
+        from readingroom.bases.policy.backup import write_backup
 
-        return await write_copy(service, service.folder / HANDOVER / self.folder)
+        return await write_backup(service, service.folder / HANDOVER / self.folder)
 
 
 class RestorePolicies(_PolicyCommand, ReadBackup):
-    """Fill an empty base from such a copy."""
+    """Fill an empty base from a backup in the handover folder."""
 
     name: ClassVar[str] = "policy.restore"
 
     async def run(self, service: "PolicyService", report: ReportProgress) -> BackupCounts:
-        from readingroom.bases.policy.backup import read_copy
+        from readingroom.bases.policy.backup import restore_backup
 
-        copy = service.folder / HANDOVER / self.folder
-        return await read_copy(service, copy, Path(self.home), self.replace)
+        backup = service.folder / HANDOVER / self.folder
+        return await restore_backup(service, backup, Path(self.home), self.replace)
 
 
 COMMANDS: tuple[type[Command], ...] = (
@@ -182,8 +182,8 @@ def check(settings: RoomSettings, repair: bool, run: RunCommand) -> list[Complai
     return [Complaint.model_validate(complaint) for complaint in result["complaints"]]
 
 
-# Imported when a command runs: every start of the program reads this module.
-def _registrar(service: "PolicyService") -> "Registrar":
-    from readingroom.bases.policy.admin.service import Registrar
+# Imported when a command runs, because every start of the program imports this module.
+def _admin(service: "PolicyService") -> "PolicyAdmin":
+    from readingroom.bases.policy.admin.service import PolicyAdmin
 
-    return Registrar(service)
+    return PolicyAdmin(service)

@@ -1,60 +1,69 @@
-"""Compares the registry with the chunks, the indexes and the files, and mends what disagrees."""
+"""Compares the registry with the chunks, the indexes and the files, and repairs differences."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from readingroom.bases.policy.admin_models import Diagnosis
+from readingroom.bases.policy.admin_models import PolicyDiagnosis
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, Revision, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
-from readingroom.bases.policy.store import differs, of_registry
+from readingroom.bases.policy.store import is_outdated, registry_metadata
 from readingroom.core.filters import Metadata
 from readingroom.protocol.doctor import Complaint, Finding
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """One revision with all that is held of it."""
+    """One revision, with everything that is compared for it."""
 
     policy: Policy
     revision: Revision
     revisions: Sequence[Revision]
     metadatas: Sequence[Metadata]
+    """The metadata of its chunks."""
 
 
-class Checkup:
-    """One look at the whole base; `repair` mends what it finds."""
+class PolicyDoctor:
+    """One check of the whole base; with `repair` it mends what it can."""
 
     def __init__(self, service: PolicyService, repair: bool) -> None:
         self._service = service
         self._repair = repair
 
-    async def diagnose(self) -> Diagnosis:
+    async def diagnose(self) -> PolicyDiagnosis:
+        """Check everything and return each difference with its fix."""
         service = self._service
-        policies = {one.source: one for one in await service.registry.list_policies()}
-        timelines = await service.registry.timelines(policies)
-        census = await service.store.census()
-        known = {(source, one.revision_id): one for source, of in timelines.items() for one in of}
-        orphans = {key: len(held) for key, held in census.items() if key not in known}
-        complaints = await self._told(self._interrupted())
-        complaints += await self._told(self._orphans(orphans))
-        for (source, revision_id), revision in known.items():
-            if not service.ingestion.progress(revision_id):  # else it changes while we look
-                held = census.get((source, revision_id), [])
-                case = _Case(policies[source], revision, timelines[source], held)
-                complaints += await self._told(self._revision(case))
-        total = sum(map(len, census.values()))
-        complaints += await self._told(self._indexes())
-        return Diagnosis(
-            policies=len(policies), revisions=len(known), chunks=total, complaints=complaints
+        policies = {policy.source: policy for policy in await service.registry.list_policies()}
+        timelines = await service.registry.get_timelines(policies)
+        metadatas = await service.store.group_metadata()
+        revisions = {
+            (source, revision.revision_id): revision
+            for source, timeline in timelines.items()
+            for revision in timeline
+        }
+        orphans = {key: len(group) for key, group in metadatas.items() if key not in revisions}
+        complaints = await self._resolve(self._check_interrupted())
+        complaints += await self._resolve(self._check_orphans(orphans))
+        for key, revision in revisions.items():
+            # A revision that is being ingested changes while we look at it.
+            if not service.ingestion.progress(revision.revision_id):
+                policy, siblings = policies[revision.source], timelines[revision.source]
+                case = _Case(policy, revision, siblings, metadatas.get(key, []))
+                complaints += await self._resolve(self._check_revision(case))
+        complaints += await self._resolve(self._check_indexes())
+        return PolicyDiagnosis(
+            policies=len(policies),
+            revisions=len(revisions),
+            chunks=sum(map(len, metadatas.values())),
+            complaints=complaints,
         )
 
-    async def _told(self, findings: AsyncIterator[Finding]) -> list[Complaint]:
-        """Each as it is found: what is mended later would be mended on an older look."""
-        return [await one.check(self._repair) async for one in findings]
+    async def _resolve(self, findings: AsyncIterator[Finding]) -> list[Complaint]:
+        """Repair each finding before the next is looked for, which may depend on it."""
+        return [await finding.check(self._repair) async for finding in findings]
 
-    async def _interrupted(self) -> AsyncIterator[Finding]:
+    async def _check_interrupted(self) -> AsyncIterator[Finding]:
         for intent in await self._service.ingestion.unfinished():
             yield Finding(
                 str(intent.body.get("revision_id", intent.body["source"])),
@@ -62,24 +71,24 @@ class Checkup:
                 "restart the server; its log says why it fails",
             )
 
-    async def _orphans(self, orphans: dict[tuple[str, str], int]) -> AsyncIterator[Finding]:
+    async def _check_orphans(self, orphans: dict[tuple[str, str], int]) -> AsyncIterator[Finding]:
         for (source, revision_id), count in orphans.items():
             yield Finding(
                 revision_id,
                 f"{count} chunks belong to no registered revision",
                 "delete them",
-                partial(self._sweep, source, revision_id),
+                partial(self._delete_chunks, source, revision_id),
             )
 
-    async def _revision(self, case: _Case) -> AsyncIterator[Finding]:
+    async def _check_revision(self, case: _Case) -> AsyncIterator[Finding]:
         ingestion = self._service.ingestion
-        revision, held = case.revision, len(case.metadatas)
-        if held != revision.chunk_count and await self._disagrees(revision):
+        revision, count = case.revision, len(case.metadatas)
+        if count != revision.chunk_count and await self._count_differs(revision):
             yield Finding(
                 revision.revision_id,
-                f"the registry says {revision.chunk_count} chunks, there are {held}",
-                "write the true number down; reindex the revision if chunks are missing",
-                partial(ingestion.recount, revision.source, revision.revision_id, held),
+                f"the registry says {revision.chunk_count} chunks, there are {count}",
+                "correct the number; reindex the revision if chunks are missing",
+                partial(ingestion.set_chunk_count, revision.source, revision.revision_id, count),
             )
         file = ingestion.file_of(revision.source, revision.revision_id)
         if revision.status == RevisionStatus.PROCESSING and not file.exists():
@@ -87,41 +96,41 @@ class Checkup:
                 revision.revision_id,
                 "it is processing, but its file is missing",
                 "mark it as failed, so that it can be deleted or uploaded again",
-                partial(ingestion.abandon, revision, "its file is missing"),
+                partial(ingestion.mark_failed, revision, "its file is missing"),
             )
-        end = timeline.closing(revision, case.revisions)
-        wanted = of_registry(case.policy, revision, end)
-        wrong = sum(differs(metadata, wanted) for metadata in case.metadatas)
-        if wrong:
+        end = timeline.last_day(revision, case.revisions)
+        expected = registry_metadata(case.policy, revision, end)
+        outdated = sum(is_outdated(metadata, expected) for metadata in case.metadatas)
+        if outdated:
             yield Finding(
                 revision.revision_id,
-                f"{wrong} chunks carry other dates or names than the registry",
-                "write the registry's on them",
-                partial(self._service.store.describe, case.policy, revision, end),
+                f"{outdated} chunks carry other dates or names than the registry",
+                "write those of the registry",
+                partial(self._service.store.update_metadata, case.policy, revision, end),
             )
 
-    async def _disagrees(self, revision: Revision) -> bool:
-        """Whether it still is so: an ingest may have ended between our looks at the two."""
-        now = await self._service.registry.revisions(revision.source)
-        counted = timeline.find(now, revision.revision_id).chunk_count
-        held = await self._service.store.ids_of(revision.source, revision.revision_id)
-        return len(held) != counted
+    async def _count_differs(self, revision: Revision) -> bool:
+        """Compare again: an ingestion may have ended between the reads of the two stores."""
+        revisions = await self._service.registry.get_revisions(revision.source)
+        expected = timeline.find_revision(revisions, revision.revision_id).chunk_count
+        ids = await self._service.store.get_chunk_ids(revision.source, revision.revision_id)
+        return len(ids) != expected
 
-    async def _indexes(self) -> AsyncIterator[Finding]:
-        held = await self._held()
+    async def _check_indexes(self) -> AsyncIterator[Finding]:
+        count = await self._count_chunks()
         sizes = await self._service.store.index_sizes()
-        # An ingest that runs meanwhile adds to both: what moves is not yet to be judged.
-        if sizes != (held, held) and held == await self._held():
+        # While an ingestion adds chunks the numbers move, and a difference means nothing.
+        if sizes != (count, count) and count == await self._count_chunks():
             yield Finding(
                 "index",
-                f"the indexes hold {sizes} of {held} chunks",
-                "make them anew",
+                f"the indexes hold {sizes} of {count} chunks",
+                "rebuild them",
                 self._service.store.rebuild,
             )
 
-    async def _sweep(self, source: str, revision_id: str) -> None:
+    async def _delete_chunks(self, source: str, revision_id: str) -> None:
         store = self._service.store
-        await store.delete(await store.ids_of(source, revision_id))
+        await store.delete(await store.get_chunk_ids(source, revision_id))
 
-    async def _held(self) -> int:
-        return sum(map(len, (await self._service.store.census()).values()))
+    async def _count_chunks(self) -> int:
+        return sum(map(len, (await self._service.store.group_metadata()).values()))

@@ -1,4 +1,4 @@
-"""What the policy tools are asked and what they answer."""
+"""Questions to the policy tools and their answers."""
 
 from datetime import date
 from typing import Annotated, Literal
@@ -14,7 +14,7 @@ from readingroom.bases.policy.registry.records import (
 from readingroom.core.modes import Mode
 from readingroom.protocol.tool import Answer, DayText, NonBlank, Question
 
-Why = Literal[Reason, "no_chunks", "unknown_source"]
+ExclusionReason = Literal[Reason, "no_chunks", "unknown_source"]
 RevisionId = Annotated[
     str, Field(min_length=1, max_length=120, description="Revision id, such as `rev_NPPF_2024_12`.")
 ]
@@ -102,7 +102,7 @@ class IngestPolicyRevision(Question):
 
 
 class RemovePolicyRevision(Question):
-    """A revision whose chunks shall go."""
+    """A revision whose chunks are to be removed."""
 
     source: SourceSlug
     revision_id: RevisionId
@@ -158,7 +158,7 @@ class PolicyHit(Answer):
 
 
 class NearestRevision(Answer):
-    """A revision and the days it is in force: the one meant, or the closest to a day of none."""
+    """A revision and the days it is in force; for a day without one, the nearest."""
 
     revision_id: str
     version_label: str
@@ -167,15 +167,15 @@ class NearestRevision(Answer):
 
 
 class Excluded(Answer):
-    """A policy that could not answer, and why."""
+    """A policy that was not searched, and why."""
 
     source: str
-    reason: Why
+    reason: ExclusionReason
     nearest: NearestRevision | None
 
 
 class PolicyHits(Answer):
-    """What a search found."""
+    """The results of a search."""
 
     status: Literal["success"] = "success"
     query: str
@@ -202,7 +202,7 @@ class PolicyHitsBatch(Answer):
 
 
 class SectionText(Answer):
-    """A section, whole."""
+    """The whole text of a section."""
 
     status: Literal["success"] = "success"
     source: str
@@ -235,7 +235,7 @@ class PolicyList(Answer):
 
 
 class ListedRevision(NearestRevision):
-    """A revision, its days, and how far it has come."""
+    """A revision, its days, and its status."""
 
     status: RevisionStatus
     chunk_count: int
@@ -250,7 +250,7 @@ class RevisionList(Answer):
     revisions: list[ListedRevision]
 
 
-class Ingested(Answer):
+class IngestedRevision(Answer):
     """A revision that can be searched now."""
 
     status: Literal["success"] = "success"
@@ -264,8 +264,8 @@ class Ingested(Answer):
     )
 
 
-class Removed(Answer):
-    """Chunks that are gone."""
+class RemovedRevision(Answer):
+    """How many chunks were removed."""
 
     status: Literal["success"] = "success"
     source: str
@@ -274,14 +274,14 @@ class Removed(Answer):
 
 
 class DiffPart(Answer):
-    """A run of words that stayed, came or went."""
+    """A run of words that is the same, inserted or deleted."""
 
     op: Literal["equal", "insert", "delete"]
     text: str
 
 
 class SectionChange(Answer):
-    """A section that is not as it was."""
+    """A section that changed."""
 
     section_ref: str
     change: Literal["added", "removed", "changed"]
@@ -303,7 +303,7 @@ class RevisionDiff(Answer):
 
 
 class QuotePlace(NearestRevision):
-    """Where words stand."""
+    """Where a quotation stands."""
 
     section_ref: str
     page_number: int
@@ -329,7 +329,9 @@ class QuoteCheck(Answer):
     date: str
     verdict: Literal["verified", "wrong_revision", "not_found"]
     revision_in_force: str | None
-    reason: Why | None = Field(description="Why no revision was in force, where none was.")
+    reason: ExclusionReason | None = Field(
+        description="Why no revision was in force, where none was."
+    )
     found: list[QuotePlace] = Field(description="Where the words stand, revision by revision.")
     nearest: NearestPassage | None
 
@@ -338,7 +340,7 @@ class SnapshotEntry(ListedPolicy):
     """One policy on the day."""
 
     revision: NearestRevision | None
-    reason: Why | None
+    reason: ExclusionReason | None
 
 
 class Snapshot(Answer):

@@ -1,4 +1,4 @@
-"""A search over policies: which revisions may answer, what they say, and where its pages end."""
+"""Search over policies: which revisions are eligible, their best passages, and paging."""
 
 import hashlib
 from collections.abc import Sequence
@@ -11,31 +11,32 @@ import anyio.to_thread
 from readingroom.bases.policy.ids import passage_id
 from readingroom.bases.policy.models import (
     Excluded,
+    ExclusionReason,
     NearestRevision,
     PolicyHit,
     PolicyHits,
     PolicyHitsBatch,
     SearchPolicy,
     SearchPolicyBatch,
-    Why,
 )
 from readingroom.bases.policy.registry import timeline
-from readingroom.bases.policy.registry.records import Revision, citation
-from readingroom.bases.policy.registry.store import PolicyRegistry, Timeline
+from readingroom.bases.policy.registry.records import Revision, format_citation
+from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, Resolution
 from readingroom.bases.policy.store import PolicyStore, StoredChunk
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidCursor, RecordNotFound
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.ingest.context import IngestContext
 
-_DEEPEST = 2_000  # results that paging may reach
+_DEEPEST = 2_000  # the last result that paging reaches
 
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What a search may look at: the revisions chosen, and why others were not."""
+    """What a search may look at: the eligible revisions, and why other policies have none."""
 
-    timelines: dict[str, Timeline]
+    today: dict[str, Resolution]
+    """Every policy as it stands today, which each hit is compared with."""
     revisions: list[Revision]
     excluded: list[Excluded]
 
@@ -43,70 +44,79 @@ class _Scope:
 class PolicySearch:
     """Passages of the revisions in force on a day, each with what is needed to cite it."""
 
-    def __init__(self, registry: PolicyRegistry, store: PolicyStore, bench: IngestContext) -> None:
-        self._registry = registry
+    def __init__(
+        self, resolver: EffectiveDateResolver, store: PolicyStore, context: IngestContext
+    ) -> None:
+        self._resolver = resolver
         self._store = store
-        self._bench = bench
+        self._context = context
 
-    async def single(self, question: SearchPolicy) -> PolicyHits:
-        """The passages that answer best, among the revisions in force on the day."""
-        scope = await self._scope(question.sources, question.effective_date)
-        return await self._hits(question, scope)
+    async def search(self, question: SearchPolicy) -> PolicyHits:
+        """Return the best passages among the revisions in force on the day."""
+        scope = await self._resolve_scope(question.sources, question.effective_date)
+        return await self._find(question, scope)
 
-    async def batch(self, question: SearchPolicyBatch) -> PolicyHitsBatch:
-        """Several queries over the same revisions, embedded together."""
-        scope = await self._scope(question.sources, question.effective_date)
+    async def search_batch(self, question: SearchPolicyBatch) -> PolicyHitsBatch:
+        """Answer several queries over the same revisions, embedded together."""
+        scope = await self._resolve_scope(question.sources, question.effective_date)
         shared = question.model_dump(exclude={"queries"})
         singles = [SearchPolicy(query=query, **shared) for query in question.queries]
         if question.mode != "lexical":
-            # One visit to the embedder; each search then finds its vector remembered.
+            # One call of the embedder for all; each search then finds its vector in the cache.
             with suppress(ModelUnavailable):
-                await anyio.to_thread.run_sync(self._bench.embedder.embed_each, question.queries)
-        return PolicyHitsBatch(searches=[await self._hits(one, scope) for one in singles])
+                await anyio.to_thread.run_sync(self._context.embedder.embed_each, question.queries)
+        return PolicyHitsBatch(searches=[await self._find(single, scope) for single in singles])
 
-    async def passage(self, chunk_id: str) -> PolicyHit:
-        """One passage by its id, as a search told it."""
-        chunk = (await self._store.named([chunk_id])).get(chunk_id)
+    async def get_passage(self, chunk_id: str) -> PolicyHit:
+        """Return one passage by its id, in the shape of a search result.
+
+        Raises:
+            RecordNotFound: no policy has such a passage.
+        """
+        chunk = (await self._store.get_chunks_by_id([chunk_id])).get(chunk_id)
         if chunk is None:
             raise RecordNotFound(f"No policy has a passage {chunk_id[:200]!r}")
-        return self._hit(chunk, 1.0, (await self._registry.catalogue()).timelines)
+        policy = await self._resolver.resolve_for_policy(chunk.source, self._today)
+        return _to_hit(chunk, 1.0, policy)
 
-    async def _scope(self, sources: Sequence[str] | None, effective_date: str | None) -> _Scope:
+    @property
+    def _today(self) -> date:
+        return self._context.now().date()
+
+    async def _resolve_scope(
+        self, sources: Sequence[str] | None, effective_date: str | None
+    ) -> _Scope:
         day = parse_day(effective_date) if effective_date is not None else None
-        known = (await self._registry.catalogue()).timelines
-        timelines = {
-            source: revisions
-            for source, revisions in known.items()
-            if sources is None or source in sources
-        }
-        chosen: list[Revision] = []
+        today = await self._resolver.resolve_snapshot(self._today)
+        revisions: list[Revision] = []
         excluded = [
             Excluded(source=source, reason="unknown_source", nearest=None)
             for source in dict.fromkeys(sources or [])
-            if source not in known
+            if source not in today
         ]
-        for source, revisions in timelines.items():
-            found = _eligible(revisions, day)
-            if isinstance(found, list):
-                chosen += found
+        for source, resolution in today.items():
+            if sources is not None and source not in sources:
+                continue
+            eligible = _find_eligible(resolution, day)
+            if isinstance(eligible, list):
+                revisions += eligible
             else:
-                excluded.append(_exclusion(source, found, revisions, day))
-        return _Scope(timelines, chosen, excluded)
+                excluded.append(_exclude(resolution, eligible, day))
+        return _Scope(today, revisions, excluded)
 
-    async def _hits(self, question: SearchPolicy, scope: _Scope) -> PolicyHits:
-        offset = _offset(question)
-        wanted = offset + question.n_results
-        ranking = await self._store.ranked(
-            question.query, wanted + 1, scope.revisions, question.mode
-        )
-        page = ranking.hits[offset:wanted]
-        chunks = await self._store.named([hit.chunk_id for hit in page])
+    async def _find(self, question: SearchPolicy, scope: _Scope) -> PolicyHits:
+        offset = _parse_cursor(question)
+        end = offset + question.n_results
+        # One more than the page holds shows whether there is a next page.
+        ranking = await self._store.rank(question.query, end + 1, scope.revisions, question.mode)
+        page = ranking.hits[offset:end]
+        chunks = await self._store.get_chunks_by_id([hit.chunk_id for hit in page])
         results = [
-            self._hit(chunks[hit.chunk_id], hit.score, scope.timelines)
+            _to_hit(chunk, hit.score, scope.today[chunk.source])
             for hit in page
-            if hit.chunk_id in chunks
+            if (chunk := chunks.get(hit.chunk_id))
         ]
-        more = len(ranking.hits) > wanted and wanted < _DEEPEST
+        has_more = len(ranking.hits) > end and end < _DEEPEST
         return PolicyHits(
             query=question.query,
             effective_date=question.effective_date,
@@ -115,65 +125,67 @@ class PolicySearch:
             excluded=scope.excluded,
             searched_revisions=len(scope.revisions),
             degraded=ranking.degraded,
-            next_cursor=f"{wanted}.{_fingerprint(question)}" if more else None,
-        )
-
-    def _hit(self, chunk: StoredChunk, score: float, timelines: dict[str, Timeline]) -> PolicyHit:
-        revisions = timelines[chunk.source]
-        revision = timeline.find(revisions, chunk.revision_id)
-        successor = timeline.successor(revision, revisions)
-        return PolicyHit(
-            chunk_id=chunk.chunk_id,
-            text=chunk.text,
-            relevance_score=round(score, 6),
-            source=chunk.source,
-            revision_id=chunk.revision_id,
-            version_label=revision.version_label,
-            section_ref=chunk.section_ref,
-            page_number=chunk.page_number,
-            effective_from=revision.effective_from,
-            effective_to=timeline.closing(revision, revisions),
-            in_force_today=timeline.in_force(revisions, self._bench.now().date()) == revision,
-            superseded_by=successor.revision_id if successor else None,
-            citation=citation(revision, chunk.section_ref, chunk.pages),
-            id=passage_id(chunk.chunk_id),
+            next_cursor=f"{end}.{_fingerprint(question)}" if has_more else None,
         )
 
 
-def brief(revision: Revision, revisions: Sequence[Revision]) -> NearestRevision:
-    """A revision by name, with the days it really has beside the others."""
+def to_nearest(revision: Revision, revisions: Sequence[Revision]) -> NearestRevision:
+    """Return a revision by name, with the last day that its successors leave it."""
     return NearestRevision(
         revision_id=revision.revision_id,
         version_label=revision.version_label,
         effective_from=revision.effective_from,
-        effective_to=timeline.closing(revision, revisions),
+        effective_to=timeline.last_day(revision, revisions),
     )
 
 
-def _eligible(revisions: Sequence[Revision], day: date | None) -> list[Revision] | Why:
-    """The revisions a search may look at, or why there are none."""
+def _to_hit(chunk: StoredChunk, score: float, today: Resolution) -> PolicyHit:
+    revision = timeline.find_revision(today.timeline, chunk.revision_id)
+    successor = timeline.find_successor(revision, today.timeline)
+    return PolicyHit(
+        chunk_id=chunk.chunk_id,
+        text=chunk.text,
+        relevance_score=round(score, 6),
+        source=chunk.source,
+        revision_id=chunk.revision_id,
+        version_label=revision.version_label,
+        section_ref=chunk.section_ref,
+        page_number=chunk.page_number,
+        effective_from=revision.effective_from,
+        effective_to=timeline.last_day(revision, today.timeline),
+        in_force_today=today.revision == revision,
+        superseded_by=successor.revision_id if successor else None,
+        citation=format_citation(revision, chunk.section_ref, chunk.pages),
+        id=passage_id(chunk.chunk_id),
+    )
+
+
+def _find_eligible(resolution: Resolution, day: date | None) -> list[Revision] | ExclusionReason:
+    """Return the revisions of a policy that a search may look at, or why there are none."""
     if day is None:
-        found = [one for one in revisions if one.counts]
-        if not found:
+        revisions = [revision for revision in resolution.timeline if revision.counts]
+        if not revisions:
             return "no_active_revision"
     else:
-        in_force = timeline.in_force(revisions, day)
-        if not isinstance(in_force, Revision):
-            return in_force
-        found = [in_force]
-    with_chunks = [one for one in found if one.chunk_count]
+        on_day = resolution.on(day)
+        if on_day.reason is not None:
+            return on_day.reason
+        revisions = [on_day.require_revision()]
+    with_chunks = [revision for revision in revisions if revision.chunk_count]
     return with_chunks or "no_chunks"
 
 
-def _exclusion(
-    source: str, reason: Why, revisions: Sequence[Revision], day: date | None
-) -> Excluded:
-    near = timeline.nearest(revisions, day) if day else None
-    told = brief(near, revisions) if near else None
-    return Excluded(source=source, reason=reason, nearest=told)
+def _exclude(resolution: Resolution, reason: ExclusionReason, day: date | None) -> Excluded:
+    nearest = resolution.on(day).nearest() if day else None
+    return Excluded(
+        source=resolution.source,
+        reason=reason,
+        nearest=to_nearest(nearest, resolution.timeline) if nearest else None,
+    )
 
 
-def _offset(question: SearchPolicy) -> int:
+def _parse_cursor(question: SearchPolicy) -> int:
+    """Return the offset of the page that the cursor asks for; raise `InvalidCursor`."""
     if question.cursor is None:
         return 0
     offset, _, fingerprint = question.cursor.partition(".")
@@ -183,5 +195,6 @@ def _offset(question: SearchPolicy) -> int:
 
 
 def _fingerprint(question: SearchPolicy) -> str:
-    same = (question.query, question.sources, question.effective_date, question.mode)
-    return hashlib.sha256(repr(same).encode()).hexdigest()[:12]
+    """Return a digest of what all pages of one search share; a cursor is refused with another."""
+    shared = (question.query, question.sources, question.effective_date, question.mode)
+    return hashlib.sha256(repr(shared).encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""What the policy base can do, with no word of MCP or HTTP in it."""
+"""What the policy base can do, independent of MCP and HTTP."""
 
 import difflib
 import logging
@@ -12,14 +12,14 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.policy.compare import passages
-from readingroom.bases.policy.errors import RevisionNotFound, SectionNotFound
+from readingroom.bases.policy.errors import SectionNotFound
 from readingroom.bases.policy.ids import section_id
 from readingroom.bases.policy.ingest.ingestion import Ingestion
 from readingroom.bases.policy.ingest.jobs import Jobs
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
     GetPolicySection,
-    Ingested,
+    IngestedRevision,
     IngestPolicyRevision,
     ListedPolicy,
     ListedRevision,
@@ -32,7 +32,7 @@ from readingroom.bases.policy.models import (
     PolicySnapshot,
     QuoteCheck,
     QuotePlace,
-    Removed,
+    RemovedRevision,
     RemovePolicyRevision,
     RevisionDiff,
     RevisionList,
@@ -45,10 +45,10 @@ from readingroom.bases.policy.models import (
     VerifyPolicyQuote,
 )
 from readingroom.bases.policy.registry import timeline
-from readingroom.bases.policy.registry.records import Revision, citation
+from readingroom.bases.policy.registry.records import Revision, format_citation
 from readingroom.bases.policy.registry.resolver import EffectiveDateResolver
 from readingroom.bases.policy.registry.store import PolicyRegistry
-from readingroom.bases.policy.search import PolicySearch, brief
+from readingroom.bases.policy.search import PolicySearch, to_nearest
 from readingroom.bases.policy.store import PolicyStore, StoredChunk
 from readingroom.core.dates import parse_day
 from readingroom.core.progress import ReportProgress
@@ -60,7 +60,7 @@ from readingroom.storage.keyvalue import KeyValues, check_durable, check_room, o
 
 logger = logging.getLogger(__name__)
 
-_CANDIDATES = 5  # passages looked at for the one nearest to a quotation
+_CANDIDATES = 5  # passages compared with a quotation that stands nowhere
 
 
 class PolicyService:
@@ -70,13 +70,13 @@ class PolicyService:
         self,
         folder: Path,
         redis_url: str | None,
-        bench: IngestContext,
+        context: IngestContext,
     ) -> None:
         self.folder = folder
         self._redis_url = redis_url
-        self._bench = bench
-        self.now = bench.now
-        self.store = PolicyStore(folder, bench.embedder)
+        self._context = context
+        self.now = context.now
+        self.store = PolicyStore(folder, context.embedder)
         self.registry: PolicyRegistry
         self.resolver: EffectiveDateResolver
         self._search: PolicySearch
@@ -85,16 +85,17 @@ class PolicyService:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Open the stores, finish what was interrupted, and take jobs until it is left."""
+        """Open the stores, finish interrupted changes, and work on queued jobs until the exit."""
         async with open_key_values(self._redis_url, self.folder / "registry") as client:
             self.registry = PolicyRegistry(client, partial(self._check, client))
             try:
-                await self.registry.greet()
-            except RegistryUnavailable as error:  # a Redis of somebody's may come back
-                logger.error("%s; until it does, every tool says so", error.message)
+                await self.registry.ping()
+            except RegistryUnavailable as error:
+                # A Redis at REDIS_URL may come back, so the server starts without it.
+                logger.error("%s; the policy tools fail until it does", error.message)
             self.resolver = EffectiveDateResolver(self.registry)
-            self._search = PolicySearch(self.registry, self.store, self._bench)
-            self.ingestion = Ingestion(self.folder, self.registry, self.store, self._bench)
+            self._search = PolicySearch(self.resolver, self.store, self._context)
+            self.ingestion = Ingestion(self.folder, self.registry, self.store, self._context)
             self.jobs = Jobs(self.registry, self.ingestion)
             await self.store.open()
             try:
@@ -117,86 +118,97 @@ class PolicyService:
     # --- reading ---
 
     async def search(self, question: SearchPolicy) -> PolicyHits:
-        """The passages that answer best, among the revisions in force on the day."""
-        return await self._search.single(question)
+        """Return the best passages among the revisions in force on the day."""
+        return await self._search.search(question)
 
     async def search_batch(self, question: SearchPolicyBatch) -> PolicyHitsBatch:
-        """Several queries over the same revisions."""
-        return await self._search.batch(question)
+        """Answer several queries over the same revisions."""
+        return await self._search.search_batch(question)
 
-    async def section(self, question: GetPolicySection) -> SectionText:
-        """All of a section, with the sections in it, from one revision."""
-        revisions = await self._revisions(question.source)
-        revision = self._chosen(question, revisions)
-        chunks = await self.store.chunks_of(question.source, revision.revision_id)
-        ref = passages.meant(question.section_ref, chunks)
+    async def get_section(self, question: GetPolicySection) -> SectionText:
+        """Return the whole text of a section, with the sections in it, from one revision.
+
+        Raises:
+            PolicyNotFound: there is no such policy.
+            RevisionNotFound: it has no such revision, or none is in force today.
+            SectionNotFound: the revision has no such section; the error names similar ones.
+        """
+        today = await self.resolver.resolve_for_policy(question.source, self.today)
+        if question.revision_id is not None:
+            revision = timeline.find_revision(today.timeline, question.revision_id)
+        else:
+            revision = today.require_revision()
+        chunks = await self.store.get_chunks(question.source, revision.revision_id)
+        ref = passages.find_section(question.section_ref, chunks)
         if ref is None:
-            raise _no_section(question.section_ref, revision, chunks)
-        chosen = passages.within(chunks, ref)
-        pages = sorted({page for chunk in chosen for page in chunk.pages})
+            raise _section_not_found(question.section_ref, revision, chunks)
+        section = passages.select_section(chunks, ref)
+        pages = sorted({page for chunk in section for page in chunk.pages})
         return SectionText(
             source=question.source,
             section_ref=ref,
             revision_id=revision.revision_id,
             version_label=revision.version_label,
-            text=passages.assembled(chosen),
+            text=passages.join_chunks(section),
             page_numbers=pages,
             effective_from=revision.effective_from,
-            effective_to=timeline.closing(revision, revisions),
-            in_force_today=timeline.in_force(revisions, self.today) == revision,
-            citation=citation(revision, ref, pages),
+            effective_to=timeline.last_day(revision, today.timeline),
+            in_force_today=today.revision == revision,
+            citation=format_citation(revision, ref, pages),
             id=section_id(question.source, revision.revision_id, ref),
         )
 
-    async def passage(self, chunk_id: str) -> PolicyHit:
-        """One passage by its id, as a search told it."""
-        return await self._search.passage(chunk_id)
+    async def get_passage(self, chunk_id: str) -> PolicyHit:
+        """Return one passage by its id; raise `RecordNotFound` if there is none."""
+        return await self._search.get_passage(chunk_id)
 
-    async def policies(self) -> PolicyList:
-        """Every policy by name."""
-        found = await self.registry.list_policies()
+    async def list_policies(self) -> PolicyList:
+        """Return every policy by name."""
+        policies = await self.registry.list_policies()
         return PolicyList(
-            policy_count=len(found),
+            policy_count=len(policies),
             policies=[
-                ListedPolicy(source=one.source, title=one.title, category=one.category)
-                for one in found
+                ListedPolicy(source=policy.source, title=policy.title, category=policy.category)
+                for policy in policies
             ],
         )
 
-    async def revisions(self, question: ListPolicyRevisions) -> RevisionList:
-        """A policy's revisions, newest first."""
-        found = await self._revisions(question.source)
+    async def list_revisions(self, question: ListPolicyRevisions) -> RevisionList:
+        """Return a policy's revisions, newest first; raise `PolicyNotFound`."""
+        await self.registry.get_policy(question.source)
+        revisions = await self.registry.get_revisions(question.source)
         return RevisionList(
             source=question.source,
-            revision_count=len(found),
-            revisions=[ListedRevision.model_validate(one, from_attributes=True) for one in found],
+            revision_count=len(revisions),
+            revisions=[
+                ListedRevision.model_validate(revision, from_attributes=True)
+                for revision in revisions
+            ],
         )
 
-    async def sections(self, source: str, revision_id: str) -> dict[str, int]:
-        """Every section of a revision with the page it begins on, in order."""
+    async def list_sections(self, source: str, revision_id: str) -> dict[str, int]:
+        """Return every section of a revision with the page it begins on, in reading order."""
         pages: dict[str, int] = {}
-        for chunk in await self.store.chunks_of(source, revision_id):
+        for chunk in await self.store.get_chunks(source, revision_id):
             for ref in filter(None, (*chunk.section_path, chunk.section_ref)):
                 pages.setdefault(ref, chunk.page_number)
         return pages
 
-    async def snapshot(self, question: PolicySnapshot) -> Snapshot:
-        """Every policy on one day."""
-        day = parse_day(question.date)
-        catalogue = await self.registry.catalogue()
-        entries = []
-        for policy in catalogue.policies.values():
-            revisions = catalogue.timelines[policy.source]
-            found = timeline.in_force(revisions, day)
-            entries.append(
-                SnapshotEntry(
-                    source=policy.source,
-                    title=policy.title,
-                    category=policy.category,
-                    revision=brief(found, revisions) if isinstance(found, Revision) else None,
-                    reason=None if isinstance(found, Revision) else found,
-                )
+    async def get_snapshot(self, question: PolicySnapshot) -> Snapshot:
+        """Return every policy with its revision in force on one day."""
+        snapshot = await self.resolver.resolve_snapshot(parse_day(question.date))
+        entries = [
+            SnapshotEntry(
+                source=resolution.source,
+                title=resolution.policy.title,
+                category=resolution.policy.category,
+                revision=to_nearest(resolution.revision, resolution.timeline)
+                if resolution.revision
+                else None,
+                reason=resolution.reason,
             )
+            for resolution in snapshot.values()
+        ]
         return Snapshot(
             date=question.date,
             policy_count=len(entries),
@@ -205,62 +217,82 @@ class PolicyService:
         )
 
     async def compare(self, question: ComparePolicyRevisions) -> RevisionDiff:
-        """What changed in a policy between two days, section by section."""
-        days = parse_day(question.from_date), parse_day(question.to_date)
-        revisions = await self._revisions(question.source)
-        before, after = (self._on(question.source, revisions, day) for day in days)
+        """Return what changed in a policy between two days, section by section.
+
+        Raises:
+            PolicyNotFound: there is no such policy.
+            RevisionNotFound: on one of the days no revision was in force.
+            SectionNotFound: neither revision has the section.
+        """
+        first_day, second_day = parse_day(question.from_date), parse_day(question.to_date)
+        first = await self.resolver.resolve_for_policy(question.source, first_day)
+        before, after = first.require_revision(), first.on(second_day).require_revision()
         old, new = [
-            passages.by_section(await self._section_chunks(one, question.section_ref))
-            for one in (before, after)
+            passages.group_by_section(await self._section_chunks(revision, question.section_ref))
+            for revision in (before, after)
         ]
         if question.section_ref and not old and not new:
-            raise _no_section(question.section_ref, after, await self._section_chunks(after, None))
+            chunks = await self._section_chunks(after, None)
+            raise _section_not_found(question.section_ref, after, chunks)
         refs = list(dict.fromkeys([*new, *old]))
+        # Word by word is slow on long sections, so it must not block the event loop.
         changes = await anyio.to_thread.run_sync(
-            lambda: [change for ref in refs if (change := _change(ref, old, new))]
+            lambda: [change for ref in refs if (change := _compare_section(ref, old, new))]
         )
         return RevisionDiff(
             source=question.source,
-            from_revision=brief(before, revisions),
-            to_revision=brief(after, revisions),
+            from_revision=to_nearest(before, first.timeline),
+            to_revision=to_nearest(after, first.timeline),
             sections_compared=len(refs),
             sections_unchanged=len(refs) - len(changes),
             changes=changes,
         )
 
     async def verify(self, question: VerifyPolicyQuote) -> QuoteCheck:
-        """Whether words stand in the revision in force on a day, and where they do stand."""
-        day = parse_day(question.date)
-        revisions = await self._revisions(question.source)
-        found = timeline.in_force(revisions, day)
-        current = found if isinstance(found, Revision) else None
-        in_force = [current] if current else []
-        others = [one for one in revisions if one.counts and one != current]
-        here = await self._places(question.quote, in_force, revisions)
-        places = here or await self._places(question.quote, others, revisions)
+        """Check whether words stand in the revision in force on a day, and where they do stand."""
+        resolution = await self.resolver.resolve_for_policy(
+            question.source, parse_day(question.date)
+        )
+        current = [resolution.revision] if resolution.revision else []
+        others = [
+            revision
+            for revision in resolution.timeline
+            if revision.counts and revision != resolution.revision
+        ]
+        places = verified = await self._find_quote(question.quote, current, resolution.timeline)
+        if not verified:
+            places = await self._find_quote(question.quote, others, resolution.timeline)
         nearest = None
         if not places:
-            nearest = await self._nearest_passage(question.quote, [*in_force, *others][:1])
+            nearest = await self._nearest_passage(question.quote, [*current, *others][:1])
         return QuoteCheck(
             source=question.source,
             date=question.date,
-            verdict="verified" if here else "wrong_revision" if places else "not_found",
-            revision_in_force=current.revision_id if current else None,
-            reason=None if isinstance(found, Revision) else found,
+            verdict="verified" if verified else "wrong_revision" if places else "not_found",
+            revision_in_force=resolution.revision.revision_id if resolution.revision else None,
+            reason=resolution.reason,
             found=places,
             nearest=nearest,
         )
 
     # --- writing ---
 
-    async def ingest(self, question: IngestPolicyRevision, report: ReportProgress) -> Ingested:
-        """Read a PDF into a registered revision."""
-        revisions = await self._revisions(question.source)
-        revision = timeline.find(revisions, question.revision_id)
-        async with open_in_thread(self._bench.roots.open(question.file_path)) as intake:
-            chunks = await self.store.chunks_of(question.source, question.revision_id)
+    async def ingest(
+        self, question: IngestPolicyRevision, report: ReportProgress
+    ) -> IngestedRevision:
+        """Read a PDF into a registered revision; without `reindex` an ingested one stays.
+
+        Raises:
+            PolicyNotFound: there is no such policy.
+            RevisionNotFound: it has no such revision.
+        """
+        await self.registry.get_policy(question.source)
+        revisions = await self.registry.get_revisions(question.source)
+        revision = timeline.find_revision(revisions, question.revision_id)
+        async with open_in_thread(self._context.roots.open(question.file_path)) as intake:
+            chunks = await self.store.get_chunks(question.source, question.revision_id)
             if chunks and revision.counts and not question.reindex:
-                return Ingested(
+                return IngestedRevision(
                     source=question.source,
                     revision_id=question.revision_id,
                     chunks_created=len(chunks),
@@ -270,65 +302,45 @@ class PolicyService:
                 )
             return await self.ingestion.ingest(revision, intake, report)
 
-    async def remove(self, question: RemovePolicyRevision) -> Removed:
+    async def remove(self, question: RemovePolicyRevision) -> RemovedRevision:
         """Delete a revision's chunks; one that is not registered has none to delete."""
-        await self.registry.policy(question.source)
-        gone = await self.ingestion.remove_chunks(question.source, question.revision_id)
-        return Removed(
-            source=question.source, revision_id=question.revision_id, chunks_removed=gone
+        await self.registry.get_policy(question.source)
+        count = await self.ingestion.remove_chunks(question.source, question.revision_id)
+        return RemovedRevision(
+            source=question.source, revision_id=question.revision_id, chunks_removed=count
         )
 
-    # --- revisions ---
-
-    async def _revisions(self, source: str) -> tuple[Revision, ...]:
-        """A policy's revisions; an unknown policy is an error that names the known ones."""
-        await self.registry.policy(source)
-        return await self.registry.revisions(source)
-
-    def _chosen(self, question: GetPolicySection, revisions: Sequence[Revision]) -> Revision:
-        if question.revision_id is not None:
-            return timeline.find(revisions, question.revision_id)
-        return self._on(question.source, revisions, self.today)
-
-    def _on(self, source: str, revisions: Sequence[Revision], day: date) -> Revision:
-        found = timeline.in_force(revisions, day)
-        if isinstance(found, Revision):
-            return found
-        near = timeline.nearest(revisions, day)
-        raise RevisionNotFound(
-            f"No revision of {source} was in force on {day}: {found}",
-            reason=found,
-            nearest=near.revision_id if near else None,
-            use_tool="list_policy_revisions",
-        )
+    # --- parts ---
 
     async def _section_chunks(self, revision: Revision, ref: str | None) -> list[StoredChunk]:
-        chunks = await self.store.chunks_of(revision.source, revision.revision_id)
+        chunks = await self.store.get_chunks(revision.source, revision.revision_id)
         if ref is None:
             return chunks
-        section = passages.meant(ref, chunks)
-        return passages.within(chunks, section) if section else []
+        section = passages.find_section(ref, chunks)
+        return passages.select_section(chunks, section) if section else []
 
-    async def _places(
-        self, quote: str, among: Sequence[Revision], revisions: Sequence[Revision]
+    async def _find_quote(
+        self, quote: str, candidates: Sequence[Revision], revisions: Sequence[Revision]
     ) -> list[QuotePlace]:
-        found = []
-        for revision in among:
-            chunks = await self.store.chunks_of(revision.source, revision.revision_id)
-            place = await anyio.to_thread.run_sync(passages.locate, quote, chunks)
-            if place:
-                found.append(_quoted(place, revision, revisions))
-        return found
+        places = []
+        for revision in candidates:
+            chunks = await self.store.get_chunks(revision.source, revision.revision_id)
+            position = await anyio.to_thread.run_sync(passages.locate_quote, quote, chunks)
+            if position:
+                places.append(_to_quote_place(position, revision, revisions))
+        return places
 
     async def _nearest_passage(
         self, quote: str, revisions: list[Revision]
     ) -> NearestPassage | None:
-        ranking = await self.store.ranked(quote[:2000], _CANDIDATES, revisions, "hybrid")
-        chunks = await self.store.named([hit.chunk_id for hit in ranking.hits])
-        near: list[NearestPassage] = []
+        ranking = await self.store.rank(quote[:2000], _CANDIDATES, revisions, "hybrid")
+        chunks = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
+        candidates: list[NearestPassage] = []
         for chunk in chunks.values():
-            text, similarity = await anyio.to_thread.run_sync(passages.closest, quote, chunk.text)
-            near.append(
+            text, similarity = await anyio.to_thread.run_sync(
+                passages.find_closest, quote, chunk.text
+            )
+            candidates.append(
                 NearestPassage(
                     text=text,
                     similarity=similarity,
@@ -337,44 +349,48 @@ class PolicyService:
                     chunk_id=chunk.chunk_id,
                 )
             )
-        return max(near, key=lambda one: one.similarity, default=None)
+        return max(candidates, key=lambda candidate: candidate.similarity, default=None)
 
 
-def _quoted(place: passages.Place, revision: Revision, revisions: Sequence[Revision]) -> QuotePlace:
+def _to_quote_place(
+    position: passages.QuotePosition, revision: Revision, revisions: Sequence[Revision]
+) -> QuotePlace:
     return QuotePlace(
-        **brief(revision, revisions).model_dump(),
-        section_ref=place.chunk.section_ref,
-        page_number=place.page,
-        chunk_id=place.chunk.chunk_id,
-        citation=citation(revision, place.chunk.section_ref, [place.page]),
+        **to_nearest(revision, revisions).model_dump(),
+        section_ref=position.chunk.section_ref,
+        page_number=position.page,
+        chunk_id=position.chunk.chunk_id,
+        citation=format_citation(revision, position.chunk.section_ref, [position.page]),
     )
 
 
-def _change(
+def _compare_section(
     ref: str, old: dict[str, list[StoredChunk]], new: dict[str, list[StoredChunk]]
 ) -> SectionChange | None:
-    before, after = (passages.assembled(of.get(ref, [])) for of in (old, new))
-    if ref in old and ref in new and passages.same_words(before, after):
+    before, after = (passages.join_chunks(sections.get(ref, [])) for sections in (old, new))
+    if ref in old and ref in new and passages.has_same_words(before, after):
         return None
     return SectionChange(
         section_ref=ref,
         change="changed" if ref in old and ref in new else "added" if ref in new else "removed",
         from_page=old[ref][0].page_number if ref in old else None,
         to_page=new[ref][0].page_number if ref in new else None,
-        diff=passages.diff(before, after),
+        diff=passages.diff_words(before, after),
     )
 
 
-def _no_section(ref: str, revision: Revision, chunks: Sequence[StoredChunk]) -> SectionNotFound:
+def _section_not_found(
+    ref: str, revision: Revision, chunks: Sequence[StoredChunk]
+) -> SectionNotFound:
     return SectionNotFound(
         f"Section '{ref}' not found in policy '{revision.source}'",
         revision_id=revision.revision_id,
-        nearest=_nearest_refs(ref, chunks),
+        nearest=_similar_refs(ref, chunks),
     )
 
 
-def _nearest_refs(ref: str, chunks: Sequence[StoredChunk]) -> list[str]:
-    """Sections that are written much like the one that was asked for."""
-    known = passages.references(chunks)
-    near = difflib.get_close_matches(passages.fold_ref(ref), known, n=5, cutoff=0.5)
-    return [known[one] for one in near]
+def _similar_refs(ref: str, chunks: Sequence[StoredChunk]) -> list[str]:
+    """Return up to five sections whose references are written much like this one."""
+    references = passages.list_references(chunks)
+    similar = difflib.get_close_matches(passages.fold_ref(ref), references, n=5, cutoff=0.5)
+    return [references[folded] for folded in similar]

@@ -1,4 +1,4 @@
-"""The chunks of policies: kept in ChromaDB, found in memory and by words, always in step.
+"""The chunks of policies, in ChromaDB, with a vector index and a word index on them.
 
 ChromaDB is what lasts; the engine's `ChunkIndex` keeps both indexes in step with it.
 """
@@ -29,7 +29,7 @@ _PATH = " > "
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk as it is kept, its metadata by name."""
+    """A chunk as it is stored."""
 
     chunk_id: str
     text: str
@@ -43,19 +43,19 @@ class StoredChunk:
     end: int
     extraction_method: str
     page_starts: tuple[int, ...]
-    """Where in the document its second and later pages begin."""
+    """Offsets in the document at which its second and later pages begin."""
 
     @property
     def page_number(self) -> int:
         return self.pages[0]
 
     def page_at(self, offset: int) -> int:
-        """The page of one of its characters, counted from the document's first."""
+        """Return the page of an offset in the document that lies in this chunk."""
         return self.pages[sum(offset >= start for start in self.page_starts)]
 
 
 class PolicyStore:
-    """The collection `policy_docs` and the two indexes made from it."""
+    """The collection `policy_docs` and the two indexes on it."""
 
     def __init__(self, folder: Path, embedder: Embedder) -> None:
         self._folder = folder
@@ -76,25 +76,23 @@ class PolicyStore:
     async def delete(self, ids: Sequence[str]) -> None:
         await anyio.to_thread.run_sync(self._index.delete, ids)
 
-    async def describe(self, policy: Policy, revision: Revision, end: date | None) -> int:
-        """Make the metadata of a revision's chunks say what the registry says; returns how many
-        chunks had said something else.
-        """
-        wanted = of_registry(policy, revision, end)
-        held = await self._read(_of(revision.source, revision.revision_id))
-        wrong = [
+    async def update_metadata(self, policy: Policy, revision: Revision, end: date | None) -> int:
+        """Write the registry's values to a revision's chunks; returns how many had others."""
+        expected = registry_metadata(policy, revision, end)
+        chunks = await self._read(_revision_filter(revision.source, revision.revision_id))
+        outdated = [
             id
-            for id, metadata in zip(held.ids, held.metadatas, strict=True)
-            if differs(metadata, wanted)
+            for id, metadata in zip(chunks.ids, chunks.metadatas, strict=True)
+            if is_outdated(metadata, expected)
         ]
-        if wrong:
+        if outdated:
             await anyio.to_thread.run_sync(
-                self._index.update_metadata, wrong, [wanted] * len(wrong)
+                self._index.update_metadata, outdated, [expected] * len(outdated)
             )
-        return len(wrong)
+        return len(outdated)
 
     async def rebuild(self) -> None:
-        """Make both indexes anew from the chunks."""
+        """Rebuild both indexes from the chunks."""
         await anyio.to_thread.run_sync(self._index.rebuild)
 
     async def dump(self, path: Path) -> int:
@@ -103,46 +101,44 @@ class PolicyStore:
 
     async def fill(self, path: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need."""
-        held = await anyio.to_thread.run_sync(fill_chunks, path, self._index.collection)
+        count = await anyio.to_thread.run_sync(fill_chunks, path, self._index.collection)
         await self.rebuild()
-        return held
+        return count
 
-    async def ids_of(self, source: str, revision_id: str) -> list[str]:
-        return (await self._read(_of(source, revision_id))).ids
+    async def get_chunk_ids(self, source: str, revision_id: str) -> list[str]:
+        return (await self._read(_revision_filter(source, revision_id))).ids
 
-    async def chunks_of(self, source: str, revision_id: str) -> list[StoredChunk]:
-        """A revision's chunks in reading order."""
-        held = await self._read(_of(source, revision_id))
-        return sorted(_stored(held), key=lambda chunk: chunk.chunk_index)
+    async def get_chunks(self, source: str, revision_id: str) -> list[StoredChunk]:
+        """Return a revision's chunks in reading order."""
+        chunks = await self._read(_revision_filter(source, revision_id))
+        return sorted(_to_stored_chunks(chunks), key=lambda chunk: chunk.chunk_index)
 
-    async def named(self, ids: Sequence[str]) -> dict[str, StoredChunk]:
-        """Chunks by id; those that are not there are left out."""
+    async def get_chunks_by_id(self, ids: Sequence[str]) -> dict[str, StoredChunk]:
+        """Return chunks by id, without those that do not exist."""
         if not ids:
             return {}
-        held = await anyio.to_thread.run_sync(self._index.fetch, ids)
-        return {chunk.chunk_id: chunk for chunk in _stored(held)}
+        chunks = await anyio.to_thread.run_sync(self._index.fetch, ids)
+        return {chunk.chunk_id: chunk for chunk in _to_stored_chunks(chunks)}
 
-    async def census(self) -> dict[tuple[str, str], list[Metadata]]:
-        """The metadata of every chunk, by source and revision: what a check compares."""
-        held = await self._read()
-        found: dict[tuple[str, str], list[Metadata]] = {}
-        for metadata in held.metadatas:
+    async def group_metadata(self) -> dict[tuple[str, str], list[Metadata]]:
+        """Return the metadata of every chunk, grouped by source and revision."""
+        chunks = await self._read()
+        groups: dict[tuple[str, str], list[Metadata]] = {}
+        for metadata in chunks.metadatas:
             key = (str(metadata["source"]), str(metadata["revision_id"]))
-            found.setdefault(key, []).append(metadata)
-        return found
+            groups.setdefault(key, []).append(metadata)
+        return groups
 
     async def index_sizes(self) -> tuple[int, int]:
-        """How many chunks the vector index and the word index hold."""
+        """Return how many chunks the vector index and the word index hold."""
         return await anyio.to_thread.run_sync(self._index.sizes)
 
-    async def ranked(
-        self, query: str, k: int, revisions: Sequence[Revision], mode: Mode
-    ) -> Ranking:
-        """The chunks that answer best, among those of these revisions."""
+    async def rank(self, query: str, k: int, revisions: Sequence[Revision], mode: Mode) -> Ranking:
+        """Return the best chunks among those of these revisions."""
         if not revisions:
             return Ranking([])
         return await anyio.to_thread.run_sync(
-            self._index.search, query, k, _within(revisions), mode
+            self._index.search, query, k, _revisions_filter(revisions), mode
         )
 
     async def _read(self, where: Filter | None = None) -> Chunks:
@@ -163,14 +159,14 @@ class PolicyStore:
 def chunks_from(
     document: Document, vectors: Vectors, policy: Policy, revision: Revision, end: date | None
 ) -> Chunks:
-    """What is stored of a document that was read."""
-    ours = of_registry(policy, revision, end)
+    """Return the chunks of a document with the metadata that is stored with them."""
+    shared = registry_metadata(policy, revision, end)
     return Chunks(
         ids=[chunk_id(revision, chunk.section_ref, chunk.index) for chunk in document.chunks],
         texts=[document.text_of(chunk) for chunk in document.chunks],
         metadatas=[
             {
-                **ours,
+                **shared,
                 "source": revision.source,
                 "revision_id": revision.revision_id,
                 "section_ref": chunk.section_ref or "",
@@ -191,13 +187,13 @@ def chunks_from(
 
 
 def chunk_id(revision: Revision, section_ref: str | None, index: int) -> str:
-    """`NPPF__rev_NPPF_2024_12__Para_116__042`; text before the first section is `doc`."""
+    """Return `NPPF__rev_NPPF_2024_12__Para_116__042`; text before any section is `doc`."""
     section = (section_ref or "doc").replace(" ", "_").replace("/", "_")
     return f"{revision.source}__{revision.revision_id}__{section}__{index:03d}"
 
 
-def of_registry(policy: Policy, revision: Revision, end: date | None) -> dict[str, str | int]:
-    """The part of a chunk's metadata that repeats the registry, and changes with it."""
+def registry_metadata(policy: Policy, revision: Revision, end: date | None) -> dict[str, str | int]:
+    """Return the part of a chunk's metadata that repeats the registry and changes with it."""
     return {
         "source_title": policy.title,
         "version_label": revision.version_label,
@@ -206,24 +202,25 @@ def of_registry(policy: Policy, revision: Revision, end: date | None) -> dict[st
     }
 
 
-def differs(metadata: Metadata, wanted: Metadata) -> bool:
-    return any(metadata.get(name) != value for name, value in wanted.items())
+def is_outdated(metadata: Metadata, expected: Metadata) -> bool:
+    """Return whether a chunk's metadata lacks one of the expected values."""
+    return any(metadata.get(name) != value for name, value in expected.items())
 
 
-def _of(source: str, revision_id: str) -> Filter:
+def _revision_filter(source: str, revision_id: str) -> Filter:
     return And((Equals("source", source), Equals("revision_id", revision_id)))
 
 
-def _within(revisions: Sequence[Revision]) -> Filter:
+def _revisions_filter(revisions: Sequence[Revision]) -> Filter:
     return And(
         (
-            In("source", tuple({one.source for one in revisions})),
-            In("revision_id", tuple(one.revision_id for one in revisions)),
+            In("source", tuple({revision.source for revision in revisions})),
+            In("revision_id", tuple(revision.revision_id for revision in revisions)),
         )
     )
 
 
-def _stored(chunks: Chunks) -> list[StoredChunk]:
+def _to_stored_chunks(chunks: Chunks) -> list[StoredChunk]:
     return [
         StoredChunk(
             chunk_id=id,

@@ -7,7 +7,7 @@ from pathlib import Path
 from readingroom.bases.policy.models import (
     ComparePolicyRevisions,
     GetPolicySection,
-    Ingested,
+    IngestedRevision,
     IngestPolicyRevision,
     ListPolicyDocuments,
     ListPolicyRevisions,
@@ -16,7 +16,7 @@ from readingroom.bases.policy.models import (
     PolicyList,
     PolicySnapshot,
     QuoteCheck,
-    Removed,
+    RemovedRevision,
     RemovePolicyRevision,
     RevisionDiff,
     RevisionList,
@@ -102,7 +102,7 @@ def _searching(service: PolicyService) -> Iterable[Tool]:
         single topic use `search_policy`.
         """
         answers = await service.search_batch(question)
-        _log_revisions(call, [hit.revision_id for one in answers.searches for hit in one.results])
+        _log_revisions(call, [hit.revision_id for hits in answers.searches for hit in hits.results])
         return answers
 
     yield tool(search_policy, title="Search policies")
@@ -118,7 +118,7 @@ def _reading(service: PolicyService) -> Iterable[Tool]:
         or the one named; the reference must be the document's own. When you know the topic and not
         the number, use `search_policy`.
         """
-        section = await service.section(question)
+        section = await service.get_section(question)
         _log_revisions(call, [section.revision_id])
         return section
 
@@ -128,7 +128,7 @@ def _reading(service: PolicyService) -> Iterable[Tool]:
         got this one? Gives the source slug, title and category of each. For the versions of one use
         `list_policy_revisions`. For what was in force on a day use `policy_snapshot`.
         """
-        return await service.policies()
+        return await service.list_policies()
 
     async def list_policy_revisions(question: ListPolicyRevisions, call: Call) -> RevisionList:
         """List the revisions of one policy, such as the NPPF or a local plan: its history or
@@ -137,7 +137,7 @@ def _reading(service: PolicyService) -> Iterable[Tool]:
         has it been superseded? It returns no text. For what changed in the text use
         `compare_policy_revisions`.
         """
-        return await service.revisions(question)
+        return await service.list_revisions(question)
 
     async def policy_snapshot(question: PolicySnapshot, call: Call) -> Snapshot:
         """Tell which version of every policy was in force on one day, the NPPF, local plans and
@@ -147,7 +147,7 @@ def _reading(service: PolicyService) -> Iterable[Tool]:
         returns no text. For the versions of one policy use `list_policy_revisions`. For what policy
         said on a topic that day use `search_policy`.
         """
-        return await service.snapshot(question)
+        return await service.get_snapshot(question)
 
     yield tool(get_policy_section, title="Read a section")
     yield tool(list_policy_documents, title="List policies")
@@ -164,9 +164,9 @@ def _checking(service: PolicyService) -> Iterable[Tool]:
         modified or reworded? Shows before and after, what was added, deleted and rewritten, as a
         word-by-word diff or redline. The differences are of exact text, not a summary of meaning.
         """
-        found = await service.compare(question)
-        _log_revisions(call, [found.from_revision.revision_id, found.to_revision.revision_id])
-        return found
+        diff = await service.compare(question)
+        _log_revisions(call, [diff.from_revision.revision_id, diff.to_revision.revision_id])
+        return diff
 
     async def verify_policy_quote(question: VerifyPolicyQuote, call: Call) -> QuoteCheck:
         """Check a quotation from a policy, such as the NPPF or a local plan. Does it really say
@@ -182,7 +182,9 @@ def _checking(service: PolicyService) -> Iterable[Tool]:
 
 
 def _writing(service: PolicyService) -> Iterable[Tool]:
-    async def ingest_policy_revision(question: IngestPolicyRevision, call: Call) -> Ingested:
+    async def ingest_policy_revision(
+        question: IngestPolicyRevision, call: Call
+    ) -> IngestedRevision:
         """Load the PDF of a policy (`/inbox/plan.pdf`) into its revision (`rev_PPG13_1994_03`): add
         a new edition or version of the NPPF, a local plan or SPD to the policy library, or process
         and index the file again, so that it can be searched. The revision must be registered
@@ -191,7 +193,7 @@ def _writing(service: PolicyService) -> Iterable[Tool]:
         """
         return await service.ingest(question, call.report)
 
-    async def remove_policy_revision(question: RemovePolicyRevision, call: Call) -> Removed:
+    async def remove_policy_revision(question: RemovePolicyRevision, call: Call) -> RemovedRevision:
         """Take the text of a policy revision (`rev_PPG13_1994_03`) out of the policy library, such
         as a draft local plan or the wrong file loaded by mistake: delete all its chunks from the
         index, so that it no longer turns up in searches. The revision itself stays registered with
@@ -205,6 +207,6 @@ def _writing(service: PolicyService) -> Iterable[Tool]:
 
 
 def _log_revisions(call: Call, revision_ids: Iterable[str]) -> None:
-    """An auditor asks later which revisions a review was answered from."""
+    """Log which revisions an answer came from, for auditors."""
     fields = {"request_id": call.request_id, "revisions": sorted(set(revision_ids))}
     _audit.info("answered from", extra={"fields": fields})

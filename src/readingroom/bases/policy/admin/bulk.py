@@ -1,9 +1,10 @@
-"""A bulk import: what is there is left alone, what failed before is tried again, and one bad file
-does not keep the others out.
+"""Bulk import of policies and revisions from a list.
+
+What is there is left alone, what failed before is tried again, and a bad file stops no other.
 """
 
-from readingroom.bases.policy.admin.service import Registrar
-from readingroom.bases.policy.admin_models import Imported, ImportedPolicy, ImportedRevision
+from readingroom.bases.policy.admin.service import PolicyAdmin
+from readingroom.bases.policy.admin_models import ImportedPolicy, ImportedRevision, ImportReport
 from readingroom.bases.policy.errors import PolicyExists
 from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.bases.policy.service import PolicyService
@@ -13,56 +14,57 @@ from readingroom.storage.handover import handed_over
 
 
 class BulkImport:
-    """One import, and what has come of it so far."""
+    """One import, and what it has added so far."""
 
     def __init__(self, service: PolicyService, report: ReportProgress) -> None:
         self._folder = service.folder
-        self._registrar = Registrar(service)
+        self._admin = PolicyAdmin(service)
         self._report = report
-        self._policies: list[str] = []
-        self._revisions: list[str] = []
-        self._there: list[str] = []
+        self._policies_added: list[str] = []
+        self._revisions_added: list[str] = []
+        self._already_there: list[str] = []
         self._failed: list[str] = []
 
-    async def add(self, policies: list[ImportedPolicy]) -> Imported:
-        """Add what is listed, each policy's revisions in the order of their days."""
-        for one in policies:
-            await self._policy(one)
-            for entry in sorted(one.revisions, key=lambda of: of.revision.effective_from):
-                await self._revision(one.policy.source, entry)
-        return Imported(
-            policies_added=self._policies,
-            revisions_added=self._revisions,
-            already_there=self._there,
+    async def run(self, entries: list[ImportedPolicy]) -> ImportReport:
+        """Add every policy and its revisions, oldest first: each then closes the one before."""
+        for entry in entries:
+            await self._add_policy(entry)
+            for revision in sorted(entry.revisions, key=lambda item: item.revision.effective_from):
+                await self._add_revision(entry.policy.source, revision)
+        return ImportReport(
+            policies_added=self._policies_added,
+            revisions_added=self._revisions_added,
+            already_there=self._already_there,
             failed=self._failed,
         )
 
-    async def _policy(self, one: ImportedPolicy) -> None:
+    async def _add_policy(self, entry: ImportedPolicy) -> None:
         try:
-            await self._registrar.create_policy(one.policy)
-            self._policies.append(one.policy.source)
+            await self._admin.create_policy(entry.policy)
+            self._policies_added.append(entry.policy.source)
         except PolicyExists:
-            self._there.append(one.policy.source)
+            self._already_there.append(entry.policy.source)
 
-    async def _revision(self, source: str, entry: ImportedRevision) -> None:
-        named = f"{source} {entry.revision.version_label}"
+    async def _add_revision(self, source: str, entry: ImportedRevision) -> None:
+        label = f"{source} {entry.revision.version_label}"
         try:
-            added = await self._added(source, entry)
-            (self._revisions if added else self._there).append(named)
+            was_added = await self._ingest_if_missing(source, entry)
+            (self._revisions_added if was_added else self._already_there).append(label)
         except KnowledgeError as error:
-            if error.http_status >= 500:  # the next one would fare no better
+            if error.http_status >= 500:  # our own failure, so the next one would fail as well
                 raise
-            self._failed.append(f"{named}: {error.message}")
+            self._failed.append(f"{label}: {error.message}")
 
-    async def _added(self, source: str, entry: ImportedRevision) -> bool:
-        known = (await self._registrar.policy(source)).revisions
-        first_days = {one.effective_from: one for one in known}
-        same = first_days.get(entry.revision.effective_from)
-        async with handed_over(self._folder, entry.file) as spool:
-            if same is None:
-                await self._registrar.revise(source, entry.revision, spool, self._report)
-            elif same.status == RevisionStatus.FAILED:
-                await self._registrar.replace(source, same.revision_id, spool, self._report)
+    async def _ingest_if_missing(self, source: str, entry: ImportedRevision) -> bool:
+        """Ingest a revision; return False if one with the same first day is there already."""
+        revisions = (await self._admin.get_policy(source)).revisions
+        by_first_day = {revision.effective_from: revision for revision in revisions}
+        existing = by_first_day.get(entry.revision.effective_from)
+        async with handed_over(self._folder, entry.file) as file:
+            if existing is None:
+                await self._admin.revise(source, entry.revision, file, self._report)
+            elif existing.status == RevisionStatus.FAILED:
+                await self._admin.replace_file(source, existing.revision_id, file, self._report)
             else:
                 return False
         return True

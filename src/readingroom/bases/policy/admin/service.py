@@ -1,33 +1,37 @@
-"""Creates and changes policies and revisions: what REST and the command line ask for."""
+"""Administration of policies and revisions, for REST and the command line."""
 
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
 
 from readingroom.bases.policy.admin_models import (
     EffectivePolicies,
     EffectivePolicy,
-    Links,
+    IngestProgress,
     NewPolicy,
     NewRevision,
     PolicyDetail,
     PolicyIndex,
     PolicyPatch,
     PolicySummary,
-    Progress,
     ReindexAccepted,
     RevisionAccepted,
     RevisionDeleted,
     RevisionDetail,
+    RevisionLinks,
     RevisionPatch,
     RevisionProgress,
     RevisionSummary,
     SideEffects,
 )
-from readingroom.bases.policy.ingest.ingestion import LARGEST
-from readingroom.bases.policy.models import Ingested
+from readingroom.bases.policy.ingest.ingestion import MAX_FILE_BYTES
+from readingroom.bases.policy.models import IngestedRevision
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, PolicyCategory, Revision
+from readingroom.bases.policy.registry.resolver import Resolution
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import FileTooLarge
 from readingroom.core.progress import ReportProgress
@@ -35,12 +39,12 @@ from readingroom.ingest.errors import FileNotFound, UnsupportedFileType
 from readingroom.ingest.intake import open_in_thread
 from readingroom.protocol.rest import API
 
-_PDF = b"%PDF-"
-_HEAD = 1024  # readers accept the mark anywhere in the first kilobyte
+_PDF_MARK = b"%PDF-"
+_PDF_MARK_WITHIN = 1024  # bytes; PDF readers accept the mark anywhere in the first kilobyte
 
 
-class Registrar:
-    """The book of policies, open for writing."""
+class PolicyAdmin:
+    """Creates, changes and lists policies and their revisions."""
 
     def __init__(self, service: PolicyService) -> None:
         self._service = service
@@ -48,84 +52,90 @@ class Registrar:
     # --- policies ---
 
     async def create_policy(self, new: NewPolicy) -> PolicyDetail:
+        """Register a policy; raise `PolicyExists` if its slug is in use."""
         now = self._service.now()
         policy = Policy(**new.model_dump(), created_at=now, updated_at=now)
         await self._service.registry.create_policy(policy)
-        return self._detail(policy, ())
+        return await self.get_policy(new.source)
 
-    async def policies(
+    async def list_policies(
         self, category: PolicyCategory | None = None, source: str | None = None
     ) -> PolicyIndex:
-        """Every policy, or those of a category or with this in their slug."""
-        found = [
-            policy
-            for policy in await self._service.registry.list_policies()
-            if category in (None, policy.category) and (source or "").upper() in policy.source
+        """Return every policy, or those of a category or with this in their slug."""
+        resolutions = [
+            resolution
+            for resolution in (await self._resolve_today()).values()
+            if category in (None, resolution.policy.category)
+            and (source or "").upper() in resolution.source
         ]
-        timelines = await self._service.registry.timelines(policy.source for policy in found)
-        listed = [
+        summaries = [
             PolicySummary(
-                source=policy.source,
-                title=policy.title,
-                category=policy.category,
-                current_revision=self._current(timelines[policy.source]),
-                revision_count=len(timelines[policy.source]),
+                source=resolution.source,
+                title=resolution.policy.title,
+                category=resolution.policy.category,
+                current_revision=_current_revision(resolution),
+                revision_count=len(resolution.timeline),
             )
-            for policy in found
+            for resolution in resolutions
         ]
-        return PolicyIndex(policies=listed, total=len(listed))
+        return PolicyIndex(policies=summaries, total=len(summaries))
 
-    async def policy(self, source: str) -> PolicyDetail:
-        policy = await self._service.registry.policy(source)
-        return self._detail(policy, await self._service.registry.revisions(source))
+    async def get_policy(self, source: str) -> PolicyDetail:
+        """Return a policy with its revisions; raise `PolicyNotFound`."""
+        service = self._service
+        resolution = await service.resolver.resolve_for_policy(source, service.today)
+        return PolicyDetail(
+            **resolution.policy.model_dump(),
+            revisions=[_to_detail(revision) for revision in resolution.timeline],
+            current_revision=_current_revision(resolution),
+            revision_count=len(resolution.timeline),
+        )
 
     async def amend_policy(self, source: str, patch: PolicyPatch) -> PolicyDetail:
-        values = patch.model_dump(exclude_unset=True)
-        # A description may be taken away; a title and a category may only be replaced.
-        kept = {
-            name: value
-            for name, value in values.items()
-            if value is not None or name == "description"
-        }
-        await self._service.ingestion.amend_policy(source, kept)
-        return await self.policy(source)
+        """Change a policy's title, description or category; raise `PolicyNotFound`."""
+        # A description may be cleared; a title and a category may only be replaced.
+        values = _set_values(patch, nullable=("description",))
+        await self._service.ingestion.amend_policy(source, values)
+        return await self.get_policy(source)
 
-    async def effective(self, day: date) -> EffectivePolicies:
-        """What was in force on a day, and which policies had nothing."""
-        found: list[EffectivePolicy] = []
-        early: list[str] = []
-        none: list[str] = []
-        policies = await self._service.registry.list_policies()
-        resolved = await self._service.resolver.resolve_snapshot(
-            day, [one.source for one in policies]
-        )
-        for policy in policies:
-            resolution = resolved[policy.source]
+    async def list_effective(self, day: date) -> EffectivePolicies:
+        """Return what was in force on a day, and the policies that had no revision for it."""
+        effective: list[EffectivePolicy] = []
+        not_yet_effective: list[str] = []
+        without_revision: list[str] = []
+        for resolution in (await self._service.resolver.resolve_snapshot(day)).values():
             if resolution.revision:
-                found.append(
+                effective.append(
                     EffectivePolicy(
-                        source=policy.source,
-                        title=policy.title,
-                        category=policy.category,
-                        effective_revision=_summary(resolution.revision),
+                        source=resolution.source,
+                        title=resolution.policy.title,
+                        category=resolution.policy.category,
+                        effective_revision=_to_summary(resolution.revision),
                     )
                 )
+            elif resolution.reason == "date_before_first_revision":
+                not_yet_effective.append(resolution.source)
             else:
-                missing = early if resolution.reason == "date_before_first_revision" else none
-                missing.append(policy.source)
+                without_revision.append(resolution.source)
         return EffectivePolicies(
             effective_date=day,
-            policies=found,
-            policies_not_yet_effective=early,
-            policies_with_no_revision_for_date=none,
+            policies=effective,
+            policies_not_yet_effective=not_yet_effective,
+            policies_with_no_revision_for_date=without_revision,
         )
 
     # --- revisions ---
 
     async def add_revision(self, source: str, new: NewRevision, spool: Path) -> RevisionAccepted:
-        """Register a revision and queue its file."""
+        """Register a revision and queue its file for ingestion in the background.
+
+        Raises:
+            PolicyNotFound: there is no such policy.
+            RevisionOverlap: it shares a day with another revision.
+            UnsupportedFileType, FileTooLarge: its file cannot be ingested.
+        """
         revision, closed = await self._register(source, new, spool)
-        job = self._service.jobs.add(revision)
+        job_id = self._service.jobs.add(revision)
         return RevisionAccepted(
             source=source,
             revision_id=revision.revision_id,
@@ -133,8 +143,8 @@ class Registrar:
             effective_from=revision.effective_from,
             effective_to=revision.effective_to,
             status=revision.status,
-            ingestion_job_id=job,
-            links=_links(source, revision.revision_id),
+            ingestion_job_id=job_id,
+            links=_build_links(source, revision.revision_id),
             side_effects=SideEffects(
                 superseded_revision=closed[0].revision_id if closed else None,
                 superseded_effective_to=closed[0].effective_to if closed else None,
@@ -143,119 +153,137 @@ class Registrar:
 
     async def revise(
         self, source: str, new: NewRevision, spool: Path, report: ReportProgress
-    ) -> Ingested:
-        """The same, and wait until it can be searched."""
+    ) -> IngestedRevision:
+        """Register a revision and wait until it can be searched; raises as `add_revision`."""
         revision, _ = await self._register(source, new, spool)
-        return await self._ingested(revision, report)
+        return await self._ingest(revision, report)
 
-    async def replace(
+    async def replace_file(
         self, source: str, revision_id: str, spool: Path, report: ReportProgress
-    ) -> Ingested:
-        """Ingest another file for a revision, and wait."""
+    ) -> IngestedRevision:
+        """Ingest another file for a revision, and wait until it can be searched."""
         _check_file(spool)
-        revision = await self._find(source, revision_id)
+        revision = await self._find_revision(source, revision_id)
         await self._service.ingestion.exchange_file(revision, spool)
-        return await self._ingested(revision, report)
+        return await self._ingest(revision, report)
 
-    async def revision(self, source: str, revision_id: str) -> RevisionDetail:
-        return _detail(await self._find(source, revision_id))
+    async def get_revision(self, source: str, revision_id: str) -> RevisionDetail:
+        """Return a revision; raise `PolicyNotFound` or `RevisionNotFound`."""
+        return _to_detail(await self._find_revision(source, revision_id))
 
-    async def status(self, source: str, revision_id: str) -> RevisionProgress:
-        """How far an ingestion has come."""
-        revision = await self._find(source, revision_id)
-        done = revision.counts
-        settled = Progress(
-            phase="complete" if done else "failed" if revision.error else "queued",
-            percent_complete=100 if done else 0,
-            chunks_processed=revision.chunk_count,
-        )
-        progress = self._service.ingestion.progress(revision_id) or settled
+    async def get_progress(self, source: str, revision_id: str) -> RevisionProgress:
+        """Return a revision's status and how far its ingestion has come."""
+        revision = await self._find_revision(source, revision_id)
+        progress = self._service.ingestion.progress(revision_id)
+        if progress is None:
+            progress = IngestProgress(
+                phase="complete" if revision.counts else "failed" if revision.error else "queued",
+                percent_complete=100 if revision.counts else 0,
+                chunks_processed=revision.chunk_count,
+            )
         return RevisionProgress(revision_id=revision_id, status=revision.status, progress=progress)
 
     async def amend_revision(
         self, source: str, revision_id: str, patch: RevisionPatch
     ) -> RevisionDetail:
-        values = patch.model_dump(exclude_unset=True)
-        nullable = ("effective_to", "notes")
-        kept = {
-            name: value for name, value in values.items() if value is not None or name in nullable
-        }
-        await self._find(source, revision_id)
-        await self._service.ingestion.amend(source, revision_id, kept)
-        return await self.revision(source, revision_id)
+        """Change a revision's dates, label or notes; its neighbours keep theirs.
+
+        Raises:
+            PolicyNotFound, RevisionNotFound: there is no such revision.
+            RevisionOverlap: it would share a day with another revision.
+        """
+        values = _set_values(patch, nullable=("effective_to", "notes"))
+        await self._find_revision(source, revision_id)
+        await self._service.ingestion.amend(source, revision_id, values)
+        return await self.get_revision(source, revision_id)
 
     async def delete_revision(self, source: str, revision_id: str) -> RevisionDeleted:
-        await self._find(source, revision_id)
-        removed = await self._service.ingestion.delete(source, revision_id)
-        return RevisionDeleted(source=source, revision_id=revision_id, chunks_removed=removed)
+        """Delete a revision, its chunks and its file.
+
+        Raises:
+            PolicyNotFound, RevisionNotFound: there is no such revision.
+            SoleRevision: it is the only active one of its policy.
+            RevisionBusy: it is being ingested.
+        """
+        await self._find_revision(source, revision_id)
+        count = await self._service.ingestion.delete(source, revision_id)
+        return RevisionDeleted(source=source, revision_id=revision_id, chunks_removed=count)
 
     async def reindex(self, source: str, revision_id: str) -> ReindexAccepted:
-        """Ingest a revision's file anew; a failed or stuck one gets another chance."""
-        revision = await self._find(source, revision_id)
+        """Queue a revision's own file again, also when it had failed or is stuck.
+
+        Raises:
+            PolicyNotFound, RevisionNotFound: there is no such revision.
+            FileNotFound: its file is gone.
+        """
+        revision = await self._find_revision(source, revision_id)
         file = self._service.ingestion.file_of(source, revision_id)
         if not file.exists():
             raise FileNotFound(f"The file of {revision_id} is not there any more; upload it again")
         await self._service.ingestion.reopen(revision)
-        revision = await self._find(source, revision_id)
+        revision = await self._find_revision(source, revision_id)
         return ReindexAccepted(
             source=source,
             revision_id=revision_id,
             status=revision.status,
             ingestion_job_id=self._service.jobs.add(revision),
-            links=_links(source, revision_id),
+            links=_build_links(source, revision_id),
         )
 
     # --- parts ---
 
+    async def _resolve_today(self) -> dict[str, Resolution]:
+        return await self._service.resolver.resolve_snapshot(self._service.today)
+
     async def _register(
         self, source: str, new: NewRevision, spool: Path
     ) -> tuple[Revision, list[Revision]]:
-        await self._service.registry.policy(source)
+        await self._service.registry.get_policy(source)
         _check_file(spool)
         return await self._service.ingestion.create(
             source, spool, new.version_label, new.effective_from, new.effective_to, new.notes
         )
 
-    async def _ingested(self, revision: Revision, report: ReportProgress) -> Ingested:
+    async def _ingest(self, revision: Revision, report: ReportProgress) -> IngestedRevision:
         file = self._service.ingestion.file_of(revision.source, revision.revision_id)
         async with open_in_thread(self._service.ingestion.own_files().open(str(file))) as intake:
             return await self._service.ingestion.ingest(revision, intake, report)
 
-    async def _find(self, source: str, revision_id: str) -> Revision:
-        await self._service.registry.policy(source)
-        return timeline.find(await self._service.registry.revisions(source), revision_id)
-
-    def _detail(self, policy: Policy, revisions: Sequence[Revision]) -> PolicyDetail:
-        return PolicyDetail(
-            **policy.model_dump(),
-            revisions=[_detail(one) for one in revisions],
-            current_revision=self._current(revisions),
-            revision_count=len(revisions),
+    async def _find_revision(self, source: str, revision_id: str) -> Revision:
+        await self._service.registry.get_policy(source)
+        return timeline.find_revision(
+            await self._service.registry.get_revisions(source), revision_id
         )
 
-    def _current(self, revisions: Sequence[Revision]) -> RevisionSummary | None:
-        found = timeline.in_force(revisions, self._service.today)
-        return _summary(found) if isinstance(found, Revision) else None
+
+def _set_values(patch: BaseModel, nullable: Sequence[str]) -> dict[str, Any]:
+    """Return the fields that a patch sets; a null clears only what may be null."""
+    values = patch.model_dump(exclude_unset=True)
+    return {name: value for name, value in values.items() if value is not None or name in nullable}
 
 
 def _check_file(spool: Path) -> None:
-    """Refuse what could not be ingested before a revision is registered for it."""
+    """Refuse a file that cannot be ingested, before a revision is registered for it."""
     with spool.open("rb") as file:
-        if _PDF not in file.read(_HEAD):
+        if _PDF_MARK not in file.read(_PDF_MARK_WITHIN):
             raise UnsupportedFileType("The file is not a PDF")
-    if spool.stat().st_size > LARGEST:
-        raise FileTooLarge(f"The file is larger than {LARGEST // 2**20} MB")
+    if spool.stat().st_size > MAX_FILE_BYTES:
+        raise FileTooLarge(f"The file is larger than {MAX_FILE_BYTES // 2**20} MB")
 
 
-def _summary(revision: Revision) -> RevisionSummary:
+def _current_revision(today: Resolution) -> RevisionSummary | None:
+    return _to_summary(today.revision) if today.revision else None
+
+
+def _to_summary(revision: Revision) -> RevisionSummary:
     return RevisionSummary.model_validate(revision, from_attributes=True)
 
 
-def _detail(revision: Revision) -> RevisionDetail:
+def _to_detail(revision: Revision) -> RevisionDetail:
     return RevisionDetail.model_validate(revision, from_attributes=True)
 
 
-def _links(source: str, revision_id: str) -> Links:
+def _build_links(source: str, revision_id: str) -> RevisionLinks:
     policy = f"{API}/policies/{source}"
     revision = f"{policy}/revisions/{revision_id}"
-    return Links(self=revision, status=f"{revision}/status", policy=policy)
+    return RevisionLinks(self=revision, status=f"{revision}/status", policy=policy)

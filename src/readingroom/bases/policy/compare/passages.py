@@ -1,4 +1,4 @@
-"""Texts put together from chunks, compared word by word, and searched for a quotation."""
+"""Texts of policies: put together from chunks, compared word by word, searched for quotations."""
 
 import difflib
 import re
@@ -17,71 +17,71 @@ _FOOTNOTE = r"(?:(?<=[^\W\d_]{3})\d{1,3})?"
 _NUMBER = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
 _CODE = re.compile(r"[a-z]{1,5} ?\d{1,3}[a-z]?", re.ASCII)
 _PARAGRAPH = re.compile(r"\b(?:paragraphs?|paras?\.?)\s+", re.IGNORECASE)
-_SHOWN = 12  # words of an unchanged run that are shown at either end
+_SHOWN_WORDS = 12  # of a long unchanged run, at either end
 
 
 def fold_ref(ref: str) -> str:
-    """A section reference as it is compared: `paragraph 116` is `Para 116`, a dash is a dash."""
-    plain = _SPACE.sub(" ", fold_dashes(ref)).strip()
-    return _PARAGRAPH.sub("para ", plain).casefold()
+    """Return a reference in the form that is compared: `Paragraph 116` becomes `para 116`."""
+    folded = _SPACE.sub(" ", fold_dashes(ref)).strip()
+    return _PARAGRAPH.sub("para ", folded).casefold()
 
 
-def references(chunks: Iterable[StoredChunk]) -> dict[str, str]:
-    """Every section as it is compared, and as the document writes it, in reading order."""
-    found: dict[str, str] = {}
+def list_references(chunks: Iterable[StoredChunk]) -> dict[str, str]:
+    """Return folded reference → reference as the document writes it, in reading order."""
+    references: dict[str, str] = {}
     for chunk in chunks:
         for ref in filter(None, (*chunk.section_path, chunk.section_ref)):
-            found.setdefault(fold_ref(ref), ref)
-    return found
+            references.setdefault(fold_ref(ref), ref)
+    return references
 
 
-def meant(ref: str, chunks: Iterable[StoredChunk]) -> str | None:
-    """The section that is asked for, as the document writes it; None where it has no such one.
+def find_section(ref: str, chunks: Iterable[StoredChunk]) -> str | None:
+    """Return the section that a reference means, as the document writes it, or None.
 
-    A number alone may be a paragraph's, a section's, a chapter's or a policy's, in this order;
-    `TR4` is a policy's.
+    A bare number may be that of a paragraph, section, chapter or policy, tried in this order; a
+    bare code such as `TR4` is that of a policy.
     """
-    known, plain = references(chunks), fold_ref(ref)
-    readings = [plain]
-    if _NUMBER.fullmatch(plain):
-        readings += [f"{kind} {plain}" for kind in ("para", "section", "chapter", "policy")]
-    elif _CODE.fullmatch(plain):
-        readings.append(f"policy {plain}")
-    return next((known[one] for one in readings if one in known), None)
+    references, folded = list_references(chunks), fold_ref(ref)
+    candidates = [folded]
+    if _NUMBER.fullmatch(folded):
+        candidates += [f"{kind} {folded}" for kind in ("para", "section", "chapter", "policy")]
+    elif _CODE.fullmatch(folded):
+        candidates.append(f"policy {folded}")
+    return next((references[ref] for ref in candidates if ref in references), None)
 
 
-def within(chunks: Iterable[StoredChunk], ref: str) -> list[StoredChunk]:
-    """The chunks of a section and of the sections in it."""
-    wanted = fold_ref(ref)
+def select_section(chunks: Iterable[StoredChunk], ref: str) -> list[StoredChunk]:
+    """Return the chunks of a section and of the sections in it."""
+    folded = fold_ref(ref)
     return [
         chunk
         for chunk in chunks
-        if wanted in map(fold_ref, (*chunk.section_path, chunk.section_ref))
+        if folded in map(fold_ref, (*chunk.section_path, chunk.section_ref))
     ]
 
 
-def assembled(chunks: Sequence[StoredChunk]) -> str:
-    """The text of chunks in order: what they share stands once, what lies apart is set apart."""
-    return "".join(piece for _, _, piece in _pieces(chunks))
+def join_chunks(chunks: Sequence[StoredChunk]) -> str:
+    """Return the text of chunks in order: overlaps stand once, gaps become blank lines."""
+    return "".join(text for _, _, text in _own_texts(chunks))
 
 
-def by_section(chunks: Sequence[StoredChunk]) -> dict[str, list[StoredChunk]]:
-    """The chunks that stand directly in each section, sections in reading order."""
-    found: dict[str, list[StoredChunk]] = {}
+def group_by_section(chunks: Sequence[StoredChunk]) -> dict[str, list[StoredChunk]]:
+    """Return the chunks that stand directly in each section, in reading order."""
+    sections: dict[str, list[StoredChunk]] = {}
     for chunk in chunks:
-        found.setdefault(chunk.section_ref, []).append(chunk)
-    return found
+        sections.setdefault(chunk.section_ref, []).append(chunk)
+    return sections
 
 
-def diff(before: str, after: str) -> list[DiffPart]:
-    """What stayed, went and came, in words."""
+def diff_words(before: str, after: str) -> list[DiffPart]:
+    """Return the runs of words that are the same, deleted and inserted."""
     old, new = _WORD.findall(before), _WORD.findall(after)
     bare_old, bare_new = [word.strip() for word in old], [word.strip() for word in new]
     parts: list[DiffPart] = []
     matcher = difflib.SequenceMatcher(None, bare_old, bare_new, autojunk=False)
     for op, i, j, k, m in matcher.get_opcodes():
         if op == "equal":
-            parts.append(DiffPart(op="equal", text=_shortened(new[k:m])))
+            parts.append(DiffPart(op="equal", text=_shorten(new[k:m])))
             continue
         if j > i:
             parts.append(DiffPart(op="delete", text="".join(old[i:j]).strip()))
@@ -90,91 +90,95 @@ def diff(before: str, after: str) -> list[DiffPart]:
     return parts
 
 
-def same_words(one: str, other: str) -> bool:
-    return one.split() == other.split()
+def has_same_words(text: str, other: str) -> bool:
+    """Return whether two texts differ in white space at most."""
+    return text.split() == other.split()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QuotePosition:
     """Where a quotation begins."""
 
     chunk: StoredChunk
     page: int
 
 
-def locate(quote: str, chunks: Sequence[StoredChunk]) -> Place | None:
-    """Where the words stand, whatever their spacing, dashes, quotation marks and capitals."""
-    wanted = fold(quote)
-    text = ""
+def locate_quote(quote: str, chunks: Sequence[StoredChunk]) -> QuotePosition | None:
+    """Return where the words stand, whatever their spacing, dashes, quotation marks and capitals.
+
+    The words may run across chunks. Returns None when they stand nowhere.
+    """
+    folded_quote = fold_text(quote)
+    parts = list(_own_texts(chunks))
+    folded_text = ""
     starts: list[int] = []
-    places: list[tuple[StoredChunk, int, str]] = []
-    for chunk, offset, piece in _pieces(chunks):
-        folded = fold(piece, strip=False)
-        if text.endswith(" ") or not text:
+    for _, _, text in parts:
+        folded = fold_text(text, strip=False)
+        if folded_text.endswith(" ") or not folded_text:
             folded = folded.lstrip(" ")
-        starts.append(len(text))
-        places.append((chunk, offset, piece))
-        text += folded
-    match = _whole_words(wanted).search(text) if wanted else None
+        starts.append(len(folded_text))
+        folded_text += folded
+    match = _whole_words(folded_quote).search(folded_text) if folded_quote else None
     if match is None:
         return None
-    found = match.start()
-    number = bisect_right(starts, found) - 1
-    chunk, offset, piece = places[number]
-    # Folding keeps proportions well enough to tell on which page of a chunk the words begin.
-    share = (found - starts[number]) / max(1, len(fold(piece)))
-    return Place(chunk, chunk.page_at(offset + round(share * len(piece))))
+    index = bisect_right(starts, match.start()) - 1
+    chunk, offset, text = parts[index]
+    # Folding barely changes lengths, so the same share of the original text is on the right page.
+    share = (match.start() - starts[index]) / max(1, len(fold_text(text)))
+    return QuotePosition(chunk, chunk.page_at(offset + round(share * len(text))))
 
 
-def _whole_words(wanted: str) -> re.Pattern[str]:
-    """Finds folded words that begin and end where words do: `safe` stands in neither `unsafe`,
-    `un-safe` nor `safe-ish`, and `000 homes` not in `300,000 homes`.
-    The number of a footnote, which follows a word without a space, is no part of it.
+def _whole_words(folded_quote: str) -> re.Pattern[str]:
+    """Return a pattern for the quotation at word boundaries only.
+
+    `safe` does not match in `unsafe`, `un-safe` or `safe-ish`, nor `000 homes` in `300,000 homes`.
+    A footnote number after the last word, without a space between, is allowed.
     """
-    before = r"(?<!\w)(?<!\w[-'])(?<!\d[.,])" if wanted[0].isalnum() else ""
-    after = r"(?!\w)(?![-']\w)(?![.,]\d)" if wanted[-1].isalnum() else ""
-    return re.compile(f"{before}{re.escape(wanted)}{_FOOTNOTE}{after}")
+    before = r"(?<!\w)(?<!\w[-'])(?<!\d[.,])" if folded_quote[0].isalnum() else ""
+    after = r"(?!\w)(?![-']\w)(?![.,]\d)" if folded_quote[-1].isalnum() else ""
+    return re.compile(f"{before}{re.escape(folded_quote)}{_FOOTNOTE}{after}")
 
 
-def closest(quote: str, text: str) -> tuple[str, float]:
-    """The stretch of a text most like a quotation, and how alike they are, from 0 to 1."""
-    words, wanted = text.split(), fold(quote).split()
-    folded = [fold(word) for word in words]
-    size = min(len(wanted), len(words))
-    best, where = 0.0, 0
+def find_closest(quote: str, text: str) -> tuple[str, float]:
+    """Return the stretch of a text most like a quotation, and their similarity from 0 to 1."""
+    words, quote_words = text.split(), fold_text(quote).split()
+    folded = [fold_text(word) for word in words]
+    size = min(len(quote_words), len(words))
+    best, best_start = 0.0, 0
     matcher = difflib.SequenceMatcher(autojunk=False)
-    matcher.set_seq2(wanted)
+    # The matcher caches what it knows of its second sequence, so the quotation goes there.
+    matcher.set_seq2(quote_words)
     for start in range(len(words) - size + 1):
         matcher.set_seq1(folded[start : start + size])
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best:
             ratio = matcher.ratio()
             if ratio > best:
-                best, where = ratio, start
-    return " ".join(words[where : where + size]), round(best, 3)
+                best, best_start = ratio, start
+    return " ".join(words[best_start : best_start + size]), round(best, 3)
 
 
-def fold(text: str, strip: bool = True) -> str:
-    """Text as quotations are compared."""
-    plain = _SPACE.sub(" ", fold_dashes(text).translate(_QUOTES)).casefold()
-    return plain.strip() if strip else plain
+def fold_text(text: str, strip: bool = True) -> str:
+    """Return text with plain dashes and quotation marks, single blanks and no capitals."""
+    folded = _SPACE.sub(" ", fold_dashes(text).translate(_QUOTES)).casefold()
+    return folded.strip() if strip else folded
 
 
-def _pieces(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk, int, str]]:
-    """Each chunk's own part of the text, with the offset where it begins."""
+def _own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk, int, str]]:
+    """Yield each chunk with the part of its text that no chunk before it has, and its offset."""
     end: int | None = None
-    for chunk in sorted(chunks, key=lambda one: one.chunk_index):
+    for chunk in sorted(chunks, key=lambda chunk: chunk.chunk_index):
         if end is None:
             yield chunk, chunk.start, chunk.text
         elif chunk.start < end:
             yield chunk, end, chunk.text[end - chunk.start :]
         else:
-            # A cut takes at most the one space it falls on; more is the end of a paragraph.
-            apart = "" if chunk.start == end else " " if chunk.start == end + 1 else "\n\n"
-            yield chunk, chunk.start, apart + chunk.text
+            # A cut drops at most the one space it falls on; a wider gap ends a paragraph.
+            gap = "" if chunk.start == end else " " if chunk.start == end + 1 else "\n\n"
+            yield chunk, chunk.start, gap + chunk.text
         end = max(end or 0, chunk.end)
 
 
-def _shortened(words: list[str]) -> str:
-    if len(words) <= 2 * _SHOWN + 1:
+def _shorten(words: list[str]) -> str:
+    if len(words) <= 2 * _SHOWN_WORDS + 1:
         return "".join(words).strip()
-    return "".join(words[:_SHOWN]).strip() + " […] " + "".join(words[-_SHOWN:]).strip()
+    return "".join(words[:_SHOWN_WORDS]).strip() + " […] " + "".join(words[-_SHOWN_WORDS:]).strip()

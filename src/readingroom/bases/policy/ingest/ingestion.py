@@ -1,9 +1,9 @@
 """Changes that touch the registry, the chunks and the files together, each under an intent.
 
-Every change writes down what it is about to do, then does it in an order in which each moment in
-between is a right answer: a search resolves revisions from the registry, so chunks are there before
-the registry says so, and go after it has forgotten them. At the start unfinished intents are
-brought to the end or taken back by looking at what the registry says.
+Every change records an intent, then takes its steps in an order that keeps searches right at every
+moment: a search resolves revisions from the registry, so chunks are stored before the registry
+names them and deleted after it has forgotten them. At the next start unfinished intents are
+completed or undone, depending on what the registry says.
 """
 
 import shutil
@@ -17,9 +17,9 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from readingroom.bases.policy.admin_models import Progress
+from readingroom.bases.policy.admin_models import IngestProgress
 from readingroom.bases.policy.errors import RevisionBusy
-from readingroom.bases.policy.models import Ingested
+from readingroom.bases.policy.models import IngestedRevision
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Revision
 from readingroom.bases.policy.registry.store import PolicyRegistry
@@ -36,35 +36,41 @@ from readingroom.storage.chunks import Chunks
 from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.intents import Intent
 
-LARGEST = 50 * 1024 * 1024
+MAX_FILE_BYTES = 50 * 1024 * 1024
 
 
 class Ingestion:
-    """Brings revisions in and out, and changes them, so that the stores always agree."""
+    """Adds, changes and removes revisions so that the stores always agree."""
 
     def __init__(
         self,
         folder: Path,
         registry: PolicyRegistry,
         store: PolicyStore,
-        bench: IngestContext,
+        context: IngestContext,
     ) -> None:
         self._folder = folder
         self._registry = registry
         self._store = store
-        self._bench = bench
-        self._changes = Changes(folder / "intents.db", bench.on_step)
-        self._busy: dict[str, Progress] = {}
+        self._context = context
+        self._changes = Changes(folder / "intents.db", context.on_step)
+        self._busy: dict[str, IngestProgress] = {}
 
-    # --- what can be done ---
+    # --- changes ---
 
     async def create(
         self, source: str, spool: Path, label: str, start: date, end: date | None, notes: str | None
     ) -> tuple[Revision, list[Revision]]:
-        """Register a revision with its file; returns it, and the revision it will supersede."""
+        """Register a revision with its file.
+
+        Returns it, and the open revision before it, if any, that it closes. Raises
+        `RevisionOverlap` when it shares a day with another revision.
+        """
         async with self._changes.one_at_a_time(source):
-            before = await self._registry.revisions(source)
-            revision_id = timeline.new_id(source, start, [one.revision_id for one in before])
+            before = await self._registry.get_revisions(source)
+            revision_id = timeline.new_revision_id(
+                source, start, [revision.revision_id for revision in before]
+            )
             new = Revision(
                 revision_id=revision_id,
                 source=source,
@@ -74,68 +80,83 @@ class Ingestion:
                 file_path=str(self.file_of(source, revision_id)),
                 file_size_bytes=(await anyio.Path(spool).stat()).st_size,
                 notes=notes,
-                created_at=self._bench.now(),
+                created_at=self._context.now(),
             )
             async with self._changes.intent(
                 "create", source=source, revision_id=revision_id
             ) as intent:
-                await anyio.to_thread.run_sync(self._keep_file, spool, source, revision_id)
+                await anyio.to_thread.run_sync(self._move_into_place, spool, source, revision_id)
                 self._changes.on_step("create:file")
                 try:
                     changed = await self._registry.change(
-                        source, lambda at: timeline.create(at, new)
+                        source, lambda before: timeline.create(before, new)
                     )
                 except KnowledgeError:
-                    await self._take_back(intent)
+                    await self._undo_create(intent)
                     raise
                 self._changes.on_step("create:registry")
-        return new, [one for one in changed if one.revision_id != revision_id]
+        return new, [revision for revision in changed if revision.revision_id != revision_id]
 
-    async def ingest(self, revision: Revision, intake: Intake, report: ReportProgress) -> Ingested:
-        """Read, embed and store a file; the revision counts from the moment all of it is there."""
-        with self._working(revision.revision_id):
+    async def ingest(
+        self, revision: Revision, intake: Intake, report: ReportProgress
+    ) -> IngestedRevision:
+        """Read, embed and store a file; the revision counts once all of it is stored.
+
+        Raises:
+            RevisionBusy: the revision is being ingested already.
+            NoContent: no text was found in the file; the revision is marked as failed.
+        """
+        with self._mark_busy(revision.revision_id):
             try:
-                document, vectors = await self._prepared(revision, intake, report)
+                document, vectors = await self._read_and_embed(revision, intake, report)
             except KnowledgeError as error:
-                await self.abandon(revision, error.message)
+                await self.mark_failed(revision, error.message)
                 raise
             async with self._changes.one_at_a_time(revision.source):
-                return await self._committed(revision, document, vectors, intake)
+                return await self._commit(revision, document, vectors, intake)
 
     async def exchange_file(self, revision: Revision, spool: Path) -> None:
-        """Put another file in the place of a revision's; it is read when it is ingested."""
+        """Replace a revision's file; the new one is read when the revision is next ingested."""
         async with self._changes.one_at_a_time(revision.source):
             await anyio.to_thread.run_sync(
-                self._keep_file, spool, revision.source, revision.revision_id
+                self._move_into_place, spool, revision.source, revision.revision_id
             )
 
     async def remove_chunks(self, source: str, revision_id: str) -> int:
-        """Delete a revision's chunks, registered or not; the registry only learns that there are
-        none.
+        """Delete a revision's chunks; returns how many there were.
+
+        A registered revision keeps its entry, with a chunk count of 0.
         """
         async with self._changes.one_at_a_time(source):
-            ids = await self._store.ids_of(source, revision_id)
+            ids = await self._store.get_chunk_ids(source, revision_id)
             async with self._changes.intent("remove", source=source, revision_id=revision_id):
                 await self._store.delete(ids)
                 self._changes.on_step("remove:chunks")
-                await self.recount(source, revision_id, 0)
+                await self.set_chunk_count(source, revision_id, 0)
                 self._changes.on_step("remove:registry")
         return len(ids)
 
     async def delete(self, source: str, revision_id: str) -> int:
-        """Forget a revision, then its chunks, then its file."""
+        """Delete a revision, then its chunks, then its file; returns how many chunks there were.
+
+        Raises:
+            RevisionBusy: it is being ingested.
+            SoleRevision: it is the only active one of its policy.
+        """
         if revision_id in self._busy:
-            raise RevisionBusy(f"{revision_id} is being ingested; delete it when that has ended")
+            raise RevisionBusy(
+                f"{revision_id} is being ingested; wait until that has ended, then delete it"
+            )
         async with self._changes.one_at_a_time(source):
-            ids = await self._store.ids_of(source, revision_id)
+            ids = await self._store.get_chunk_ids(source, revision_id)
             async with self._changes.intent("delete", source=source, revision_id=revision_id):
                 await self._registry.delete_revision(source, revision_id)
                 self._changes.on_step("delete:registry")
                 await self._store.delete(ids)
                 self._changes.on_step("delete:chunks")
-                await self._drop_file(source, revision_id)
+                await self._delete_file(source, revision_id)
                 self._changes.on_step("delete:file")
-                await self._describe_all(source)
+                await self._update_metadata(source)
                 self._changes.on_step("delete:dates")
         return len(ids)
 
@@ -149,58 +170,65 @@ class Ingestion:
                 source, lambda before: timeline.amend(before, revision_id, values)
             )
             self._changes.on_step("amend:registry")
-            await self._describe_all(source)
+            await self._update_metadata(source)
             self._changes.on_step("amend:dates")
 
     async def amend_policy(self, source: str, values: dict[str, Any]) -> None:
         """Change a policy's title, description or category; chunks carry the title too."""
         async with self._changes.one_at_a_time(source):
-            policy = await self._registry.policy(source)
+            policy = await self._registry.get_policy(source)
             async with self._changes.intent("amend", source=source):
-                changed = policy.model_copy(update={**values, "updated_at": self._bench.now()})
+                changed = policy.model_copy(update={**values, "updated_at": self._context.now()})
                 await self._registry.update_policy(changed)
                 self._changes.on_step("amend:policy")
-                await self._describe_all(source)
+                await self._update_metadata(source)
                 self._changes.on_step("amend:titles")
 
     async def reopen(self, revision: Revision) -> None:
-        """A failed revision is tried again."""
+        """Put a failed revision back to `processing`."""
         await self._registry.change(
             revision.source, lambda before: timeline.retry(before, revision.revision_id)
         )
 
-    async def abandon(self, revision: Revision, why: str) -> None:
-        """A revision that cannot be ingested says so."""
+    async def mark_failed(self, revision: Revision, error: str) -> None:
+        """Record that a revision could not be ingested."""
         await self._registry.change(
-            revision.source, lambda before: timeline.fail(before, revision.revision_id, why[:500])
+            revision.source, lambda before: timeline.fail(before, revision.revision_id, error[:500])
         )
 
-    async def recount(self, source: str, revision_id: str, held: int) -> None:
-        """The registry learns how many chunks there really are, if it knows the revision."""
+    async def set_chunk_count(self, source: str, revision_id: str, count: int) -> None:
+        """Write the number of chunks to the registry; an unknown revision is ignored."""
 
-        def counted(before: timeline.Revisions) -> list[Revision]:
-            known = [one for one in before if one.revision_id == revision_id]
-            return [one.model_copy(update={"chunk_count": held}) for one in known]
+        def rule(before: timeline.Revisions) -> list[Revision]:
+            return [
+                revision.model_copy(update={"chunk_count": count})
+                for revision in before
+                if revision.revision_id == revision_id
+            ]
 
-        await self._registry.change(source, counted)
+        await self._registry.change(source, rule)
 
-    def progress(self, revision_id: str) -> Progress | None:
+    def progress(self, revision_id: str) -> IngestProgress | None:
+        """Return how far an ingestion that is running now has come, else None."""
         return self._busy.get(revision_id)
 
     def file_of(self, source: str, revision_id: str) -> Path:
+        """Return the path of our copy of a revision's file."""
         return self._folder / source / revision_id / "document.pdf"
 
     @property
     def uploads(self) -> Path:
+        """The folder for files that are being received or ingested."""
         return self._folder / "uploads"
 
     def own_files(self) -> Roots:
-        return Roots("the policy folder", (self._folder,), LARGEST)
+        """Return the roots from which our own copies may be opened."""
+        return Roots("the policy folder", (self._folder,), MAX_FILE_BYTES)
 
-    # --- what is done at the start ---
+    # --- recovery ---
 
     async def recover(self, report: ReportProgress) -> int:
-        """Bring every unfinished change to an end; returns how many there were."""
+        """Complete or undo every interrupted change; returns how many there were."""
 
         async def finish(intent: Intent) -> None:
             await self._finish(intent, report)
@@ -210,97 +238,106 @@ class Ingestion:
         return count
 
     async def unfinished(self) -> list[Intent]:
+        """Return the changes that were begun and have not ended."""
         return await self._changes.unfinished()
 
     async def _finish(self, intent: Intent, report: ReportProgress) -> None:
         source, revision_id = intent.body["source"], intent.body.get("revision_id", "")
-        known = {one.revision_id: one for one in await self._registry.revisions(source)}
+        revisions = {
+            revision.revision_id: revision
+            for revision in await self._registry.get_revisions(source)
+        }
         match intent.kind:
             case "create":
-                await self._take_back(intent)
+                await self._undo_create(intent)
             case "remove":
-                await self._store.delete(await self._store.ids_of(source, revision_id))
-                await self.recount(source, revision_id, 0)
-            case "delete" if revision_id not in known:
-                await self._store.delete(await self._store.ids_of(source, revision_id))
-                await self._drop_file(source, revision_id)
-                await self._describe_all(source)
-            case "ingest" if revision_id in known:
-                await self._ingest_again(known[revision_id], Path(intent.body["file"]), report)
+                await self._store.delete(await self._store.get_chunk_ids(source, revision_id))
+                await self.set_chunk_count(source, revision_id, 0)
+            case "delete" if revision_id not in revisions:
+                await self._store.delete(await self._store.get_chunk_ids(source, revision_id))
+                await self._delete_file(source, revision_id)
+                await self._update_metadata(source)
+            case "ingest" if revision_id in revisions:
+                await self._resume_ingest(revisions[revision_id], Path(intent.body["file"]), report)
             case "amend":
-                await self._describe_all(source)
+                await self._update_metadata(source)
 
-    async def _take_back(self, intent: Intent) -> None:
-        """A file that was put in place for a revision that was never registered goes."""
+    async def _undo_create(self, intent: Intent) -> None:
+        """Delete the file of a revision that was not registered in the end."""
         source, revision_id = intent.body["source"], intent.body["revision_id"]
-        known = [one.revision_id for one in await self._registry.revisions(source)]
-        if revision_id not in known:
-            await self._drop_file(source, revision_id)
+        revisions = await self._registry.get_revisions(source)
+        if revision_id not in [revision.revision_id for revision in revisions]:
+            await self._delete_file(source, revision_id)
 
-    async def _ingest_again(self, revision: Revision, spool: Path, report: ReportProgress) -> None:
-        """From the file that was being ingested, wherever the interruption left it."""
-        kept = self.file_of(revision.source, revision.revision_id)
-        file = spool if await anyio.Path(spool).exists() else kept
+    async def _resume_ingest(self, revision: Revision, spool: Path, report: ReportProgress) -> None:
+        """Ingest the same file again, from wherever the interruption left it."""
+        final = self.file_of(revision.source, revision.revision_id)
+        file = spool if await anyio.Path(spool).exists() else final
         async with open_in_thread(self.own_files().open(str(file))) as intake:
             await self.ingest(revision, intake, report)
 
-    # --- the steps of an ingest ---
+    # --- steps of an ingestion ---
 
-    async def _prepared(
+    async def _read_and_embed(
         self, revision: Revision, intake: Intake, report: ReportProgress
     ) -> tuple[Document, Vectors]:
-        async def reading(done: float, total: float | None, message: str | None) -> None:
-            self._note(revision, "extracting", 40 * done / total if total else 0, 0)
+        async def report_reading(done: float, total: float | None, message: str | None) -> None:
+            self._set_progress(revision, "extracting", 40 * done / total if total else 0, 0)
             await report(done, total, message)
 
-        self._note(revision, "extracting", 0, 0)
-        document = await self._bench.pipeline.read(intake, reading, find_sections=True)
+        self._set_progress(revision, "extracting", 0, 0)
+        document = await self._context.pipeline.read(intake, report_reading, find_sections=True)
         if not isinstance(document, Document):
-            raise NoContent("The file holds nothing but pictures; no text was found in it")
-        return document, await self._embedded(revision, document, report)
+            raise NoContent("The file contains only pictures; no text was found in it")
+        return document, await self._embed(revision, document, report)
 
-    async def _embedded(
+    async def _embed(
         self, revision: Revision, document: Document, report: ReportProgress
     ) -> Vectors:
-        async def embedding(done: float, total: float | None, message: str | None) -> None:
-            self._note(revision, "embedding", 40 + 55 * done / total if total else 40, int(done))
+        async def report_embedding(done: float, total: float | None, message: str | None) -> None:
+            self._set_progress(
+                revision, "embedding", 40 + 55 * done / total if total else 40, int(done)
+            )
             await report(done, total, message)
 
-        return await embed_document(document, self._bench.embedder, embedding)
+        return await embed_document(document, self._context.embedder, report_embedding)
 
-    async def _committed(
+    async def _commit(
         self, revision: Revision, document: Document, vectors: Vectors, intake: Intake
-    ) -> Ingested:
+    ) -> IngestedRevision:
         source, revision_id = revision.source, revision.revision_id
-        policy = await self._registry.policy(source)
-        revisions = await self._registry.revisions(source)
-        current = timeline.find(revisions, revision_id)  # it may have been deleted meanwhile
-        end = timeline.closing(current, revisions)
+        policy = await self._registry.get_policy(source)
+        revisions = await self._registry.get_revisions(source)
+        current = timeline.find_revision(
+            revisions, revision_id
+        )  # it may have been deleted meanwhile
+        end = timeline.last_day(current, revisions)
         chunks = chunks_from(document, vectors, policy, current, end)
-        self._note(revision, "storing", 95, len(chunks))
-        spool = await anyio.to_thread.run_sync(self._spooled, intake)
+        self._set_progress(revision, "storing", 95, len(chunks))
+        spool = await anyio.to_thread.run_sync(self._copy_to_spool, intake)
         async with self._changes.intent(
             "ingest", source=source, revision_id=revision_id, file=str(spool)
         ):
             self._changes.on_step("ingest:intent")
-            await self._exchange_chunks(revision, chunks)
-            await anyio.to_thread.run_sync(self._keep_file, spool, source, revision_id)
+            await self._replace_chunks(revision, chunks)
+            await anyio.to_thread.run_sync(self._move_into_place, spool, source, revision_id)
             self._changes.on_step("ingest:file")
             values = {
                 "chunk_count": len(chunks),
                 "page_count": len(document.pages),
                 "file_path": str(self.file_of(source, revision_id)),
-                "ingested_at": self._bench.now(),
+                "ingested_at": self._context.now(),
                 "error": None,
             }
             await self._registry.change(
                 source, lambda before: timeline.finish(before, revision_id, values)
             )
-            self._note(revision, "complete", 100, len(chunks))  # it answers from now on
+            # It is found by searches from now on, whatever the remaining steps take.
+            self._set_progress(revision, "complete", 100, len(chunks))
             self._changes.on_step("ingest:registry")
-            await self._describe_all(source)
+            await self._update_metadata(source)
             self._changes.on_step("ingest:dates")
-        return Ingested(
+        return IngestedRevision(
             source=source,
             revision_id=revision_id,
             chunks_created=len(chunks),
@@ -308,46 +345,49 @@ class Ingestion:
             extraction_method=document.method,
         )
 
-    async def _exchange_chunks(self, revision: Revision, chunks: Chunks) -> None:
+    async def _replace_chunks(self, revision: Revision, chunks: Chunks) -> None:
         await self._store.put(chunks)
         self._changes.on_step("ingest:chunks")
-        kept = set(chunks.ids)
-        held = await self._store.ids_of(revision.source, revision.revision_id)
-        await self._store.delete([id for id in held if id not in kept])
+        new_ids = set(chunks.ids)
+        stored_ids = await self._store.get_chunk_ids(revision.source, revision.revision_id)
+        await self._store.delete([id for id in stored_ids if id not in new_ids])
         self._changes.on_step("ingest:surplus")
 
-    async def _describe_all(self, source: str) -> None:
-        """The chunks of every revision say the dates, label and title that the registry says."""
-        policy = await self._registry.policy(source)
-        revisions = await self._registry.revisions(source)
-        for one in revisions:
-            await self._store.describe(policy, one, timeline.closing(one, revisions))
+    async def _update_metadata(self, source: str) -> None:
+        """Write the registry's dates, labels and title to the chunks of every revision."""
+        policy = await self._registry.get_policy(source)
+        revisions = await self._registry.get_revisions(source)
+        for revision in revisions:
+            end = timeline.last_day(revision, revisions)
+            await self._store.update_metadata(policy, revision, end)
 
-    def paused(self) -> AbstractAsyncContextManager[None]:
-        """No change is half done in here, and none begins: for whoever copies all the stores."""
+    def pause_changes(self) -> AbstractAsyncContextManager[None]:
+        """Return a context in which no change runs, for a backup of all stores."""
         return self._changes.paused()
 
-    # --- how far it has come ---
+    # --- progress ---
 
     @contextmanager
-    def _working(self, revision_id: str) -> Iterator[None]:
+    def _mark_busy(self, revision_id: str) -> Iterator[None]:
         if revision_id in self._busy:
             raise RevisionBusy(f"{revision_id} is being ingested already; wait until it is active")
-        self._busy[revision_id] = Progress(phase="queued", percent_complete=0, chunks_processed=0)
+        self._busy[revision_id] = IngestProgress(
+            phase="queued", percent_complete=0, chunks_processed=0
+        )
         try:
             yield
         finally:
             del self._busy[revision_id]
 
-    def _note(self, revision: Revision, phase: str, percent: float, chunks: int) -> None:
-        self._busy[revision.revision_id] = Progress(
+    def _set_progress(self, revision: Revision, phase: str, percent: float, chunks: int) -> None:
+        self._busy[revision.revision_id] = IngestProgress(
             phase=phase, percent_complete=int(percent), chunks_processed=chunks
         )
 
     # --- files ---
 
-    def _spooled(self, intake: Intake) -> Path:
-        """A copy of our own of what is being ingested: the start after a crash needs it."""
+    def _copy_to_spool(self, intake: Intake) -> Path:
+        """Copy what is being ingested, for the recovery after a crash; returns the copy."""
         self.uploads.mkdir(parents=True, exist_ok=True)
         spool = self.uploads / f"{uuid.uuid4().hex}.pdf"
         intake.file.seek(0)
@@ -355,17 +395,17 @@ class Ingestion:
             shutil.copyfileobj(intake.file, copy)
         return spool
 
-    def _keep_file(self, spool: Path, source: str, revision_id: str) -> None:
+    def _move_into_place(self, spool: Path, source: str, revision_id: str) -> None:
         final = self.file_of(source, revision_id)
         final.parent.mkdir(parents=True, exist_ok=True)
         spool.replace(final)
 
-    async def _drop_file(self, source: str, revision_id: str) -> None:
+    async def _delete_file(self, source: str, revision_id: str) -> None:
         folder = self.file_of(source, revision_id).parent
         await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
 
     async def _sweep_uploads(self) -> None:
-        """What no intent names any more was left by an upload that never ended."""
+        """Delete what no intent names: interrupted uploads left it."""
         needed = {intent.body.get("file") for intent in await self.unfinished()}
         for path in self.uploads.glob("*.pdf"):
             if str(path) not in needed:

@@ -1,4 +1,4 @@
-"""Ingestions that nobody waits for: queued, one at a time, picked up again after a restart."""
+"""Background ingestions: queued, run one at a time, and picked up again after a restart."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -21,25 +21,25 @@ _RETRY_SECONDS = 5.0
 
 
 class Jobs:
-    """The queue of one process. What it holds is also in the registry, as `processing`."""
+    """The queue of one process. Whatever it holds is also `processing` in the registry."""
 
     def __init__(self, registry: PolicyRegistry, ingestion: Ingestion) -> None:
         self._registry = registry
         self._ingestion = ingestion
         self._queued: set[str] = set()
-        self._sending: MemoryObjectSendStream[Revision]
+        self._sender: MemoryObjectSendStream[Revision]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Finish what an earlier process began, then take jobs until it is left."""
-        self._sending, receiving = anyio.create_memory_object_stream[Revision](float("inf"))
-        async with anyio.create_task_group() as tasks, self._sending, receiving:
+        """Finish what an earlier process began, then work on jobs until the exit."""
+        self._sender, receiver = anyio.create_memory_object_stream[Revision](float("inf"))
+        async with anyio.create_task_group() as tasks, self._sender, receiver:
             try:
                 await self._pick_up()
             except RegistryUnavailable as error:
                 logger.error("%s; trying again", error.message)
                 tasks.start_soon(self._pick_up_later)
-            tasks.start_soon(self._work, receiving)
+            tasks.start_soon(self._work, receiver)
             yield
             tasks.cancel_scope.cancel()
 
@@ -47,17 +47,17 @@ class Jobs:
         """Queue a revision whose file is in place; returns the job's id."""
         if revision.revision_id not in self._queued:
             self._queued.add(revision.revision_id)
-            self._sending.send_nowait(revision)
+            self._sender.send_nowait(revision)
         return f"ingest:{revision.revision_id}"
 
     async def _pick_up(self) -> None:
         await self._ingestion.recover(no_progress)
         policies = await self._registry.list_policies()
-        timelines = await self._registry.timelines(policy.source for policy in policies)
+        timelines = await self._registry.get_timelines(policy.source for policy in policies)
         for revisions in timelines.values():
-            for one in revisions:
-                if one.status == RevisionStatus.PROCESSING:
-                    self.add(one)
+            for revision in revisions:
+                if revision.status == RevisionStatus.PROCESSING:
+                    self.add(revision)
 
     async def _pick_up_later(self) -> None:
         while True:
@@ -67,16 +67,16 @@ class Jobs:
             except KnowledgeError as error:
                 logger.error("%s; trying again", error.message)
 
-    async def _work(self, receiving: MemoryObjectReceiveStream[Revision]) -> None:
-        async for revision in receiving:
+    async def _work(self, receiver: MemoryObjectReceiveStream[Revision]) -> None:
+        async for revision in receiver:
             try:
                 await self._ingest(revision)
             except KnowledgeError as error:
                 logger.error("%s could not be ingested: %s", revision.revision_id, error.message)
-                await self._abandoned(revision, error)
+                await self._mark_failed(revision, error)
             except Exception as error:
                 logger.error("ingesting %s failed", revision.revision_id, exc_info=error)
-                await self._abandoned(revision, error)
+                await self._mark_failed(revision, error)
             self._queued.discard(revision.revision_id)
 
     async def _ingest(self, revision: Revision) -> None:
@@ -84,13 +84,18 @@ class Jobs:
         async with open_in_thread(self._ingestion.own_files().open(str(file))) as intake:
             await self._ingestion.ingest(revision, intake, no_progress)
 
-    async def _abandoned(self, revision: Revision, error: Exception) -> None:
-        """No revision stays in `processing` for good, whatever went wrong."""
+    async def _mark_failed(self, revision: Revision, error: Exception) -> None:
+        """Mark a revision as failed, so that none stays `processing` for good."""
+        message = error.message if isinstance(error, KnowledgeError) else "internal error"
         try:
-            found = await self._registry.revisions(revision.source)
-            waiting = [one for one in found if one.revision_id == revision.revision_id]
-            if waiting and waiting[0].status == RevisionStatus.PROCESSING:
-                why = error.message if isinstance(error, KnowledgeError) else "internal error"
-                await self._ingestion.abandon(waiting[0], why)
-        except KnowledgeError as again:
-            logger.error("%s could not be marked: %s", revision.revision_id, again.message)
+            for current in await self._registry.get_revisions(revision.source):
+                is_same = current.revision_id == revision.revision_id
+                if is_same and current.status == RevisionStatus.PROCESSING:
+                    message = (
+                        error.message if isinstance(error, KnowledgeError) else "internal error"
+                    )
+                    await self._ingestion.mark_failed(current, message)
+        except KnowledgeError as second_error:
+            logger.error(
+                "%s could not be marked as failed: %s", revision.revision_id, second_error.message
+            )

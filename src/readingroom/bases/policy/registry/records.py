@@ -1,4 +1,4 @@
-"""What the registry keeps: policies and their revisions, and the rules of their names."""
+"""Records of the registry: policies, their revisions, and the rules for their names."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from readingroom.core.pages import cited
 _SLUG = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*", re.ASCII)
 
 
-def _slug(text: str) -> str:
+def _validate_slug(text: str) -> str:
     if not _SLUG.fullmatch(text):
         raise ValueError("must be UPPER_SNAKE_CASE, such as LTN_1_20")
     return text
@@ -22,7 +22,7 @@ def _slug(text: str) -> str:
 SourceSlug = Annotated[
     str,
     Field(max_length=80, description="Policy source slug, such as `NPPF` or `LTN_1_20`."),
-    AfterValidator(_slug),
+    AfterValidator(_validate_slug),
 ]
 
 
@@ -38,7 +38,7 @@ class PolicyCategory(StrEnum):
 
 
 class RevisionStatus(StrEnum):
-    """How far a revision has come. Only the two that count can be in force."""
+    """State of a revision. Only `active` and `superseded` ones count: they can be in force."""
 
     PROCESSING = "processing"
     ACTIVE = "active"
@@ -53,7 +53,7 @@ COUNTING = (RevisionStatus.ACTIVE, RevisionStatus.SUPERSEDED)
 
 
 class Policy(BaseModel):
-    """A policy document, whatever its revisions."""
+    """A policy document; its text is in its revisions."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -66,7 +66,7 @@ class Policy(BaseModel):
 
 
 class Revision(BaseModel):
-    """One version of a policy and the days it is for, both ends included."""
+    """One version of a policy and the days it is in force, both ends included."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -85,14 +85,15 @@ class Revision(BaseModel):
     ingested_at: datetime | None = None
     error: str | None = None
     closed_by: str | None = None
-    """The successor whose creation set `effective_to`; it takes effect when that one counts."""
+    """The successor whose creation set `effective_to`; the end applies once that one counts."""
 
     @property
     def counts(self) -> bool:
+        """Whether this revision can be in force: it was ingested at least once."""
         return self.status in COUNTING
 
 
-def citation(revision: Revision, section_ref: str, pages: Sequence[int]) -> str:
-    """`NPPF (December 2024), Para 116, p. 33–34`."""
-    named = f"{revision.source} ({revision.version_label})"
-    return ", ".join(filter(None, [named, section_ref, cited(pages)]))
+def format_citation(revision: Revision, section_ref: str, pages: Sequence[int]) -> str:
+    """Return `NPPF (December 2024), Para 116, p. 33–34`."""
+    name = f"{revision.source} ({revision.version_label})"
+    return ", ".join(filter(None, [name, section_ref, cited(pages)]))

@@ -1,60 +1,116 @@
-"""Which revision was in force on a day: for one policy, for some, for all."""
+"""Which revision was in force on a day: the one place that decides it.
 
-from collections.abc import Iterable
+Search, sections, comparisons, quotations, snapshots and REST all ask the resolver, so no two of
+them can answer differently for the same day.
+"""
+
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 
+from readingroom.bases.policy.errors import RevisionNotFound
 from readingroom.bases.policy.registry import timeline
-from readingroom.bases.policy.registry.records import Reason, Revision
-from readingroom.bases.policy.registry.store import PolicyRegistry
+from readingroom.bases.policy.registry.records import Policy, Reason, Revision
+from readingroom.bases.policy.registry.store import PolicyRegistry, Timeline
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What is in force for one policy, or why nothing is."""
+    """The revision of one policy in force on a day, or the reason why there is none."""
 
-    source: str
+    policy: Policy
+    day: date
+    timeline: Timeline
+    """All revisions of the policy, newest first, as they were when the day was resolved."""
     revision: Revision | None
-    reason: Reason | None = None
+    reason: Reason | None
+
+    @property
+    def source(self) -> str:
+        return self.policy.source
+
+    def on(self, day: date) -> "Resolution":
+        """Resolve another day against the same reading of the registry."""
+        return _resolve(self.policy, self.timeline, day)
+
+    def require_revision(self) -> Revision:
+        """Return the revision in force.
+
+        Raises:
+            RevisionNotFound: none was in force; the error names the reason and the nearest one.
+        """
+        if self.revision is not None:
+            return self.revision
+        nearest = self.nearest()
+        raise RevisionNotFound(
+            f"No revision of {self.source} was in force on {self.day}: {self.reason}",
+            reason=self.reason,
+            nearest=nearest.revision_id if nearest else None,
+            use_tool="list_policy_revisions",
+        )
+
+    def nearest(self) -> Revision | None:
+        """Return the revision that begins or ends closest to the day, if any counts."""
+        day = self.day
+
+        def days_away(revision: Revision) -> int:
+            ends = [revision.effective_from, revision.effective_to or revision.effective_from]
+            return min(abs((end - day).days) for end in ends)
+
+        counting = (revision for revision in self.timeline if revision.counts)
+        return min(counting, key=days_away, default=None)
 
 
 class EffectiveDateResolver:
-    """Answers from the registry alone: it is the source of truth for dates."""
+    """Resolves days from the registry, which is the source of truth for dates."""
 
     def __init__(self, registry: PolicyRegistry) -> None:
         self._registry = registry
 
     async def resolve_for_policy(self, source: str, day: date) -> Resolution:
-        """The revision of one policy in force on a day."""
-        await self._registry.policy(source)
-        return _resolution(source, await self._registry.effective_revision(source, day))
+        """Resolve a day for one policy; raise `PolicyNotFound` if it is not registered."""
+        policy = await self._registry.get_policy(source)
+        return _resolve(policy, await self._registry.get_revisions(source), day)
 
     async def resolve_snapshot(
-        self, day: date, sources: Iterable[str] | None = None
+        self, day: date, sources: Collection[str] | None = None
     ) -> dict[str, Resolution]:
-        """The same for every policy, or for those named."""
-        if sources is None:
-            sources = [policy.source for policy in await self._registry.list_policies()]
-        timelines = await self._registry.timelines(sources)
+        """Resolve a day for every policy, or for those of `sources` that are registered."""
+        catalogue = await self._registry.read_catalogue()
         return {
-            source: _resolution(source, timeline.in_force(revisions, day))
-            for source, revisions in timelines.items()
+            source: _resolve(policy, catalogue.timelines[source], day)
+            for source, policy in catalogue.policies.items()
+            if sources is None or source in sources
         }
 
     async def get_revision_ids_for_date(self, day: date) -> dict[str, str]:
-        """Source to revision id, for the policies that have one in force."""
+        """Return source → revision id for the policies that have a revision in force."""
         snapshot = await self.resolve_snapshot(day)
         return {
-            source: one.revision.revision_id for source, one in snapshot.items() if one.revision
+            source: resolution.revision.revision_id
+            for source, resolution in snapshot.items()
+            if resolution.revision
         }
 
     async def validate_revision_for_date(self, source: str, revision_id: str, day: date) -> bool:
-        """Whether this revision is the one in force on the day."""
-        resolution = await self.resolve_for_policy(source, day)
-        return resolution.revision is not None and resolution.revision.revision_id == revision_id
+        """Return whether this revision is the one in force on the day."""
+        revision = (await self.resolve_for_policy(source, day)).revision
+        return revision is not None and revision.revision_id == revision_id
 
 
-def _resolution(source: str, found: Revision | Reason) -> Resolution:
-    if isinstance(found, Revision):
-        return Resolution(source, found)
-    return Resolution(source, None, found)
+def _resolve(policy: Policy, revisions: Timeline, day: date) -> Resolution:
+    def unresolved(reason: Reason) -> Resolution:
+        return Resolution(policy, day, revisions, None, reason)
+
+    counting = [revision for revision in revisions if revision.counts]
+    if not counting:
+        return unresolved("no_active_revision")
+    started = [revision for revision in counting if revision.effective_from <= day]
+    if not started:
+        return unresolved("date_before_first_revision")
+    # Periods do not overlap, so no revision before the last one to start can reach this day.
+    latest = max(started, key=lambda revision: revision.effective_from)
+    last_day = timeline.last_day(latest, revisions)
+    if last_day is not None and day > last_day:
+        return unresolved("date_in_gap")
+    return Resolution(policy, day, revisions, latest, None)
