@@ -44,7 +44,18 @@ from readingroom.bases.federal.formats.parts.topics import (
     distinct_topics,
 )
 from readingroom.bases.federal.formats.parts.xml import get_text, hash_element, iso_date, parse
+<<<<<<< HEAD
 from readingroom.bases.federal.schema.congress import GPO, SPOKEN, bill_page, ordinal, spoken
+=======
+from readingroom.bases.federal.schema.congress import (
+    GPO,
+    SPOKEN,
+    bill_page,
+    first_day,
+    ordinal,
+    spoken,
+)
+>>>>>>> 69dfd52 (refactor(federal): split service and models along nouns; plain names in query, search, store and routes)
 from readingroom.bases.federal.schema.entries import (
     Link,
     ParsedRecord,
@@ -343,3 +354,214 @@ class _BillParser:
             if person.bioguide_id and person.bioguide_id not in self._stubbed:
                 self._stubbed.add(person.bioguide_id)
                 yield build_legislator_stub(person, self._origin)
+<<<<<<< HEAD
+=======
+
+
+def _roll_calls(amendment: Element) -> Iterator[Element]:
+    """The actions on an amendment that were roll calls; the others are many, and not kept."""
+    for action in amendment.iterfind("actions/actions/item"):
+        if _is_recorded(action) or _ROLL_CALL.search(get_text(action, "text") or ""):
+            yield action
+
+
+def _is_recorded(action: Element) -> bool:
+    return action.find("recordedVotes") is not None
+
+
+def _vote_links(items: Iterable[Element], actions: Iterable[BillAction]) -> Iterator[Link]:
+    """The roll calls that actions record; the action's words say what was voted on.
+
+    Several actions may tell of one: what stands in a field comes before what only words say.
+    """
+    told = zip(map(_is_recorded, items), actions, strict=True)
+    for recorded, action in sorted(told, key=lambda one: not one[0]):
+        field = "recordedVotes" if recorded else "text"
+        for vote in action.votes:
+            words = f"{action.date} {action.text}"[:_EVIDENCE]
+            yield Link(LinkKind.VOTE, vote, f"actions/item/{field}: {words}")
+
+
+def _reports(told: Element, actions: Iterable[BillAction]) -> Iterator[tuple[str, str]]:
+    """The reports on a bill as they are cited, each with what says so."""
+    listed = _all(told.iterfind("committeeReports/committeeReport/citation"))
+    for citation in listed:
+        yield citation, f"committeeReports/committeeReport: {citation}"
+    for action in actions if not listed else ():
+        if found := _REPORTED.search(action.text):
+            words = f"{action.date} {action.text}"[:_EVIDENCE]
+            yield found[1] or f"S. Rept. {found[2]}", f"actions/item/text: {words}"
+
+
+def _need(told: Element, *names: str) -> str:
+    """A value that makes the record's identity: without it the file is not read."""
+    for name in names:
+        if value := get_text(told, name):
+            return value
+    raise ValueError(f"no <{names[0]}> in this file")
+
+
+def _known(facets: dict[str, Sequence[str | None]]) -> dict[str, list[str]]:
+    return {field: [one for one in values if one] for field, values in facets.items()}
+
+
+def _all(elements: Iterable[Element]) -> list[str]:
+    return [text for element in elements if (text := get_text(element))]
+
+
+def _person(item: Element) -> Person:
+    full = get_text(item, "fullName") or get_text(item, "name") or ""
+    known = parse_affiliation(full)
+    return Person(
+        bioguide_id=get_text(item, "bioguideId"),
+        name=format_name(full),
+        party=get_text(item, "party") or known["party"],
+        state=get_text(item, "state") or known["state"],
+        district=get_text(item, "district") or known["district"],
+    )
+
+
+def _cosponsor(item: Element) -> Cosponsor:
+    return Cosponsor(
+        **_person(item).model_dump(),
+        sponsored_at=iso_date(get_text(item, "sponsorshipDate")),
+        original=get_text(item, "isOriginalCosponsor") == "True",
+        withdrawn_at=iso_date(get_text(item, "sponsorshipWithdrawnDate")),
+    )
+
+
+def _action(item: Element, congress: int) -> BillAction:
+    codes = _all(
+        (*item.iterfind("committees/item/systemCode"), *item.iterfind("committee/systemCode"))
+    )
+    date, text = iso_date(get_text(item, "actionDate")) or "", get_text(item, "text") or ""
+    recorded = [id for vote in item.iterfind("recordedVotes/recordedVote") for id in _vote(vote)]
+    return BillAction(
+        date=date,
+        time=get_text(item, "actionTime"),
+        text=text,
+        type=get_text(item, "type"),
+        code=get_text(item, "actionCode"),
+        committees=[committee_id(code) for code in codes],
+        votes=recorded or list(_votes_told(text, date, congress)),
+    )
+
+
+def _votes_told(text: str, date: str, congress: int) -> Iterator[str]:
+    """`(Roll no. 58)` is the House's way to say it, `Record Vote Number: 13` the Senate's."""
+    if not date:
+        return
+    session = 1 if int(date[:4]) <= first_day(congress).year else 2
+    for house, senate in _ROLL_CALL.findall(text):
+        yield vote_id("house" if house else "senate", congress, session, house or senate)
+
+
+def _law(law: Element) -> Iterator[str]:
+    if number := get_text(law, "number"):
+        yield law_id(number, private="private" in (get_text(law, "type") or "").lower())
+
+
+def _vote(vote: Element) -> Iterator[str]:
+    parts = [
+        get_text(vote, name) for name in ("chamber", "congress", "sessionNumber", "rollNumber")
+    ]
+    if all(parts):
+        yield vote_id(*[part or "" for part in parts])
+
+
+def _latest(item: Element | None) -> LatestAction | None:
+    text = get_text(item, "text")
+    return LatestAction(date=iso_date(get_text(item, "actionDate")), text=text) if text else None
+
+
+def _committees(told: Element) -> Iterator[BillCommittee]:
+    whole = told.findall("committees/item") + told.findall("committees/billCommittees/item")
+    for item in whole:
+        chamber = get_text(item, "chamber")
+        for one in (item, *item.findall("subcommittees/item")):
+            if code := get_text(one, "systemCode"):
+                yield BillCommittee(
+                    id=committee_id(code),
+                    name=get_text(one, "name") or code,
+                    chamber=parse_chamber(chamber),
+                    activities=_all(one.iterfind("activities/item/name")),
+                )
+
+
+def _subjects(told: Element) -> Iterator[str]:
+    for path in (
+        "subjects/legislativeSubjects/item/name",
+        "subjects/billSubjects/legislativeSubjects/item/name",
+        "subjects/billSubjects/otherSubjects/item/name",
+    ):
+        yield from _all(told.iterfind(path))
+
+
+def _summaries(told: Element) -> Iterator[BillSummary]:
+    for path in ("summaries/summary", "summaries/billSummaries/item"):
+        for item in told.iterfind(path):
+            # The text is HTML in a CDATA section or escaped: to us it is text either way.
+            text = item.findtext("text") or item.findtext("cdata/text") or ""
+            if plain := strip_html(text):
+                yield BillSummary(
+                    version=get_text(item, "versionCode"),
+                    date=iso_date(get_text(item, "actionDate")),
+                    description=get_text(item, "actionDesc") or get_text(item, "name"),
+                    text=plain,
+                )
+
+
+def strip_html(markup: str) -> str:
+    """What HTML says, a line for each of its paragraphs."""
+    lines = _BREAK.sub("\n", markup).split("\n")
+    told = (" ".join(html.unescape(_TAG.sub("", line)).split()) for line in lines)
+    return "\n".join(line for line in told if line)
+
+
+def _short_titles(told: Element) -> list[str]:
+    titles = (
+        get_text(item, "title")
+        for item in told.iterfind("titles/item")
+        if "short" in (get_text(item, "titleType") or "").lower()
+    )
+    return list(dict.fromkeys(title for title in titles if title))
+
+
+def _versions(told: Element) -> list[TextVersion]:
+    return [
+        TextVersion(
+            type=get_text(item, "type") or "",
+            date=iso_date(get_text(item, "date")),
+            url=get_text(item, "formats/item/url"),
+        )
+        for item in told.iterfind("textVersions/item")
+    ]
+
+
+def _related(told: Element) -> Iterator[RelatedBill]:
+    for item in told.iterfind("relatedBills/item"):
+        congress, kind, number = (get_text(item, name) for name in ("congress", "type", "number"))
+        kind = re.sub(r"[.\s]", "", kind or "").lower()  # the oldest files write `H.Res.`
+        if congress and number and kind in SPOKEN:
+            yield RelatedBill(
+                id=bill_id(congress, kind, number),
+                title=get_text(item, "title") or get_text(item, "latestTitle"),
+                relationships=_all(item.iterfind("relationshipDetails/item/type")),
+            )
+
+
+def _estimate(item: Element) -> CostEstimate:
+    url = get_text(item, "url") or get_text(item, "rptUrl")
+    return CostEstimate(
+        id=estimate_id(url or ""),
+        title=get_text(item, "title") or get_text(item, "rptTitle") or "Cost estimate",
+        date=iso_date(get_text(item, "pubDate") or get_text(item, "rptPubDate")),
+        url=url,
+    )
+
+
+def _amended(item: Element) -> str | None:
+    amended = item.find("amendedAmendment")
+    parts = [get_text(amended, name) for name in ("congress", "type", "number")]
+    return amendment_id(*[part or "" for part in parts]) if all(parts) else None
+>>>>>>> 69dfd52 (refactor(federal): split service and models along nouns; plain names in query, search, store and routes)
