@@ -73,13 +73,8 @@ def bills(request: SyncRequest) -> Iterator[RemoteFile]:
     for congress in request.congresses:
         for kind in BILL_TYPES:
             folder = f"BILLSTATUS/{congress}/{kind}"
-<<<<<<< HEAD
-            if request.since is None or began(congress) >= request.since:
+            if request.since is None or first_day(congress) >= request.since:
                 yield _bulk_file(request, f"{folder}/BILLSTATUS-{congress}-{kind}.zip")
-=======
-            if wanted.since is None or first_day(congress) >= wanted.since:
-                yield _bulk(wanted, f"{folder}/BILLSTATUS-{congress}-{kind}.zip")
->>>>>>> 69dfd52 (refactor(federal): split service and models along nouns; plain names in query, search, store and routes)
             else:
                 name = re.compile(rf"BILLSTATUS-{congress}{kind}\d+\.xml", re.ASCII)
                 yield from _list_folder(request, folder, name)
