@@ -218,7 +218,7 @@ def whole_bill(quick: bool) -> Table:
         ),
     )
     note = (
-        f"The real bill {LARGEST}, with 250 amendments; lists of {dossiers.LONGEST} in both. The "
+        f"The real bill {LARGEST}, with 250 amendments; lists of {dossiers.MAX_ITEMS} in both. The "
         "calls are those an agent would make for the same sections; the records at the other end "
         "of links, which the dossier has too, are not fetched by them. Wall time, taking turns."
     )
@@ -237,7 +237,7 @@ _SEPARATE: tuple[tuple[str, dict[str, Any]], ...] = (
 def _separately(get: Callable[[str, dict[str, Any]], Any]) -> None:
     get(f"/v1/bills/{LARGEST}", {})
     for path, params in _SEPARATE:
-        get(f"/v1/bills/{LARGEST}{path}", {"limit": dossiers.LONGEST, **params})
+        get(f"/v1/bills/{LARGEST}{path}", {"limit": dossiers.MAX_ITEMS, **params})
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from readingroom.bases.federal.load.loading import load as load_files
-from readingroom.bases.federal.store import connect, status
+from readingroom.bases.federal.store import connect, read_status
 from readingroom.cli import main
 from readingroom.commands.sample import renew_sample
 from readingroom.core.progress import no_progress
@@ -211,7 +211,7 @@ def test_the_records_cover_every_source_and_tell_one_story(tmp_path: Path) -> No
     summary = load_files(path, [write_records(tmp_path)], None)
     assert (summary.failed, summary.ignored) == (0, 0), summary.errors
     with closing(connect(path)) as db:
-        rows = {row["source"]: row["records"] for row in status(db)}
+        rows = {row["source"]: row["records"] for row in read_status(db)}
         linked = db.execute("SELECT * FROM links").fetchall()
         known = {id for name in rows for (id,) in db.execute(f"SELECT id FROM {name}")}
     assert [name for name in COVERED if not rows[name]] == []

@@ -18,16 +18,14 @@ from hypothesis import strategies as some
 from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
 from readingroom.bases.federal.filters import RowFilter, parse_filters
-from readingroom.bases.federal.models import Interval
 from readingroom.bases.federal.query import aggregates
+from readingroom.bases.federal.query.aggregate_models import Interval
 from readingroom.bases.federal.query.aggregates import (
     Aggregation,
     Aggregator,
     Budget,
-    _start,
-    _starts,
-    _stretches,
 )
+from readingroom.bases.federal.query.intervals import count_intervals, iterate_starts, start_of
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RESOURCES, Measure, find_resource
 from readingroom.bases.federal.store import FILE, file_in
 from tests.requirements import requirement
@@ -60,13 +58,13 @@ def test_stretches_of_time_are_counted_as_they_are_laid_out(interval: Interval) 
         (date(2025, 3, 2), date(2023, 11, 17)),
         (date(1999, 12, 31), date(2000, 1, 1)),
     ):
-        ends = _start(interval, first), _start(interval, last)
-        assert _stretches(interval, *ends) == len(list(_starts(interval, *ends)))
+        ends = start_of(interval, first), start_of(interval, last)
+        assert count_intervals(interval, *ends) == len(list(iterate_starts(interval, *ends)))
 
 
 async def test_ten_thousand_years_of_days_are_refused_before_they_are_made(world: Path) -> None:
     async with asked(world) as ask:
-        with patch.object(aggregates, "_starts", side_effect=AssertionError):
+        with patch.object(aggregates, "iterate_starts", side_effect=AssertionError):
             refused = await ask.get(
                 "/bills",
                 aggregate="count",

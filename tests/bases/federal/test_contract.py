@@ -293,7 +293,7 @@ async def test_19_a_broad_aggregate_is_told_how_to_be_narrower(world: Path, wire
 async def test_20_21_dossiers_are_whole_and_lead_on(
     world: Path, wire: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dossiers, "LONGEST", 2)
+    monkeypatch.setattr(dossiers, "MAX_ITEMS", 2)
     async with talk(world, wire) as say:
         bills = (await say.rest.record("/bills", limit=200))["results"]
         bill = max(bills, key=lambda one: one["cosponsor_count"])

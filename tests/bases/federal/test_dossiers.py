@@ -10,7 +10,7 @@ import pytest
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.query import dossiers
-from readingroom.bases.federal.query.dossiers import LONGEST
+from readingroom.bases.federal.query.dossiers import MAX_ITEMS
 from readingroom.bases.federal.store import file_in
 from tests.requirements import requirement
 from tests.support.federal.base import Asked, asked, loaded, traced, write_world
@@ -89,9 +89,9 @@ async def test_the_sections_of_a_bill_are_what_the_single_calls_give(world: Path
             cosponsors = await every(ask, f"/bills/{id}/cosponsors")
             assert told["cosponsors"]["total"] == len(cosponsors) == bill["cosponsor_count"]
             actions = await every(ask, f"/bills/{id}/actions")
-            assert told["actions"]["items"] == actions[:LONGEST]
+            assert told["actions"]["items"] == actions[:MAX_ITEMS]
             amendments = await every(ask, f"/bills/{id}/amendments")
-            assert told["amendments"]["items"] == amendments[:LONGEST]
+            assert told["amendments"]["items"] == amendments[:MAX_ITEMS]
             for section, kind in (
                 ("crs_reports", "crs_report"),
                 ("cost_estimates", "cost_estimate"),
@@ -152,7 +152,7 @@ async def test_a_committees_dossier_lists_its_people_and_its_work(world: Path) -
             assert {one["id"] for one in told["subcommittees"]["items"]} == set(
                 committee["subcommittees"]
             )
-            roster = await ask.record(f"/committees/{id}/members", limit=LONGEST)
+            roster = await ask.record(f"/committees/{id}/members", limit=MAX_ITEMS)
             assert [one["id"] for one in told["members"]["items"]] == [
                 one["id"] for one in roster["results"]
             ]
@@ -190,7 +190,7 @@ async def test_what_is_cut_goes_on_at_more_url(
             for one in (await every(ask, f"/{path}"))[:15]
         ]
         whole = {id: await ask.record(f"/{path}/{id}/dossier") for path, id, _ in subjects}
-        monkeypatch.setattr(dossiers, "LONGEST", 1)
+        monkeypatch.setattr(dossiers, "MAX_ITEMS", 1)
         followed: set[str] = set()
         for path, id, sections in subjects:
             told = await ask.record(f"/{path}/{id}/dossier")
@@ -260,9 +260,9 @@ async def test_the_dossier_of_the_largest_real_bill(official: Path) -> None:
         told = await ask.answer("get_bill_dossier", bill_id="hr:117:5376")
         assert told["bill"]["title"] == "Inflation Reduction Act of 2022"
         assert told["amendments"]["total"] == 250
-        assert len(told["amendments"]["items"]) == LONGEST
+        assert len(told["amendments"]["items"]) == MAX_ITEMS
         assert {one["id"] for one in told["saps"]["items"]} >= {"sap:117:2021-11-03:hr5376"}
-        assert told["cost_estimates"]["total"] > LONGEST
+        assert told["cost_estimates"]["total"] > MAX_ITEMS
         assert told["votes"]["total"] == 16
         assert [one["id"] for one in told["laws"]["items"]] == ["pl:117-169"]
         assert len(json.dumps(told)) < 200_000

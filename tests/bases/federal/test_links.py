@@ -15,7 +15,7 @@ import pytest
 from readingroom.bases.federal import store
 from readingroom.bases.federal.formats.parts import bill_fields, references
 from readingroom.bases.federal.load.writer import Writer
-from readingroom.bases.federal.query import links as reading
+from readingroom.bases.federal.query.links import count_links, list_links
 from readingroom.bases.federal.schema.entries import Link, ParsedRecord, Provenance, citation_fields
 from readingroom.bases.federal.schema.ids import cited_report, estimate_id, federal_id
 from readingroom.bases.federal.schema.records import Law, LinkKind
@@ -340,10 +340,10 @@ def test_a_section_shows_the_rules_on_its_part(tmp_path: Path) -> None:
     store.prepare(path)
     with closing(store.connect(path, writing=True)) as db:
         db.execute("INSERT INTO links VALUES ('2025-1', 'cfr', 'cfr:14:36', 'x', 'part 36')")
-        found, _, total = reading.of(db, "cfr:14:36.9", None, 10, None)
+        found, _, total = list_links(db, "cfr:14:36.9", None, 10, None)
         assert ([one.id for one in found], total) == (["2025-1"], 1)
-        assert reading.counts(db, "cfr:14:36.9") == {"cfr": 1}
-        assert reading.counts(db, "cfr:14:361.9") == {}
+        assert count_links(db, "cfr:14:36.9") == {"cfr": 1}
+        assert count_links(db, "cfr:14:361.9") == {}
 
 
 # Large and small, of both chambers, in two generations of files; read by hand, kind by kind.

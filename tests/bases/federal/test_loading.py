@@ -456,7 +456,7 @@ def test_readers_are_not_held_up_by_a_load(tmp_path: Path) -> None:
         writer.execute("UPDATE bills SET status = 'withdrawn'")
         reader = store.FederalStore(path)
         active = "SELECT count(*) FROM bills WHERE status = 'active'"
-        assert reader.now(lambda db: db.execute(active).fetchone()[0]) == 5
+        assert reader.read_now(lambda db: db.execute(active).fetchone()[0]) == 5
         writer.execute("ROLLBACK")
         reader.close()
 

@@ -350,7 +350,7 @@ async def test_the_registries_are_listed_live_and_nothing_else_is_taken(registri
     async with asked(registries) as ask:
         listed = (await ask.rpc("tools/list", {}))["result"]["tools"]
         (schema,) = [one["inputSchema"] for one in listed if one["name"] == "resolve_entity"]
-        live = ask.base.service.store.now(store.live_sources)
+        live = ask.base.service.store.read_now(store.live_sources)
         assert schema["properties"]["entity_type"]["enum"] == [
             one.path for one in live if one.shape is Shape.REGISTRY
         ]

@@ -466,7 +466,7 @@ async def test_every_id_in_the_database_resolves_through_exactly_one_endpoint(
 ) -> None:
     async with asked(official) as ask:
         for source in SOURCES:
-            ids = ask.base.service.store.now(
+            ids = ask.base.service.store.read_now(
                 lambda db, name=source.name: [
                     row["id"] for row in db.execute(f"SELECT id FROM {name} ORDER BY id")
                 ]
@@ -616,7 +616,7 @@ async def test_the_search_tools_name_their_sources_from_the_live_schema(world: P
         for tool in SEARCHES:
             assert "resolve_entity" in said[tool]
             assert "egistries" in said[tool]
-        live = ask.base.service.store.now(store.live_sources)
+        live = ask.base.service.store.read_now(store.live_sources)
         assert set(live) == set(SOURCES)
 
 

@@ -13,7 +13,7 @@ from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.load import sync as syncing
 from readingroom.bases.federal.load.bulk import Hosts
 from readingroom.bases.federal.load.loading import Summary
-from readingroom.bases.federal.query import changes as changed
+from readingroom.bases.federal.query.changes import list_changes
 from readingroom.bases.federal.schema.sources import Source, find_source
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.settings import FederalSettings
@@ -103,7 +103,7 @@ def changes(
     path = store.file_in(settings.data)
     store.prepare(path)
     reader = store.FederalStore(path)
-    rows, _, more = reader.now(lambda db: changed.since(db, day, only, None, limit, 0))
+    rows, _, more = reader.read_now(lambda db: list_changes(db, day, only, None, limit, 0))
     reader.close()
     lines = [
         f"{row['changed_at']}  {row['kind']:<9}  {row['id']}  {row['title'][:80]}"
@@ -176,7 +176,7 @@ def embed(settings: FederalSettings, as_json: bool) -> None:
     path = store.file_in(settings.data)
     store.prepare(path)
     with (
-        store.storage(path),
+        store.translate_errors(path),
         closing(store.connect(path, writing=True)) as db,
         progress_bar("Embedding", as_json) as report,
     ):
@@ -192,8 +192,8 @@ def status(settings: FederalSettings, as_json: bool) -> None:
     path = store.file_in(settings.data)
     store.prepare(path)
     reader = store.FederalStore(path)
-    rows = reader.now(store.status)
-    failed = [dict(row) for row in reader.now(lambda db: list(loading.list_failures(db)))]
+    rows = reader.read_now(store.read_status)
+    failed = [dict(row) for row in reader.read_now(lambda db: list(loading.list_failures(db)))]
     reader.close()
     lines = [f"{'source':<26} {'records':>9} {'chunks':>9} {'embedded':>9}  loaded up to"]
     lines += [

@@ -1,8 +1,10 @@
-"""What some tools say of themselves: written for a model that chooses, with live values."""
+"""Descriptions of tools that depend on what is loaded, written for a model that chooses."""
 
 from collections.abc import Callable, Iterable, Sequence
 
 from readingroom.bases.federal.schema.sources import Resource, Shape, Source, source_names
+
+FieldsOf = Callable[[Resource], Iterable[str]]
 
 _REGISTRIES = (
     "Registries (people, offices, committees, topics) are out of scope here: they hold names, not "
@@ -17,7 +19,7 @@ def search(sources: tuple[Source, ...]) -> str:
         "hearings and reports on it, recently or since a year, by words and meaning at once. Each "
         "result has an id, a title, a url, a passage and a citation. To open one use `fetch`. With "
         "the number of a bill use `get_bill`, with a bioguide id `get_legislator`. Sources: "
-        f"{_listed(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
+        f"{_list_names(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
     )
 
 
@@ -28,7 +30,7 @@ def lexical_search(sources: tuple[Source, ...]) -> str:
         "quotes, literally? Matches words as they are written and nothing that only means the "
         "same, best match first (BM25). Pick it when the wording matters: names of acts, rare "
         "terms. For the same thing in other words use `semantic_search`. Sources: "
-        f"{_listed(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
+        f"{_list_names(sources, Shape.BODY, Shape.SHORT)}. {_REGISTRIES}"
     )
 
 
@@ -39,11 +41,11 @@ def semantic_search(sources: tuple[Source, ...]) -> str:
         "conceptually close to another, getting at the same thing in different words, even if it "
         "is not called that? Pick it when authors phrase it in many ways and no particular "
         "terminology can be relied on. Filters apply before scoring. For exact words use "
-        f"`lexical_search`. Sources: {_listed(sources, Shape.BODY)}. {_REGISTRIES}"
+        f"`lexical_search`. Sources: {_list_names(sources, Shape.BODY)}. {_REGISTRIES}"
     )
 
 
-def _listed(sources: tuple[Source, ...], *shapes: Shape) -> str:
+def _list_names(sources: tuple[Source, ...], *shapes: Shape) -> str:
     return ", ".join(source_names(source for source in sources if source.shape in shapes))
 
 
@@ -87,20 +89,24 @@ def time_series(resources: tuple[Resource, ...]) -> str:
 def aggregate_choices(
     resources: tuple[Resource, ...], arguments: Sequence[str]
 ) -> dict[str, list[str]]:
-    """The values that the arguments of an aggregate may have, over all resources."""
+    """Return the values that arguments of an aggregate may have, over all resources."""
     if "sum_field" in arguments and "time_field" not in arguments:
         resources = _summable(resources)
-    told = {
-        "resource": [one.path for one in resources],
-        "group_by": sorted({name for one in resources for name in _groups(one)}),
-        "sum_field": sorted({name for one in resources for name in _sums(one)}),
-        "time_field": sorted({name for one in resources for name in _times(one)}),
+    choices = {
+        "resource": [resource.path for resource in resources],
+        "group_by": _distinct(resources, _groups),
+        "sum_field": _distinct(resources, _sums),
+        "time_field": _distinct(resources, _times),
     }
-    return {name: told[name] for name in arguments}
+    return {name: choices[name] for name in arguments}
+
+
+def _distinct(resources: Iterable[Resource], fields: FieldsOf) -> list[str]:
+    return sorted({name for resource in resources for name in fields(resource)})
 
 
 def _summable(resources: tuple[Resource, ...]) -> tuple[Resource, ...]:
-    return tuple(one for one in resources if one.plan.sums)
+    return tuple(resource for resource in resources if resource.plan.sums)
 
 
 def _groups(resource: Resource) -> Iterable[str]:
@@ -108,13 +114,14 @@ def _groups(resource: Resource) -> Iterable[str]:
 
 
 def _sums(resource: Resource) -> Iterable[str]:
-    return (one.name for one in resource.plan.sums)
+    return (measure.name for measure in resource.plan.sums)
 
 
 def _times(resource: Resource) -> Iterable[str]:
     return dict(resource.plan.times)
 
 
-def _fields(resources: tuple[Resource, ...], fields: Callable[[Resource], Iterable[str]]) -> str:
-    told = ((one.path, ", ".join(fields(one))) for one in resources)
-    return "; ".join(f"{path}: {names}" for path, names in told if names)
+def _fields(resources: tuple[Resource, ...], fields: FieldsOf) -> str:
+    """List the fields of each resource that has any."""
+    by_path = ((resource.path, ", ".join(fields(resource))) for resource in resources)
+    return "; ".join(f"{path}: {names}" for path, names in by_path if names)

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
-from readingroom.bases.federal.search.vectors import waiting
+from readingroom.bases.federal.search.vectors import count_unembedded
 from readingroom.bases.federal.store import file_in
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.command import RunCommand
@@ -42,7 +42,7 @@ def _check_pages(db: sqlite3.Connection, path: Path) -> Iterator[Complaint]:
 
 
 def _check_vectors(db: sqlite3.Connection) -> Iterator[Complaint]:
-    if count := waiting(db):
+    if count := count_unembedded(db):
         yield _complain(
             f"{count} chunks are found by words only", "readingroom federal embed", is_note=True
         )

@@ -1,17 +1,12 @@
-"""What the federal base is asked, and what it answers."""
+"""Questions and answers about records, texts, names and searches."""
 
-from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from readingroom.bases.federal.schema.records import (
-    Bill,
     BillAction,
-    Committee,
     Cosponsor,
-    Law,
-    Legislator,
     LinkKind,
     Membership,
     MemberVote,
@@ -117,7 +112,7 @@ Filtered = Annotated[dict[Word, Filter], Field(max_length=20)]
 
 
 MOST_LIKELY = 10
-"""How many records a name is told to mean, unless more are asked for."""
+"""How many records a name resolves to at most, unless more are requested."""
 
 
 class ResolveEntity(Question):
@@ -130,55 +125,6 @@ class ResolveEntity(Question):
     )
     limit: Limit = MOST_LIKELY
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
-
-
-Interval = Literal["day", "week", "month", "quarter", "year"]
-Top = Annotated[int, Field(ge=1, le=1000)]
-
-
-class Count(Question):
-    resource: Word = Field(description="What to count.")
-    group_by: Word | None = Field(None, description="A field: one count for each of its values.")
-    filters: Filtered | None = Field(
-        None, description='Such as {"congress": 119, "party": "D", "since": "2025-01-01"}.'
-    )
-    top: Top = Field(20, description="How many groups, the largest first.")
-
-
-class Sum(Question):
-    resource: Word = Field(description="What to sum over.")
-    sum_field: Word = Field(description="The number to add up.")
-    group_by: Word | None = Field(None, description="A field: one sum for each of its values.")
-    filters: Filtered | None = Field(None, description='Such as {"year": 2025}.')
-    top: Top = Field(20, description="How many groups, the largest first.")
-
-
-class TimeSeries(Question):
-    resource: Word = Field(description="What to count over time.")
-    time_field: Word = Field(description="The date that counts.")
-    interval: Interval
-    group_by: Word | None = Field(None, description="A field: one series for each of its values.")
-    filters: Filtered | None = Field(None, description='Such as {"since": "2018-01-01"}.')
-    sum_field: Word | None = Field(None, description="Add this number up, instead of counting.")
-    top: Top = Field(20, description="How many groups, the largest first.")
-
-
-class GetBillDossier(Question):
-    bill_id: Id = Field(description="Such as `hr:119:1`.")
-
-
-class GetLegislatorDossier(Question):
-    bioguide_id: Id = Field(description="The bioguide id, such as `S000033`.")
-    congress: Congress | None = Field(None, description="Only what falls into this Congress.")
-
-
-class GetCommitteeDossier(Question):
-    committee_id: Id = Field(description="Such as `HSAG`, or `HSAG15` for a subcommittee.")
-    congress: Congress | None = Field(None, description="Only what falls into this Congress.")
-
-
-class GetPublicLawDossier(Question):
-    id: Id = Field(description="Such as `pl:117-103`.")
 
 
 # --- answers ---
@@ -354,129 +300,3 @@ class SearchAnswer(Answer):
     searched: list[Searched]
     degraded: Degraded | None = None
     next_offset: int | None = None
-
-
-Key = str | int | bool | None
-Value = int | Decimal
-
-
-class QueryCost(Answer):
-    rows: int = Field(description="About how many rows were read.")
-    most_rows: int = Field(description="How many may be read by one query.")
-    took_ms: float
-
-
-class Aggregated(Answer):
-    """What every aggregate says besides its numbers."""
-
-    resource: str
-    unit: str | None = Field(None, description="Of the values: USD, or null for plain numbers.")
-    loaded_up_to: str | None = None
-    query_cost: QueryCost
-
-
-class Total(Aggregated):
-    """One number."""
-
-    value: Value = Field(description="Exact; money is a decimal string.")
-
-
-class Bucket(Answer):
-    key: Key = Field(description="Null for what has no value in this field.")
-    value: Value
-
-
-class Buckets(Aggregated):
-    """A number for each group, the largest first."""
-
-    buckets: list[Bucket]
-    total_buckets: int = Field(description="How many groups there are, shown or not.")
-    truncated: bool
-
-
-class TimeBucket(Answer):
-    key: str = Field(description="2025-01-31, 2025-W05, 2025-01, 2025-Q1 or 2025.")
-    start: str
-    end: str
-    group: Key = None
-    value: Value
-
-
-class Series(Aggregated):
-    """A number for each stretch of time, without gaps; with groups, one for each of them."""
-
-    interval: Interval
-    buckets: list[TimeBucket]
-    total_buckets: int
-    truncated: bool = Field(description="Whether there are more groups than are shown.")
-    undated: Value = Field(description="What has no date in this field, and so is in no bucket.")
-
-
-class SectionError(Answer):
-    code: str
-    message: str
-
-
-class Section(Answer):
-    """One part of a dossier: its first items, and the way to the rest."""
-
-    items: list[dict[str, Any]]
-    total: int | None = Field(description="How many there are; null when that could not be read.")
-    truncated: bool
-    more_url: str | None = Field(
-        default=None, description="Where the list goes on, when it is truncated."
-    )
-    error: SectionError | None = Field(
-        default=None, description="Why this section could not be read."
-    )
-
-
-class BillDossier(Answer):
-    """A bill and everything that is linked to it here."""
-
-    bill: Bill
-    cosponsors: Section
-    actions: Section
-    crs_reports: Section
-    cost_estimates: Section
-    saps: Section
-    committee_reports: Section
-    hearings: Section
-    votes: Section
-    amendments: Section
-    laws: Section
-
-
-class LegislatorDossier(Answer):
-    """A member of Congress: seats, bills, offices, speeches."""
-
-    legislator: Legislator
-    congress: int | None
-    terms: Section
-    committees: Section
-    bill_counts: Section
-    leadership: Section
-    offices: Section
-    speeches: Section
-
-
-class CommitteeDossier(Answer):
-    """A committee: who sits on it and what it does."""
-
-    committee: Committee
-    congress: int | None
-    members: Section
-    subcommittees: Section
-    hearings: Section
-    bills: Section
-    reports: Section
-
-
-class PublicLawDossier(Answer):
-    """A law, the bill it was, and the regulations that rest on it."""
-
-    public_law: Law
-    originating_bill: Section
-    cfr_sections: Section
-    implementing_rules: Section
-    compilations: Section

@@ -1,4 +1,4 @@
-"""The federal base over REST: `/v1`, a list and a record endpoint for every source."""
+"""The federal base over REST: under `/v1`, a list and a record endpoint for every source."""
 
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Literal, Self
@@ -17,33 +17,31 @@ from readingroom.bases.federal.filters import RowFilter, build_row_filter, filte
 from readingroom.bases.federal.models import (
     MOST_LIKELY,
     ActionPage,
-    BillDossier,
     BillText,
-    Buckets,
     ChangeKind,
     ChangePage,
-    CommitteeDossier,
     Congress,
     CosponsorPage,
     Filters,
-    Interval,
-    LegislatorDossier,
     Limit,
     LinkPage,
     MembershipPage,
     MemberVotePage,
     Offset,
-    PublicLawDossier,
     RecordPage,
     Resolved,
     Search,
     SearchAnswer,
-    Series,
-    Top,
-    Total,
     WitnessPage,
 )
+from readingroom.bases.federal.query.aggregate_models import Buckets, Interval, Series, Top, Total
 from readingroom.bases.federal.query.aggregates import Aggregation
+from readingroom.bases.federal.query.dossier_models import (
+    BillDossier,
+    CommitteeDossier,
+    LegislatorDossier,
+    PublicLawDossier,
+)
 from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, SOURCES, Resource, Shape, Source
 from readingroom.bases.federal.schema.values import AnyType, HouseOrSenate, Party, RecordOf, State
@@ -55,10 +53,10 @@ from readingroom.protocol.search import Fetched
 from readingroom.protocol.tool import Day, NonBlank, Word
 from readingroom.web.parameters import StrictQueryRoute
 
-_LONGEST_ID = 200
+_MAX_ID_LENGTH = 200
 
 RecordId = Annotated[
-    str, Path(min_length=1, max_length=_LONGEST_ID, description="The record's id.")
+    str, Path(min_length=1, max_length=_MAX_ID_LENGTH, description="The record's id.")
 ]
 Cursor = Annotated[str | None, Query(max_length=500, description="`next_cursor` of the last page.")]
 
@@ -75,13 +73,13 @@ _PROBLEMS = describe_problems(
 _GONE = describe_problems({410: "Withdrawn; the hint names its successor"})
 
 
-def _unfit(field: str, told: str) -> InvalidRequest:
-    """Parameters that do not go together, told of the one to change."""
-    return InvalidRequest([{"field": field, "message": told}])
+def _invalid(field: str, message: str) -> InvalidRequest:
+    """Return the error for parameters that do not go together, at the one to change."""
+    return InvalidRequest([{"field": field, "message": message}])
 
 
-def _as_parameter(problem: dict[str, str]) -> dict[str, str]:
-    """What is wrong with an argument of a tool, told of the parameter it came from."""
+def _name_parameter(problem: dict[str, str]) -> dict[str, str]:
+    """Return a problem with a tool's argument under the name of the REST parameter."""
     names = {"time_field": "bucket_by_time", "interval": "time_interval"}
     return problem | {"field": names.get(problem["field"], problem["field"])}
 
@@ -97,13 +95,13 @@ class AggregateQuestion(BaseModel):
     time_interval: Interval | None = Field(None, description="How long a stretch is; else a month.")
 
     @model_validator(mode="after")
-    def _complete(self) -> Self:
+    def _check_combination(self) -> Self:
         if (self.aggregate == "sum") != (self.sum_field is not None):
-            raise _unfit("sum_field", "belongs to aggregate=sum, which needs it")
+            raise _invalid("sum_field", "belongs to aggregate=sum, which needs it")
         if self.time_interval and not self.bucket_by_time:
-            raise _unfit("bucket_by_time", "say which date time_interval is about")
+            raise _invalid("bucket_by_time", "say which date time_interval is about")
         if (self.group_by or self.top) and not self.wants_numbers:
-            raise _unfit("aggregate", "say count or sum")
+            raise _invalid("aggregate", "say count or sum")
         return self
 
     @property
@@ -117,8 +115,8 @@ class AggregateQuestion(BaseModel):
     async def numbers(
         self, service: FederalService, resource: Resource
     ) -> Total | Buckets | Series:
-        """What the tools answer to the same."""
-        asked = Aggregation(
+        """Return what the tools answer to the same question."""
+        request = Aggregation(
             resource,
             self.row_filter(resource),
             self.sum_field,
@@ -129,19 +127,19 @@ class AggregateQuestion(BaseModel):
         )
         try:
             if self.bucket_by_time:
-                return await service.time_series(asked)
-            return await service.aggregate(asked)
+                return await service.time_series(request)
+            return await service.aggregate(request)
         except InvalidArguments as error:
-            raise InvalidRequest([_as_parameter(one) for one in error.errors]) from error
+            raise InvalidRequest([_name_parameter(problem) for problem in error.errors]) from error
 
 
 class CountQuestion(AggregateQuestion):
     """The same where there is no list behind it."""
 
     @model_validator(mode="after")
-    def _wanted(self) -> Self:
+    def _check_numbers(self) -> Self:
         if not self.wants_numbers:
-            raise _unfit("aggregate", "these are counted here, not listed")
+            raise _invalid("aggregate", "these are counted here, not listed")
         return self
 
 
@@ -151,7 +149,7 @@ class ListQuestion(AggregateQuestion):
     limit: Limit = 50
     cursor: str | None = Field(None, max_length=500, description="`next_cursor` of the last page.")
 
-    async def answered(
+    async def answer(
         self, service: FederalService, source: Source
     ) -> RecordPage | Resolved | Total | Buckets | Series:
         if self.wants_numbers:
@@ -172,21 +170,21 @@ class RegistryQuestion(ListQuestion):
         f"{MOST_LIKELY} unless `limit` says more.",
     )
 
-    async def answered(
+    async def answer(
         self, service: FederalService, source: Source
     ) -> RecordPage | Resolved | Total | Buckets | Series:
         if self.q is None:
-            return await super().answered(service, source)
+            return await super().answer(service, source)
         if self.wants_numbers:
-            raise _unfit("q", "names are looked up, not counted: leave it out")
+            raise _invalid("q", "names are looked up, not counted: leave it out")
         row_filter = self.row_filter(source.resource)
         limit = self.limit if "limit" in self.model_fields_set else MOST_LIKELY
         return await service.resolve(source, self.q, row_filter, limit, self.cursor)
 
 
-def _apart(written: list[str]) -> list[str]:
-    """A parameter that may be given again, and may hold several names each time."""
-    return [name for one in written for name in one.split(",") if name.strip()]
+def _split_names(values: list[str]) -> list[str]:
+    """Split a parameter that may be repeated, and may have several names each time."""
+    return [name for value in values for name in value.split(",") if name.strip()]
 
 
 class SearchQuestion(BaseModel):
@@ -195,7 +193,7 @@ class SearchQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     q: NonBlank = Field(min_length=1, max_length=1000, description="What to look for, in words.")
-    source: Annotated[list[Word], Field(max_length=30), BeforeValidator(_apart)] = Field(
+    source: Annotated[list[Word], Field(max_length=30), BeforeValidator(_split_names)] = Field(
         [], description="One source, or several with commas between: fr,bills."
     )
     mode: Mode = "hybrid"
@@ -213,15 +211,16 @@ class SearchQuestion(BaseModel):
     member: RecordOf | None = None
     bill: RecordOf | None = None
 
-    def asked(self) -> Search:
-        """The same as the tool is asked it."""
-        told = self.model_dump(exclude_none=True, exclude={"mode"})
-        filters = {name: told.pop(name) for name in Filters.model_fields if name in told}
+    def to_search(self) -> Search:
+        """Return the question of the tool `search` with these arguments."""
+        arguments = self.model_dump(exclude_none=True, exclude={"mode"})
+        names = [name for name in Filters.model_fields if name in arguments]
+        filters = {name: arguments.pop(name) for name in names}
         return Search(
-            query=told.pop("q"),
-            source=told.pop("source") or None,
+            query=arguments.pop("q"),
+            source=arguments.pop("source") or None,
             filters=Filters(**filters) if filters else None,
-            **told,
+            **arguments,
         )
 
 
@@ -231,33 +230,33 @@ def make_routers(service: FederalService, read_only: bool) -> tuple[APIRouter, .
 
 
 def router(service: FederalService) -> APIRouter:
-    """Every endpoint of the base, each a thin call into the service."""
+    """Return every endpoint of the base; each is a thin call into the service."""
     routes = APIRouter(prefix="/v1", responses=_PROBLEMS, route_class=StrictQueryRoute)
-    # Routes are tried in order: what is asked most, and is quickest to answer, comes first.
+    # Routes are tried in order: those requested most, and quickest to answer, come first.
     for source in SOURCES:
-        _record(routes, service, source)
-    _fetch(routes, service)
-    _changes(routes, service)
-    _of_bills(routes, service)
-    _of_people(routes, service)
-    _dossiers(routes, service)
+        _add_record(routes, service, source)
+    _add_fetch(routes, service)
+    _add_changes(routes, service)
+    _add_bill_lists(routes, service)
+    _add_people_lists(routes, service)
+    _add_dossiers(routes, service)
     for source in SOURCES:
-        _links(routes, service, source)
-    _search(routes, service)
-    _member_votes(routes, service)
+        _add_links(routes, service, source)
+    _add_search(routes, service)
+    _add_member_votes(routes, service)
     for source in SOURCES:
-        _list(routes, service, source)
+        _add_list(routes, service, source)
     return routes
 
 
-def _search(routes: APIRouter, service: FederalService) -> None:
+def _add_search(routes: APIRouter, service: FederalService) -> None:
     @routes.get("/search", tags=["search"])
     async def search(question: Annotated[SearchQuestion, Query()]) -> SearchAnswer:
         """Documents by words, by meaning, or by both; the answer of the tool `search`."""
-        return await service.search(question.asked(), question.mode)
+        return await service.search(question.to_search(), question.mode)
 
 
-def _fetch(routes: APIRouter, service: FederalService) -> None:
+def _add_fetch(routes: APIRouter, service: FederalService) -> None:
     @routes.get("/fetch", tags=["search"], responses=_GONE)
     async def fetch(
         id: Annotated[str, Query(min_length=1, max_length=200)],
@@ -267,7 +266,7 @@ def _fetch(routes: APIRouter, service: FederalService) -> None:
         return await service.fetch(id, offset)
 
 
-def _changes(routes: APIRouter, service: FederalService) -> None:
+def _add_changes(routes: APIRouter, service: FederalService) -> None:
     @routes.get("/changes", tags=["changes"])
     async def changes(
         since: Annotated[
@@ -282,7 +281,7 @@ def _changes(routes: APIRouter, service: FederalService) -> None:
         return await service.changes(since, source, kind, limit, cursor)
 
 
-def _list(routes: APIRouter, service: FederalService, source: Source) -> None:
+def _add_list(routes: APIRouter, service: FederalService, source: Source) -> None:
     registry = source.shape is Shape.REGISTRY
     question_model = create_model(
         f"List{source.record.__name__}",
@@ -292,12 +291,12 @@ def _list(routes: APIRouter, service: FederalService, source: Source) -> None:
         ),
     )
 
-    # Made per source, so that each list documents its own filters.
+    # One function per source, so that each list documents its own filters.
     async def list_records(
         question: Annotated[question_model, Query()],  # type: ignore[valid-type]
     ) -> RecordPage | Resolved | Total | Buckets | Series:
-        asked: ListQuestion = question
-        return await asked.answered(service, source)
+        typed: ListQuestion = question
+        return await typed.answer(service, source)
 
     routes.add_api_route(
         f"/{source.path}",
@@ -309,7 +308,7 @@ def _list(routes: APIRouter, service: FederalService, source: Source) -> None:
     )
 
 
-def _member_votes(routes: APIRouter, service: FederalService) -> None:
+def _add_member_votes(routes: APIRouter, service: FederalService) -> None:
     question_model = create_model(
         "CountMemberVotes", __base__=(CountQuestion, filters_model(MEMBER_VOTES))
     )
@@ -319,11 +318,11 @@ def _member_votes(routes: APIRouter, service: FederalService) -> None:
         question: Annotated[question_model, Query()],  # type: ignore[valid-type]
     ) -> Total | Buckets | Series:
         """How members voted, counted; listed they are by member or by roll call."""
-        asked: CountQuestion = question
-        return await asked.numbers(service, MEMBER_VOTES)
+        typed: CountQuestion = question
+        return await typed.numbers(service, MEMBER_VOTES)
 
 
-def _dossiers(routes: APIRouter, service: FederalService) -> None:
+def _add_dossiers(routes: APIRouter, service: FederalService) -> None:
     @routes.get("/bills/{id}/dossier", tags=["bills"], responses=_GONE)
     async def bill(id: RecordId) -> BillDossier:
         """A bill and everything linked to it, in sections."""
@@ -346,27 +345,27 @@ def _dossiers(routes: APIRouter, service: FederalService) -> None:
 
 
 class _Lookup(StrictQueryRoute):
-    """A route that takes an id and nothing else, handed over without FastAPI's look for arguments.
+    """A route that takes only an id, which it passes on without FastAPI's parsing of arguments.
 
-    That look costs more than the record. It is left to requests that it would refuse.
+    Parsing costs more than reading the record, so it is left to requests that it would refuse.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        look_closer = super().get_route_handler()
+        parse_and_answer = super().get_route_handler()
 
         async def answer(request: Request) -> Response:
             id = request.path_params["id"]
-            if request.scope["query_string"] or len(id) > _LONGEST_ID:
-                return await look_closer(request)
-            found: Response = await self.endpoint(id)
-            return found
+            if request.scope["query_string"] or len(id) > _MAX_ID_LENGTH:
+                return await parse_and_answer(request)
+            response: Response = await self.endpoint(id)
+            return response
 
         return answer
 
 
-def _record(routes: APIRouter, service: FederalService, source: Source) -> None:
+def _add_record(routes: APIRouter, service: FederalService, source: Source) -> None:
     async def read(id: RecordId) -> Response:
-        # The stored record is the answer already; making a model of it again would only cost time.
+        # The stored JSON is the answer; parsing it into a model would only cost time.
         return Response(await service.record_json(source, id), media_type="application/json")
 
     routes.add_api_route(
@@ -382,7 +381,7 @@ def _record(routes: APIRouter, service: FederalService, source: Source) -> None:
     )
 
 
-def _links(routes: APIRouter, service: FederalService, source: Source) -> None:
+def _add_links(routes: APIRouter, service: FederalService, source: Source) -> None:
     async def read(
         id: RecordId, kind: LinkKind | None = None, limit: Limit = 50, cursor: Cursor = None
     ) -> LinkPage:
@@ -399,7 +398,7 @@ def _links(routes: APIRouter, service: FederalService, source: Source) -> None:
     )
 
 
-def _of_bills(routes: APIRouter, service: FederalService) -> None:
+def _add_bill_lists(routes: APIRouter, service: FederalService) -> None:
     @routes.get("/bills/{id}/cosponsors", tags=["bills"], responses=_GONE)
     async def cosponsors(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> CosponsorPage:
         """Who cosponsored a bill."""
@@ -425,7 +424,7 @@ def _of_bills(routes: APIRouter, service: FederalService) -> None:
         return await service.bill_text(id, version, offset)
 
 
-def _of_people(routes: APIRouter, service: FederalService) -> None:
+def _add_people_lists(routes: APIRouter, service: FederalService) -> None:
     @routes.get("/legislators/{id}/votes", tags=["legislators"], responses=_GONE)
     async def votes(
         id: RecordId, congress: Congress | None = None, limit: Limit = 50, cursor: Cursor = None

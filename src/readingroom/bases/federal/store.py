@@ -1,4 +1,4 @@
-"""Reads the federal file: records, lists, texts, and how far each source has come."""
+"""Reads the federal file: records, lists, texts, and up to which date each source is loaded."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -25,24 +25,24 @@ FILE = "federal.db"
 _CACHE_KIB = 64 * 1024
 _LOG_PAGES = 16 * 1024
 
-# What was enrolled comes last in the life of a bill, though its text bears no date.
+# An enrolled bill is the last version, though its text has no date.
 NEWEST_TEXT = "part = 'enr' DESC, dated DESC, length(body) DESC, part"
 
 
 def file_in(data: Path) -> Path:
-    """The federal file of a data directory."""
+    """Return the path of the federal file in a data directory."""
     return data / "federal" / FILE
 
 
 def connect(path: Path, *, writing: bool = False) -> sqlite3.Connection:
-    """A connection on the file; readers cannot write, and nobody waits for ever."""
+    """Return a connection on the file; only with `writing` can it write."""
     pragmas: dict[str, str | int] = {
         "foreign_keys": "ON",
         "cache_size": -_CACHE_KIB,
         "temp_store": "MEMORY",
     }
     if writing:
-        # Pages that a load touches again and again go from the log into the file once.
+        # Pages that a load changes again and again are copied from the log to the file only once.
         pragmas |= {"synchronous": "NORMAL", "wal_autocheckpoint": _LOG_PAGES}
     else:
         pragmas |= {"query_only": "ON"}
@@ -56,7 +56,7 @@ def prepare(path: Path) -> None:
 
     Raise StorageFailed when it cannot be used, or another version of Reading Room wrote it.
     """
-    with storage(path):
+    with translate_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         db = connect(path, writing=True)
         try:
@@ -67,7 +67,8 @@ def prepare(path: Path) -> None:
 
 
 @contextmanager
-def storage(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
+    """Raise StorageFailed in place of the errors of SQLite and of the file system."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:
@@ -76,7 +77,7 @@ def storage(path: Path) -> Iterator[None]:
 
 @contextmanager
 def snapshot(db: sqlite3.Connection) -> Iterator[None]:
-    """Every read inside sees the file as it was at the first of them."""
+    """Let every read inside see the file as it is at the first of them."""
     db.execute("BEGIN")
     try:
         yield
@@ -85,8 +86,8 @@ def snapshot(db: sqlite3.Connection) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How much of a source is here, and up to which date."""
+class SourceProgress:
+    """How many records of a source are loaded, and up to which date."""
 
     source: str
     records: int
@@ -95,6 +96,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class StoredText:
+    """The text of a record, or one version of it."""
+
     part: str
     stage: str | None
     dated: str | None
@@ -104,51 +107,56 @@ class StoredText:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """Some rows of a longer list, and where the next ones begin."""
+class RowPage:
+    """Some rows of a longer list."""
 
     rows: list[Any]
     after: tuple[Any, ...] | None
+    """The sort key of the last row, after which the next page begins; None on the last page."""
 
 
 class FederalStore:
-    """The file as readers see it, each statement its own snapshot."""
+    """Runs queries on the file, each statement in a snapshot of its own."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._connections = database.ConnectionPool(self._opened)
+        self._connections = database.ConnectionPool(self._open)
         self.trace: Callable[[str], None] | None = None
-        """Told every statement: for tests that ask which tables a lookup touches."""
+        """Called with every statement, for tests that check which tables a lookup reads."""
 
-    async def ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        """Run reads on a thread of their own, the quickest too: a disk may be slow at any time."""
-        return await anyio.to_thread.run_sync(self.now, question)
+    async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a query on a worker thread: even the quickest may have to wait for the disk."""
+        return await anyio.to_thread.run_sync(self.read_now, query)
 
-    def now(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        with storage(self.path), self._connections.connection() as db:
-            return question(db)
+    def read_now(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        """Run a query on this thread."""
+        with translate_errors(self.path), self._connections.connection() as db:
+            return query(db)
 
     def close(self) -> None:
         self._connections.close()
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         db = connect(self.path)
         if self.trace:
             db.set_trace_callback(self.trace)
         return db
 
 
-# --- the reads ---
+# --- queries ---
 
 
-def record(db: sqlite3.Connection, source: Source, id: str) -> dict[str, Any]:
-    """A record by its id, with the date its source is loaded up to."""
-    found: dict[str, Any] = from_json(record_json(db, source, id))
-    return found
+def read_record(db: sqlite3.Connection, source: Source, id: str) -> dict[str, Any]:
+    """Return a record by its id, with the date its source is loaded up to."""
+    record: dict[str, Any] = from_json(read_record_json(db, source, id))
+    return record
 
 
-def record_json(db: sqlite3.Connection, source: Source, id: str) -> str:
-    """The same as JSON: stored that way, it need not be read to be answered."""
+def read_record_json(db: sqlite3.Connection, source: Source, id: str) -> str:
+    """Return a record as JSON. It is stored as JSON, so it need not be parsed to be answered.
+
+    Raise RecordNotFound if it is not loaded, and RecordGone if it was withdrawn.
+    """
     row = db.execute(
         f"""SELECT r.record, r.status, r.tombstone_at, r.tombstone_reason, r.successor_id,
                    p.loaded_up_to
@@ -164,18 +172,18 @@ def record_json(db: sqlite3.Connection, source: Source, id: str) -> str:
             f"{id} was withdrawn on {row['tombstone_at']}: {row['tombstone_reason']}", **successor
         )
     stored: str = row["record"]
-    up_to = to_json(row["loaded_up_to"]).decode()
-    return f'{stored[:-1]},"loaded_up_to":{up_to}}}'
+    loaded_up_to = to_json(row["loaded_up_to"]).decode()
+    return f'{stored[:-1]},"loaded_up_to":{loaded_up_to}}}'
 
 
-def records(
+def list_records(
     db: sqlite3.Connection,
     source: Source,
     row_filter: RowFilter,
     limit: int,
     after: Sequence[Any] | None,
-) -> Page:
-    """A page of a source's active records, newest first; those without a date come last."""
+) -> RowPage:
+    """Return a page of a source's active records, newest first, those without a date last."""
     where, values = [row_filter.sql], [*row_filter.values]
     if after:
         day, id = after
@@ -185,46 +193,46 @@ def records(
             else "(? IS NULL AND ? IS NULL AND published_at IS NULL AND id > ?)"
         )
         values += [day, day, id]
-    found = db.execute(
+    rows = db.execute(
         f"""SELECT id, published_at, record FROM {source.name} WHERE {" AND ".join(where)}
             ORDER BY published_at DESC, id LIMIT ?""",
         (*values, limit + 1),
     ).fetchall()
-    up_to = progress_of(db, source).loaded_up_to
-    rows = [_told(row["record"], up_to) for row in found[:limit]]
-    last = found[limit - 1] if len(found) > limit else None
-    return Page(rows, (last["published_at"], last["id"]) if last else None)
+    loaded_up_to = read_progress(db, source).loaded_up_to
+    records = [from_json(row["record"]) | {"loaded_up_to": loaded_up_to} for row in rows[:limit]]
+    last = rows[limit - 1] if len(rows) > limit else None
+    return RowPage(records, (last["published_at"], last["id"]) if last else None)
 
 
-def count(db: sqlite3.Connection, source: Source, row_filter: RowFilter) -> int:
-    """How many records a list has in all."""
+def count_records(db: sqlite3.Connection, source: Source, row_filter: RowFilter) -> int:
+    """Return how many records of a source pass a filter."""
     row = db.execute(
         f"SELECT count(*) FROM {source.name} WHERE {row_filter.sql}", row_filter.values
     ).fetchone()
     return int(row[0])
 
 
-def children(
+def list_children(
     db: sqlite3.Connection, table: str, parent: str, id: str, limit: int, after: int
-) -> tuple[Page, int]:
-    """A page of what belongs to a record, in its own order, and how many there are."""
+) -> tuple[RowPage, int]:
+    """Return a page of what belongs to a record, in its own order, and how many rows there are."""
     (total,) = db.execute(f"SELECT count(*) FROM {table} WHERE {parent} = ?", (id,)).fetchone()
-    found = db.execute(
+    rows = db.execute(
         f"SELECT * FROM {table} WHERE {parent} = ? AND ordinal > ? ORDER BY ordinal LIMIT ?",
         (id, after, limit + 1),
     ).fetchall()
-    more = (found[limit - 1]["ordinal"],) if len(found) > limit else None
-    return Page(found[:limit], more), total
+    last = (rows[limit - 1]["ordinal"],) if len(rows) > limit else None
+    return RowPage(rows[:limit], last), total
 
 
-def member_votes(
+def list_member_votes(
     db: sqlite3.Connection,
     bioguide: str,
     congress: int | None,
     limit: int,
     after: Sequence[Any] | None,
-) -> tuple[Page, int]:
-    """How a member voted, newest first, beside what was voted on."""
+) -> tuple[RowPage, int]:
+    """Return a page of a member's votes with their roll calls, newest first, and the total."""
     where, values = f"bioguide_id = ? AND {MEMBER_VOTES.where}", [bioguide]
     if congress is not None:
         where += " AND m.congress = ?"
@@ -233,23 +241,26 @@ def member_votes(
     if after:
         where += " AND (m.sorted_at, m.vote_id) < (?, ?)"
         values += list(after)
-    found = db.execute(
+    rows = db.execute(
         f"""SELECT m.*, v.record FROM member_votes m JOIN roll_call_votes v ON v.id = m.vote_id
             WHERE {where} ORDER BY m.sorted_at DESC, m.vote_id DESC LIMIT ?""",
         (*values, limit + 1),
     ).fetchall()
-    last = found[limit - 1] if len(found) > limit else None
-    return Page(found[:limit], (last["sorted_at"], last["vote_id"]) if last else None), total
+    last = rows[limit - 1] if len(rows) > limit else None
+    return RowPage(rows[:limit], (last["sorted_at"], last["vote_id"]) if last else None), total
 
 
 FIRST_MEMBER = ("", -1, "")
-"""Where a roster begins."""
+"""The sort key before the first member of a committee."""
 
 
-def members(
+def list_members(
     db: sqlite3.Connection, committee: str, congress: int | None, limit: int, after: Sequence[Any]
-) -> tuple[Page, int, int | None]:
-    """Who sits on a committee: the majority first, each side by rank."""
+) -> tuple[RowPage, int, int | None]:
+    """Return a page of a committee's members, the majority first, the total and the Congress.
+
+    Without a Congress, it is the newest one that has members.
+    """
     if congress is None:
         (congress,) = db.execute(
             """SELECT max(congress) FROM committee_memberships
@@ -262,27 +273,24 @@ def members(
         f"SELECT count(*) FROM committee_memberships WHERE {where}", values
     ).fetchone()
     key = "json_extract(record, '$.side'), rank, id"
-    found = db.execute(
+    rows = db.execute(
         f"""SELECT json_extract(record, '$.side') AS side, rank, id, record
             FROM committee_memberships WHERE {where} AND ({key}) > (?, ?, ?)
             ORDER BY {key} LIMIT ?""",
         (*values, *after, limit + 1),
     ).fetchall()
-    last = found[limit - 1] if len(found) > limit else None
-    more = (last["side"], last["rank"], last["id"]) if last else None
-    return Page([from_json(row["record"]) for row in found[:limit]], more), total, congress
+    last = rows[limit - 1] if len(rows) > limit else None
+    end = (last["side"], last["rank"], last["id"]) if last else None
+    return RowPage([from_json(row["record"]) for row in rows[:limit]], end), total, congress
 
 
-def texts(db: sqlite3.Connection, id: str) -> list[str]:
-    """The parts of a record's text that are here, newest first."""
-    rows = db.execute(
-        f"SELECT part FROM texts WHERE record_id = ? ORDER BY {NEWEST_TEXT}",
-        (id,),
-    )
+def list_texts(db: sqlite3.Connection, id: str) -> list[str]:
+    """Return the parts of a record's text that are loaded, newest first."""
+    rows = db.execute(f"SELECT part FROM texts WHERE record_id = ? ORDER BY {NEWEST_TEXT}", (id,))
     return [row["part"] for row in rows]
 
 
-def text(db: sqlite3.Connection, id: str, part: str) -> StoredText | None:
+def read_text(db: sqlite3.Connection, id: str, part: str) -> StoredText | None:
     row = db.execute(
         """SELECT part, stage, dated, title, url, body FROM texts
            WHERE record_id = ? AND part = ?""",
@@ -291,52 +299,49 @@ def text(db: sqlite3.Connection, id: str, part: str) -> StoredText | None:
     return StoredText(*row) if row else None
 
 
-def progress_of(db: sqlite3.Connection, source: Source) -> Progress:
+def read_progress(db: sqlite3.Connection, source: Source) -> SourceProgress:
     row = db.execute("SELECT * FROM progress WHERE source = ?", (source.name,)).fetchone()
-    return Progress(*row) if row else Progress(source.name, 0, None)
+    return SourceProgress(*row) if row else SourceProgress(source.name, 0, None)
 
 
-def progress(db: sqlite3.Connection) -> list[Progress]:
-    return [progress_of(db, source) for source in SOURCES]
+def list_progress(db: sqlite3.Connection) -> list[SourceProgress]:
+    return [read_progress(db, source) for source in SOURCES]
 
 
 def live_sources(db: sqlite3.Connection) -> tuple[Source, ...]:
-    """The sources that this file has a table for."""
+    """Return the sources that this file has a table for."""
     tables = {row["name"] for row in db.execute("SELECT name FROM sqlite_master")}
     return tuple(source for source in SOURCES if source.name in tables)
 
 
 def live_resources(db: sqlite3.Connection) -> tuple[Resource, ...]:
-    """What of this file can be aggregated."""
+    """Return what can be aggregated in this file."""
     return (*(source.resource for source in live_sources(db)), MEMBER_VOTES)
 
 
-def status(db: sqlite3.Connection) -> list[dict[str, Any]]:
-    """How much of each source is here: records, chunks, vectors, up to which date."""
-    counted = db.execute(
+def read_status(db: sqlite3.Connection) -> list[dict[str, Any]]:
+    """Return, for each source, its records, chunks and vectors, and the date it is loaded up to."""
+    rows = db.execute(
         """SELECT d.source, count(*) AS chunks, count(v.chunk) AS embedded
            FROM chunks c JOIN documents d USING (doc) LEFT JOIN vectors v USING (chunk)
            GROUP BY d.source"""
     ).fetchall()
-    chunks = {row["source"]: dict(row) for row in counted}
-    nothing = {"chunks": 0, "embedded": 0}
+    counts = {row["source"]: {"chunks": row["chunks"], "embedded": row["embedded"]} for row in rows}
     return [
-        {"source": one.source, "records": one.records, "loaded_up_to": one.loaded_up_to}
-        | {name: chunks.get(one.source, nothing)[name] for name in nothing}
-        for one in progress(db)
+        {
+            "source": progress.source,
+            "records": progress.records,
+            "loaded_up_to": progress.loaded_up_to,
+            **counts.get(progress.source, {"chunks": 0, "embedded": 0}),
+        }
+        for progress in list_progress(db)
     ]
 
 
-def _told(stored: str, up_to: str | None) -> dict[str, Any]:
-    told: dict[str, Any] = from_json(stored)
-    told["loaded_up_to"] = up_to
-    return told
-
-
-def ids(db: sqlite3.Connection, begun: str, most: int) -> list[str]:
-    """Ids of searchable records that begin so, in order."""
+def list_ids(db: sqlite3.Connection, prefix: str, limit: int) -> list[str]:
+    """Return ids of searchable records that begin with a prefix, in order."""
     rows = db.execute(
         "SELECT id FROM documents WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
-        (begun, begun + "\U0010ffff", most),
+        (prefix, prefix + "\U0010ffff", limit),
     )
     return [row["id"] for row in rows]

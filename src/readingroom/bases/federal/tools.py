@@ -6,38 +6,42 @@ from pathlib import Path
 from readingroom.bases.federal import descriptions, store
 from readingroom.bases.federal.filters import parse_filters
 from readingroom.bases.federal.models import (
-    BillDossier,
     BillText,
-    Buckets,
-    CommitteeDossier,
     CosponsorPage,
-    Count,
     Fetch,
     GetBill,
-    GetBillDossier,
     GetBillText,
     GetCommittee,
-    GetCommitteeDossier,
     GetLegislator,
-    GetLegislatorDossier,
-    GetPublicLawDossier,
-    LegislatorDossier,
     ListCommitteeMembers,
     ListCosponsors,
     ListMemberVotes,
     MembershipPage,
     MemberVotePage,
-    PublicLawDossier,
     Resolved,
     ResolveEntity,
     Search,
     SearchAnswer,
+)
+from readingroom.bases.federal.query.aggregate_models import (
+    Buckets,
+    Count,
     Series,
     Sum,
     TimeSeries,
     Total,
 )
 from readingroom.bases.federal.query.aggregates import Aggregation, Budget
+from readingroom.bases.federal.query.dossier_models import (
+    BillDossier,
+    CommitteeDossier,
+    GetBillDossier,
+    GetCommitteeDossier,
+    GetLegislatorDossier,
+    GetPublicLawDossier,
+    LegislatorDossier,
+    PublicLawDossier,
+)
 from readingroom.bases.federal.schema.records import Bill, Committee, Legislator
 from readingroom.bases.federal.schema.sources import (
     Resource,
@@ -195,19 +199,21 @@ def _searches(service: FederalService) -> tuple[Tool, ...]:
     async def semantic_search(question: Search, call: Call) -> SearchAnswer:
         return await service.search(question, "semantic")
 
-    def described(say: Callable[[tuple[Source, ...]], str]) -> Callable[[], str]:
-        """Asked of the file at every listing: a source appears when its table does."""
-        return lambda: say(service.store.now(store.live_sources))
+    def describe_live(describe: Callable[[tuple[Source, ...]], str]) -> Callable[[], str]:
+        """Read the file at every listing: a source appears when its table does."""
+        return lambda: describe(service.store.read_now(store.live_sources))
 
     return (
-        tool(search, title="Search", describe=described(descriptions.search)),
+        tool(search, title="Search", describe=describe_live(descriptions.search)),
         tool(
-            lexical_search, title="Search by words", describe=described(descriptions.lexical_search)
+            lexical_search,
+            title="Search by words",
+            describe=describe_live(descriptions.lexical_search),
         ),
         tool(
             semantic_search,
             title="Search by meaning",
-            describe=described(descriptions.semantic_search),
+            describe=describe_live(descriptions.semantic_search),
         ),
     )
 
@@ -230,42 +236,45 @@ def _resolution(service: FederalService) -> Tool:
         )
 
     def choices() -> dict[str, list[str]]:
-        live = service.store.now(store.live_sources)
-        return {"entity_type": [one.path for one in live if one.shape is Shape.REGISTRY]}
+        live = service.store.read_now(store.live_sources)
+        return {"entity_type": [source.path for source in live if source.shape is Shape.REGISTRY]}
 
     return tool(resolve_entity, title="Resolve a name", choices=choices)
 
 
 def _aggregates(service: FederalService) -> tuple[Tool, ...]:
     async def count(question: Count, call: Call) -> Total | Buckets:
-        found = find_resource(question.resource)
-        row_filter = parse_filters(found, question.filters)
-        asked = Aggregation(found, row_filter, group_by=question.group_by, top=question.top)
-        return await service.aggregate(asked)
+        resource = find_resource(question.resource)
+        row_filter = parse_filters(resource, question.filters)
+        return await service.aggregate(
+            Aggregation(resource, row_filter, group_by=question.group_by, top=question.top)
+        )
 
     async def sum(question: Sum, call: Call) -> Total | Buckets:
-        found = find_resource(question.resource)
-        row_filter = parse_filters(found, question.filters)
-        asked = Aggregation(
-            found, row_filter, question.sum_field, question.group_by, top=question.top
+        resource = find_resource(question.resource)
+        row_filter = parse_filters(resource, question.filters)
+        return await service.aggregate(
+            Aggregation(
+                resource, row_filter, question.sum_field, question.group_by, top=question.top
+            )
         )
-        return await service.aggregate(asked)
 
     async def time_series(question: TimeSeries, call: Call) -> Series:
-        found = find_resource(question.resource)
-        asked = Aggregation(
-            found,
-            parse_filters(found, question.filters),
-            question.sum_field,
-            question.group_by,
-            question.top,
-            question.time_field,
-            question.interval,
+        resource = find_resource(question.resource)
+        return await service.time_series(
+            Aggregation(
+                resource,
+                parse_filters(resource, question.filters),
+                question.sum_field,
+                question.group_by,
+                question.top,
+                question.time_field,
+                question.interval,
+            )
         )
-        return await service.time_series(asked)
 
     def live() -> tuple[Resource, ...]:
-        return service.store.now(store.live_resources)
+        return service.store.read_now(store.live_resources)
 
     def choices(*arguments: str) -> Callable[[], dict[str, list[str]]]:
         return lambda: descriptions.aggregate_choices(live(), arguments)

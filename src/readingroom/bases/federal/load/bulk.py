@@ -12,7 +12,7 @@ from typing import Protocol
 from urllib.parse import urlencode
 
 from readingroom.bases.federal.formats.parts.xml import get_text, parse
-from readingroom.bases.federal.schema.congress import began, congress_on
+from readingroom.bases.federal.schema.congress import congress_on, first_day
 from readingroom.bases.federal.schema.ids import BILL_TYPES
 from readingroom.net.download import RemoteFile, RemoteFileMissing
 
@@ -73,7 +73,7 @@ def bills(request: SyncRequest) -> Iterator[RemoteFile]:
     for congress in request.congresses:
         for kind in BILL_TYPES:
             folder = f"BILLSTATUS/{congress}/{kind}"
-            if request.since is None or began(congress) >= request.since:
+            if request.since is None or first_day(congress) >= request.since:
                 yield _bulk_file(request, f"{folder}/BILLSTATUS-{congress}-{kind}.zip")
             else:
                 name = re.compile(rf"BILLSTATUS-{congress}{kind}\d+\.xml", re.ASCII)

@@ -31,7 +31,7 @@ from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.query.changes import Tally
 from readingroom.bases.federal.schema.entries import ParsedRecord
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
-from readingroom.bases.federal.store import connect, prepare, storage
+from readingroom.bases.federal.store import connect, prepare, translate_errors
 from readingroom.core import clock
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 
@@ -110,7 +110,7 @@ def _load(
     loaders = [loader for loader in LOADERS if only is None or only.name in loader.sources]
     refs = list(find_files(files))
     with (
-        storage(path),
+        translate_errors(path),
         closing(connect(path, writing=True)) as db,
         ThreadPoolExecutor(1, "federal-load") as commit_thread,
     ):
@@ -137,7 +137,7 @@ class _Load:
         self.summary = Summary()
 
     def run(self, refs: Sequence[FileRef]) -> Summary:
-        started, last_change = clock.stamp(), changes.last(self._db)
+        started, last_change = clock.stamp(), changes.last_change(self._db)
         files = self._identify_all(refs)
         try:
             with _without_garbage_collection():
@@ -150,7 +150,7 @@ class _Load:
             self._writer.link()
             self._writer.count()
         self._writer.settle()
-        self.summary.changes = changes.tallied(self._db, last_change)
+        self.summary.changes = changes.tally_changes(self._db, last_change)
         self.summary.withdrawn = sum(tally.withdrawn for tally in self.summary.changes.values())
         return self.summary
 

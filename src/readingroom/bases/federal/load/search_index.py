@@ -170,7 +170,7 @@ class SearchIndex:
 
     def restore_body(self, record: Record, stored: sqlite3.Row) -> None:
         """Index the text of a record again that was withdrawn and has returned."""
-        if store.texts(self._db, record.id):
+        if store.list_texts(self._db, record.id):
             self._put_body(self._doc(record), self._newest_text(record.id), stored)
 
     def _newest_text(self, id: str) -> str:

@@ -65,7 +65,7 @@ class Writer:
         self._db = db
         self._commit_thread = commit_thread
         self._committing: Future[None] | None = None
-        self._began = changes.last(db)
+        self._began = changes.last_change(db)
         self._changes_before = 0
         self._stepping = False
         self._links = RowBatch(
@@ -74,7 +74,7 @@ class Writer:
         self._search = SearchIndex(db)
         self._names = NameIndex(db)
         self._batches = (*self._search.batches, self._links, self._names.batch)
-        self._notes: list[changes.Note] = []
+        self._notes: list[changes.ChangeRow] = []
         self._mentioned: set[str] = set()
         """Ids of stubs that are known to be stored, so that they need no second look-up."""
 
@@ -296,7 +296,7 @@ class Writer:
 
     def _withdraw_all(self, source: Source, gone: Sequence[str], at: str) -> int:
         self._note_changes()
-        successors = changes.successors(self._db, source, gone, self._began)
+        successors = changes.find_successors(self._db, source, gone, self._began)
         for id in gone:
             self.withdraw(
                 source, id, at, "no longer in the newest official file", successors.get(id)
@@ -362,7 +362,7 @@ class Writer:
         self._notes.append((source, id, kind, at))
 
     def _note_changes(self) -> None:
-        changes.note(self._db, self._notes)
+        changes.add_changes(self._db, self._notes)
         self._notes.clear()
 
     # --- the record and what hangs on it ---

@@ -53,7 +53,9 @@ def select_candidates(
     candidates |= {
         row: max(_variants(candidates[row]), key=lambda variant: variant.best_score) for row in best
     }
-    return {row: found for row, found in candidates.items() if found.best_score >= MIN_SCORE}
+    return {
+        row: candidate for row, candidate in candidates.items() if candidate.best_score >= MIN_SCORE
+    }
 
 
 def _variants(candidate: Candidate) -> Iterator[Candidate]:

@@ -1,4 +1,4 @@
-"""Counts, sums and time series over a resource, within a budget of rows and of time."""
+"""Counts, sums and time series over a resource, within a budget of rows and time."""
 
 import sqlite3
 import time
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
 from readingroom.bases.federal.filters import RowFilter, match_stored_case
-from readingroom.bases.federal.models import (
+from readingroom.bases.federal.query.aggregate_models import (
     Bucket,
     Buckets,
     Interval,
@@ -23,23 +23,35 @@ from readingroom.bases.federal.models import (
     TimeBucket,
     Total,
 )
+from readingroom.bases.federal.query.intervals import (
+    INTERVALS,
+    KEY_LENGTHS,
+    LAST_DAY,
+    count_intervals,
+    iterate_starts,
+    label_of,
+    next_start,
+    parse_first_day,
+    start_of,
+)
 from readingroom.bases.federal.schema.sources import BY_NAME, Measure, Resource
 from readingroom.core.errors import InvalidArguments
 
 T = TypeVar("T")
 
-MOST_BUCKETS = 1_000
+MAX_BUCKETS = 1_000
 _STEPS_PER_ROW = 100
-"""Steps of SQLite's machine that a row may take; most take a tenth of that."""
+"""Steps of SQLite's virtual machine that a row may take; most rows take a tenth of that."""
 _STEPS_AT_ONCE = 10_000
 _HINT_SHARE = 0.08
-_LOOKUP = 8
-"""How many rows of the facts are read in the time of finding one by another index."""
+"""The share of the time limit in which filters to suggest are searched."""
+_LOOKUP_COST = 8
+"""How many rows of the facts index are read in the time of one lookup by another index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one aggregate may cost."""
+    """What an aggregate may cost."""
 
     rows: int = 2_000_000
     seconds: float = 2.0
@@ -47,7 +59,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """What is asked: a count, or a sum where `sum_field` names one."""
+    """A requested aggregate: a count, or the sum of `sum_field`."""
 
     resource: Resource
     row_filter: RowFilter
@@ -59,23 +71,23 @@ class Aggregation:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """The same in SQL, with what it is expected to touch."""
+class AggregateQuery:
+    """An aggregate as parts of SQL, and about how many rows it reads."""
 
     tables: str
     where: str
     values: tuple[Any, ...]
     measure: Measure | None
-    grouped: str | None
-    timed: str | None
+    group_column: str | None
+    time_column: str | None
     rows: int
 
     @property
-    def measured(self) -> str:
+    def value_sql(self) -> str:
         return f"sum({self.measure.column})" if self.measure else "count(*)"
 
-    def exact(self, value: int | None) -> int | Decimal:
-        """A whole number, or a decimal with the digits its field has; never a float."""
+    def to_number(self, value: int | None) -> int | Decimal:
+        """Return a whole number, or a decimal with the digits of its field; never a float."""
         if self.measure is None or not self.measure.digits:
             return value or 0
         return Decimal(value or 0).scaleb(-self.measure.digits)
@@ -83,64 +95,66 @@ class Query:
 
 @dataclass(slots=True)
 class Meter:
-    """What a query has cost so far, in steps of SQLite's machine and in time."""
+    """What a query has cost so far, in steps of SQLite's virtual machine and in time."""
 
-    most: int
-    end: float
+    max_steps: int
+    deadline: float
     steps: int = 0
 
-    def over(self) -> bool:
-        """Called every so many steps; true stops the query."""
+    def is_exhausted(self) -> bool:
+        """SQLite calls this every _STEPS_AT_ONCE steps; True stops the query."""
         self.steps += _STEPS_AT_ONCE
-        return self.steps > self.most or time.perf_counter() > self.end
+        return self.steps > self.max_steps or time.perf_counter() > self.deadline
 
 
 class Aggregator:
-    """Answers aggregates from one connection, never for longer than the budget allows."""
+    """Computes aggregates on a connection, within a budget."""
 
     def __init__(self, db: sqlite3.Connection, budget: Budget) -> None:
         self._db = db
         self._budget = budget
         self._started = time.perf_counter()
         self.meter = Meter(0, 0.0)
-        """Of the last query."""
+        """The meter of the last query."""
 
-    def total(self, asked: Aggregation) -> Total | Buckets:
-        """A number, or a number for each group."""
-        if asked.group_by:
-            return self._within_budget(asked, self._grouped)
-        return self._within_budget(asked, self._summed)
+    def total(self, request: Aggregation) -> Total | Buckets:
+        """Return a number, or a number for each group."""
+        if request.group_by:
+            return self._within_budget(request, self._count_groups)
+        return self._within_budget(request, self._count_all)
 
-    def over_time(self, asked: Aggregation) -> Series:
-        """A number for each stretch of time."""
-        return self._within_budget(asked, self._series)
+    def over_time(self, request: Aggregation) -> Series:
+        """Return a number for each interval of time."""
+        return self._within_budget(request, self._count_over_time)
 
-    def _within_budget(self, asked: Aggregation, read: Callable[[Aggregation, Query], T]) -> T:
-        stored = match_stored_case(self._db, asked.resource, asked.row_filter)
-        asked = replace(asked, row_filter=stored)
-        query = self._planned(asked)
+    def _within_budget(
+        self, request: Aggregation, read: Callable[[Aggregation, AggregateQuery], T]
+    ) -> T:
+        row_filter = match_stored_case(self._db, request.resource, request.row_filter)
+        request = replace(request, row_filter=row_filter)
+        query = self._plan(request)
         if query.rows > self._budget.rows:
             raise AggregateTooBroad(
-                f"About {query.rows:,} rows of {asked.resource.path} would be read, "
+                f"About {query.rows:,} rows of {request.resource.path} would be read, "
                 f"{self._budget.rows:,} may be: narrow it",
-                **self._narrower(asked, self._budget.rows),
+                **self._suggest(request, self._budget.rows),
             )
         try:
             with self._bounded(self._started + self._budget.seconds) as meter:
                 self.meter = meter
-                return read(asked, query)
+                return read(request, query)
         except sqlite3.OperationalError as error:
             if "interrupted" not in str(error):
                 raise
-            raise self._stopped(asked, query, meter) from error
+            raise self._stop_error(request, query, meter) from error
 
-    def _told(self, asked: Aggregation, query: Query) -> dict[str, Any]:
-        """What every answer says besides its numbers."""
-        source = BY_NAME.get(asked.resource.name, BY_NAME["roll_call_votes"])
+    def _common_fields(self, request: Aggregation, query: AggregateQuery) -> dict[str, Any]:
+        """Return what every answer has besides its numbers."""
+        source = BY_NAME.get(request.resource.name, BY_NAME["roll_call_votes"])
         return {
-            "resource": asked.resource.path,
+            "resource": request.resource.path,
             "unit": query.measure.unit if query.measure else None,
-            "loaded_up_to": store.progress_of(self._db, source).loaded_up_to,
+            "loaded_up_to": store.read_progress(self._db, source).loaded_up_to,
             "query_cost": QueryCost(
                 rows=query.rows,
                 most_rows=self._budget.rows,
@@ -150,49 +164,50 @@ class Aggregator:
 
     # --- the plan ---
 
-    def _planned(self, asked: Aggregation) -> Query:
-        resource, measure = asked.resource, _measure(asked)
-        index, rows = self._cheapest(resource, asked.row_filter)
-        tables, grouped = f"{resource.name} r {index}", asked.group_by
-        facet = next((one for one in resource.plan.facets if one.name == grouped), None)
+    def _plan(self, request: Aggregation) -> AggregateQuery:
+        resource, measure = request.resource, _measure(request)
+        index, rows = self._choose_index(resource, request.row_filter)
+        tables, group_column = f"{resource.name} r {index}", request.group_by
+        facet = next((facet for facet in resource.plan.facets if facet.name == group_column), None)
         if facet:
             tables += f""" JOIN (SELECT id AS facet_id, value AS facet_value FROM ({facet.rows}))
                            ON facet_id = r.id"""
-            grouped = "facet_value"
-        elif grouped is not None:
-            _eligible("group_by", grouped, resource.plan.groups, resource)
-        timed = None
-        if asked.time_field is not None:
+            group_column = "facet_value"
+        elif group_column is not None:
+            _check_field("group_by", group_column, resource.plan.groups, resource)
+        time_column = None
+        if request.time_field is not None:
             times = dict(resource.plan.times)
-            _eligible("time_field", asked.time_field, tuple(times), resource)
-            timed = times[asked.time_field]
-        return Query(
+            _check_field("time_field", request.time_field, tuple(times), resource)
+            time_column = times[request.time_field]
+        return AggregateQuery(
             tables,
-            asked.row_filter.sql,
-            asked.row_filter.values,
+            request.row_filter.sql,
+            request.row_filter.values,
             measure,
-            grouped,
-            timed,
+            group_column,
+            time_column,
             rows,
         )
 
-    def _cheapest(self, resource: Resource, row_filter: RowFilter) -> tuple[str, int]:
-        """The index to read, and how many rows of it: all facts, or those that one filter leaves.
+    def _choose_index(self, resource: Resource, row_filter: RowFilter) -> tuple[str, int]:
+        """Return the index to read, and how many rows of it: all, or those that pass one filter.
 
-        A filter's rows are counted only as far as they could still be the cheaper way.
+        The rows of a filter are counted only until they cannot be the cheaper way any more.
         """
         index = f"INDEXED BY {resource.facts}" if resource.facts else ""
         (rows,) = self._db.execute(resource.size_sql).fetchone() or (0,)
         rows = rows or 0
         for name in resource.lookups:
             if name in row_filter.filters:
-                some = self._count(
-                    f"SELECT 1 FROM {resource.name} WHERE {name} = ? LIMIT {rows // _LOOKUP + 1}",
+                limit = rows // _LOOKUP_COST + 1
+                count = self._count(
+                    f"SELECT 1 FROM {resource.name} WHERE {name} = ? LIMIT {limit}",
                     (row_filter.filters[name],),
                 )
-                if some * _LOOKUP < rows:
+                if count * _LOOKUP_COST < rows:
                     index = f"INDEXED BY {resource.name}_{name}" if resource.facts else ""
-                    rows = some
+                    rows = count
         return index, rows
 
     def _count(self, rows: str, values: Sequence[Any]) -> int:
@@ -200,178 +215,187 @@ class Aggregator:
 
     # --- numbers and groups ---
 
-    def _summed(self, asked: Aggregation, query: Query) -> Total:
+    def _count_all(self, request: Aggregation, query: AggregateQuery) -> Total:
         (value,) = self._db.execute(
-            f"SELECT {query.measured} FROM {query.tables} WHERE {query.where}", query.values
+            f"SELECT {query.value_sql} FROM {query.tables} WHERE {query.where}", query.values
         ).fetchone()
-        return Total(value=query.exact(value), **self._told(asked, query))
+        return Total(value=query.to_number(value), **self._common_fields(request, query))
 
-    def _grouped(self, asked: Aggregation, query: Query) -> Buckets:
+    def _count_groups(self, request: Aggregation, query: AggregateQuery) -> Buckets:
         rows = self._db.execute(
             f"""SELECT key, value, count(*) OVER () AS groups FROM (
-                    SELECT {query.grouped} AS key, {query.measured} AS value
+                    SELECT {query.group_column} AS key, {query.value_sql} AS value
                     FROM {query.tables} WHERE {query.where} GROUP BY 1)
                 ORDER BY value DESC NULLS LAST, key LIMIT ?""",
-            (*query.values, asked.top),
+            (*query.values, request.top),
         ).fetchall()
         total = rows[0]["groups"] if rows else 0
-        key = _reader(asked)
+        read_key = _key_reader(request)
         return Buckets(
-            buckets=[Bucket(key=key(row["key"]), value=query.exact(row["value"])) for row in rows],
+            buckets=[
+                Bucket(key=read_key(row["key"]), value=query.to_number(row["value"]))
+                for row in rows
+            ],
             total_buckets=total,
             truncated=total > len(rows),
-            **self._told(asked, query),
+            **self._common_fields(request, query),
         )
 
     # --- time ---
 
-    def _series(self, asked: Aggregation, query: Query) -> Series:
-        cells, undated = self._cells(asked, query)
-        first, last = self._span(asked, cells)
-        groups = _largest(cells, asked.top) if asked.group_by else [None]
-        stretches = _stretches(asked.interval, first, last) if first and last else 0
-        if stretches * len(groups) > MOST_BUCKETS:
-            raise self._too_many_buckets(asked, stretches, len(groups))
-        starts = list(_starts(asked.interval, first, last)) if first and last else []
-        key = _reader(asked)
+    def _count_over_time(self, request: Aggregation, query: AggregateQuery) -> Series:
+        cells, undated = self._cells(request, query)
+        first, last = self._span(request, cells)
+        groups = _largest_groups(cells, request.top) if request.group_by else [None]
+        intervals = count_intervals(request.interval, first, last) if first and last else 0
+        if intervals * len(groups) > MAX_BUCKETS:
+            raise self._too_many_buckets(request, intervals, len(groups))
+        starts = list(iterate_starts(request.interval, first, last)) if first and last else []
+        read_key = _key_reader(request)
         buckets = [
             TimeBucket(
-                key=_label(asked.interval, start),
+                key=label_of(request.interval, start),
                 start=start.isoformat(),
-                end=(_next_start(asked.interval, start) - timedelta(days=1)).isoformat(),
-                group=key(group) if asked.group_by else None,
-                value=query.exact(cells.get(group, {}).get(start, 0)),
+                end=(next_start(request.interval, start) - timedelta(days=1)).isoformat(),
+                group=read_key(group) if request.group_by else None,
+                value=query.to_number(cells.get(group, {}).get(start, 0)),
             )
             for start in starts
             for group in groups
         ]
         return Series(
-            interval=asked.interval,
+            interval=request.interval,
             buckets=buckets,
-            total_buckets=len(starts) * len(cells) if asked.group_by else len(starts),
-            truncated=bool(asked.group_by) and len(cells) > len(groups),
-            undated=query.exact(undated),
-            **self._told(asked, query),
+            total_buckets=len(starts) * len(cells) if request.group_by else len(starts),
+            truncated=bool(request.group_by) and len(cells) > len(groups),
+            undated=query.to_number(undated),
+            **self._common_fields(request, query),
         )
 
-    def _cells(self, asked: Aggregation, query: Query) -> tuple[dict[Any, dict[date, int]], int]:
-        """Values by group and start of the stretch; how much lies at no time at all."""
-        length = _LENGTHS[asked.interval]
-        keys = f"{query.grouped}, at" if query.grouped else "at"
+    def _cells(
+        self, request: Aggregation, query: AggregateQuery
+    ) -> tuple[dict[Any, dict[date, int]], int]:
+        """Return the values by group and start of the interval, and the sum of those undated."""
+        length = KEY_LENGTHS[request.interval]
+        keys = f"{query.group_column}, at" if query.group_column else "at"
         rows = self._db.execute(
-            f"""SELECT substr({query.timed}, 1, {length}) AS at, {query.measured} AS value,
-                       {query.grouped or "NULL"} AS grp
+            f"""SELECT substr({query.time_column}, 1, {length}) AS at, {query.value_sql} AS value,
+                       {query.group_column or "NULL"} AS grp
                 FROM {query.tables} WHERE {query.where} GROUP BY {keys}""",
             query.values,
         )
         cells: dict[Any, dict[date, int]] = defaultdict(lambda: defaultdict(int))
         undated = 0
         for row in rows:
-            day = _day(row["at"])
+            day = parse_first_day(row["at"])
             if day is None:
                 undated += row["value"] or 0
             else:
-                cells[row["grp"]][_start(asked.interval, day)] += row["value"] or 0
+                cells[row["grp"]][start_of(request.interval, day)] += row["value"] or 0
         return cells, undated
 
     def _span(
-        self, asked: Aggregation, cells: Mapping[Any, Mapping[date, int]]
+        self, request: Aggregation, cells: Mapping[Any, Mapping[date, int]]
     ) -> tuple[date | None, date | None]:
-        """From the first to the last that is there, or as far as was asked for."""
+        """Return the first and the last start: those of the filters, else those of the rows."""
         starts = [start for series in cells.values() for start in series]
-        since, until = (_day(asked.row_filter.filters.get(name)) for name in ("since", "until"))
-        if dict(asked.resource.plan.times)[asked.time_field or ""] not in asked.resource.date_sql:
-            since = until = None  # they speak of another date
-        first = _start(asked.interval, since) if since else min(starts, default=None)
-        last = _start(asked.interval, until) if until else max(starts, default=None)
-        return first, min(last, _LAST_DAY) if last else None
+        since, until = (
+            parse_first_day(request.row_filter.filters.get(name)) for name in ("since", "until")
+        )
+        if (
+            dict(request.resource.plan.times)[request.time_field or ""]
+            not in request.resource.date_sql
+        ):
+            since = until = None  # the filters are about another date
+        first = start_of(request.interval, since) if since else min(starts, default=None)
+        last = start_of(request.interval, until) if until else max(starts, default=None)
+        return first, min(last, LAST_DAY) if last else None
 
     def _too_many_buckets(
-        self, asked: Aggregation, stretches: int, groups: int
+        self, request: Aggregation, intervals: int, groups: int
     ) -> AggregateTooBroad:
-        longer = _INTERVALS[_INTERVALS.index(asked.interval) + 1 :]
-        fewer = {"top": max(1, MOST_BUCKETS // stretches)} if groups > 1 else {}
+        longer = INTERVALS[INTERVALS.index(request.interval) + 1 :]
+        suggestions: list[dict[str, Any]] = [{"interval": interval} for interval in longer[:1]]
+        if groups > 1:
+            suggestions.append({"top": max(1, MAX_BUCKETS // intervals)})
         return AggregateTooBroad(
-            f"{stretches:,} stretches of time for {groups:,} groups are more than "
-            f"{MOST_BUCKETS:,} buckets: take a longer interval, or narrow the time",
-            suggest_narrowing=[
-                *({"interval": one} for one in longer[:1]),
-                *([fewer] if fewer else []),
-                *self._recent(asked, MOST_BUCKETS // groups),
-            ],
+            f"{intervals:,} intervals for {groups:,} groups are more than {MAX_BUCKETS:,} buckets: "
+            "take a longer interval, or a shorter time",
+            suggest_narrowing=[*suggestions, *self._recent(request, MAX_BUCKETS // groups)],
         )
 
-    def _recent(self, asked: Aggregation, stretches: int) -> list[dict[str, Any]]:
+    def _recent(self, request: Aggregation, intervals: int) -> list[dict[str, Any]]:
+        """Return the filter that leaves about so many of the newest intervals."""
         (newest,) = self._db.execute(
-            f"SELECT max({asked.resource.date_sql}) FROM {asked.resource.name}"
+            f"SELECT max({request.resource.date_sql}) FROM {request.resource.name}"
         ).fetchone()
-        last = _day(newest)
+        last = parse_first_day(newest)
         if last is None:
             return []
-        back = {"day": 1, "week": 7, "month": 28, "quarter": 90, "year": 365}[asked.interval]
-        days = min(back * (stretches - 1), (last - date(1789, 1, 1)).days)
+        shortest = {"day": 1, "week": 7, "month": 28, "quarter": 90, "year": 365}[request.interval]
+        days = min(shortest * (intervals - 1), (last - date(1789, 1, 1)).days)
         return [{"filters": {"since": (last - timedelta(days=days)).isoformat()}}]
 
     # --- the budget ---
 
     @contextmanager
-    def _bounded(self, end: float) -> Iterator[Meter]:
-        """Stop what is read at the end of its time or its steps, whichever comes first."""
-        meter = Meter(self._budget.rows * _STEPS_PER_ROW, end)
-        self._db.set_progress_handler(meter.over, _STEPS_AT_ONCE)
+    def _bounded(self, deadline: float) -> Iterator[Meter]:
+        """Interrupt the queries inside at the deadline or after the allowed steps."""
+        meter = Meter(self._budget.rows * _STEPS_PER_ROW, deadline)
+        self._db.set_progress_handler(meter.is_exhausted, _STEPS_AT_ONCE)
         try:
             yield meter
         finally:
             self._db.set_progress_handler(None, 0)
 
-    def _stopped(
-        self, asked: Aggregation, query: Query, meter: Meter
+    def _stop_error(
+        self, request: Aggregation, query: AggregateQuery, meter: Meter
     ) -> AggregateTooBroad | AggregateTimeout:
-        if meter.steps > meter.most:
+        if meter.steps > meter.max_steps:
             return AggregateTooBroad(
                 f"Stopped after the work of {self._budget.rows:,} rows: narrow it",
-                **self._narrower(asked, self._budget.rows // 4),
+                **self._suggest(request, self._budget.rows // 4),
             )
         return AggregateTimeout(
             f"Stopped after {self._budget.seconds:g} s: narrow it",
-            **self._narrower(asked, query.rows // 4),
+            **self._suggest(request, query.rows // 4),
         )
 
-    def _narrower(self, asked: Aggregation, most: int) -> dict[str, Any]:
-        """Filters that would fit, each with the rows it leaves: the newest of what there is.
+    def _suggest(self, request: Aggregation, max_rows: int) -> dict[str, Any]:
+        """Return the hint with filters that would fit, and the rows that each of them leaves.
 
-        They are looked for in a tenth of the time an answer may take, so that an error is not
-        later than one.
+        They are searched in a fraction of the time limit: an error must not come later than an
+        answer.
         """
-        found: list[dict[str, Any]] = []
+        suggestions: list[dict[str, Any]] = []
         with (
             suppress(sqlite3.OperationalError),
             self._bounded(time.perf_counter() + self._budget.seconds * _HINT_SHARE),
         ):
-            found.extend(self._suggestions(asked, most))
-        return {"suggest_narrowing": found}
+            suggestions.extend(self._suggestions(request, max_rows))
+        return {"suggest_narrowing": suggestions}
 
-    def _suggestions(self, asked: Aggregation, most: int) -> Iterator[dict[str, Any]]:
-        resource = asked.resource
+    def _suggestions(self, request: Aggregation, max_rows: int) -> Iterator[dict[str, Any]]:
+        resource = request.resource
         for name, newest in resource.newest_sql:
             (value,) = self._db.execute(newest).fetchone() or (None,)
-            if value is None or name in asked.row_filter.filters:
+            if value is None or name in request.row_filter.filters:
                 continue
             rows = self._count(
-                f"SELECT 1 FROM {resource.name} WHERE {name} = ? LIMIT {most + 1}", (value,)
+                f"SELECT 1 FROM {resource.name} WHERE {name} = ? LIMIT {max_rows + 1}", (value,)
             )
-            if rows <= most:
+            if rows <= max_rows:
                 yield {"filters": {name: value}, "rows": rows}
-        if resource.facts and "since" not in asked.row_filter.filters:
-            yield from self._since(resource, most)
+        if resource.facts and "since" not in request.row_filter.filters:
+            yield from self._suggest_since(resource, max_rows)
 
-    def _since(self, resource: Resource, most: int) -> Iterator[dict[str, Any]]:
+    def _suggest_since(self, resource: Resource, max_rows: int) -> Iterator[dict[str, Any]]:
         row = self._db.execute(
             f"""SELECT {resource.date_sql} FROM {resource.name}
                 ORDER BY {resource.date_sql} DESC LIMIT 1 OFFSET ?""",
-            (most,),
+            (max_rows,),
         ).fetchone()
-        if (day := _day(row[0]) if row else None) is not None:
+        if (day := parse_first_day(row[0]) if row else None) is not None:
             since = (day + timedelta(days=1)).isoformat()
             rows = self._count(
                 f"SELECT 1 FROM {resource.name} WHERE {resource.date_sql} >= ?", (since,)
@@ -380,101 +404,39 @@ class Aggregator:
                 yield {"filters": {"since": since}, "rows": rows}
 
 
-# --- what may be asked ---
+# --- fields that may be requested ---
 
 
-def _measure(asked: Aggregation) -> Measure | None:
-    if asked.sum_field is None:
+def _measure(request: Aggregation) -> Measure | None:
+    if request.sum_field is None:
         return None
-    sums = {one.name: one for one in asked.resource.plan.sums}
-    _eligible("sum_field", asked.sum_field, tuple(sums), asked.resource)
-    return sums[asked.sum_field]
+    sums = {measure.name: measure for measure in request.resource.plan.sums}
+    _check_field("sum_field", request.sum_field, tuple(sums), request.resource)
+    return sums[request.sum_field]
 
 
-def _eligible(argument: str, value: str, eligible: Sequence[str], resource: Resource) -> None:
+def _check_field(argument: str, value: str, eligible: Sequence[str], resource: Resource) -> None:
+    """Raise InvalidArguments unless a field is among the eligible ones."""
     if value not in eligible:
         valid = f"one of {', '.join(eligible)}" if eligible else "none: leave it out"
-        told = f"{resource.path} has no {value[:100]!r} here; {valid}"
-        raise InvalidArguments([{"field": argument, "message": told}])
+        problem = f"{resource.path} has no {value[:100]!r} here; {valid}"
+        raise InvalidArguments([{"field": argument, "message": problem}])
 
 
-# --- numbers and keys ---
+# --- keys of groups ---
 
 
-def _reader(asked: Aggregation) -> Any:
-    """How the keys of a group are told: SQLite has no booleans."""
-    kinds = {column.name: column.kind for column in asked.resource.columns}
-    flags = kinds.get(asked.group_by or "") == "BOOLEAN"
+def _key_reader(request: Aggregation) -> Callable[[Any], Key]:
+    """Return a function that reads the keys of a group: SQLite has no booleans."""
+    kinds = {column.name: column.kind for column in request.resource.columns}
+    is_boolean = kinds.get(request.group_by or "") == "BOOLEAN"
 
-    def key(value: Any) -> Key:
-        return bool(value) if flags and value is not None else value
+    def read_key(value: Any) -> Key:
+        return bool(value) if is_boolean and value is not None else value
 
-    return key
+    return read_key
 
 
-def _largest(cells: Mapping[Any, Mapping[date, int]], top: int) -> list[Any]:
+def _largest_groups(cells: Mapping[Any, Mapping[date, int]], top: int) -> list[Any]:
     totals = {group: sum(series.values()) for group, series in cells.items()}
     return sorted(totals, key=lambda group: (-totals[group], str(group)))[:top]
-
-
-# --- stretches of time ---
-
-_INTERVALS: tuple[Interval, ...] = ("day", "week", "month", "quarter", "year")
-_LENGTHS: dict[Interval, int] = {"day": 10, "week": 10, "month": 7, "quarter": 7, "year": 4}
-"""How much of a date SQL groups by; weeks and quarters are put together from days and months."""
-
-
-_LAST_DAY = date(9998, 12, 31)
-
-
-def _day(text: str | None) -> date | None:
-    """The first day that a date, or the beginning of one, speaks of."""
-    if not text:
-        return None
-    try:
-        return date.fromisoformat((text + "-01-01" if len(text) == 4 else f"{text}-01")[:10])
-    except ValueError:
-        return None
-
-
-def _start(interval: Interval, day: date) -> date:
-    if interval == "day":
-        return day
-    if interval == "week":
-        return day - timedelta(days=day.weekday())
-    if interval == "year":
-        return day.replace(month=1, day=1)
-    month = day.month if interval == "month" else (day.month - 1) // 3 * 3 + 1
-    return day.replace(month=month, day=1)
-
-
-def _next_start(interval: Interval, start: date) -> date:
-    days = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}[interval]
-    return _start(interval, start + timedelta(days=days))
-
-
-def _stretches(interval: Interval, first: date, last: date) -> int:
-    """How many there are from the first to the last, without going through them."""
-    if interval in ("day", "week"):
-        count = (last - first).days // (1 if interval == "day" else 7) + 1
-    else:
-        months = {"month": 1, "quarter": 3, "year": 12}[interval]
-        apart = (last.year - first.year) * 12 + last.month - first.month
-        count = apart // months + 1
-    return max(0, count)
-
-
-def _starts(interval: Interval, first: date, last: date) -> Iterator[date]:
-    """Every stretch from the first to the last: one in which nothing was is a zero, not a gap."""
-    while first <= last:
-        yield first
-        first = _next_start(interval, first)
-
-
-def _label(interval: Interval, start: date) -> str:
-    if interval == "week":
-        year, week, _ = start.isocalendar()
-        return f"{year}-W{week:02}"
-    if interval == "quarter":
-        return f"{start.year}-Q{(start.month + 2) // 3}"
-    return start.isoformat()[: _LENGTHS[interval]]

@@ -1,7 +1,7 @@
-"""What came, changed or was withdrawn since a day: the newest word on each record, in order.
+"""The list of changes: which records were added, changed or withdrawn since a day, in order.
 
-A record stands once, at its last change, so whoever follows the list sees each at most once a round
-and never misses one.
+A record is listed once, at its last change, so whoever follows the list sees each record at most
+once a round and never misses one.
 """
 
 import sqlite3
@@ -15,7 +15,7 @@ from readingroom.bases.federal.schema.sources import BY_NAME, Source
 
 @dataclass
 class Tally:
-    """How many records of each source came, changed and went, and which first."""
+    """How many records of a source were added, changed and withdrawn, and the first ids."""
 
     new: int = 0
     changed: int = 0
@@ -23,35 +23,35 @@ class Tally:
     first: list[str] = field(default_factory=list)
 
 
-_FIRST = 10  # ids that a tally names
+_MAX_IDS = 10  # ids in a tally
 
-Note = tuple[str, str, ChangeKind, str]
+ChangeRow = tuple[str, str, ChangeKind, str]
 """The source, the record's id, what happened to it, and when."""
 
 
-def note(db: sqlite3.Connection, notes: Sequence[Note]) -> None:
-    """Write down changes in their order, in the transaction that makes them.
+def add_changes(db: sqlite3.Connection, changes: Sequence[ChangeRow]) -> None:
+    """Store changes in their order, in the transaction that makes them.
 
-    A record that changes before anything was written down of it came at an unknown time.
+    A record whose first stored change is not `new` was added at an unknown time.
     """
-    # Asked apart: inside the statement below SQLite would read every change to find the last.
-    number = last(db) + 1
+    # A query of its own: inside the statement below SQLite would read every change to find it.
+    number = last_change(db) + 1
     db.executemany(
         """INSERT INTO changes (record_id, source, kind, at, new_at, seq, new_seq)
            VALUES (?1, ?2, ?3, ?4, iif(?3 = 'new', ?4, ''), ?5, iif(?3 = 'new', ?5, 0))
            ON CONFLICT (record_id) DO UPDATE
            SET kind = excluded.kind, at = excluded.at, seq = excluded.seq""",
-        [(id, source, kind, at, seq) for seq, (source, id, kind, at) in enumerate(notes, number)],
+        [(id, source, kind, at, seq) for seq, (source, id, kind, at) in enumerate(changes, number)],
     )
 
 
-def last(db: sqlite3.Connection) -> int:
-    """The number of the newest change."""
+def last_change(db: sqlite3.Connection) -> int:
+    """Return the number of the newest change."""
     return int(db.execute("SELECT coalesce(max(seq), 0) FROM changes").fetchone()[0])
 
 
-def tallied(db: sqlite3.Connection, after: int) -> dict[str, Tally]:
-    """What has changed after the change of this number, by source."""
+def tally_changes(db: sqlite3.Connection, after: int) -> dict[str, Tally]:
+    """Return what has changed after the change of this number, by source."""
     tallies: dict[str, Tally] = {}
     for row in db.execute(
         """SELECT source, record_id,
@@ -61,12 +61,12 @@ def tallied(db: sqlite3.Connection, after: int) -> dict[str, Tally]:
     ):
         tally = tallies.setdefault(row["source"], Tally())
         setattr(tally, row["kind"], getattr(tally, row["kind"]) + 1)
-        if len(tally.first) < _FIRST:
+        if len(tally.first) < _MAX_IDS:
             tally.first.append(row["record_id"])
     return tallies
 
 
-def since(
+def list_changes(
     db: sqlite3.Connection,
     day: str | None,
     source: Source | None,
@@ -74,64 +74,71 @@ def since(
     limit: int,
     after: int,
 ) -> tuple[list[dict[str, Any]], int, bool]:
-    """A page of changes, oldest first, where the next begins, and whether there is one."""
+    """Return a page of changes, oldest first, the number of its last, and whether more follow."""
     where: list[str] = ["at >= ?", "seq > ?"]
     values: list[Any] = [day or "", after]
-    told = _KIND.format(new="new_at" if day else "new_seq", than=">=" if day else ">")
+    kind_sql = _KIND.format(new="new_at" if day else "new_seq", than=">=" if day else ">")
     seen = day or after
     if source:
         where.append("source = ?")
         values.append(source.name)
     if kind:
-        where.append(f"{told} = ?")
+        where.append(f"{kind_sql} = ?")
         values += [seen, kind]
-    found = db.execute(
-        f"""SELECT record_id, source, at, seq, {told} AS kind FROM changes
+    rows = db.execute(
+        f"""SELECT record_id, source, at, seq, {kind_sql} AS kind FROM changes
             WHERE {" AND ".join(where)} ORDER BY seq LIMIT ?""",
         (seen, *values, limit + 1),
     ).fetchall()
-    page = found[:limit]
-    return [_told(db, row) for row in page], page[-1]["seq"] if page else after, len(found) > limit
+    page = rows[:limit]
+    end = page[-1]["seq"] if page else after
+    return [_describe(db, row) for row in page], end, len(rows) > limit
 
 
-# Whoever asks from a day or a change on has not seen what came after it, however often it has
-# changed since.
+# Whoever reads from a day or a change on has not seen records added after it, so they are new,
+# however often they have changed since.
 _KIND = "CASE WHEN kind <> 'withdrawn' AND {new} {than} ? THEN 'new' ELSE kind END"
 
 
-def _told(db: sqlite3.Connection, change: sqlite3.Row) -> dict[str, Any]:
+def _describe(db: sqlite3.Connection, change: sqlite3.Row) -> dict[str, Any]:
+    """Return a change with the title of its record."""
     row = db.execute(
         f"""SELECT json_extract(record, '$.title') AS title, source_url AS url, successor_id,
                    tombstone_reason AS reason
             FROM {BY_NAME[change["source"]].name} WHERE id = ?""",
         (change["record_id"],),
     ).fetchone()
-    told = {"id": change["record_id"], "source": change["source"], "kind": change["kind"]}
-    return {**told, "changed_at": change["at"], **dict(row)}
+    return {
+        "id": change["record_id"],
+        "source": change["source"],
+        "kind": change["kind"],
+        "changed_at": change["at"],
+        **dict(row),
+    }
 
 
-def successors(
-    db: sqlite3.Connection, source: Source, gone: Sequence[str], began: int
+def find_successors(
+    db: sqlite3.Connection, source: Source, withdrawn: Sequence[str], after: int
 ) -> dict[str, str]:
-    """For records that left: the one that came in the same load under the same title, if one did.
+    """Return, for withdrawn records, the one added under the same title in the same load.
 
     An id can change where nothing else did: a date corrected, a code reassigned.
     """
-    if not gone:
+    if not withdrawn:
         return {}
-    came: dict[str, list[str]] = {}
+    added: dict[str, list[str]] = {}
     for row in db.execute(
         f"""SELECT r.id, json_extract(r.record, '$.title') AS title
             FROM changes c JOIN {source.name} r ON r.id = c.record_id
             WHERE c.new_seq > ? AND c.source = ? AND c.kind <> 'withdrawn'""",
-        (began, source.name),
+        (after, source.name),
     ):
-        came.setdefault(row["title"], []).append(row["id"])
-    found: dict[str, str] = {}
-    for id in gone:
+        added.setdefault(row["title"], []).append(row["id"])
+    successors: dict[str, str] = {}
+    for id in withdrawn:
         (title,) = db.execute(
             f"SELECT json_extract(record, '$.title') FROM {source.name} WHERE id = ?", (id,)
         ).fetchone()
-        if len(heirs := came.get(title, [])) == 1:
-            found[id] = heirs[0]
-    return found
+        if len(same_title := added.get(title, [])) == 1:
+            successors[id] = same_title[0]
+    return successors

@@ -1,4 +1,4 @@
-"""Cursors of lists: opaque to the caller, the sort key of the last row to us."""
+"""Cursors of lists: opaque to the caller, the sort key of the last row inside."""
 
 import base64
 import binascii
@@ -10,32 +10,35 @@ from readingroom.core.errors import InvalidCursor
 
 
 def encode(after: Sequence[Any] | None) -> str | None:
-    """`next_cursor`: None at the end of a list."""
+    """Return the cursor for the rows after a sort key; None at the end of a list."""
     if after is None:
         return None
     *key, id = after
     return base64.urlsafe_b64encode(json.dumps({"sort_key": key, "id": id}).encode()).decode()
 
 
-def decode(cursor: str | None, *kinds: type | tuple[type, ...]) -> tuple[Any, ...] | None:
-    """Where a list goes on; the parts of the key must be of these kinds."""
+def decode(cursor: str | None, *types: type | tuple[type, ...]) -> tuple[Any, ...] | None:
+    """Return the sort key in a cursor, or None without one.
+
+    Raise InvalidCursor unless its parts are of these types.
+    """
     if cursor is None:
         return None
     try:
-        told = json.loads(base64.b64decode(cursor.encode(), altchars=b"-_", validate=True))
-        after = (*told["sort_key"], told["id"])
-        right = len(after) == len(kinds) and all(map(_fits, after, kinds))
+        body = json.loads(base64.b64decode(cursor.encode(), altchars=b"-_", validate=True))
+        after = (*body["sort_key"], body["id"])
+        is_valid = len(after) == len(types) and all(map(_fits, after, types))
     except (binascii.Error, ValueError, KeyError, TypeError):
-        right = False
-    if not right:
+        is_valid = False
+    if not is_valid:
         raise InvalidCursor("This cursor is not one that this list gave out")
     return after
 
 
-def _fits(part: Any, kind: type | tuple[type, ...]) -> bool:
-    """Whether SQLite can take it: text that is text, numbers of 64 bits."""
+def _fits(part: Any, expected: type | tuple[type, ...]) -> bool:
+    """Return whether a part has its type and SQLite can store it."""
     if isinstance(part, str):
-        part.encode()  # a lone surrogate is a ValueError
+        part.encode()  # raises ValueError for a lone surrogate
     elif isinstance(part, int) and not -(2**63) <= part < 2**63:
         return False
-    return isinstance(part, kind) and not isinstance(part, bool)
+    return isinstance(part, expected) and not isinstance(part, bool)

@@ -1,4 +1,4 @@
-"""Everything about one bill, member, committee or law, gathered in one reading of the file."""
+"""Everything about one bill, member, committee or law, in sections, read in one snapshot."""
 
 import logging
 import sqlite3
@@ -11,22 +11,23 @@ from pydantic_core import from_json
 
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import build_row_filter
-from readingroom.bases.federal.models import Section, SectionError
-from readingroom.bases.federal.query import cursors, links
-from readingroom.bases.federal.schema.congress import began
+from readingroom.bases.federal.query import cursors
+from readingroom.bases.federal.query.dossier_models import Section, SectionError
+from readingroom.bases.federal.query.links import LinkRow, list_links, read_titles
+from readingroom.bases.federal.schema.congress import first_day
 from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.core.errors import KnowledgeError
 
 logger = logging.getLogger(__name__)
 
-LONGEST = 20
-"""How many items of a section one dossier holds; `more_url` leads to the rest."""
+MAX_ITEMS = 20
+"""How many items a section has at most; `more_url` leads to the rest."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a dossier is about, and the file it is read from."""
+    """The record that a dossier is about, and the connection it is read from."""
 
     db: sqlite3.Connection
     source: Source
@@ -42,96 +43,98 @@ class Subject:
         return f"/v1/{self.source.path}/{self.id}"
 
 
-Part = Callable[[Subject], Section]
+SectionReader = Callable[[Subject], Section]
 
 
-def gather(subject: Subject, parts: Mapping[str, Part]) -> dict[str, Section]:
-    """Every section; one that fails says so, and the others still come."""
-    return {name: _attempt(name, part, subject) for name, part in parts.items()}
+def read_sections(subject: Subject, readers: Mapping[str, SectionReader]) -> dict[str, Section]:
+    """Read every section. One that fails has an error, and does not affect the others."""
+    return {name: _read_section(name, reader, subject) for name, reader in readers.items()}
 
 
-def _attempt(name: str, part: Part, subject: Subject) -> Section:
+def _read_section(name: str, reader: SectionReader, subject: Subject) -> Section:
     try:
-        return part(subject)
+        return reader(subject)
     except KnowledgeError as error:
-        told = SectionError(code=error.code, message=error.message)
+        problem = SectionError(code=error.code, message=error.message)
     except (sqlite3.Error, ValueError, KeyError, TypeError) as error:
         logger.error("a section of a dossier failed", exc_info=error)
-        told = SectionError(code="section_failed", message=f"{name} could not be read")
-    return Section(items=[], total=None, truncated=False, error=told)
+        problem = SectionError(code="section_failed", message=f"{name} could not be read")
+    return Section(items=[], total=None, truncated=False, error=problem)
 
 
 # --- kinds of sections ---
 
 
-def children(table: str, name: str, key: str | None = None) -> Part:
-    """What belongs to a bill, in its own order; `key` is the field that has its id."""
+def children(table: str, name: str, key: str | None = None) -> SectionReader:
+    """Return a reader of what belongs to a bill, in its own order; `key` is the id field."""
 
-    def part(subject: Subject) -> Section:
-        page, total = store.children(subject.db, table, "bill_id", subject.id, LONGEST, 0)
+    def read(subject: Subject) -> Section:
+        page, total = store.list_children(subject.db, table, "bill_id", subject.id, MAX_ITEMS, 0)
         items = [from_json(row["record"]) for row in page.rows]
         if key:
             items = [{"id": item[key], **item} for item in items]
         return _section(items, total, f"{subject.path}/{name}", page.after)
 
-    return part
+    return read
 
 
-def linked(kind: LinkKind) -> Part:
-    """The records that links lead to, whole; one that is not loaded here by its id alone."""
+def linked(kind: LinkKind) -> SectionReader:
+    """Return a reader of linked records; of one that is not loaded, only the id."""
 
-    def part(subject: Subject) -> Section:
-        found, after, total = links.of(subject.db, subject.id, kind, LONGEST, None)
-        whole = _whole(subject.db, found)
+    def read(subject: Subject) -> Section:
+        links, after, total = list_links(subject.db, subject.id, kind, MAX_ITEMS, None)
+        records = _read_linked(subject.db, links)
         return _section(
-            [whole[one.id] | {"evidence": one.evidence} for one in found],
+            [records[link.id] | {"evidence": link.evidence} for link in links],
             total,
             f"{subject.path}/links",
             after,
             kind=kind.value,
         )
 
-    return part
+    return read
 
 
-def _whole(db: sqlite3.Connection, found: Sequence[links.Linked]) -> dict[str, dict[str, Any]]:
-    told = {one.id: {"id": one.id, "source": one.source, "loaded": False} for one in found}
-    for name in {one.source for one in found if one.source and one.title is not None}:
-        ids = [one.id for one in found if one.source == name]
+def _read_linked(db: sqlite3.Connection, links: Sequence[LinkRow]) -> dict[str, dict[str, Any]]:
+    records = {link.id: {"id": link.id, "source": link.source, "loaded": False} for link in links}
+    for name in {link.source for link in links if link.source and link.title is not None}:
+        ids = [link.id for link in links if link.source == name]
         rows = db.execute(
             f"""SELECT id, record FROM {name}
                 WHERE id IN ({", ".join("?" * len(ids))}) AND status = 'active'""",
             ids,
         )
         for row in rows:
-            told[row["id"]] = from_json(row["record"]) | {"loaded": True}
-    return told
+            records[row["id"]] = from_json(row["record"]) | {"loaded": True}
+    return records
 
 
-def listed(name: str, field: str, *, by_congress: bool = False) -> Part:
-    """The records of a source that its list gives for this one, newest first."""
+def from_list(name: str, field: str, *, by_congress: bool = False) -> SectionReader:
+    """Return a reader of the records of a source whose field has this id, newest first."""
     source = BY_NAME[name]
 
-    def part(subject: Subject) -> Section:
+    def read(subject: Subject) -> Section:
         filters: dict[str, Any] = {field: subject.id}
         if by_congress and subject.congress is not None:
             filters["congress"] = subject.congress
         row_filter = build_row_filter(source.resource, filters)
-        page = store.records(subject.db, source, row_filter, LONGEST, None)
-        total = store.count(subject.db, source, row_filter) if page.after else len(page.rows)
+        page = store.list_records(subject.db, source, row_filter, MAX_ITEMS, None)
+        total = (
+            store.count_records(subject.db, source, row_filter) if page.after else len(page.rows)
+        )
         return _section(page.rows, total, f"/v1/{source.path}", page.after, **filters)
 
-    return part
+    return read
 
 
-def held(name: str, *, by_congress: bool = False) -> Part:
-    """What the record itself tells: terms, offices of leadership."""
+def from_record(name: str, *, by_congress: bool = False) -> SectionReader:
+    """Return a reader of a list in the record itself: terms, leadership posts."""
 
-    def part(subject: Subject) -> Section:
+    def read(subject: Subject) -> Section:
         items = list(subject.record.get(name) or ())
         if by_congress and subject.congress is not None:
-            items = [item for item in items if _falls_into(item, subject.congress)]
-        newest = list(reversed(items))[:LONGEST]
+            items = [item for item in items if _overlaps(item, subject.congress)]
+        newest = list(reversed(items))[:MAX_ITEMS]
         return Section(
             items=newest,
             total=len(items),
@@ -139,21 +142,21 @@ def held(name: str, *, by_congress: bool = False) -> Part:
             more_url=subject.path if len(items) > len(newest) else None,
         )
 
-    return part
+    return read
 
 
-def _falls_into(stretch: Mapping[str, Any], congress: int) -> bool:
-    """Whether a stretch of time has a day in common with a Congress."""
-    begins, ends = began(congress).isoformat(), began(congress + 1).isoformat()
-    start, end = stretch.get("start") or "", stretch.get("end") or "9999"
-    return bool(start < ends and end > begins)
+def _overlaps(period: Mapping[str, Any], congress: int) -> bool:
+    """Return whether a period has a day in common with a Congress."""
+    first, following = first_day(congress).isoformat(), first_day(congress + 1).isoformat()
+    start, end = period.get("start") or "", period.get("end") or "9999"
+    return bool(start < following and end > first)
 
 
-# --- sections of one kind of dossier alone ---
+# --- sections of a single dossier ---
 
 
 def bill_counts(subject: Subject) -> Section:
-    """How many bills a member sponsored and cosponsored in each Congress."""
+    """Count the bills that a member sponsored and cosponsored, by Congress."""
     rows = subject.db.execute(
         """SELECT congress, sum(sponsored) AS sponsored, sum(cosponsored) AS cosponsored FROM (
                SELECT congress, 1 AS sponsored, 0 AS cosponsored FROM bills
@@ -165,35 +168,35 @@ def bill_counts(subject: Subject) -> Section:
            GROUP BY congress ORDER BY congress DESC""",
         {"id": subject.id, "congress": subject.congress},
     ).fetchall()
-    told = [
+    items = [
         {**dict(row), "sponsored_url": _url("/v1/bills", sponsor=subject.id, congress=row[0])}
         for row in rows
     ]
-    return Section(items=told, total=len(told), truncated=False)
+    return Section(items=items, total=len(items), truncated=False)
 
 
 def seats(subject: Subject) -> Section:
-    """A member's seats on committees, with the committees' names."""
-    found = listed("committee_memberships", "bioguide_id", by_congress=True)(subject)
-    committees = links.named(subject.db, (item["committee_id"] for item in found.items))
-    named = [
+    """Read a member's seats on committees, with the committees' names."""
+    section = from_list("committee_memberships", "bioguide_id", by_congress=True)(subject)
+    committees = read_titles(subject.db, (item["committee_id"] for item in section.items))
+    items = [
         {**item, "committee": committees.get(item["committee_id"], {}).get("title")}
-        for item in found.items
+        for item in section.items
     ]
-    return found.model_copy(update={"items": named})
+    return section.model_copy(update={"items": items})
 
 
 def members(subject: Subject) -> Section:
-    """Who sits on a committee: the majority first, each side by rank."""
-    page, total, congress = store.members(
-        subject.db, subject.id, subject.congress, LONGEST, store.FIRST_MEMBER
+    """Read who sits on a committee: the majority first, each side by rank."""
+    page, total, congress = store.list_members(
+        subject.db, subject.id, subject.congress, MAX_ITEMS, store.FIRST_MEMBER
     )
     return _section(page.rows, total, f"{subject.path}/members", page.after, congress=congress)
 
 
 # --- the four dossiers ---
 
-BILL: dict[str, Part] = {
+BILL: dict[str, SectionReader] = {
     "cosponsors": children("bill_cosponsors", "cosponsors", "bioguide_id"),
     "actions": children("bill_actions", "actions"),
     "crs_reports": linked(LinkKind.CRS_REPORT),
@@ -202,33 +205,33 @@ BILL: dict[str, Part] = {
     "committee_reports": linked(LinkKind.COMMITTEE_REPORT),
     "hearings": linked(LinkKind.HEARING),
     "votes": linked(LinkKind.VOTE),
-    "amendments": listed("amendments", "bill_id"),
+    "amendments": from_list("amendments", "bill_id"),
     "laws": linked(LinkKind.LAW),
 }
-LEGISLATOR: dict[str, Part] = {
-    "terms": held("terms", by_congress=True),
+LEGISLATOR: dict[str, SectionReader] = {
+    "terms": from_record("terms", by_congress=True),
     "committees": seats,
     "bill_counts": bill_counts,
-    "leadership": held("leadership", by_congress=True),
-    "offices": listed("staff_directories", "bioguide_id"),
-    "speeches": listed("congressional_record", "speaker", by_congress=True),
+    "leadership": from_record("leadership", by_congress=True),
+    "offices": from_list("staff_directories", "bioguide_id"),
+    "speeches": from_list("congressional_record", "speaker", by_congress=True),
 }
-COMMITTEE: dict[str, Part] = {
+COMMITTEE: dict[str, SectionReader] = {
     "members": members,
-    "subcommittees": listed("committees", "parent_id"),
-    "hearings": listed("hearings", "committee", by_congress=True),
-    "bills": listed("bills", "committee", by_congress=True),
-    "reports": listed("committee_reports", "committee", by_congress=True),
+    "subcommittees": from_list("committees", "parent_id"),
+    "hearings": from_list("hearings", "committee", by_congress=True),
+    "bills": from_list("bills", "committee", by_congress=True),
+    "reports": from_list("committee_reports", "committee", by_congress=True),
 }
-PUBLIC_LAW: dict[str, Part] = {
+PUBLIC_LAW: dict[str, SectionReader] = {
     "originating_bill": linked(LinkKind.LAW),
-    "cfr_sections": listed("cfr_sections", "law"),
-    "implementing_rules": listed("federal_register", "law"),
+    "cfr_sections": from_list("cfr_sections", "law"),
+    "implementing_rules": from_list("federal_register", "law"),
     "compilations": linked(LinkKind.COMPILATION),
 }
 
 
-# --- tools ---
+# --- sections and their URLs ---
 
 
 def _section(
@@ -238,11 +241,13 @@ def _section(
     after: tuple[Any, ...] | None,
     **params: Any,
 ) -> Section:
-    more = None
+    more_url = None
     if after is not None:
-        more = _url(path, **params, limit=LONGEST, cursor=cursors.encode(after))
-    return Section(items=items, total=total, truncated=after is not None, more_url=more)
+        more_url = _url(path, **params, limit=MAX_ITEMS, cursor=cursors.encode(after))
+    return Section(items=items, total=total, truncated=after is not None, more_url=more_url)
 
 
 def _url(path: str, **params: Any) -> str:
-    return f"{path}?{urlencode({k: v for k, v in params.items() if v is not None})}"
+    return (
+        f"{path}?{urlencode({name: value for name, value in params.items() if value is not None})}"
+    )

@@ -1,7 +1,7 @@
-"""How records refer to each other, read from either end.
+"""Links between records, read from either end.
 
-A link is stored once, from the record whose file speaks of the other, with the words it stands on.
-Both records show it. When two files speak of the same pair, both are its evidence.
+A link is stored once, from the record whose file mentions the other, with the words that do so as
+evidence. Both records show it. When two files mention the same pair, both are its evidence.
 """
 
 import sqlite3
@@ -17,8 +17,8 @@ from readingroom.core.errors import UnrecognizedId
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
-    """The other end of a link, and every piece of evidence for it."""
+class LinkRow:
+    """The record at the other end of a link, and all evidence for the link."""
 
     kind: str
     id: str
@@ -29,126 +29,135 @@ class Linked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
-    """One end of the links of a record: they are found by `end`, and lead to `other`."""
+class _Direction:
+    """Links where the column `end` has the id; the column `other` has the linked records."""
 
     end: str
     other: str
     id: str
 
 
-def of(
+def list_links(
     db: sqlite3.Connection,
     id: str,
     kind: LinkKind | None,
     limit: int,
     after: Sequence[str] | None,
-) -> tuple[list[Linked], tuple[str, str] | None, int]:
-    """A page of what a record is linked to, by kind and id; where to go on; how many in all."""
-    sides = _sides(id)
-    # Each side is in order by its index, so of each only as much is read as a page can show.
-    pairs = sorted({pair for side in sides for pair in _pairs(db, side, kind, limit + 1, after)})
+) -> tuple[list[LinkRow], tuple[str, str] | None, int]:
+    """Return a page of a record's links by kind and id, the last key if more follow, the total."""
+    directions = _directions(id)
+    # Each direction is sorted by its index, so no more is read of each than a page can show.
+    pairs = sorted(
+        {pair for direction in directions for pair in _pairs(db, direction, kind, limit + 1, after)}
+    )
     page = pairs[:limit]
-    more = page[-1] if len(pairs) > limit else None
-    known = named(db, (other for _, other in page))
-    linked = [
-        Linked(of_kind, other, _evidence(db, sides, of_kind, other), source_of(other),
-               **known.get(other, {}))
-        for of_kind, other in page
-    ]  # fmt: skip
-    counted = counts(db, id)
-    return linked, more, counted.get(kind, 0) if kind else sum(counted.values())
+    last = page[-1] if len(pairs) > limit else None
+    titles = read_titles(db, (other for _, other in page))
+    rows = [
+        LinkRow(
+            link_kind,
+            other,
+            _evidence(db, directions, link_kind, other),
+            source_of(other),
+            **titles.get(other, {}),
+        )
+        for link_kind, other in page
+    ]
+    counts = count_links(db, id)
+    return rows, last, counts.get(kind, 0) if kind else sum(counts.values())
 
 
-def counts(db: sqlite3.Connection, id: str) -> dict[str, int]:
-    """How many records a record is linked to, by kind."""
-    counted: Counter[str] = Counter()
-    sides = _sides(id)
-    for place, side in enumerate(sides):
-        # What an earlier side counted is not counted again; the first is the one that may be long.
-        again = "".join(
-            f""" AND NOT EXISTS (SELECT 1 FROM links e WHERE e.{one.end} = ?
-                 AND e.kind = l.kind AND e.{one.other} = l.{side.other})"""
-            for one in sides[:place]
+def count_links(db: sqlite3.Connection, id: str) -> dict[str, int]:
+    """Return how many records a record is linked to, by kind."""
+    counts: Counter[str] = Counter()
+    directions = _directions(id)
+    for index, direction in enumerate(directions):
+        # Leave out what an earlier direction counted; the first is the one that may be long.
+        earlier = directions[:index]
+        not_counted = "".join(
+            f""" AND NOT EXISTS (SELECT 1 FROM links e WHERE e.{previous.end} = ?
+                 AND e.kind = l.kind AND e.{previous.other} = l.{direction.other})"""
+            for previous in earlier
         )
         rows = db.execute(
             f"""SELECT kind, count(*) AS linked FROM (
-                    SELECT DISTINCT kind, {side.other} FROM links l WHERE {side.end} = ?{again})
+                    SELECT DISTINCT kind, {direction.other} FROM links l
+                    WHERE {direction.end} = ?{not_counted})
                 GROUP BY kind""",
-            (side.id, *(one.id for one in sides[:place])),
+            (direction.id, *(previous.id for previous in earlier)),
         )
-        counted.update({row["kind"]: row["linked"] for row in rows})
-    return dict(sorted(counted.items()))
+        counts.update({row["kind"]: row["linked"] for row in rows})
+    return dict(sorted(counts.items()))
 
 
-def _sides(id: str) -> list[_Side]:
-    sides = [_Side("to_id", "from_id", id), _Side("from_id", "to_id", id)]
-    if (part := wider(id)) != id:
-        sides.append(_Side("to_id", "from_id", part))
-    return sides
+def _directions(id: str) -> list[_Direction]:
+    directions = [_Direction("to_id", "from_id", id), _Direction("from_id", "to_id", id)]
+    if (part := containing_id(id)) != id:
+        directions.append(_Direction("to_id", "from_id", part))
+    return directions
 
 
 def _pairs(
     db: sqlite3.Connection,
-    side: _Side,
+    direction: _Direction,
     kind: LinkKind | None,
     limit: int,
     after: Sequence[str] | None,
 ) -> list[tuple[str, str]]:
-    where, values = f"{side.end} = ?", [side.id]
+    where, values = f"{direction.end} = ?", [direction.id]
     if kind:
         where += " AND kind = ?"
         values.append(kind)
     if after:
-        where += f" AND (kind, {side.other}) > (?, ?)"
+        where += f" AND (kind, {direction.other}) > (?, ?)"
         values += after
     rows = db.execute(
-        f"""SELECT DISTINCT kind, {side.other} FROM links WHERE {where}
-            ORDER BY kind, {side.other} LIMIT ?""",
+        f"""SELECT DISTINCT kind, {direction.other} FROM links WHERE {where}
+            ORDER BY kind, {direction.other} LIMIT ?""",
         (*values, limit),
     )
     return [(row[0], row[1]) for row in rows]
 
 
 def _evidence(
-    db: sqlite3.Connection, sides: Sequence[_Side], kind: str, other: str
+    db: sqlite3.Connection, directions: Sequence[_Direction], kind: str, other: str
 ) -> list[dict[str, str]]:
-    found = [
+    evidence = [
         {"said_by": row["from_id"], "loader": row["loader"], "words": row["evidence"]}
-        for side in sides
+        for direction in directions
         for row in db.execute(
-            f"SELECT * FROM links WHERE {side.end} = ? AND kind = ? AND {side.other} = ?",
-            (side.id, kind, other),
+            f"SELECT * FROM links WHERE {direction.end} = ? AND kind = ? AND {direction.other} = ?",
+            (direction.id, kind, other),
         )
     ]
-    return sorted(found, key=lambda one: (one["loader"], one["words"]))
+    return sorted(evidence, key=lambda item: (item["loader"], item["words"]))
 
 
-def named(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Title and page of those of these records that are loaded and not withdrawn."""
+def read_titles(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return title and URL of those of these records that are loaded and not withdrawn."""
     by_source: dict[str, list[str]] = defaultdict(list)
     for id in ids:
         if source := source_of(id):
             by_source[source].append(id)
-    known: dict[str, dict[str, Any]] = {}
-    for source, some in by_source.items():
-        marks = ", ".join("?" * len(some))
+    titles: dict[str, dict[str, Any]] = {}
+    for source, source_ids in by_source.items():
+        marks = ", ".join("?" * len(source_ids))
         for row in db.execute(
             f"""SELECT id, json_extract(record, '$.title') AS title, source_url AS url
                 FROM {source} WHERE id IN ({marks}) AND status = 'active'""",
-            some,
+            source_ids,
         ):
-            known[row["id"]] = {"title": row["title"], "url": row["url"]}
-    return known
+            titles[row["id"]] = {"title": row["title"], "url": row["url"]}
+    return titles
 
 
-def wider(id: str) -> str:
-    """What else speaks of a record: a rule names the part of regulations that a section is in."""
+def containing_id(id: str) -> str:
+    """Return the id whose links a record shows too: for a section of the CFR, that of its part."""
     return id.partition(".")[0] if id.startswith("cfr:") else id
 
 
 def source_of(id: str) -> str | None:
-    """The source whose record an id names, where there is such a source."""
+    """Return the source that an id belongs to, or None."""
     try:
         source = federal_id(id).source
     except UnrecognizedId:

@@ -1,4 +1,4 @@
-"""Congresses and their bills: when each sat, how they are spoken of, who prints them and where."""
+"""Congresses and their bills: when each sat, how bills are cited, where their pages are."""
 
 from datetime import date
 
@@ -26,14 +26,14 @@ _PAGES = {
 
 
 def congress_on(moment: str) -> int:
-    """The Congress that sits on a day: each begins on 3 January of an odd year."""
+    """Return the number of the Congress on a day. Each begins on 3 January of an odd year."""
     day = date.fromisoformat(moment[:10])
     year = day.year - (1 if (day.month, day.day) < (1, 3) else 0)
     return (year - 1789) // 2 + 1
 
 
-def began(congress: int) -> date:
-    """Its first day; the first of its two sessions lasts as long as that year."""
+def first_day(congress: int) -> date:
+    """Return the first day of a Congress; its first session lasts until the end of that year."""
     return date(1787 + 2 * congress, 1, 3)
 
 
@@ -49,5 +49,5 @@ def spoken(congress: int, kind: str, number: int) -> str:
 
 
 def bill_page(congress: int, kind: str, number: int) -> str:
-    """The bill's page at Congress.gov."""
+    """Return the URL of a bill's page at Congress.gov."""
     return f"https://www.congress.gov/bill/{ordinal(congress)}-congress/{_PAGES[kind]}/{number}"

@@ -1,7 +1,7 @@
-"""The ids of federal records: the grammar of the contract, and the other spellings that are read.
+"""Ids of federal records: their canonical forms, and other spellings that are accepted.
 
-Bare, as the contract has them: `hr:119:1`, `S000033`, `2026-08558`. People and other systems write
-them in other ways too; the canonical one is what is stored, emitted and routed by.
+The canonical forms are those of the contract: `hr:119:1`, `S000033`, `2026-08558`. They are stored,
+returned and routed by. People and other systems write ids in other ways too.
 """
 
 import re
@@ -26,11 +26,11 @@ class FederalId:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """One way to write an id: a pattern, and how its parts make the canonical form."""
+    """A way to write an id: a pattern, and a function that builds the canonical form."""
 
     source: str
     shown: str
-    """How the form is named to a caller who got it wrong; empty for a mere alias."""
+    """How the form is listed in the error for an unrecognized id; empty for an alias."""
     pattern: re.Pattern[str]
     build: Callable[[re.Match[str]], str]
 
@@ -44,13 +44,13 @@ def vote_id(chamber: str, congress: int | str, session: int | str, number: int |
 
 
 def law_id(number: str, private: bool = False) -> str:
-    """`117-103` as `pl:117-103`; a private law has a series of its own."""
+    """`117-103` becomes `pl:117-103`; private laws have a series of their own."""
     congress, _, running = fold_dashes(number).partition("-")
     return f"{'pvtl' if private else 'pl'}:{int(congress)}-{int(running)}"
 
 
 def committee_id(code: str) -> str:
-    """`hsag00` and `HSAG` are the whole committee, `hsag15` and `HSAG-15` a part of it."""
+    """`hsag00` and `HSAG` are the committee, `hsag15` and `HSAG-15` a subcommittee of it."""
     code = code.strip().upper().replace("-", "")
     return code[:4] if code[4:] == "00" else code
 
@@ -60,28 +60,28 @@ def amendment_id(congress: int | str, kind: str, number: int | str) -> str:
 
 
 def sap_id(congress: int | str, day: str, bills: Sequence[str], repeat: int = 1) -> str:
-    """The statements of a day on the same bills are told apart by a last number."""
+    """Return the id of a statement; those of a day on the same bills differ in a last number."""
     about = "-".join(bills).lower() or "unnumbered"
     return f"sap:{int(congress)}:{day}:{about}" + (f":{repeat}" if repeat > 1 else "")
 
 
 def report_id(congress: int | str, kind: str, number: int | str, part: str | None = None) -> str:
-    """`crpt:117hrpt118`, and `crpt:117hrpt118-pt2` for what was printed apart from the first."""
+    """`crpt:117hrpt118`, and `crpt:117hrpt118-pt2` for a part that was printed separately."""
     return f"crpt:{int(congress)}{kind.lower()}{int(number)}" + (f"-{part.lower()}" if part else "")
 
 
 def cited_report(citation: str) -> str | None:
-    """The id of a report as others cite it: `H. Rept. 117-118,Part 2`."""
+    """Return the id of a report from a citation such as `H. Rept. 117-118,Part 2`, or None."""
     match = _CITED_REPORT.match(fold_dashes(citation).strip())
     if match is None:
         return None
     kind = "erpt" if match[1][0] in "Ee" else f"{match[1][0]}rpt"
-    return report_id(match[2], kind, match[3], _part_of_report(match[4]))
+    return report_id(match[2], kind, match[3], _report_part(match[4]))
 
 
-def _part_of_report(written: str | None) -> str | None:
-    """`Part 2` and `Part II` as `pt2`, `Book 1` as `bk1`; the first part is the report itself."""
-    word, _, running = (written or "").lower().partition(" ")
+def _report_part(text: str | None) -> str | None:
+    """`Part 2` and `Part II` become `pt2`, `Book 1` `bk1`; the first part is the report itself."""
+    word, _, running = (text or "").lower().partition(" ")
     running = _ROMAN.get(running, running)
     short = {"part": "pt", "pt.": "pt", "book": "bk"}.get(word, word)
     return None if (short, running) in (("", ""), ("pt", "1")) else f"{short}{running}"
@@ -96,7 +96,7 @@ def compilation_id(number: int | str) -> str:
 
 
 def proceeding_id(granule: str) -> str:
-    """`CREC-2005-07-20-pt1-PgE1551-2`, however its letters are written, with its prefix."""
+    """Return a granule such as `CREC-2005-07-20-pt1-PgE1551-2` in its usual case, with a prefix."""
     match = _GRANULE.fullmatch(granule)
     if match is None:
         return f"crec:{granule}"
@@ -105,7 +105,7 @@ def proceeding_id(granule: str) -> str:
     return f"crec:CREC-{day}-pt{part}-Pg{page}{rest.lower().replace('frontm', 'FrontM')}"
 
 
-@lru_cache(maxsize=4096)  # there are a thousand subjects, and each is named again and again
+@lru_cache(maxsize=4096)  # there are a thousand subjects, each of which occurs in many files
 def topic_id(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return "topic:" + "-".join(re.findall("[a-z0-9]+", plain))
@@ -115,13 +115,13 @@ _ESTIMATE = re.compile(r"cbo\.gov/publication/(\d+)", re.I)
 
 
 def estimate_id(url: str) -> str | None:
-    """`https://www.cbo.gov/publication/57561` as `cbo:57561`."""
+    """`https://www.cbo.gov/publication/57561` becomes `cbo:57561`."""
     match = _ESTIMATE.search(url)
     return f"cbo:{int(match[1])}" if match else None
 
 
 def staff_id(office: str) -> str:
-    """`P000620-cañon_city` as `staff:P000620-canon_city`."""
+    """`P000620-cañon_city` becomes `staff:P000620-canon_city`."""
     plain = unicodedata.normalize("NFKD", office).encode("ascii", "ignore").decode()
     return f"staff:{re.sub('[^A-Za-z0-9._-]+', '_', plain)}"
 
@@ -131,12 +131,12 @@ def docket_id(number: str) -> str:
 
 
 def meeting_id(chamber: str | None, event: str) -> str:
-    """A meeting by its event number, which each chamber counts for itself."""
+    """Return the id of a meeting; each chamber has event numbers of its own."""
     return f"hearing:{(chamber or 'joint').lower()}-{event}"
 
 
 def transcript_id(congress: int | str, chamber: str | None, jacket: int | str) -> str:
-    """A printed hearing as GovInfo names it: `hearing:CHRG-116shrg37721`."""
+    """Return the id of a printed hearing, as GovInfo has it: `hearing:CHRG-116shrg37721`."""
     return f"hearing:CHRG-{int(congress)}{(chamber or 'joint')[0].lower()}hrg{jacket}"
 
 
@@ -145,7 +145,10 @@ def membership_id(congress: int | str, committee: str, bioguide: str) -> str:
 
 
 def federal_id(text: str, congress: int | None = None) -> FederalId:
-    """The record a text names; `congress` completes a bill that is named without one."""
+    """Return the canonical id for a text; `congress` completes a bill number without one.
+
+    Raise UnrecognizedId if no form fits.
+    """
     plain = text if text.isascii() else fold_dashes(unicodedata.normalize("NFKC", text))
     folded = plain.strip()
     for form in _FORMS:

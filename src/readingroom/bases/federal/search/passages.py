@@ -1,7 +1,7 @@
-"""Which record each passage is of, and of which source: kept in memory, so that no search asks.
+"""The record and the source of each passage, in memory, so that searches need not look them up.
 
-A passage's number is never used again and its record never changes, so only new ones are read. What
-was removed stays known: no index finds it any more.
+The number of a passage is never used again and its record never changes, so only new ones are read.
+Removed ones may stay: no index returns them any more.
 """
 
 import sqlite3
@@ -20,7 +20,7 @@ Mask = NDArray[np.bool_]
 
 
 class Passages:
-    """Two arrays by passage number. Any readers, one writer; readers need no lock."""
+    """Two arrays by passage number. There is one writer at a time; readers need no lock."""
 
     def __init__(self) -> None:
         self._docs = np.zeros(0, np.int32)
@@ -30,43 +30,43 @@ class Passages:
         self._updating = threading.Lock()
 
     def refresh(self, db: sqlite3.Connection) -> None:
-        """Take over what was added since the last time; usually nothing."""
+        """Add the passages that are new since the last time; usually there are none."""
         if generation(db) <= self._generation:
             return
         with self._updating:
-            reached = generation(db)
-            rows = self._added(db)
+            current = generation(db)
+            rows = self._new_rows(db)
             if len(rows):
                 self._grow(int(rows["chunk"][-1]) + 1)
                 self._docs[rows["chunk"]] = rows["doc"]
                 self._sources[rows["chunk"]] = rows["source"]
                 self._seen = int(rows["chunk"][-1])
-            self._generation = max(self._generation, reached)
+            self._generation = max(self._generation, current)
 
     def docs(self, chunks: Numbers | Sequence[int]) -> NDArray[np.int32]:
-        """The numbers of the records that these passages are of."""
+        """Return the numbers of the records of these passages."""
         return self._docs[chunks]
 
-    def of(self, sources: Iterable[str], chunks: Numbers) -> Mask:
-        """Whether each passage is of one of these sources."""
-        wanted = np.zeros(len(SOURCES), bool)
-        wanted[[_CODES[source] for source in sources]] = True
-        return wanted[self._sources[chunks]]
+    def is_of_sources(self, sources: Iterable[str], chunks: Numbers) -> Mask:
+        """Return, for each passage, whether it belongs to one of these sources."""
+        requested = np.zeros(len(SOURCES), bool)
+        requested[[_CODES[source] for source in sources]] = True
+        return requested[self._sources[chunks]]
 
-    def _added(self, db: sqlite3.Connection) -> NDArray[np.void]:
-        found = db.cursor()
-        found.row_factory = None
-        found.execute(
+    def _new_rows(self, db: sqlite3.Connection) -> NDArray[np.void]:
+        cursor = db.cursor()
+        cursor.row_factory = None
+        cursor.execute(
             """SELECT c.chunk, c.doc, d.source FROM chunks c JOIN documents d USING (doc)
                WHERE c.chunk > ? ORDER BY c.chunk""",
             (self._seen,),
         )
-        rows = ((chunk, doc, _CODES[source]) for chunk, doc, source in found)
-        kind = [("chunk", np.int64), ("doc", np.int32), ("source", np.int8)]
-        return np.fromiter(rows, np.dtype(kind))
+        rows = ((chunk, doc, _CODES[source]) for chunk, doc, source in cursor)
+        dtype = [("chunk", np.int64), ("doc", np.int32), ("source", np.int8)]
+        return np.fromiter(rows, np.dtype(dtype))
 
     def _grow(self, needed: int) -> None:
-        """Larger arrays in place of the old ones, which readers may still be looking at."""
+        """Replace the arrays by larger ones; readers may still use the old ones."""
         if needed > len(self._docs):
             more = max(needed, len(self._docs) * 3 // 2) - len(self._docs)
             self._sources = np.pad(self._sources, (0, more))
@@ -74,5 +74,5 @@ class Passages:
 
 
 def generation(db: sqlite3.Connection) -> int:
-    """How often the file has changed."""
+    """Return how often the file has changed."""
     return int(db.execute("SELECT value FROM generation").fetchone()["value"])

@@ -1,4 +1,4 @@
-"""Finds records by words, by meaning, or by both; filters come before scores on either side."""
+"""Searches records by words, by meaning, or both; filters apply before anything is scored."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ from readingroom.bases.federal.schema.sources import (
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.search.passages import Passages
 from readingroom.bases.federal.search.vectors import FederalVectors
-from readingroom.bases.federal.store import progress_of
+from readingroom.bases.federal.store import read_progress
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.errors import ModelUnavailable
@@ -31,18 +31,20 @@ from readingroom.engine.words import sought, words_of
 from readingroom.protocol.search import Citation, Hit
 
 WEIGHTS = "10.0, 4.0, 2.0, 1.0"  # title, abstract, action, body
-_TOLD = "'$.title', '$.source_url', '$.citation_string', '$.published_at'"
-_SNIPPET = 300
-_OPENINGS = 5
-_TELLING = 80
-_SECONDS = 5.0
-_DEPTH = 100
+_HIT_FIELDS = "'$.title', '$.source_url', '$.citation_string', '$.published_at'"
+_SNIPPET_LENGTH = 300
+_MAX_OPENINGS = 5
+"""How many of a text's first passages may stand in for a short one."""
+_MIN_PASSAGE = 80
+"""A shorter passage says little more than the title."""
+_TIME_LIMIT = 5.0
+_MIN_DEPTH = 100
 _UNEMBEDDED = "nothing has been embedded yet: run `readingroom federal embed`"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a record came in one of the two lists, and the passage that brought it there."""
+class RankedRecord:
+    """A record in one of the two rankings, and its best passage there."""
 
     doc: int
     chunk: int
@@ -51,7 +53,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Plan:
-    """A search that may be made: which sources, which way each."""
+    """A search: which sources are searched by words, and which by meaning."""
 
     query: str
     mode: Mode
@@ -66,22 +68,27 @@ class Plan:
 
     @property
     def depth(self) -> int:
-        """How far both lists are read: as far for one page as for the next, so that they agree."""
-        return max(_DEPTH, self.offset + self.limit)
+        """How far both rankings are read: the same for the first pages, so that they agree."""
+        return max(_MIN_DEPTH, self.offset + self.limit)
 
 
 @dataclass
-class Found:
+class SearchResult:
+    """The hits of a search, how many records match, and the sources searched."""
+
     hits: list[Hit] = field(default_factory=list)
     total: int = 0
     searched: list[Searched] = field(default_factory=list)
 
 
-def planned(question: Search, mode: Mode) -> Plan:
-    """Which sources are looked through and how, or why not."""
-    named = find_sources(question.source)
-    asked = named or sources_of_shape(Shape.BODY, Shape.SHORT)
-    registries = [source for source in asked if source.shape is Shape.REGISTRY]
+def plan_search(question: Search, mode: Mode) -> Plan:
+    """Choose the sources to search by words and by meaning.
+
+    Raise SourceNotSearchable or NotSearchableSemantically if one of the sources cannot be.
+    """
+    requested = find_sources(question.source)
+    sources = requested or sources_of_shape(Shape.BODY, Shape.SHORT)
+    registries = [source for source in sources if source.shape is Shape.REGISTRY]
     if registries:
         raise SourceNotSearchable(
             f"{', '.join(source_names(registries))} cannot be searched as text: "
@@ -89,29 +96,30 @@ def planned(question: Search, mode: Mode) -> Plan:
             use_tool="resolve_entity",
             valid_sources=source_names(sources_of_shape(Shape.BODY, Shape.SHORT)),
         )
-    short = [source for source in named if source.shape is Shape.SHORT]
+    short = [source for source in requested if source.shape is Shape.SHORT]
     if short and mode == "semantic":
         raise NotSearchableSemantically(
             f"{', '.join(source_names(short))} has no vectors",
             valid_sources=source_names(sources_of_shape(Shape.BODY)),
         )
-    bodies = tuple(source for source in asked if source.shape is Shape.BODY)
-    told = question.filters.model_dump(exclude_none=True) if question.filters else {}
+    bodies = tuple(source for source in sources if source.shape is Shape.BODY)
+    filters = question.filters.model_dump(exclude_none=True) if question.filters else {}
     return Plan(
         query=question.query,
         mode=mode,
-        lexical=() if mode == "semantic" else tuple(asked),
+        lexical=() if mode == "semantic" else tuple(sources),
         semantic=() if mode == "lexical" else bodies,
-        facets={name: str(value) for name, value in told.items()},
+        facets={name: str(value) for name, value in filters.items()},
         since=question.since,
         until=question.until,
         offset=question.offset,
         limit=question.limit,
-        degraded=_short_of_vectors(mode, short),
+        degraded=_degrade_short(mode, short),
     )
 
 
-def _short_of_vectors(mode: Mode, short: Sequence[Source]) -> Degraded | None:
+def _degrade_short(mode: Mode, short: Sequence[Source]) -> Degraded | None:
+    """Return the notice that short texts are searched by words only, where one is due."""
     if mode != "hybrid" or not short:
         return None
     names = source_names(short)
@@ -123,30 +131,50 @@ def _short_of_vectors(mode: Mode, short: Sequence[Source]) -> Degraded | None:
     )
 
 
-def with_meaning(
+def run_search(
+    db: sqlite3.Connection, plan: Plan, index: FederalVectors, passages: Passages
+) -> tuple[Plan, SearchResult]:
+    """Run a search, and return it with the plan, which changes if sources have no vectors."""
+    plan, vector = _embed_query(db, plan, index)
+    passages.refresh(db)
+    with deadline(db, _TIME_LIMIT):
+        by_words, matching = rank_by_words(db, plan, passages) if plan.lexical else ([], 0)
+        by_meaning = [] if vector is None else rank_by_meaning(db, plan, vector, index, passages)
+        fused = fuse_rankings(by_words, by_meaning)
+        page = fused[plan.offset : plan.offset + plan.limit]
+        return plan, SearchResult(
+            hits=list(_hits(db, page, plan.query)),
+            total=max(matching, len(fused)),
+            searched=_searched(db, plan),
+        )
+
+
+def _embed_query(
     db: sqlite3.Connection, plan: Plan, index: FederalVectors
 ) -> tuple[Plan, Vector | None]:
-    """The question as a vector; what has no vectors is searched by words, and it is said why."""
+    """Return the query as a vector, and the plan with sources that have none searched by words."""
     if not plan.semantic:
         return plan, None
     try:
         index.refresh(db)
-        made = _by_words(plan, _unembedded(db, plan, index), _UNEMBEDDED)
-        return made, index.embedder.embed(plan.query) if made.semantic else None
+        reduced = _search_by_words(plan, _without_vectors(db, plan, index), _UNEMBEDDED)
+        return reduced, index.embedder.embed(plan.query) if reduced.semantic else None
     except ModelUnavailable as error:
-        return _by_words(plan, plan.semantic, error.message), None
+        return _search_by_words(plan, plan.semantic, error.message), None
 
 
-def _unembedded(db: sqlite3.Connection, plan: Plan, index: FederalVectors) -> tuple[Source, ...]:
-    """The sources that have records but no vectors, as after the load of a new one; all of them
-    where nothing has been embedded at all.
-    """
-    lacking = [source for source in plan.semantic if source.name not in index.sources]
-    return tuple(one for one in lacking if not len(index) or progress_of(db, one).records)
+def _without_vectors(
+    db: sqlite3.Connection, plan: Plan, index: FederalVectors
+) -> tuple[Source, ...]:
+    """Return the sources with records but no vectors, as after a load; all if nothing has any."""
+    missing = [source for source in plan.semantic if source.name not in index.sources]
+    return tuple(
+        source for source in missing if not len(index) or read_progress(db, source).records
+    )
 
 
-def _by_words(plan: Plan, sources: Sequence[Source], reason: str) -> Plan:
-    """The same plan with these sources searched by words alone."""
+def _search_by_words(plan: Plan, sources: Sequence[Source], reason: str) -> Plan:
+    """Return the plan with these sources searched by words only, and the reason."""
     if not sources:
         return plan
     degraded = Degraded(
@@ -163,63 +191,44 @@ def _by_words(plan: Plan, sources: Sequence[Source], reason: str) -> Plan:
     )
 
 
-def run(
-    db: sqlite3.Connection,
-    plan: Plan,
-    vector: Vector | None,
-    index: FederalVectors,
-    passages: Passages,
-) -> Found:
-    """The best records of both lists, fused, each with its best passage."""
-    passages.refresh(db)
-    with deadline(db, _SECONDS):
-        by_words, matching = lexical(db, plan, passages) if plan.lexical else ([], 0)
-        by_meaning = semantic(db, plan, vector, index, passages) if vector is not None else []
-        fused = fused_places(by_words, by_meaning)
-        page = fused[plan.offset : plan.offset + plan.limit]
-        return Found(
-            hits=list(_hits(db, page, plan.query)),
-            total=max(matching, len(fused)),
-            searched=_searched(db, plan),
-        )
-
-
 # --- by words ---
 
 
-def lexical(db: sqlite3.Connection, plan: Plan, passages: Passages) -> tuple[list[Place], int]:
-    """Records by BM25 of their best passage, and how many there are."""
+def rank_by_words(
+    db: sqlite3.Connection, plan: Plan, passages: Passages
+) -> tuple[list[RankedRecord], int]:
+    """Return records by the BM25 rank of their best passage, and how many match."""
     match = sought(plan.query).match
     if match is None:
         return [], 0
-    found = _matching(db, match, plan)
-    found = found[passages.of(source_names(plan.lexical), found["chunk"])]
-    docs = passages.docs(found["chunk"])
-    best_first = np.lexsort((docs, found["rank"]))
+    rows = _matching(db, match, plan)
+    rows = rows[passages.is_of_sources(source_names(plan.lexical), rows["chunk"])]
+    docs = passages.docs(rows["chunk"])
+    best_first = np.lexsort((docs, rows["rank"]))
     _, firsts = np.unique(docs[best_first], return_index=True)
     best = best_first[np.sort(firsts)[: plan.depth]]
-    places = [
-        Place(int(doc), int(chunk), -float(rank))
-        for doc, (chunk, rank) in zip(docs[best], found[best], strict=True)
+    ranked = [
+        RankedRecord(int(doc), int(chunk), -float(rank))
+        for doc, (chunk, rank) in zip(docs[best], rows[best], strict=True)
     ]
-    return places, len(firsts)
+    return ranked, len(firsts)
 
 
 def _matching(db: sqlite3.Connection, match: str, plan: Plan) -> NDArray[np.void]:
-    """Every passage that has one of the words and passes the filters, and its rank."""
-    narrowed, values = _narrowed(plan)
+    """Return every passage that has one of the words and passes the filters, and its rank."""
+    condition, values = _condition(plan)
     rows = db.cursor()
     rows.row_factory = None
     rows.execute(
         f"""SELECT rowid, bm25(passages_fts, {WEIGHTS}) FROM passages_fts
-            WHERE passages_fts MATCH ? {narrowed}""",
+            WHERE passages_fts MATCH ? {condition}""",
         (match, *values),
     )
     return np.fromiter(rows, np.dtype([("chunk", np.int64), ("rank", np.float64)]))
 
 
-def _narrowed(plan: Plan) -> tuple[str, list[str]]:
-    """The filters as SQL that is checked before a row is scored; nothing where all may answer."""
+def _condition(plan: Plan) -> tuple[str, list[str]]:
+    """Return the filters as SQL that is checked before a row is scored; empty without filters."""
     clauses: list[str] = []
     values: list[str] = []
     if plan.since:
@@ -235,8 +244,8 @@ def _narrowed(plan: Plan) -> tuple[str, list[str]]:
         values += [name, value]
     if not clauses:
         return "", []
-    # Asked of each row that has a word: `rowid IN (…)` would make FTS5 search anew for each chunk
-    # that passes, and listing them all costs more than the search.
+    # EXISTS is checked for each row that has a word. `rowid IN (…)` would make FTS5 search anew for
+    # each chunk that passes, and listing those costs more than the search.
     return (
         f"""AND EXISTS (SELECT 1 FROM chunks c JOIN documents d USING (doc)
                         WHERE c.chunk = passages_fts.rowid AND {" AND ".join(clauses)})""",
@@ -247,104 +256,124 @@ def _narrowed(plan: Plan) -> tuple[str, list[str]]:
 # --- by meaning ---
 
 
-def semantic(
+def rank_by_meaning(
     db: sqlite3.Connection,
     plan: Plan,
     vector: Vector,
     index: FederalVectors,
     passages: Passages,
-) -> list[Place]:
-    """Records by their nearest passage."""
-    docs = _docs_of_many_valued(db, plan.facets)
-    where = vectors.where(source_names(plan.semantic), plan.facets, plan.since, plan.until, docs)
+) -> list[RankedRecord]:
+    """Return records by their nearest passage."""
+    docs = _docs_of_multivalued(db, plan.facets)
+    sources = source_names(plan.semantic)
+    where = vectors.build_filter(sources, plan.facets, plan.since, plan.until, docs)
     nearest = index.search(vector, plan.depth, where)
-    found = passages.docs([chunk for chunk, _ in nearest]).tolist()
-    return [Place(doc, chunk, score) for doc, (chunk, score) in zip(found, nearest, strict=True)]
+    nearest_docs = passages.docs([chunk for chunk, _ in nearest]).tolist()
+    return [
+        RankedRecord(doc, chunk, score)
+        for doc, (chunk, score) in zip(nearest_docs, nearest, strict=True)
+    ]
 
 
-def _docs_of_many_valued(db: sqlite3.Connection, facets: dict[str, str]) -> tuple[int, ...] | None:
-    """The records that pass the filters whose field may have find_sources values."""
-    many = [(name, value) for name, value in facets.items() if name not in vectors.SINGLE]
-    if not many:
+def _docs_of_multivalued(db: sqlite3.Connection, facets: dict[str, str]) -> tuple[int, ...] | None:
+    """Return the records that pass filters on fields with several values; None without any."""
+    filters = [(name, value) for name, value in facets.items() if name not in vectors.SINGLE]
+    if not filters:
         return None
-    sql = " INTERSECT ".join(["SELECT doc FROM facets WHERE field = ? AND value = ?"] * len(many))
-    return tuple(row["doc"] for row in db.execute(sql, [part for pair in many for part in pair]))
+    select = "SELECT doc FROM facets WHERE field = ? AND value = ?"
+    sql = " INTERSECT ".join([select] * len(filters))
+    return tuple(row["doc"] for row in db.execute(sql, [part for pair in filters for part in pair]))
 
 
 # --- both ---
 
 
-def fused_places(by_words: Sequence[Place], by_meaning: Sequence[Place]) -> list[Place]:
-    """Both lists as one; of a record's two passages, the one that placed it higher is shown."""
-    # Equal scores come in the order of ids, so the numbers are written to sort as they count.
-    rankings = [[f"{place.doc:012}" for place in places] for places in (by_words, by_meaning)]
-    shown = _better_passages(by_words, by_meaning)
-    return [Place(int(doc), shown[int(doc)], score) for doc, score in fuse(rankings)]
+def fuse_rankings(
+    by_words: Sequence[RankedRecord], by_meaning: Sequence[RankedRecord]
+) -> list[RankedRecord]:
+    """Fuse both rankings; of a record's two passages, the one that ranked higher is shown."""
+    # Equal scores are sorted by id, so the numbers are padded to sort by their value.
+    rankings = [[f"{ranked.doc:012}" for ranked in ranking] for ranking in (by_words, by_meaning)]
+    passages = _better_passages(by_words, by_meaning)
+    return [RankedRecord(int(doc), passages[int(doc)], score) for doc, score in fuse(rankings)]
 
 
-def _better_passages(*rankings: Sequence[Place]) -> dict[int, int]:
-    ranked = [(rank, place) for places in rankings for rank, place in enumerate(places)]
-    ranked.sort(key=lambda one: -one[0])
-    return {place.doc: place.chunk for _, place in ranked}
+def _better_passages(*rankings: Sequence[RankedRecord]) -> dict[int, int]:
+    ranked = [pair for ranking in rankings for pair in enumerate(ranking)]
+    # The best ranks come last, so that they win in the dict.
+    ranked.sort(key=lambda pair: -pair[0])
+    return {record.doc: record.chunk for _, record in ranked}
 
 
-# --- what the caller sees ---
+# --- hits ---
 
 
-def _hits(db: sqlite3.Connection, places: Sequence[Place], query: str) -> Iterable[Hit]:
-    for place in places:
-        doc = db.execute("SELECT id, source FROM documents WHERE doc = ?", (place.doc,)).fetchone()
-        passage = db.execute("SELECT * FROM passages WHERE chunk = ?", (place.chunk,)).fetchone()
+def _hits(db: sqlite3.Connection, ranking: Sequence[RankedRecord], query: str) -> Iterable[Hit]:
+    for ranked in ranking:
+        doc = db.execute("SELECT id, source FROM documents WHERE doc = ?", (ranked.doc,)).fetchone()
+        passage = db.execute("SELECT * FROM passages WHERE chunk = ?", (ranked.chunk,)).fetchone()
         if doc is None or passage is None:
-            continue  # the index in memory is shared, and may be a load ahead of this reader
-        # All at once: each column of a record reads the whole of its JSON.
-        (found,) = db.execute(
-            f"SELECT json_extract(record, {_TOLD}) FROM {BY_NAME[doc['source']].name} WHERE id = ?",
+            continue  # the index in memory may be a load ahead of this reader's snapshot
+        table = BY_NAME[doc["source"]].name
+        # One json_extract for all fields: each generated column would parse the whole JSON again.
+        (fields,) = db.execute(
+            f"SELECT json_extract(record, {_HIT_FIELDS}) FROM {table} WHERE id = ?",
             (doc["id"],),
         ).fetchone()
-        title, url, citation, published = from_json(found)
+        title, url, citation, published = from_json(fields)
         yield Hit(
             id=doc["id"],
             title=title,
             url=url,
             source=doc["source"],
-            snippet=snippet(_telling(db, place.doc, passage, query), query),
-            score=round(place.score, 6),
+            snippet=snippet(_choose_passage(db, ranked.doc, passage, query), query),
+            score=round(ranked.score, 6),
             published_at=published,
             citation=Citation(citation_string=citation, url=url),
         )
 
 
-def _telling(db: sqlite3.Connection, doc: int, passage: sqlite3.Row, query: str) -> sqlite3.Row:
-    """The passage itself, unless it says little more than the title, which stands beside it anyway:
-    then the one of the text's first that has most of the words.
+def _choose_passage(
+    db: sqlite3.Connection, doc: int, passage: sqlite3.Row, query: str
+) -> sqlite3.Row:
+    """Return the passage, or one with more to say if it is little more than the title.
+
+    That is the one with most words of the query among the first passages of the text.
     """
-    if len(passage["body"] or passage["abstract"]) >= _TELLING:
+    if len(passage["body"] or passage["abstract"]) >= _MIN_PASSAGE:
         return passage
     stems = _stems(query)
     openings = db.execute(
         f"""SELECT passages.* FROM chunks JOIN passages USING (chunk)
-            WHERE doc = ? AND part = 'text' AND ordinal < {_OPENINGS} AND length(body) >= ?
+            WHERE doc = ? AND part = 'text' AND ordinal < {_MAX_OPENINGS} AND length(body) >= ?
             ORDER BY ordinal""",
-        (doc, _TELLING),
+        (doc, _MIN_PASSAGE),
     ).fetchall()
-    return max(openings, key=lambda one: _holding(one["body"].lower(), stems), default=passage)
+    return max(
+        openings,
+        key=lambda opening: _count_stems(opening["body"].lower(), stems),
+        default=passage,
+    )
 
 
 def snippet(passage: sqlite3.Row, query: str) -> str:
-    """The stretch of a passage that holds most of the question's words."""
+    """Return the part of a passage that has most words of the query."""
     stems = _stems(query)
-    parts = [passage[name] for name in ("body", "abstract", "title", "action")]
-    told = max(filter(None, parts), key=lambda part: _holding(part.lower(), stems), default="")
-    text = " ".join(told.split())
-    if len(text) <= _SNIPPET:
+    fields = [passage[name] for name in ("body", "abstract", "title", "action")]
+    best_field = max(
+        filter(None, fields), key=lambda field: _count_stems(field.lower(), stems), default=""
+    )
+    text = " ".join(best_field.split())
+    if len(text) <= _SNIPPET_LENGTH:
         return text
-    starts = range(0, len(text) - _SNIPPET // 2, _SNIPPET // 3)
+    starts = range(0, len(text) - _SNIPPET_LENGTH // 2, _SNIPPET_LENGTH // 3)
     lowered = text.lower()
-    best = max(starts, key=lambda at: _holding(lowered[at : at + _SNIPPET], stems))
+    best = max(
+        starts, key=lambda start: _count_stems(lowered[start : start + _SNIPPET_LENGTH], stems)
+    )
     begin = text.rfind(" ", 0, best) + 1 if best else 0
-    end = text.rfind(" ", begin, begin + _SNIPPET)
-    cut = text[begin : end if end > begin else begin + _SNIPPET].strip()
+    end = text.rfind(" ", begin, begin + _SNIPPET_LENGTH)
+    cut = text[begin : end if end > begin else begin + _SNIPPET_LENGTH].strip()
     return f"{'…' if begin else ''}{cut}{'…' if begin + len(cut) < len(text) else ''}"
 
 
@@ -352,15 +381,17 @@ def _stems(query: str) -> list[str]:
     return [*sought(query).phrases, *(word[:5] for word in words_of(query))]
 
 
-def _holding(text: str, stems: Sequence[str]) -> int:
-    """How many of the words and phrases a text has."""
+def _count_stems(text: str, stems: Sequence[str]) -> int:
     return sum(stem in text for stem in stems)
 
 
 def _searched(db: sqlite3.Connection, plan: Plan) -> list[Searched]:
     sources = dict.fromkeys((*plan.lexical, *plan.semantic))
-    progress = [progress_of(db, source) for source in sources]
     return [
-        Searched(source=one.source, records=one.records, loaded_up_to=one.loaded_up_to)
-        for one in progress
+        Searched(
+            source=progress.source,
+            records=progress.records,
+            loaded_up_to=progress.loaded_up_to,
+        )
+        for progress in (read_progress(db, source) for source in sources)
     ]

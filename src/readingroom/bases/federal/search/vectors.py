@@ -1,4 +1,4 @@
-"""The vectors of the federal base: made chunk by chunk, kept in SQLite, searched in memory."""
+"""The vectors of the federal base: embedded in batches, stored in SQLite, searched in memory."""
 
 import json
 import sqlite3
@@ -17,15 +17,15 @@ from readingroom.engine.embedding.embedder import Embedder, Matrix, Vector
 from readingroom.engine.vectors import VectorIndex
 from readingroom.storage.database import transaction
 
-# One value each per record; what may have several (agency, topic) is looked up as records.
+# Fields with one value per record. Those with several (agency, topic) are looked up in SQLite.
 SINGLE = ("source", "congress", "chamber", "party", "state", "type")
 _FIELDS = Fields((*SINGLE, "doc"), ("day",))
 _BATCH = 256
-_ROWS = 8_192
+_FETCH_ROWS = 8_192
 
 
 class FederalVectors:
-    """The index in memory, brought up to date whenever the file has moved on."""
+    """The index in memory, updated whenever the file has changed."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder
@@ -34,53 +34,53 @@ class FederalVectors:
         self._generation = -1
         self._updating = threading.Lock()
         self.sources: set[str] = set()
-        """Those of which anything has been embedded."""
+        """The sources that have vectors."""
 
     def __len__(self) -> int:
         return len(self._index)
 
     def search(self, vector: Vector, k: int, where: Filter | None) -> list[tuple[int, float]]:
-        """The nearest chunk of each of the k nearest records, with its score."""
+        """Return the nearest chunk of each of the k nearest records, with its score."""
         hits = self._index.search_groups(vector, k, "doc", where)
         return [(int(hit.id), hit.score) for hit in hits]
 
     def refresh(self, db: sqlite3.Connection) -> None:
-        """Take over what was embedded or removed since the last time; usually nothing."""
+        """Apply what was embedded or removed since the last time; usually nothing."""
         if generation(db) <= self._generation:
             return
         with self._updating:
-            reached = generation(db)
+            current = generation(db)
             (stored,) = db.execute("SELECT count(*) FROM vectors").fetchone()
             if not self._seen:
-                # Room for all of them at once: an array that grows is copied, and twice there.
+                # Reserve room for all at once: an array that grows is copied, and is there twice.
                 self._index = VectorIndex(_FIELDS, reserve=stored)
-            # Whose vectors they are the model says: reading it takes seconds, so not for none.
+            # The identity of the model takes seconds to read, so it is not read without vectors.
             for rows in _new_rows(db, self._seen, self.embedder.identity) if stored else ():
-                self._take(db, rows)
+                self._add(db, rows)
                 self._seen = rows[-1]["seq"]
-            # Whatever is new has been taken, so a difference is what has gone.
+            # All new vectors have been added, so a difference means that some were removed.
             if len(self._index) != stored:
-                there = {str(row["chunk"]) for row in db.execute("SELECT chunk FROM vectors")}
-                self._index.delete([id for id in self._index.matching() if id not in there])
-            self._generation = max(self._generation, reached)
+                current_ids = {str(row["chunk"]) for row in db.execute("SELECT chunk FROM vectors")}
+                self._index.delete([id for id in self._index.matching() if id not in current_ids])
+            self._generation = max(self._generation, current)
 
-    def _take(self, db: sqlite3.Connection, rows: list[sqlite3.Row]) -> None:
+    def _add(self, db: sqlite3.Connection, rows: list[sqlite3.Row]) -> None:
         joined = b"".join(row["embedding"] for row in rows)
         vectors = np.frombuffer(joined, np.float32).reshape(len(rows), -1)
-        known = _metadata(db, {row["doc"] for row in rows})
-        self.sources |= {told["source"] for told in known.values()}
+        metadata = _metadata(db, {row["doc"] for row in rows})
+        self.sources |= {fields["source"] for fields in metadata.values()}
         ids = [str(row["chunk"]) for row in rows]
-        self._index.upsert(ids, vectors, [known[row["doc"]] for row in rows])
+        self._index.upsert(ids, vectors, [metadata[row["doc"]] for row in rows])
 
 
-def where(
+def build_filter(
     sources: list[str],
     facets: dict[str, str],
     since: str | None,
     until: str | None,
     docs: tuple[int, ...] | None,
 ) -> Filter:
-    """The filter of a search, in the engine's words."""
+    """Return the filters of a search as one of the engine."""
     parts: list[Filter] = [In("source", tuple(sources))]
     parts += [In(field, (value.lower(),)) for field, value in facets.items() if field in SINGLE]
     if since or until:
@@ -94,23 +94,23 @@ def embed(db: sqlite3.Connection, embedder: Embedder, report: ReportProgressSync
     """Embed what has no vector yet, in batches that each stay once done; stopping loses nothing."""
     model = embedder.identity
     db.execute("DELETE FROM vectors WHERE model != ?", (model,))
-    all_of_them = waiting(db)
+    total = count_unembedded(db)
     done = 0
-    while rows := db.execute(f"{_NEXT} {_WAITING} LIMIT {_BATCH}", _bodies()).fetchall():
+    while rows := db.execute(f"{_NEXT} {_UNEMBEDDED} LIMIT {_BATCH}", _body_sources()).fetchall():
         matrix = embedder.embed_batch([_embedded_text(row) for row in rows])
-        _keep(db, rows, matrix, model)
+        _store(db, rows, matrix, model)
         done += len(rows)
-        report(done, all_of_them, None)
+        report(done, total, None)
     return done
 
 
-def waiting(db: sqlite3.Connection) -> int:
-    """How many chunks have no vector yet and should have one."""
-    (count,) = db.execute(f"SELECT count(*) {_WAITING}", _bodies()).fetchone()
+def count_unembedded(db: sqlite3.Connection) -> int:
+    """Return how many chunks have no vector yet and should have one."""
+    (count,) = db.execute(f"SELECT count(*) {_UNEMBEDDED}", _body_sources()).fetchone()
     return int(count)
 
 
-_WAITING = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)
+_UNEMBEDDED = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)
     LEFT JOIN vectors v USING (chunk)
     WHERE v.chunk IS NULL AND d.source IN ({", ".join("?" * len(sources_of_shape(Shape.BODY)))})"""
 _NEXT = """SELECT c.chunk, p.title, p.abstract, p.action, p.body,
@@ -118,21 +118,21 @@ _NEXT = """SELECT c.chunk, p.title, p.abstract, p.action, p.body,
      WHERE k.doc = c.doc AND k.part = 'head' AND k.ordinal = 0) AS heading"""
 
 
-def _bodies() -> tuple[str, ...]:
+def _body_sources() -> tuple[str, ...]:
     return tuple(source_names(sources_of_shape(Shape.BODY)))
 
 
 def _embedded_text(row: sqlite3.Row) -> str:
-    """A passage under the first line of its record's title: alone it may not say what it is of."""
+    """Return a passage under its record's title: alone it may not say what it is about."""
     heading = (row["heading"] or "").partition("\n")[0][:150]
     parts = [row["title"] or heading, row["abstract"], row["action"], row["body"]]
     return "\n".join(part for part in parts if part)[:1000] or "untitled"
 
 
-def _keep(db: sqlite3.Connection, rows: list[sqlite3.Row], matrix: Matrix, model: str) -> None:
+def _store(db: sqlite3.Connection, rows: list[sqlite3.Row], matrix: Matrix, model: str) -> None:
     with transaction(db):
         db.execute("UPDATE generation SET value = value + 1")
-        # A chunk may have been replaced by a load while it was being embedded: it has no place.
+        # A load may have replaced a chunk while it was being embedded; its vector is dropped.
         db.executemany(
             """INSERT OR REPLACE INTO vectors (chunk, model, embedding)
                SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM chunks WHERE chunk = ?)""",
@@ -144,34 +144,34 @@ def _keep(db: sqlite3.Connection, rows: list[sqlite3.Row], matrix: Matrix, model
 
 
 def _new_rows(db: sqlite3.Connection, seen: int, model: str) -> Iterator[list[sqlite3.Row]]:
-    found = db.execute(
+    cursor = db.execute(
         """SELECT v.seq, v.chunk, v.embedding, c.doc FROM vectors v JOIN chunks c USING (chunk)
            WHERE v.seq > ? AND v.model = ? ORDER BY v.seq""",
         (seen, model),
     )
-    while rows := found.fetchmany(_ROWS):
+    while rows := cursor.fetchmany(_FETCH_ROWS):
         yield rows
 
 
 def _metadata(db: sqlite3.Connection, docs: set[int]) -> dict[int, dict[str, Any]]:
-    """What filters may ask of these records."""
-    wanted = json.dumps(sorted(docs))
-    known: dict[int, dict[str, Any]] = {}
+    """Return the fields of these records that filters use."""
+    ids = json.dumps(sorted(docs))
+    metadata: dict[int, dict[str, Any]] = {}
     for row in db.execute(
         """SELECT doc, source, published_at FROM documents
            WHERE doc IN (SELECT value FROM json_each(?))""",
-        (wanted,),
+        (ids,),
     ):
         day = _day(row["published_at"])
-        told = {"doc": row["doc"], "source": row["source"]}
-        known[row["doc"]] = told if day is None else told | {"day": day}
+        fields = {"doc": row["doc"], "source": row["source"]}
+        metadata[row["doc"]] = fields if day is None else fields | {"day": day}
     for row in db.execute(
         """SELECT doc, field, value FROM facets WHERE doc IN (SELECT value FROM json_each(?))""",
-        (wanted,),
+        (ids,),
     ):
         if row["field"] in SINGLE:
-            known[row["doc"]].setdefault(row["field"], row["value"].lower())
-    return known
+            metadata[row["doc"]].setdefault(row["field"], row["value"].lower())
+    return metadata
 
 
 def _day(text: str | None) -> int | None:

@@ -14,7 +14,7 @@ from readingroom.bases.federal.formats.parts.xml import (
     iso_date,
     strip_html,
 )
-from readingroom.bases.federal.schema.congress import SPOKEN, began
+from readingroom.bases.federal.schema.congress import SPOKEN, first_day
 from readingroom.bases.federal.schema.entries import (
     Link,
 )
@@ -145,7 +145,7 @@ def _find_roll_calls(text: str, date: str, congress: int) -> Iterator[str]:
     """`(Roll no. 58)` is the House's way to say it, `Record Vote Number: 13` the Senate's."""
     if not date:
         return
-    session = 1 if int(date[:4]) <= began(congress).year else 2
+    session = 1 if int(date[:4]) <= first_day(congress).year else 2
     for house, senate in _ROLL_CALL_TEXT.findall(text):
         yield vote_id("house" if house else "senate", congress, session, house or senate)
 

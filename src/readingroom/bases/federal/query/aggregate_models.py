@@ -1,0 +1,97 @@
+"""Questions and answers of aggregates: counts, sums and time series."""
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from readingroom.bases.federal.models import Filtered
+from readingroom.protocol.tool import Answer, Question, Word
+
+Interval = Literal["day", "week", "month", "quarter", "year"]
+Top = Annotated[int, Field(ge=1, le=1000)]
+
+
+class Count(Question):
+    resource: Word = Field(description="What to count.")
+    group_by: Word | None = Field(None, description="A field: one count for each of its values.")
+    filters: Filtered | None = Field(
+        None, description='Such as {"congress": 119, "party": "D", "since": "2025-01-01"}.'
+    )
+    top: Top = Field(20, description="How many groups, the largest first.")
+
+
+class Sum(Question):
+    resource: Word = Field(description="What to sum over.")
+    sum_field: Word = Field(description="The number to add up.")
+    group_by: Word | None = Field(None, description="A field: one sum for each of its values.")
+    filters: Filtered | None = Field(None, description='Such as {"year": 2025}.')
+    top: Top = Field(20, description="How many groups, the largest first.")
+
+
+class TimeSeries(Question):
+    resource: Word = Field(description="What to count over time.")
+    time_field: Word = Field(description="The date that counts.")
+    interval: Interval
+    group_by: Word | None = Field(None, description="A field: one series for each of its values.")
+    filters: Filtered | None = Field(None, description='Such as {"since": "2018-01-01"}.')
+    sum_field: Word | None = Field(None, description="Add this number up, instead of counting.")
+    top: Top = Field(20, description="How many groups, the largest first.")
+
+
+# --- answers ---
+
+Key = str | int | bool | None
+Value = int | Decimal
+
+
+class QueryCost(Answer):
+    rows: int = Field(description="About how many rows were read.")
+    most_rows: int = Field(description="How many may be read by one query.")
+    took_ms: float
+
+
+class Aggregated(Answer):
+    """What every aggregate says besides its numbers."""
+
+    resource: str
+    unit: str | None = Field(None, description="Of the values: USD, or null for plain numbers.")
+    loaded_up_to: str | None = None
+    query_cost: QueryCost
+
+
+class Total(Aggregated):
+    """One number."""
+
+    value: Value = Field(description="Exact; money is a decimal string.")
+
+
+class Bucket(Answer):
+    key: Key = Field(description="Null for what has no value in this field.")
+    value: Value
+
+
+class Buckets(Aggregated):
+    """A number for each group, the largest first."""
+
+    buckets: list[Bucket]
+    total_buckets: int = Field(description="How many groups there are, shown or not.")
+    truncated: bool
+
+
+class TimeBucket(Answer):
+    key: str = Field(description="2025-01-31, 2025-W05, 2025-01, 2025-Q1 or 2025.")
+    start: str
+    end: str
+    group: Key = None
+    value: Value
+
+
+class Series(Aggregated):
+    """A number for each stretch of time, without gaps; with groups, one for each of them."""
+
+    interval: Interval
+    buckets: list[TimeBucket]
+    total_buckets: int
+    truncated: bool = Field(description="Whether there are more groups than are shown.")
+    undated: Value = Field(description="What has no date in this field, and so is in no bucket.")

@@ -1,0 +1,100 @@
+"""Questions and answers of dossiers."""
+
+from typing import Any
+
+from pydantic import Field
+
+from readingroom.bases.federal.models import Congress, Id
+from readingroom.bases.federal.schema.records import Bill, Committee, Law, Legislator
+from readingroom.protocol.tool import Answer, Question
+
+
+class GetBillDossier(Question):
+    bill_id: Id = Field(description="Such as `hr:119:1`.")
+
+
+class GetLegislatorDossier(Question):
+    bioguide_id: Id = Field(description="The bioguide id, such as `S000033`.")
+    congress: Congress | None = Field(None, description="Only what falls into this Congress.")
+
+
+class GetCommitteeDossier(Question):
+    committee_id: Id = Field(description="Such as `HSAG`, or `HSAG15` for a subcommittee.")
+    congress: Congress | None = Field(None, description="Only what falls into this Congress.")
+
+
+class GetPublicLawDossier(Question):
+    id: Id = Field(description="Such as `pl:117-103`.")
+
+
+# --- answers ---
+
+
+class SectionError(Answer):
+    code: str
+    message: str
+
+
+class Section(Answer):
+    """One part of a dossier: its first items, and the way to the rest."""
+
+    items: list[dict[str, Any]]
+    total: int | None = Field(description="How many there are; null when that could not be read.")
+    truncated: bool
+    more_url: str | None = Field(
+        default=None, description="Where the list goes on, when it is truncated."
+    )
+    error: SectionError | None = Field(
+        default=None, description="Why this section could not be read."
+    )
+
+
+class BillDossier(Answer):
+    """A bill and everything that is linked to it here."""
+
+    bill: Bill
+    cosponsors: Section
+    actions: Section
+    crs_reports: Section
+    cost_estimates: Section
+    saps: Section
+    committee_reports: Section
+    hearings: Section
+    votes: Section
+    amendments: Section
+    laws: Section
+
+
+class LegislatorDossier(Answer):
+    """A member of Congress: seats, bills, offices, speeches."""
+
+    legislator: Legislator
+    congress: int | None
+    terms: Section
+    committees: Section
+    bill_counts: Section
+    leadership: Section
+    offices: Section
+    speeches: Section
+
+
+class CommitteeDossier(Answer):
+    """A committee: who sits on it and what it does."""
+
+    committee: Committee
+    congress: int | None
+    members: Section
+    subcommittees: Section
+    hearings: Section
+    bills: Section
+    reports: Section
+
+
+class PublicLawDossier(Answer):
+    """A law, the bill it was, and the regulations that rest on it."""
+
+    public_law: Law
+    originating_bill: Section
+    cfr_sections: Section
+    implementing_rules: Section
+    compilations: Section
