@@ -22,9 +22,17 @@ def walk(
 ) -> Iterator[tuple[str, click.Command]]:
     """Yield every command with the words that call it."""
     yield path, command
-    if isinstance(command, click.Group):
-        for name, inner in sorted(command.commands.items()):
-            yield from walk(inner, f"{path} {name}")
+    for name, inner in sorted(subcommands(command).items()):
+        yield from walk(inner, f"{path} {name}")
+
+
+def subcommands(command: click.Command) -> dict[str, click.Command]:
+    """Return the commands of a group by name; groups load them when they are asked for."""
+    if not isinstance(command, click.Group):
+        return {}
+    context = click.Context(command)
+    names = command.list_commands(context)
+    return {name: inner for name in names if (inner := command.get_command(context, name))}
 
 
 def help_of(path: str) -> str:
@@ -32,7 +40,6 @@ def help_of(path: str) -> str:
     command: click.Command = readingroom
     context = click.Context(command, info_name=name, terminal_width=98, **command.context_settings)
     for word in words:
-        assert isinstance(command, click.Group)
-        command = command.commands[word]
+        command = subcommands(command)[word]
         context = click.Context(command, info_name=word, parent=context)
     return command.get_help(context)

@@ -12,6 +12,7 @@ import click
 
 from readingroom.bases import BASES
 from readingroom.cli import main as readingroom
+from scripts.docs.cli import subcommands
 from scripts.docs.pages import by_hand
 from scripts.docs.settings import variables
 
@@ -70,9 +71,9 @@ def click_refusal(words: Sequence[str]) -> str | None:
     rest = list(words)
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
         name = rest.pop(0)
-        if name not in command.commands:
+        if name not in (commands := subcommands(command)):
             return f"there is no command {name}"
-        command = command.commands[name]
+        command = commands[name]
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # --help prints
             command.make_context(command.name, rest, **readingroom.context_settings)
