@@ -6,7 +6,6 @@ import logging
 import queue
 import sys
 import threading
-import time
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -72,21 +71,9 @@ def configure(level: LogLevel, blocking: bool = True) -> None:
 def log_call(record: CallRecord) -> None:
     """Log a tool call in one line."""
     if _calls.isEnabledFor(logging.INFO):
-        _calls.handle(_CallLine(record))
-
-
-class _CallLine(logging.LogRecord):
-    """A log record with only what our handlers read: the full one costs three times as much."""
-
-    def __init__(self, call: CallRecord) -> None:
-        self.name = _calls.name
-        self.levelno = logging.INFO
-        self.levelname = "INFO"
-        self.msg = "tool call"
-        self.args = None
-        self.created = time.time()
-        self.exc_info = self.exc_text = self.stack_info = None
-        self.fields = call.fields()
+        line = logging.LogRecord(_calls.name, logging.INFO, "", 0, "tool call", None, None)
+        line.fields = record.fields()
+        _calls.handle(line)
 
 
 def _write_in_thread(handler: logging.Handler) -> logging.Handler:
