@@ -17,6 +17,8 @@ from readingroom.core.errors import KnowledgeError
 
 # Where the settings are, in the newest version first.
 _SETTINGS_MODULES = ("readingroom.settings", "readingroom.core.settings")
+# Keys of a setting's schema that are for our own code, or stand beside it already.
+_NOT_PUBLIC = ("title", "default", "env", "flag", "for_sample", "empty_counts")
 _PARAMETER_KEYS = (
     *("name", "param_type_name", "opts", "secondary_opts", "required", "nargs", "multiple"),
     *("default", "envvar", "help", "hidden", "is_flag", "flag_value", "count", "type"),
@@ -68,7 +70,7 @@ def describe_settings() -> dict[str, Any]:
             "schema": {
                 key: value
                 for key, value in schema["properties"][name].items()
-                if key not in ("title", "default")
+                if key not in _NOT_PUBLIC
             },
         }
         for name, field in module.Settings.model_fields.items()
