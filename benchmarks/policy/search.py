@@ -20,6 +20,7 @@ import numpy as np
 from benchmarks.policy.peer import Described
 from benchmarks.server.wires import MODERN, call_tool
 from benchmarks.table import Ratio, Table
+from readingroom.bases.policy.chunks.store import COLLECTION, chunk_id, registry_metadata
 from readingroom.bases.policy.registry.records import (
     Policy,
     PolicyCategory,
@@ -27,7 +28,6 @@ from readingroom.bases.policy.registry.records import (
     RevisionStatus,
 )
 from readingroom.bases.policy.registry.store import PolicyRegistry
-from readingroom.bases.policy.store import COLLECTION, chunk_id, registry_metadata
 from readingroom.core import clock
 from readingroom.storage.chunks import Chunks, ChunkStore
 from readingroom.storage.keyvalue import check_room, open_key_values

@@ -12,7 +12,7 @@ import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from readingroom.bases.documents.applications import ApplicationStore
+from readingroom.bases.documents.registry.applications import ApplicationStore
 from readingroom.bases.policy.ids import parse_section_id
 from readingroom.bases.text.adapter import find_best_passage
 from readingroom.core.errors import RecordNotFound

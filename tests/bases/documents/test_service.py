@@ -16,7 +16,7 @@ from readingroom.bases.documents.backup import restore_backup, write_backup
 from readingroom.bases.documents.doctor import DocumentsDoctor
 from readingroom.bases.documents.errors import DocumentNotFound, PageNotFound
 from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
-from readingroom.bases.documents.ingestion import candidate_ids
+from readingroom.bases.documents.ingest.ingestion import candidate_ids
 from readingroom.bases.documents.models import (
     ApplicationOverview,
     GetDocumentText,
@@ -24,7 +24,7 @@ from readingroom.bases.documents.models import (
     RemoveDocument,
     SetApplication,
 )
-from readingroom.bases.documents.records import format_citation
+from readingroom.bases.documents.registry.records import format_citation
 from readingroom.core.errors import InvalidDate, UnrecognizedId
 from readingroom.core.progress import no_progress
 from readingroom.ingest.errors import NoChunks

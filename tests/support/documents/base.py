@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from readingroom.bases.documents.ingestion import Outcome
+from readingroom.bases.documents.ingest.ingestion import Outcome
 from readingroom.bases.documents.models import (
     DocumentHits,
     IngestDocument,

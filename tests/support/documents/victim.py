@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from readingroom.bases.documents.models import RemoveDocument
-from readingroom.bases.documents.records import DocumentRecord
+from readingroom.bases.documents.registry.records import DocumentRecord
 from tests.support.documents.base import PLAIN, Desk, desk
 from tests.support.policy.base import plain
 from tests.support.victim import KillAtStep, killed

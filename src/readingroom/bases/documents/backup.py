@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from readingroom.bases.documents.records import DocumentRecord
+from readingroom.bases.documents.registry.records import DocumentRecord
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.protocol.backup import BackupCounts
 from readingroom.storage.archive import copy_database

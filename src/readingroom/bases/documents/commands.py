@@ -63,7 +63,7 @@ class IngestFiles(_DocumentsCommand):
     files: list[HandedFile]
 
     async def run(self, service: "DocumentsService", report: ReportProgress) -> FolderIngested:
-        from readingroom.bases.documents.batch import BatchFile
+        from readingroom.bases.documents.ingest.batch import BatchFile
 
         async with AsyncExitStack() as stack:
             files = []

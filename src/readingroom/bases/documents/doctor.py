@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from readingroom.bases.documents.models import DocumentsDiagnosis
-from readingroom.bases.documents.records import DocumentRecord
+from readingroom.bases.documents.registry.records import DocumentRecord
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.protocol.doctor import Finding
 

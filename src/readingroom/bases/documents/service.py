@@ -11,11 +11,10 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from readingroom.bases.documents.applications import ApplicationStore
-from readingroom.bases.documents.batch import Batch, BatchFile
 from readingroom.bases.documents.errors import ApplicationNotFound, PageNotFound
 from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
-from readingroom.bases.documents.ingestion import Ingestion, Outcome, document_not_found
+from readingroom.bases.documents.ingest.batch import Batch, BatchFile
+from readingroom.bases.documents.ingest.ingestion import Ingestion, Outcome, document_not_found
 from readingroom.bases.documents.models import (
     EXPECTED_TYPES,
     ApplicationList,
@@ -44,7 +43,8 @@ from readingroom.bases.documents.models import (
     SetApplication,
     UnreadFile,
 )
-from readingroom.bases.documents.records import (
+from readingroom.bases.documents.registry.applications import ApplicationStore
+from readingroom.bases.documents.registry.records import (
     Application,
     DocumentRecord,
     StoredChunk,

@@ -12,7 +12,7 @@ from typing import Any
 import anyio.to_thread
 import numpy as np
 
-from readingroom.bases.documents.records import DocumentRecord, StoredChunk
+from readingroom.bases.documents.registry.records import DocumentRecord, StoredChunk
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder

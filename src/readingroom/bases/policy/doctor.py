@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from readingroom.bases.policy.admin_models import PolicyDiagnosis
+from readingroom.bases.policy.chunks.store import is_outdated, registry_metadata
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, Revision, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
-from readingroom.bases.policy.store import is_outdated, registry_metadata
 from readingroom.core.filters import Metadata
 from readingroom.protocol.doctor import Complaint, Finding
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from readingroom.bases.policy.chunks.search import PolicySearch, to_nearest
+from readingroom.bases.policy.chunks.store import PolicyStore, StoredChunk
 from readingroom.bases.policy.compare import passages
 from readingroom.bases.policy.errors import SectionNotFound
 from readingroom.bases.policy.ids import section_id
@@ -48,8 +50,6 @@ from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Revision, format_citation
 from readingroom.bases.policy.registry.resolver import EffectiveDateResolver
 from readingroom.bases.policy.registry.store import PolicyRegistry
-from readingroom.bases.policy.search import PolicySearch, to_nearest
-from readingroom.bases.policy.store import PolicyStore, StoredChunk
 from readingroom.core.dates import parse_day
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.context import IngestContext

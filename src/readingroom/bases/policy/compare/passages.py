@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.models import DiffPart
-from readingroom.bases.policy.store import StoredChunk
 from readingroom.core.text import fold_dashes
 
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})

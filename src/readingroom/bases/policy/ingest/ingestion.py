@@ -18,12 +18,12 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.policy.admin_models import IngestProgress
+from readingroom.bases.policy.chunks.store import PolicyStore, chunks_from
 from readingroom.bases.policy.errors import RevisionBusy
 from readingroom.bases.policy.models import IngestedRevision
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Revision
 from readingroom.bases.policy.registry.store import PolicyRegistry
-from readingroom.bases.policy.store import PolicyStore, chunks_from
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.context import IngestContext

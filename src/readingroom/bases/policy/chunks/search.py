@@ -8,6 +8,7 @@ from datetime import date
 
 import anyio.to_thread
 
+from readingroom.bases.policy.chunks.store import PolicyStore, StoredChunk
 from readingroom.bases.policy.ids import passage_id
 from readingroom.bases.policy.models import (
     Excluded,
@@ -22,7 +23,6 @@ from readingroom.bases.policy.models import (
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Revision, format_citation
 from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, Resolution
-from readingroom.bases.policy.store import PolicyStore, StoredChunk
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidCursor, RecordNotFound
 from readingroom.engine.errors import ModelUnavailable

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from readingroom.bases.documents.ingestion import Ingestion, Outcome
+from readingroom.bases.documents.ingest.ingestion import Ingestion, Outcome
 from readingroom.bases.documents.models import FileOutcome, FolderIngested
 from readingroom.core.errors import Internal, KnowledgeError
 from readingroom.core.progress import ReportProgress

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from readingroom.bases.documents.records import Application, UnreadEntry
+from readingroom.bases.documents.registry.records import Application, UnreadEntry
 from readingroom.storage.database import small_database
 
 _SCHEMA = """

@@ -15,10 +15,10 @@ from typing import Literal
 import anyio
 import anyio.to_thread
 
-from readingroom.bases.documents.applications import ApplicationStore
 from readingroom.bases.documents.errors import DocumentNotFound
 from readingroom.bases.documents.models import AlreadyIngested, IngestedDocument, SkippedDocument
-from readingroom.bases.documents.records import DocumentRecord, UnreadEntry
+from readingroom.bases.documents.registry.applications import ApplicationStore
+from readingroom.bases.documents.registry.records import DocumentRecord, UnreadEntry
 from readingroom.bases.documents.store import DocumentStore, chunks_from
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress, scale_progress

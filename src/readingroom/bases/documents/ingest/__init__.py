@@ -1,0 +1,1 @@
+"""Bringing documents in: one file, or many into one application."""

@@ -1,0 +1,1 @@
+"""What is known about documents and applications: their records, and the table of applications."""

@@ -1,0 +1,1 @@
+"""The chunks of revisions: the store that keeps them, and the search over what it keeps."""
