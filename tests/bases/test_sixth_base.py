@@ -166,7 +166,7 @@ from readingroom.protocol.search import (
     Citation,
     DeskHit,
     DeskRecord,
-    Links,
+    PageLinks,
     SearchAdapter,
     SearchRequest,
     make_record,
@@ -178,7 +178,7 @@ class ToyAdapter(SearchAdapter):
     base: ClassVar[str] = "toy"
     id_forms = ("toy: (toy:1)",)
 
-    def __init__(self, service: ToyService, links: Links) -> None:
+    def __init__(self, service: ToyService, links: PageLinks) -> None:
         self._service = service
         self._links = links
 

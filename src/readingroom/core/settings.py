@@ -71,12 +71,13 @@ def setting(
     `for_sample`: whether the sample takes it; not so where it would mix in the user's own data.
     `flag`: the command-line option, where it is not the field's name.
     """
-    extra: dict[str, Any] = {
-        "env": env,
-        "empty_counts": empty_counts,
-        "for_sample": for_sample,
-        "flag": flag,
-    }
+    extra: dict[str, Any] = {"env": env}
+    if empty_counts:
+        extra["empty_counts"] = True
+    if not for_sample:
+        extra["not_for_sample"] = True
+    if flag:
+        extra["flag"] = flag
     return Field(default, description=description, json_schema_extra=extra, **bounds)
 
 
@@ -205,7 +206,7 @@ def read_settings(
     file = _read_file(data / CONFIGURATION)
     if is_sample(data):
         excluded = [
-            name for name, field in kind.model_fields.items() if not _extra(field, "for_sample")
+            name for name, field in kind.model_fields.items() if _extra(field, "not_for_sample")
         ]
         if mixed := [name for name in excluded if name in flags]:
             flag = _flag(kind, mixed[0])
@@ -230,7 +231,7 @@ def sandbox_environment(**more: str) -> dict[str, str]:
 
 def _extra(field: FieldInfo, name: str) -> Any:
     assert isinstance(field.json_schema_extra, dict)
-    return field.json_schema_extra[name]
+    return field.json_schema_extra.get(name)
 
 
 def _data_directory(chosen: str | Path | None) -> Path:

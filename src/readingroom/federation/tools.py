@@ -17,7 +17,7 @@ from readingroom.federation.prompts import PROMPTS
 from readingroom.federation.resources import RoomLibrary
 from readingroom.federation.service import DeskService
 from readingroom.protocol.errors import FederalDialect
-from readingroom.protocol.search import DeskRecord, Links, SearchAdapter
+from readingroom.protocol.search import DeskRecord, PageLinks, SearchAdapter
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase
 from readingroom.protocol.tool import Call, Tool, tool
 
@@ -35,7 +35,7 @@ def open_desk(
     `absent` maps bases that could not be opened to the reason.
     """
     service = DeskService(
-        _make_adapters(bases, Links(address), specs),
+        _make_adapters(bases, PageLinks(address), specs),
         {spec.id_prefix or "": spec.name for spec in specs.values() if spec.adapter},
         embedder,
         FanOut(),
@@ -60,7 +60,7 @@ def open_desk(
 
 
 def _make_adapters(
-    bases: Sequence[KnowledgeBase], links: Links, specs: Mapping[str, BaseSpec]
+    bases: Sequence[KnowledgeBase], links: PageLinks, specs: Mapping[str, BaseSpec]
 ) -> dict[str, SearchAdapter]:
     adapters = {}
     for base in bases:

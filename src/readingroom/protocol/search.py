@@ -145,7 +145,7 @@ class SearchAdapter(Protocol):
         return ()
 
 
-class Links:
+class PageLinks:
     """Addresses of this server's pages, for records without a public address of their own."""
 
     def __init__(self, address: str) -> None:

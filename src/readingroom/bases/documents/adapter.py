@@ -17,7 +17,7 @@ from readingroom.protocol.search import (
     Citation,
     DeskHit,
     DeskRecord,
-    Links,
+    PageLinks,
     SearchAdapter,
     SearchRequest,
     is_heading,
@@ -43,7 +43,7 @@ class DocumentsAdapter(SearchAdapter):
         ),
     )
 
-    def __init__(self, service: DocumentsService, links: Links) -> None:
+    def __init__(self, service: DocumentsService, links: PageLinks) -> None:
         self._service = service
         self._links = links
 

@@ -14,7 +14,7 @@ from readingroom.protocol.resources import Template
 from readingroom.protocol.search import (
     DeskHit,
     DeskRecord,
-    Links,
+    PageLinks,
     SearchAdapter,
     SearchRequest,
 )
@@ -37,7 +37,7 @@ class FederalAdapter(SearchAdapter):
         ),
     )
 
-    def __init__(self, service: FederalService, links: Links) -> None:
+    def __init__(self, service: FederalService, links: PageLinks) -> None:
         self._service = service
 
     async def search(self, request: SearchRequest, call: Call) -> list[DeskHit]:

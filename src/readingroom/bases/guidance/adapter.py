@@ -19,7 +19,7 @@ from readingroom.protocol.search import (
     Citation,
     DeskHit,
     DeskRecord,
-    Links,
+    PageLinks,
     SearchAdapter,
     SearchRequest,
     make_record,
@@ -44,7 +44,7 @@ class GuidanceAdapter(SearchAdapter):
         ),
     )
 
-    def __init__(self, service: GuidanceService, links: Links) -> None:
+    def __init__(self, service: GuidanceService, links: PageLinks) -> None:
         self._service = service
 
     async def search(self, request: SearchRequest, call: Call) -> list[DeskHit]:

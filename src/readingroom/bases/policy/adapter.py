@@ -22,7 +22,7 @@ from readingroom.protocol.search import (
     DeskHit,
     DeskRecord,
     InForce,
-    Links,
+    PageLinks,
     SearchAdapter,
     SearchRequest,
     is_heading,
@@ -56,7 +56,7 @@ class PolicyAdapter(SearchAdapter):
         ),
     )
 
-    def __init__(self, service: PolicyService, links: Links) -> None:
+    def __init__(self, service: PolicyService, links: PageLinks) -> None:
         self._service = service
         self._links = links
 

@@ -165,7 +165,7 @@ class SideEffects(Answer):
     superseded_effective_to: date | None
 
 
-class RevisionLinks(Answer):
+class Links(Answer):
     """Where to look next."""
 
     self: str
@@ -183,7 +183,7 @@ class RevisionAccepted(Answer):
     effective_to: date | None
     status: RevisionStatus
     ingestion_job_id: str
-    links: RevisionLinks
+    links: Links
     side_effects: SideEffects
 
 
@@ -194,10 +194,10 @@ class ReindexAccepted(Answer):
     revision_id: str
     status: RevisionStatus
     ingestion_job_id: str
-    links: RevisionLinks
+    links: Links
 
 
-class IngestProgress(Answer):
+class Progress(Answer):
     """How much of an ingestion is done."""
 
     phase: str
@@ -210,7 +210,7 @@ class RevisionProgress(Answer):
 
     revision_id: str
     status: RevisionStatus
-    progress: IngestProgress
+    progress: Progress
 
 
 class RevisionDeleted(Answer):

@@ -12,7 +12,7 @@ from readingroom.protocol.search import (
     Citation,
     DeskHit,
     DeskRecord,
-    Links,
+    PageLinks,
     SearchAdapter,
     SearchRequest,
     make_record,
@@ -26,7 +26,7 @@ class TextAdapter(SearchAdapter):
     base: ClassVar[str] = "text"
     id_forms = (TEXT_ID,)
 
-    def __init__(self, service: TextService, links: Links) -> None:
+    def __init__(self, service: TextService, links: PageLinks) -> None:
         self._service = service
         self._links = links
 

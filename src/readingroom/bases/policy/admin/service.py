@@ -10,18 +10,18 @@ from pydantic import BaseModel
 from readingroom.bases.policy.admin_models import (
     EffectivePolicies,
     EffectivePolicy,
-    IngestProgress,
+    Links,
     NewPolicy,
     NewRevision,
     PolicyDetail,
     PolicyIndex,
     PolicyPatch,
     PolicySummary,
+    Progress,
     ReindexAccepted,
     RevisionAccepted,
     RevisionDeleted,
     RevisionDetail,
-    RevisionLinks,
     RevisionPatch,
     RevisionProgress,
     RevisionSummary,
@@ -176,7 +176,7 @@ class PolicyAdmin:
         revision = await self._find_revision(source, revision_id)
         progress = self._service.ingestion.progress(revision_id)
         if progress is None:
-            progress = IngestProgress(
+            progress = Progress(
                 phase="complete" if revision.counts else "failed" if revision.error else "queued",
                 percent_complete=100 if revision.counts else 0,
                 chunks_processed=revision.chunk_count,
@@ -283,7 +283,7 @@ def _to_detail(revision: Revision) -> RevisionDetail:
     return RevisionDetail.model_validate(revision, from_attributes=True)
 
 
-def _build_links(source: str, revision_id: str) -> RevisionLinks:
+def _build_links(source: str, revision_id: str) -> Links:
     policy = f"{API}/policies/{source}"
     revision = f"{policy}/revisions/{revision_id}"
-    return RevisionLinks(self=revision, status=f"{revision}/status", policy=policy)
+    return Links(self=revision, status=f"{revision}/status", policy=policy)

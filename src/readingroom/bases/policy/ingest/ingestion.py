@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from readingroom.bases.policy.admin_models import IngestProgress
+from readingroom.bases.policy.admin_models import Progress
 from readingroom.bases.policy.chunks.store import PolicyStore, chunks_from
 from readingroom.bases.policy.errors import RevisionBusy
 from readingroom.bases.policy.models import IngestedRevision
@@ -54,7 +54,7 @@ class Ingestion:
         self._store = store
         self._context = context
         self._changes = Changes(folder / "intents.db", context.on_step)
-        self._busy: dict[str, IngestProgress] = {}
+        self._busy: dict[str, Progress] = {}
 
     # --- changes ---
 
@@ -208,7 +208,7 @@ class Ingestion:
 
         await self._registry.change(source, rule)
 
-    def progress(self, revision_id: str) -> IngestProgress | None:
+    def progress(self, revision_id: str) -> Progress | None:
         """Return how far an ingestion that is running now has come, else None."""
         return self._busy.get(revision_id)
 
@@ -371,16 +371,14 @@ class Ingestion:
     def _mark_busy(self, revision_id: str) -> Iterator[None]:
         if revision_id in self._busy:
             raise RevisionBusy(f"{revision_id} is being ingested already; wait until it is active")
-        self._busy[revision_id] = IngestProgress(
-            phase="queued", percent_complete=0, chunks_processed=0
-        )
+        self._busy[revision_id] = Progress(phase="queued", percent_complete=0, chunks_processed=0)
         try:
             yield
         finally:
             del self._busy[revision_id]
 
     def _set_progress(self, revision: Revision, phase: str, percent: float, chunks: int) -> None:
-        self._busy[revision.revision_id] = IngestProgress(
+        self._busy[revision.revision_id] = Progress(
             phase=phase, percent_complete=int(percent), chunks_processed=chunks
         )
 
