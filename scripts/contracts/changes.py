@@ -12,26 +12,19 @@ error codes and the stored formats. The snapshots are in `tests/contracts/`; aft
 `python -m scripts.contracts` writes them and this page, and a test compares them with the code."""
 MARK = "<!-- Written by `python -m scripts.contracts`; changes made here by hand are lost. -->"
 
-# Shared schemas whose names in OpenAPI's `components` changed; only code generators see them.
-RENAMED_SCHEMAS = {"Links": "RevisionLinks", "Progress": "IngestProgress"}
-_SCHEMAS = "#/components/schemas/"
-
 Difference = tuple[str, Any, Any]
 ABSENT = object()
 
 
 def changes_page(baseline: dict[str, Any], current: dict[str, Any]) -> str:
     """Render the differences: those of texts apart from all others."""
-    differences = compare(rename_schemas(baseline), current)
-    texts = [row for row in differences if is_text(row[0])]
-    renamed = [f"- `{old}` is `{new}`" for old, new in RENAMED_SCHEMAS.items()]
+    texts = [row for row in compare(baseline, current) if is_text(row[0])]
     others = find_shape_differences(baseline, current)
     return "\n".join(
         [
             *("# Changes of public contracts since 0.1.0", "", MARK, "", INTRO, ""),
             *("## Names, types, fields, paths and formats", ""),
             *(render_rows(others) or ["None."]),
-            *("", "## Names of shared schemas in the OpenAPI document", "", *renamed),
             *("", f"## Texts ({len(texts)})", ""),
             *(render_rows(texts) or ["None."]),
             "",
@@ -41,29 +34,7 @@ def changes_page(baseline: dict[str, Any], current: dict[str, Any]) -> str:
 
 def find_shape_differences(baseline: dict[str, Any], current: dict[str, Any]) -> list[Difference]:
     """Return the differences that a program could notice."""
-    return [row for row in compare(rename_schemas(baseline), current) if not is_text(row[0])]
-
-
-def rename_schemas(value: Any) -> Any:
-    """Return a snapshot with the present names of its shared schemas."""
-    if isinstance(value, list):
-        return [rename_schemas(item) for item in value]
-    if not isinstance(value, dict):
-        return rename_reference(value)
-    renamed = {key: rename_schemas(item) for key, item in value.items()}
-    if isinstance(components := renamed.get("components"), dict) and "schemas" in components:
-        components["schemas"] = {
-            RENAMED_SCHEMAS.get(name, name): schema
-            for name, schema in components["schemas"].items()
-        }
-    return renamed
-
-
-def rename_reference(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(_SCHEMAS):
-        name = value.removeprefix(_SCHEMAS)
-        return _SCHEMAS + RENAMED_SCHEMAS.get(name, name)
-    return value
+    return [row for row in compare(baseline, current) if not is_text(row[0])]
 
 
 def compare(old: Any, new: Any, path: str = "") -> Iterator[Difference]:

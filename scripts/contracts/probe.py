@@ -18,7 +18,7 @@ from readingroom.core.errors import KnowledgeError
 # Where the settings are, in the newest version first.
 _SETTINGS_MODULES = ("readingroom.settings", "readingroom.core.settings")
 # Keys of a setting's schema that are for our own code, or stand beside it already.
-_NOT_PUBLIC = ("title", "default", "env", "flag", "for_sample", "empty_counts")
+_NOT_PUBLIC = ("title", "default", "env", "flag", "not_for_sample", "empty_counts")
 _PARAMETER_KEYS = (
     *("name", "param_type_name", "opts", "secondary_opts", "required", "nargs", "multiple"),
     *("default", "envvar", "help", "hidden", "is_flag", "flag_value", "count", "type"),
