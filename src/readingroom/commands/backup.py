@@ -62,14 +62,14 @@ def run_command(base: str, command: Command, settings: RoomSettings) -> dict[str
 
 
 @contextmanager
-def _open_workspace(place: Path) -> Iterator[Path]:
+def _open_workspace(parent: Path) -> Iterator[Path]:
     """Give an empty folder to collect copies in, deleted at the end; sweep those of killed backups.
 
     A kill leaves the folder behind and releases its lock. So a folder whose lock names an owner,
     and that nobody holds, belongs to a backup that was killed.
     """
-    _sweep(place)
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
+    _sweep(parent)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
     lock = _lock(folder)
     collected = folder / "collected"
     collected.mkdir()
@@ -79,9 +79,9 @@ def _open_workspace(place: Path) -> Iterator[Path]:
         _clear(folder, lock)
 
 
-def _sweep(place: Path) -> None:
+def _sweep(parent: Path) -> None:
     """Delete the workspaces of backups that were killed."""
-    for folder in place.glob(f"{_PREFIX}*"):
+    for folder in parent.glob(f"{_PREFIX}*"):
         if owner_of(folder) is not None:
             with suppress(FolderInUse):  # another backup is being made
                 _clear(folder, _lock(folder))

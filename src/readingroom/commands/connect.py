@@ -62,9 +62,9 @@ def connect(client: str, settings: ServerSettings, as_json: bool, **options: Any
         _print_chatgpt(settings, options, as_json)
         return
     chosen = _CLIENTS[client]
-    target = _target(settings, options, stdio=options["stdio"] or client == "claude")
-    entry = {target.name: _entry(chosen, target)}
-    file = options["file"] or _client_file(chosen, (options["folder"] or Path()).absolute())
+    target = _resolve_target(settings, options, stdio=options["stdio"] or client == "claude")
+    entry = {target.name: _build_entry(chosen, target)}
+    file = options["file"] or _find_client_file(chosen, (options["folder"] or Path()).absolute())
     copy = _write(file, chosen.section, entry) if options["write"] else None
     body = {
         "client": client,
@@ -88,7 +88,7 @@ class _Target:
     data: str | None
 
 
-def _target(settings: ServerSettings, options: dict[str, Any], stdio: bool) -> _Target:
+def _resolve_target(settings: ServerSettings, options: dict[str, Any], stdio: bool) -> _Target:
     base: str | None = options["base"]
     if stdio:
         base = base or _DEFAULT_STDIO
@@ -97,7 +97,7 @@ def _target(settings: ServerSettings, options: dict[str, Any], stdio: bool) -> _
                 f"{base} is not served over stdio: serve it over HTTP, and in Claude add it as a "
                 "connector (docs/clients.md)"
             )
-    address = options["url"] or settings.public_url or _serving(settings)
+    address = options["url"] or settings.public_url or _find_server(settings)
     if not address.startswith(("http://", "https://")):
         raise InvalidSetting(
             f"{address!r} is not an address: it must begin with http:// or https://"
@@ -114,28 +114,28 @@ def _target(settings: ServerSettings, options: dict[str, Any], stdio: bool) -> _
     )
 
 
-def _serving(settings: ServerSettings) -> str:
+def _find_server(settings: ServerSettings) -> str:
     """Return where a server of this data directory answers now, else where one would."""
     owner = owner_of(settings.data / DESK)
     return owner.url if owner else f"http://127.0.0.1:{settings.port or ALL_PORT}"
 
 
-def _entry(client: Client, target: _Target) -> dict[str, Any]:
+def _build_entry(client: Client, target: _Target) -> dict[str, Any]:
     if target.stdio:
         kind = {"type": "stdio"} if client.typed else {}
         folder = ["--data", target.data] if target.data else []
-        return {**kind, "command": _program(), "args": ["stdio", target.stdio, *folder]}
+        return {**kind, "command": _find_program(), "args": ["stdio", target.stdio, *folder]}
     key = target.key or (client.variable % _KEY_VARIABLE if target.locked else None)
     return client.build_entry(target.url, key)
 
 
-def _program() -> str:
+def _find_program() -> str:
     """Return the full path of our own command: a client has another PATH."""
     neighbour = Path(sys.executable).with_name("readingroom")
     return str(neighbour) if neighbour.exists() else shutil.which("readingroom") or "readingroom"
 
 
-def _client_file(client: Client, folder: Path) -> Path:
+def _find_client_file(client: Client, folder: Path) -> Path:
     """Return the client's file: in the project's folder, or among the user's applications."""
     if client is not _DESKTOP:
         return folder / client.file
@@ -196,7 +196,7 @@ def _describe(client: Client, target: _Target, body: dict[str, Any]) -> str:
 
 def _print_chatgpt(settings: ServerSettings, options: dict[str, Any], as_json: bool) -> None:
     """It has no file: a connector is added in its settings."""
-    target = _target(settings, options, stdio=False)
+    target = _resolve_target(settings, options, stdio=False)
     public = target.url.startswith("https://")
     steps = [
         "Settings > Connectors > Advanced: switch on developer mode.",

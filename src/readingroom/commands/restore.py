@@ -53,7 +53,7 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
 
 
 def _check_empty(home: Path, force: bool) -> None:
-    names = sorted(path.name for path in _replaceable(home))
+    names = sorted(path.name for path in _list_replaceable(home))
     if names and not force:
         raise DataNotEmpty(
             f"{home} is not empty ({', '.join(names[:5])}). Choose another directory with --data, "
@@ -61,7 +61,7 @@ def _check_empty(home: Path, force: bool) -> None:
         )
 
 
-def _replaceable(home: Path) -> list[Path]:
+def _list_replaceable(home: Path) -> list[Path]:
     """Return what is in a data directory that a restore would replace."""
     if not home.is_dir():
         return []
@@ -110,7 +110,7 @@ def _restore_bases(
 
 def _put_in_place(staging: Path, home: Path) -> None:
     """Rename only: what was there goes aside, what was restored takes its place."""
-    replaceable = _replaceable(home)
+    replaceable = _list_replaceable(home)
     if replaceable:
         aside = home / REPLACED / clock.now().strftime("%Y%m%dT%H%M%S%f")
         aside.mkdir(parents=True)

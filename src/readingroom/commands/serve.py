@@ -85,7 +85,7 @@ def _serve(only: BaseSpec | None, settings: ServerSettings, as_json: bool) -> No
     by_token = only is not None and only.josh_auth and settings.josh_auth == "oauth"
     _check_bind(settings, key_auth.is_required or by_token)
     port = (only or ROOM).default_port(settings)
-    certificate = _certificate(settings)
+    certificate = _load_certificate(settings)
     listener = bind(settings.host, port if settings.port is None else settings.port)
     address = format_local_address(listener, "https" if certificate else "http")
     specs = [only] if only else [*BASES.values(), ROOM]
@@ -94,11 +94,11 @@ def _serve(only: BaseSpec | None, settings: ServerSettings, as_json: bool) -> No
         key = secrets.token_urlsafe(32)
         owns_folders = _lock_folders(specs, settings, Owner(address, key, os.getpid()), stack)
         bases = open_bases(names, settings)
-        faces = (face_of(bases[0]),) if only else _all_faces(bases, settings, address)
+        faces = (face_of(bases[0]),) if only else _make_faces(bases, settings, address)
         policies = AuthPolicies(faces, settings, key_auth)
-        admin_access = AdminAccess(key, _commands(specs)) if owns_folders else None
+        admin_access = AdminAccess(key, _load_commands(specs)) if owns_folders else None
         app = build_app(faces, settings, policies, admin_access)
-        announcement = _announcement(faces, address, settings, policies, as_json)
+        announcement = _format_announcement(faces, address, settings, policies, as_json)
 
         def announce_ready() -> None:
             click.echo(announcement)
@@ -108,7 +108,7 @@ def _serve(only: BaseSpec | None, settings: ServerSettings, as_json: bool) -> No
         run_server(app, listener, certificate, settings.trusted_proxies, announce_ready)
 
 
-def _commands(specs: list[BaseSpec]) -> dict[str, type[Command]]:
+def _load_commands(specs: list[BaseSpec]) -> dict[str, type[Command]]:
     """Return the commands that an owner of these bases runs for other processes, by name."""
     commands = [command for spec in specs if spec.commands for command in spec.commands.load()]
     return {command.name: command for command in commands}
@@ -130,7 +130,7 @@ def _lock_folders(
     return bool(locked)
 
 
-def _certificate(settings: ServerSettings) -> Certificate | None:
+def _load_certificate(settings: ServerSettings) -> Certificate | None:
     match settings.tls_cert, settings.tls_key:
         case None, None:
             return None
@@ -149,7 +149,7 @@ def _announce_loading(as_json: bool, sentence: str) -> None:
         click.echo(sentence)
 
 
-def _all_faces(
+def _make_faces(
     bases: tuple[KnowledgeBase, ...], settings: ServerSettings, address: str
 ) -> tuple[Face, ...]:
     return faces_of_all(bases, make_desk(bases, settings, settings.public_url or address))
@@ -157,7 +157,7 @@ def _all_faces(
 
 def _check_bind(settings: ServerSettings, guarded: bool) -> None:
     """Raise `UnsafeBind` when other machines could call without a key or a token."""
-    exposed = _exposed(settings)
+    exposed = _find_exposed_address(settings)
     if not exposed or guarded:
         return
     if not settings.insecure:
@@ -168,7 +168,7 @@ def _check_bind(settings: ServerSettings, guarded: bool) -> None:
     logger.warning("Serving everybody who can reach %s: no key is set", exposed)
 
 
-def _exposed(settings: ServerSettings) -> str | None:
+def _find_exposed_address(settings: ServerSettings) -> str | None:
     """Return the address by which other machines reach us, directly or by a proxy, if any."""
     if not is_loopback(settings.host):
         return settings.host
@@ -176,7 +176,7 @@ def _exposed(settings: ServerSettings) -> str | None:
     return settings.public_url if public and not is_loopback(public) else None
 
 
-def _announcement(
+def _format_announcement(
     faces: tuple[Face, ...],
     listening: str,
     settings: ServerSettings,
@@ -192,26 +192,26 @@ def _announcement(
     accesses = [policies.for_face(face).access for face in faces]
     lines = [f"Reading Room {__version__} is answering on {address}", ""]
     lines += [
-        f"  {face.server_name:<18} {access:<6} {address}{face.path}/mcp{_also(face)}"
+        f"  {face.server_name:<18} {access:<6} {address}{face.path}/mcp{_format_sse(face)}"
         for face, access in zip(faces, accesses, strict=True)
     ]
     lines += [f"  {'everything else':<18} {policies.default.access:<6} {address}/", ""]
     used = dict.fromkeys((*accesses, policies.default.access))
-    lines += [f"  {access}: {_meaning(access, settings)}" for access in used]
+    lines += [f"  {access}: {_describe_access(access, settings)}" for access in used]
     lines += ["", "Paste this into your client's configuration (.mcp.json):", ""]
     lines += [format_client_configuration(faces[0], address, accesses[0] == "key"), ""]
     return "\n".join([*lines, "Press Ctrl-C to stop."])
 
 
-def _also(face: Face) -> str:
+def _format_sse(face: Face) -> str:
     return f"   (SSE: {face.path}/sse)" if face.sse else ""
 
 
-def _meaning(access: Access, settings: ServerSettings) -> str:
+def _describe_access(access: Access, settings: ServerSettings) -> str:
     if access == "key":
         return "every request needs a key (Authorization: Bearer)"
     if access == "oauth":
         return f"every request needs a token of {settings.josh_oauth_issuer}, or a named key"
-    if _exposed(settings) is None:
+    if _find_exposed_address(settings) is None:
         return "to this machine only"
     return "TO EVERYBODY who can reach this address, without a key"

@@ -79,7 +79,7 @@ def build_app(
         routes=routes,
         middleware=[
             # Before the credentials: a browser asks for leave (OPTIONS) before it sends a key.
-            Middleware(_OriginOnlyCors, **_cors_options(names)),
+            Middleware(_OriginOnlyCors, **_build_cors_options(names)),
             Middleware(ErrorMiddleware),
             Middleware(
                 SecurityMiddleware,
@@ -154,7 +154,7 @@ async def _lifespan(
         yield
 
 
-def _cors_options(names: AllowedNames) -> dict[str, Any]:
+def _build_cors_options(names: AllowedNames) -> dict[str, Any]:
     """Return the options that let pages of the allowed origins read our answers."""
     patterns = [re.escape(origin).replace(r":\*", ":[0-9]+") for origin in names.origins]
     return {

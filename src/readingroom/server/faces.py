@@ -24,12 +24,13 @@ class Face:
 
     @property
     def tools(self) -> dict[str, tuple[Tool, Dialect]]:
-        """Every tool by name, sorted, with the dialect its errors are told in."""
-        told = [(tool, base.dialect) for base in self.bases for tool in base.tools]
-        named = {tool.name: (tool, dialect) for tool, dialect in sorted(told, key=_by_name)}
-        if len(named) < len(told):
+        """Every tool by name, sorted, with the dialect in which its errors are rendered."""
+        pairs = [(tool, base.dialect) for base in self.bases for tool in base.tools]
+        # Sorted, so that a client which caches `tools/list` sees the same listing at every start.
+        by_name = {tool.name: (tool, dialect) for tool, dialect in sorted(pairs, key=_tool_name)}
+        if len(by_name) < len(pairs):
             raise ValueError(f"Two tools of the face {self.server_name} have the same name")
-        return named
+        return by_name
 
 
 def face_of(base: KnowledgeBase, path: str = "") -> Face:
@@ -54,12 +55,12 @@ def faces_of_all(
     that base and the others.
     """
     first = (desk,) if desk else ()
-    taken = {tool.name for base in first for tool in base.tools}
+    desk_tools = {tool.name for base in first for tool in base.tools}
     rest = tuple(
-        replace(base, tools=tuple(tool for tool in base.tools if tool.name not in taken))
+        replace(base, tools=tuple(tool for tool in base.tools if tool.name not in desk_tools))
         for base in bases
     )
-    whole = Face(
+    room = Face(
         server_name=ALL_NAME,
         title="Reading Room",
         path="",
@@ -68,8 +69,8 @@ def faces_of_all(
         stateful=True,
         sse=False,
     )
-    return (whole, *(face_of(base, f"/{base.name}") for base in bases))
+    return (room, *(face_of(base, f"/{base.name}") for base in bases))
 
 
-def _by_name(told: tuple[Tool, Dialect]) -> str:
-    return told[0].name
+def _tool_name(pair: tuple[Tool, Dialect]) -> str:
+    return pair[0].name

@@ -26,7 +26,7 @@ def render_page(
     **values: Any,
 ) -> Response:
     """Return the page that `web/templates/{template}` makes of the values, all of them escaped."""
-    page = _environment().get_template(template)
+    page = _make_environment().get_template(template)
     html = page.render(title=title, version=__version__, status=status, **values)
     return HTMLResponse(html, status, {**PAGE_HEADERS, **headers})
 
@@ -37,7 +37,7 @@ def accepts_html(scope: Scope) -> bool:
 
 
 @cache
-def _environment() -> Environment:
+def _make_environment() -> Environment:
     return Environment(
         loader=PackageLoader("readingroom.web"),
         autoescape=True,  # always: no template here makes anything but HTML

@@ -527,7 +527,7 @@ def test_a_file_of_another_source_than_was_named_is_told_as_such(tmp_path: Path)
     (bill,) = (tmp_path / "files").glob("BILLSTATUS*")
     said = run("federal", "load", "saps", str(bill), "--data", str(tmp_path / "data"))
     assert said.returncode == 1
-    assert f"{bill}: ignored, it is no file of saps" in said.stdout
+    assert f"{bill}: ignored, it is not a file of saps" in said.stdout
 
 
 def test_who_left_a_committee_is_no_longer_on_its_roster(tmp_path: Path) -> None:

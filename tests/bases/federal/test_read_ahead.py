@@ -35,7 +35,7 @@ def files(tmp_path: Path) -> Path:
 def worthwhile(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A second process from the first byte on, as a large load has it."""
     monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 0)
-    monkeypatch.setattr(read_ahead, "cores", lambda: 2)
+    monkeypatch.setattr(read_ahead, "count_cores", lambda: 2)
     before = descendants()
     yield
     wait_until(lambda: not any(map(_reads, descendants() - before)))
@@ -55,7 +55,7 @@ def _reads(process: int) -> bool:
 def test_what_is_read_ahead_is_what_would_be_read_in_turn(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch, context: type
 ) -> None:
-    monkeypatch.setattr(read_ahead, "_context", context)
+    monkeypatch.setattr(read_ahead, "_choose_context", context)
     ahead = loaded(tmp_path / "ahead", files, embed=False)
     monkeypatch.setattr(read_ahead, "_MIN_LOAD_BYTES", 1 << 40)
     in_turn = loaded(tmp_path / "turn", files, embed=False)
@@ -85,7 +85,7 @@ def test_a_worker_that_is_killed_leaves_its_files_to_us(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _parsed_here.clear()
-    monkeypatch.setattr(read_ahead, "_context", ForkContext)
+    monkeypatch.setattr(read_ahead, "_choose_context", ForkContext)
     monkeypatch.setattr(read_ahead, "_parse_all", die_at_the_third)
     killed = loaded(tmp_path / "killed", files, embed=False)
     assert _parsed_here, "the worker was not killed"
@@ -101,7 +101,7 @@ def test_without_room_for_another_process_everything_is_read_here(
     def refuse(process: object) -> None:
         raise BlockingIOError("Resource temporarily unavailable")
 
-    monkeypatch.setattr(read_ahead, "_context", SpawnContext)
+    monkeypatch.setattr(read_ahead, "_choose_context", SpawnContext)
     monkeypatch.setattr(SpawnContext.Process, "start", refuse)
     summary = loaded(tmp_path / "data", files, embed=False)
     assert (summary.failed, summary.loaded) == (0, summary.files)
@@ -136,7 +136,7 @@ def test_only_so_many_bytes_are_read_before_their_turn(
         ahead.append(len(self._ahead))
 
     monkeypatch.setattr(read_ahead, "_MAX_BYTES_AHEAD", 4 * read_ahead._MIN_FILE_COST)
-    monkeypatch.setattr(read_ahead, "_context", ForkContext)
+    monkeypatch.setattr(read_ahead, "_choose_context", ForkContext)
     monkeypatch.setattr(read_ahead._ReadAhead, "_look_ahead", watch)
     assert loaded(tmp_path / "data", files, embed=False).failed == 0
     assert max(ahead) == 4
@@ -189,7 +189,7 @@ thread.join()
 def test_what_is_no_fault_of_a_file_ends_the_load_and_is_told_once(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(read_ahead, "_context", ForkContext)
+    monkeypatch.setattr(read_ahead, "_choose_context", ForkContext)
     monkeypatch.setattr(read_ahead, "_parse_all", fail_by_our_mistake)
     with pytest.raises(AssertionError, match="ours"):
         loaded(tmp_path / "data", files, embed=False)
@@ -212,13 +212,13 @@ def test_a_zip_whose_content_is_damaged_is_skipped(tmp_path: Path, files: Path) 
 
 def test_only_a_process_without_threads_is_copied() -> None:
     chosen: list[object] = []
-    thread = threading.Thread(target=lambda: chosen.append(read_ahead._context()))
+    thread = threading.Thread(target=lambda: chosen.append(read_ahead._choose_context()))
     thread.start()
     thread.join()
     assert isinstance(chosen[0], SpawnContext)
     program = (
         "from readingroom.bases.federal.load import read_ahead; "
-        "print(type(read_ahead._context()).__name__)"
+        "print(type(read_ahead._choose_context()).__name__)"
     )
     alone = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -10,9 +10,9 @@ import click
 from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import LoadFailed
 from readingroom.bases.federal.load import loading
-from readingroom.bases.federal.load import sync as syncing
 from readingroom.bases.federal.load.bulk import Hosts
 from readingroom.bases.federal.load.loading import Summary
+from readingroom.bases.federal.load.sync import sync as sync_source
 from readingroom.bases.federal.query.changes import list_changes
 from readingroom.bases.federal.schema.sources import Source, find_source
 from readingroom.bases.federal.search import vectors
@@ -142,7 +142,7 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
         progress_bar("Fetching", as_json) as report,
         progress_bar("Updating", as_json) as report_update,
     ):
-        synced = syncing.sync(
+        synced = sync_source(
             store.file_in(settings.data),
             find_source(source),
             day,

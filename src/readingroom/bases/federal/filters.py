@@ -56,13 +56,13 @@ class RowFilter:
 def filters_model(resource: Resource) -> type[SourceFilters]:
     """Return the model of a resource's filters, which reports those that do not fit."""
     facets = {facet.name: VALUE_TYPES.get(facet.name, Word) for facet in resource.plan.facets}
-    types = facets | {column.name: _filter_type(column) for column in resource.filters}
+    types = facets | {column.name: _choose_type(column) for column in resource.filters}
     fields: dict[str, Any] = {name: (type | None, None) for name, type in types.items()}
     title = resource.name.title().replace("_", "")
     return create_model(f"{title}Filters", __base__=SourceFilters, **fields)
 
 
-def _filter_type(column: Column) -> Any:
+def _choose_type(column: Column) -> Any:
     if column.kind != "TEXT":
         return _TYPES[column.kind]
     if column.choices:
@@ -94,7 +94,7 @@ def parse_filters(resource: Resource, filters: Mapping[str, Any] | None) -> RowF
 
 def build_row_filter(resource: Resource, filters: Mapping[str, Any]) -> RowFilter:
     """Return checked filters as SQL. Withdrawn records never pass."""
-    conditions = [resource.where, *(_condition(resource, name) for name in filters)]
+    conditions = [resource.where, *(_build_condition(resource, name) for name in filters)]
     return RowFilter(" AND ".join(conditions), tuple(filters.values()), dict(filters))
 
 
@@ -111,13 +111,13 @@ def match_stored_case(
         if column.kind == "TEXT" and not column.choices and column.name not in VALUE_TYPES
     }
     filters = {
-        name: _stored_value(db, resource, name, value) if name in open_lists else value
+        name: _find_stored_value(db, resource, name, value) if name in open_lists else value
         for name, value in row_filter.filters.items()
     }
     return replace(row_filter, values=tuple(filters.values()), filters=filters)
 
 
-def _stored_value(db: sqlite3.Connection, resource: Resource, name: str, value: str) -> str:
+def _find_stored_value(db: sqlite3.Connection, resource: Resource, name: str, value: str) -> str:
     for collation in ("", "COLLATE NOCASE"):
         row = db.execute(
             f"SELECT {name} FROM {resource.name} WHERE {name} = ? {collation} LIMIT 1", (value,)
@@ -127,7 +127,7 @@ def _stored_value(db: sqlite3.Connection, resource: Resource, name: str, value: 
     return value
 
 
-def _condition(resource: Resource, name: str) -> str:
+def _build_condition(resource: Resource, name: str) -> str:
     if name == "since":
         return f"{resource.date_sql} >= ?"
     if name == "until":

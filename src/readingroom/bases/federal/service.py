@@ -97,15 +97,15 @@ class FederalService:
     # --- what belongs to a record ---
 
     async def cosponsors(self, bill: str, limit: int, cursor: str | None) -> CosponsorPage:
-        return await self._children(CosponsorPage, bill, limit, cursor)
+        return await self._list_children(CosponsorPage, bill, limit, cursor)
 
     async def actions(self, bill: str, limit: int, cursor: str | None) -> ActionPage:
-        return await self._children(ActionPage, bill, limit, cursor)
+        return await self._list_children(ActionPage, bill, limit, cursor)
 
     async def witnesses(self, hearing: str, limit: int, cursor: str | None) -> WitnessPage:
-        return await self._children(WitnessPage, hearing, limit, cursor)
+        return await self._list_children(WitnessPage, hearing, limit, cursor)
 
-    async def _children(
+    async def _list_children(
         self, model: type[lists.ChildPage], record: str, limit: int, cursor: str | None
     ) -> lists.ChildPage:
         source, _ = lists.CHILD_TABLES[model]
@@ -225,11 +225,11 @@ class FederalService:
     # --- dossiers ---
 
     async def bill_dossier(self, id: str) -> BillDossier:
-        record, sections = await self._dossier(BY_NAME["bills"], id, None, dossiers.BILL)
+        record, sections = await self._read_dossier(BY_NAME["bills"], id, None, dossiers.BILL)
         return BillDossier(bill=Bill.model_validate(record), **sections)
 
     async def legislator_dossier(self, id: str, congress: int | None) -> LegislatorDossier:
-        record, sections = await self._dossier(
+        record, sections = await self._read_dossier(
             BY_NAME["legislators"], id, congress, dossiers.LEGISLATOR
         )
         return LegislatorDossier(
@@ -237,7 +237,7 @@ class FederalService:
         )
 
     async def committee_dossier(self, id: str, congress: int | None) -> CommitteeDossier:
-        record, sections = await self._dossier(
+        record, sections = await self._read_dossier(
             BY_NAME["committees"], id, congress, dossiers.COMMITTEE
         )
         return CommitteeDossier(
@@ -245,12 +245,12 @@ class FederalService:
         )
 
     async def public_law_dossier(self, id: str) -> PublicLawDossier:
-        record, sections = await self._dossier(
+        record, sections = await self._read_dossier(
             BY_NAME["public_laws"], id, None, dossiers.PUBLIC_LAW
         )
         return PublicLawDossier(public_law=Law.model_validate(record), **sections)
 
-    async def _dossier(
+    async def _read_dossier(
         self,
         source: Source,
         id: str,

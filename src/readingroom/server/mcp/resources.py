@@ -77,11 +77,11 @@ class _PromptHandlers:
                     description=prompt.description,
                     arguments=[
                         wire.PromptArgument(
-                            name=blank.name,
-                            description=blank.description,
-                            required=blank.required,
+                            name=argument.name,
+                            description=argument.description,
+                            required=argument.required,
                         )
-                        for blank in prompt.arguments
+                        for argument in prompt.arguments
                     ],
                 )
                 for _, prompt in sorted(self._prompts.items())
@@ -96,9 +96,9 @@ class _PromptHandlers:
             raise MCPError(wire.INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
         arguments = params.arguments or {}
         missing = [
-            blank.name
-            for blank in prompt.arguments
-            if blank.required and not arguments.get(blank.name)
+            argument.name
+            for argument in prompt.arguments
+            if argument.required and not arguments.get(argument.name)
         ]
         if missing:
             raise MCPError(wire.INVALID_PARAMS, f"{prompt.name} needs {', '.join(missing)}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from pydantic import ValidationError
@@ -11,12 +11,10 @@ from starlette.responses import Response
 
 from readingroom.core.errors import InvalidArguments
 from readingroom.core.progress import no_progress
+from readingroom.federation.models import Fetch
 from readingroom.protocol.sample import MARK
 from readingroom.server.mcp.calls import make_call_from_scope
 from readingroom.web.templates import render_page
-
-if TYPE_CHECKING:
-    from readingroom.federation.models import Fetch
 
 # The fields of a record that are shown, whatever its base, in this order.
 _LABELS = {
@@ -55,10 +53,7 @@ async def show_record(desk: Any, is_sample: bool, request: Request) -> Response:
     )
 
 
-def _read_question(request: Request) -> "Fetch":
-    # The model belongs to the federal base, which a server of another base never imports.
-    from readingroom.federation.models import Fetch
-
+def _read_question(request: Request) -> Fetch:
     parameters = request.query_params
     try:
         return Fetch(id=parameters.get("id", ""), offset=int(parameters.get("offset", "0") or 0))

@@ -83,11 +83,11 @@ class BillStatus:
     def matches(self, start: FileStart) -> bool:
         return b"<billStatus" in start.head
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         bill = parse(file.data).find("bill")
         if bill is None:
             raise ValueError("no <bill> in this file")
-        parser = _BillParser(bill, origin)
+        parser = _BillParser(bill, provenance)
         yield from parser.referenced_records()
         yield parser.bill()
         yield from parser.amendments()
@@ -98,9 +98,9 @@ class BillStatus:
 class _BillParser:
     """Parses the file of one bill."""
 
-    def __init__(self, element: Element, origin: Provenance) -> None:
+    def __init__(self, element: Element, provenance: Provenance) -> None:
         self._element = element
-        self._origin = origin
+        self._provenance = provenance
         self._stubbed: set[str] = set()
         self.congress = int(require_text(element, "congress"))
         self.kind = require_text(element, "type", "billType").lower()
@@ -124,12 +124,12 @@ class _BillParser:
 
     def referenced_records(self) -> Iterator[ParsedRecord]:
         """Yield stubs of what the bill refers to, so that every reference leads somewhere."""
-        yield from self._people((*self.sponsors, *self.cosponsors))
+        yield from self._build_people_stubs((*self.sponsors, *self.cosponsors))
         for committee in self.committees:
             yield build_committee_stub(
-                committee.id, committee.name, committee.chamber, self._origin
+                committee.id, committee.name, committee.chamber, self._provenance
             )
-        yield from self._topic_records()
+        yield from self._build_topics()
 
     def bill(self) -> ParsedRecord:
         element = self._element
@@ -161,12 +161,12 @@ class _BillParser:
             cost_estimates=self.costs,
             committee_reports=list(self.reported),
             report_ids=list(dict.fromkeys(filter(None, map(cited_report, self.reported)))),
-            votes=list(dict.fromkeys(self._votes())),
+            votes=list(dict.fromkeys(self._list_votes())),
             cosponsor_count=sum(cosponsor.withdrawn_at is None for cosponsor in self.cosponsors),
             action_count=len(self.actions),
             amendment_count=len(element.findall("amendments/amendment")),
             **citation_fields(
-                self._origin, url=self.page, org=GPO, cite=cite, published_at=introduced
+                self._provenance, url=self.page, org=GPO, cite=cite, published_at=introduced
             ),
         )
         return ParsedRecord(
@@ -176,15 +176,15 @@ class _BillParser:
                 record.summary.text if record.summary else "",
                 latest.text if latest else "",
             ),
-            facets=self._facets(record),
-            children=self._children(),
-            links=list(self._links(record)),
+            facets=self._build_facets(record),
+            children=self._build_children(),
+            links=list(self._build_links(record)),
             revision=updated,
         )
 
     def amendments(self) -> Iterator[ParsedRecord]:
         for item in self._element.findall("amendments/amendment"):
-            yield from self._amendment(item)
+            yield from self._parse_amendment(item)
 
     def estimates(self) -> Iterator[ParsedRecord]:
         """Yield the cost estimates that CBO gave a number: each is a record of its own."""
@@ -195,32 +195,32 @@ class _BillParser:
                     estimate.title,
                     estimate.date,
                     [self.id],
-                    self._origin,
+                    self._provenance,
                     partial=True,
                 )
 
     def reports(self) -> Iterator[ParsedRecord]:
         for citation in self.reported:
             if cited_report(citation):
-                yield reports.build_cited_report(citation, [self.id], self._origin)
+                yield reports.build_cited_report(citation, [self.id], self._provenance)
 
-    def _topics(self) -> list[str]:
+    def _list_topics(self) -> list[str]:
         return distinct_topics((self.policy_area, *self.subjects))
 
-    def _topic_records(self) -> Iterator[ParsedRecord]:
+    def _build_topics(self) -> Iterator[ParsedRecord]:
         """Only the oldest files say to which wider subject one belongs."""
         items = self._element.findall("subjects/billSubjects/otherSubjects/item")
         parents = {get_text(item, "name"): get_text(item, "parentSubject/name") for item in items}
-        for name in distinct_topics((*parents.values(), *self._topics())):
-            yield build_topic(name, self._origin, parent=parents.get(name))
+        for name in distinct_topics((*parents.values(), *self._list_topics())):
+            yield build_topic(name, self._provenance, parent=parents.get(name))
 
-    def _votes(self) -> Iterator[str]:
+    def _list_votes(self) -> Iterator[str]:
         for action in self.actions:
             yield from action.votes
         for vote in self._element.findall("recordedVotes/recordedVote"):
             yield from parse_vote_ids(vote)
 
-    def _facets(self, record: Bill) -> dict[str, list[str]]:
+    def _build_facets(self, record: Bill) -> dict[str, list[str]]:
         sponsor = self.sponsors[:1]
         facets: dict[str, Sequence[str | None]] = {
             "congress": [str(self.congress)],
@@ -228,12 +228,12 @@ class _BillParser:
             "chamber": [record.origin_chamber],
             "party": [person.party for person in sponsor],
             "state": [person.state for person in sponsor],
-            "topic": self._topics(),
+            "topic": self._list_topics(),
             "member": [sponsor.bioguide_id for sponsor in self.sponsors],
         }
         return without_empty(facets)
 
-    def _children(self) -> dict[str, list[tuple[Any, ...]]]:
+    def _build_children(self) -> dict[str, list[tuple[Any, ...]]]:
         committees = sorted({committee.id for committee in self.committees})
         return {
             "bill_cosponsors": [
@@ -247,7 +247,7 @@ class _BillParser:
             "bill_committees": [(committee,) for committee in committees],
         }
 
-    def _links(self, record: Bill) -> Iterator[Link]:
+    def _build_links(self, record: Bill) -> Iterator[Link]:
         """What the file names beside the bill, each with the field that names it."""
         for law in self._element.iterfind("laws/item"):
             for id in parse_law_ids(law):
@@ -271,12 +271,12 @@ class _BillParser:
         yield from build_topic_links(distinct_topics((self.policy_area,)), "policyArea")
         yield from build_topic_links(distinct_topics(self.subjects), "subjects")
 
-    def _amendment(self, item: Element) -> Iterator[ParsedRecord]:
+    def _parse_amendment(self, item: Element) -> Iterator[ParsedRecord]:
         # Number, congress and type stand twice in one amendment; the first of each is its own.
         congress, kind = int(require_text(item, "congress")), require_text(item, "type").lower()
         number = int(require_text(item, "number"))
         sponsors = [parse_person(element) for element in item.findall("sponsors/item")]
-        yield from self._people(sponsors)
+        yield from self._build_people_stubs(sponsors)
         roll_calls = list(find_roll_call_actions(item))
         actions = [parse_action(roll_call, congress) for roll_call in roll_calls]
         submitted = iso_date(get_text(item, "submittedDate"))
@@ -304,7 +304,7 @@ class _BillParser:
             latest_action=latest,
             votes=list(dict.fromkeys(vote for action in actions for vote in action.votes)),
             **citation_fields(
-                self._origin,
+                self._provenance,
                 url=f"https://www.congress.gov/amendment/{ordinal(congress)}-congress/{slug}/{number}",
                 org=GPO,
                 cite=cite,
@@ -325,11 +325,14 @@ class _BillParser:
             record,
             head=SearchHead(record.title, description or "", latest.text if latest else ""),
             facets=without_empty(facets),
-            links=[*self._amendment_links(item, record), *build_vote_links(roll_calls, actions)],
+            links=[
+                *self._build_amendment_links(item, record),
+                *build_vote_links(roll_calls, actions),
+            ],
             revision=get_text(item, "updateDate"),
         )
 
-    def _amendment_links(self, item: Element, record: Amendment) -> Iterator[Link]:
+    def _build_amendment_links(self, item: Element, record: Amendment) -> Iterator[Link]:
         bill = f"{SPOKEN[self.kind]} {self.number}"
         yield Link(LinkKind.AMENDMENT, self.id, f"amendments/amendment in the file of {bill}")
         if record.amends:
@@ -337,9 +340,9 @@ class _BillParser:
             words = " ".join(filter(None, (get_text(item, part) for part in parts)))[:MAX_EVIDENCE]
             yield Link(LinkKind.AMENDMENT, record.amends, f"amendedAmendment: {words}")
 
-    def _people(self, people: Iterable[Person]) -> Iterator[ParsedRecord]:
+    def _build_people_stubs(self, people: Iterable[Person]) -> Iterator[ParsedRecord]:
         """Stubs of those whom the file has not named before; a Senator may offer a hundred."""
         for person in people:
             if person.bioguide_id and person.bioguide_id not in self._stubbed:
                 self._stubbed.add(person.bioguide_id)
-                yield build_legislator_stub(person, self._origin)
+                yield build_legislator_stub(person, self._provenance)

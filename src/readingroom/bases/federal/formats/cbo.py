@@ -38,9 +38,9 @@ class Estimates:
     def matches(self, start: FileStart) -> bool:
         return b"<response>" in start.head and b"cbo.gov/" in start.head
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         for item in parse(file.data).findall("item"):
-            yield _listed(item, origin)
+            yield _parse_item(item, provenance)
 
 
 def build_estimate(
@@ -48,7 +48,7 @@ def build_estimate(
     title: str,
     published: str | None,
     bills: list[str],
-    origin: Provenance,
+    provenance: Provenance,
     *,
     description: str | None = None,
     raw_sha256: str | None = None,
@@ -66,7 +66,7 @@ def build_estimate(
         description=description,
         bills=bills,
         **citation_fields(
-            origin,
+            provenance,
             url=url,
             org=ORG,
             cite=f"CBO, {title}, Publication {id.partition(':')[2]}",
@@ -87,33 +87,33 @@ def build_estimate(
     )
 
 
-def _listed(item: Element, origin: Provenance) -> ParsedRecord:
-    published = _day(get_text(item, "Date"))
+def _parse_item(item: Element, provenance: Provenance) -> ParsedRecord:
+    published = _parse_date(get_text(item, "Date"))
     title = get_text(item, "Title") or "Cost estimate"
-    named = f"{get_text(item, 'Bill_Number') or ''} {title}"
+    bill_text = f"{get_text(item, 'Bill_Number') or ''} {title}"
     return build_estimate(
         get_text(item, "Link") or "",
         title,
         published,
-        _bills(named, congress_on(published)) if published else [],
-        origin,
+        _find_bills(bill_text, congress_on(published)) if published else [],
+        provenance,
         description=get_text(item, "Description"),
         raw_sha256=hash_element(item),
     )
 
 
-def _bills(text: str, congress: int) -> list[str]:
+def _find_bills(text: str, congress: int) -> list[str]:
     """The bills a text names; CBO leaves out the Congress, which the date tells."""
-    found: dict[str, None] = {}
+    ids: dict[str, None] = {}
     for match in _NAMED.finditer(text):
         try:
-            found[federal_id(match[0], congress).id] = None
+            ids[federal_id(match[0], congress).id] = None
         except UnrecognizedId:
             continue
-    return list(found)
+    return list(ids)
 
 
-def _day(written: str | None) -> str | None:
+def _parse_date(written: str | None) -> str | None:
     """`Fri, 11 Sep 2026 17:00:00 -0400` as a date; what cannot be read is no date."""
     try:
         return datetime.strptime(written or "", "%a, %d %b %Y %H:%M:%S %z").date().isoformat()

@@ -52,7 +52,7 @@ class Regulations:
     def matches(self, start: FileStart) -> bool:
         return is_uslm(start, b"<cfrDoc ")
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         volume = parse(file.data)
         meta = volume.find("meta")
         title = int(get_text(meta, "docNumber") or "")
@@ -61,14 +61,16 @@ class Regulations:
         if main is None:
             raise ValueError("no <main> in this file")
         repeats: Counter[str] = Counter()
-        for provision, context in _provisions(main, _Context(title, revised)):
+        for provision, context in _iterate_provisions(main, _Context(title, revised)):
             label = (
-                _section(provision, context)
+                _label_section(provision, context)
                 if provision.tag == "section"
-                else _appendix(provision, context)
+                else _label_appendix(provision, context)
             )
             repeats[label.number] += provision.tag == "appendix"
-            yield _entry(provision, label.again(repeats[label.number]), context, origin)
+            yield _build_entry(
+                provision, label.with_repeat(repeats[label.number]), context, provenance
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,26 +98,26 @@ class _ProvisionLabel:
     within: str | None = None
     """The number of a section within its part."""
 
-    def again(self, times: int) -> "_ProvisionLabel":
+    def with_repeat(self, times: int) -> "_ProvisionLabel":
         """Two appendices of a part may both have no letter."""
         return self if times < 2 else replace(self, number=f"{self.number}-{times}")
 
 
-def _provisions(node: Element, context: _Context) -> Iterator[tuple[Element, _Context]]:
+def _iterate_provisions(node: Element, context: _Context) -> Iterator[tuple[Element, _Context]]:
     for child in node:
         if child.tag in ("section", "appendix"):
             yield child, context
         else:
-            yield from _provisions(child, _inside(child, context))
+            yield from _iterate_provisions(child, _enter_level(child, context))
 
 
-def _inside(node: Element, context: _Context) -> _Context:
+def _enter_level(node: Element, context: _Context) -> _Context:
     if node.tag not in _LEVELS:
         return context
     heading, num = get_text(node, "heading"), node.find("num")
     value = num.get("value") if num is not None else None
     if node.tag == "chapter":
-        return replace(context, chapter=_readable(heading))
+        return replace(context, chapter=_soften_capitals(heading))
     resting_on = node.find("authority")
     if resting_on is not None:
         authority = re.sub(r"^Authority:\s*", "", get_text(resting_on) or "")
@@ -123,36 +125,36 @@ def _inside(node: Element, context: _Context) -> _Context:
             context, authority=authority, resting_on=collect_references((resting_on,))
         )
     if node.tag == "part":
-        return replace(context, part=value, part_heading=_readable(heading), subpart=None)
+        return replace(context, part=value, part_heading=_soften_capitals(heading), subpart=None)
     return replace(context, subpart=value) if node.tag == "subpart" else context
 
 
-def _section(section: Element, context: _Context) -> _ProvisionLabel:
-    number = _number(section)
+def _label_section(section: Element, context: _Context) -> _ProvisionLabel:
+    number = _read_number(section)
     heading = (get_text(section, "heading") or "").rstrip(".") or None
     part = context.part or number.partition(".")[0]
     within = number.removeprefix(f"{part}.")
     return _ProvisionLabel(number, f"{context.title} CFR {number}", heading, part, within)
 
 
-def _appendix(appendix: Element, context: _Context) -> _ProvisionLabel:
+def _label_appendix(appendix: Element, context: _Context) -> _ProvisionLabel:
     """`Appendix A to Part 447—Forms` is number `447.appendix-a`, whichever element says so."""
     label, _, heading = (get_text(appendix, "heading") or "").partition("\u2014")
     if num := get_text(appendix, "num"):
         label, heading = num.rstrip("\u2014 "), get_text(appendix, "heading") or ""
-    label = _readable(_OF_PART.sub("", fold_dashes(label)).strip(" -.")) or "Appendix"
+    label = _soften_capitals(_OF_PART.sub("", fold_dashes(label)).strip(" -.")) or "Appendix"
     number = "-".join(re.findall("[a-z0-9]+", label.lower()))[:_LONGEST] or "appendix"
     where = f"{context.title} CFR Part {context.part}" if context.part else f"{context.title} CFR"
     return _ProvisionLabel(
         f"{context.part}.{number}" if context.part else number,
         f"{where}, {label}",
-        _readable(heading.strip().rstrip(".")) or None,
+        _soften_capitals(heading.strip().rstrip(".")) or None,
         context.part,
     )
 
 
-def _entry(
-    provision: Element, label: _ProvisionLabel, context: _Context, origin: Provenance
+def _build_entry(
+    provision: Element, label: _ProvisionLabel, context: _Context, provenance: Provenance
 ) -> ParsedRecord:
     title = f"{label.cite}, {label.heading}" if label.heading else label.cite
     notes = [get_text(element) or "" for element in provision.iter("source")]
@@ -178,8 +180,8 @@ def _entry(
         cfr_references=list(own.regulations),
         characters=len(body),
         **citation_fields(
-            origin,
-            url=_page(context, label),
+            provenance,
+            url=_build_url(context, label),
             org=ORG,
             cite=title,
             published_at=context.revised,
@@ -192,12 +194,12 @@ def _entry(
         head=SearchHead(title, context.part_heading or ""),
         facets={"type": [record.type], "agency": agencies},
         text=Text("text", body, title, record.url, record.raw_sha256, dated=context.revised),
-        links=list(_links(record.id, label.cite, own, context)),
+        links=list(_build_links(record.id, label.cite, own, context)),
         revision=context.revised,
     )
 
 
-def _links(id: str, cite: str, own: References, context: _Context) -> Iterator[Link]:
+def _build_links(id: str, cite: str, own: References, context: _Context) -> Iterator[Link]:
     for law in context.resting_on.laws:
         yield Link(LinkKind.AUTHORITY, law, f"authority of the part: {context.authority}")
     for law, words in own.laws.items():
@@ -208,7 +210,7 @@ def _links(id: str, cite: str, own: References, context: _Context) -> Iterator[L
             yield Link(LinkKind.MENTION, other, f"reference in {cite}: {words}")
 
 
-def _number(section: Element) -> str:
+def _read_number(section: Element) -> str:
     num = section.find("num")
     match = _PRINTED.search(fold_dashes(get_text(num) or ""))
     if match:
@@ -219,11 +221,11 @@ def _number(section: Element) -> str:
     return stated
 
 
-def _readable(heading: str | None) -> str | None:
+def _soften_capitals(heading: str | None) -> str | None:
     return title_case(heading) if heading and heading.isupper() else heading
 
 
-def _page(context: _Context, label: _ProvisionLabel) -> str:
+def _build_url(context: _Context, label: _ProvisionLabel) -> str:
     """GovInfo leads to a section, or to the part that an appendix is of."""
     year = context.revised[:4] if context.revised else "mostrecent"
     if label.part is None:

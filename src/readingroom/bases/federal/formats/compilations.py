@@ -37,28 +37,28 @@ class Compilations:
     def matches(self, start: FileStart) -> bool:
         return is_uslm(start, b"<statuteCompilation ")
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         root = parse(file.data)
         meta = root.find("meta")
         if meta is None:
             raise ValueError("no <meta> in this file")
-        yield _entry(root, meta, origin)
+        yield _build_entry(root, meta, provenance)
 
 
-def _entry(element: Element, meta: Element, origin: Provenance) -> ParsedRecord:
+def _build_entry(element: Element, meta: Element, provenance: Provenance) -> ParsedRecord:
     number = get_text(meta, "property[@role='fileId']")
     if not number:
         raise ValueError("the file does not say which compilation it is")
     edition = element.find("preface/editionNote")
-    through = _through(edition, meta)
-    amended, approved = _amended(edition), iso_date(get_text(meta, "approvedDate"))
+    through = _find_last_law(edition, meta)
+    amended, approved = _read_amendment_date(edition), iso_date(get_text(meta, "approvedDate"))
     title = get_text(meta, "title") or f"Compilation {number}"
     title = title_case(title) if title.isupper() else title
-    law = _law(element, meta)
+    law = _find_law(element, meta)
     body = extract_body(element)
     published = amended or approved
     label = f"Public Law {law.partition(':')[2]}" if law else f"COMPS-{number}"
-    since = f", as amended through {_spoken(through)}" if through and through != law else ""
+    since = f", as amended through {_cite_law(through)}" if through and through != law else ""
     cite = f"{title}, {label}{since}"
     url = f"https://www.govinfo.gov/app/details/COMPS-{number}"
     short = [text for name in meta.findall("containsShortTitle") if (text := get_text(name))]
@@ -70,19 +70,19 @@ def _entry(element: Element, meta: Element, origin: Provenance) -> ParsedRecord:
         approved_at=approved,
         amended_through=through,
         amended_at=amended,
-        statutes_at_large=_statutes(meta),
+        statutes_at_large=_find_statutes_citation(meta),
         short_titles=short,
         usc_references=list(references.collect_references((element,)).code),
         sections=sum(1 for _ in element.iter("section")),
         characters=len(body),
-        **citation_fields(origin, url=url, org=ORG, cite=cite, published_at=published),
+        **citation_fields(provenance, url=url, org=ORG, cite=cite, published_at=published),
     )
     congress = [str(record.congress)] if record.congress else []
     return ParsedRecord(
         record,
         head=SearchHead("\n".join(dict.fromkeys((title, *short))), cite),
         facets={"congress": congress, "type": ["compilation"]},
-        text=Text("text", body, title, url, origin.sha256, "As amended", published),
+        text=Text("text", body, title, url, provenance.sha256, "As amended", published),
         links=[Link(LinkKind.COMPILATION, law, f"the law it is the text of: {cite}")]
         if law
         else (),
@@ -90,7 +90,7 @@ def _entry(element: Element, meta: Element, origin: Provenance) -> ParsedRecord:
     )
 
 
-def _law(element: Element, meta: Element) -> str | None:
+def _find_law(element: Element, meta: Element) -> str | None:
     """The law it is the text of: as cited, else as its sections are numbered."""
     for cited_as in meta.iterfind("citableAs"):
         if match := _LAW.match(fold_dashes(get_text(cited_as) or "")):
@@ -101,7 +101,7 @@ def _law(element: Element, meta: Element) -> str | None:
     return None
 
 
-def _through(edition: Element | None, meta: Element) -> str | None:
+def _find_last_law(edition: Element | None, meta: Element) -> str | None:
     """The last law in it. The printed note is right where the metadata was not kept up."""
     for element in (edition, meta):
         match = _LAW.search(fold_dashes(get_text(element, "currentThroughPublicLaw") or ""))
@@ -110,15 +110,15 @@ def _through(edition: Element | None, meta: Element) -> str | None:
     return None
 
 
-def _amended(edition: Element | None) -> str | None:
+def _read_amendment_date(edition: Element | None) -> str | None:
     date = edition.find("date") if edition is not None else None
     return iso_date(date.get("date")) if date is not None else None
 
 
-def _statutes(meta: Element) -> str | None:
+def _find_statutes_citation(meta: Element) -> str | None:
     citations = (get_text(element) or "" for element in meta.iterfind("citableAs"))
     return next((citation for citation in citations if "Stat." in citation), None)
 
 
-def _spoken(law: str) -> str:
+def _cite_law(law: str) -> str:
     return f"P.L. {law.partition(':')[2]}"

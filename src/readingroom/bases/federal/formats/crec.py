@@ -61,9 +61,9 @@ _ITS_SPONSOR = re.compile(
     r"^(?:M(?:r|rs|s|iss)\. [^(]{1,60}\(for )?M(?:r|rs|s|iss)\. ((?:[A-Z][\w'.-]*\s?)+)"
 )
 
-Naming = Iterator[tuple[str, Element]]
+Mentions = Iterator[tuple[str, Element]]
 """Ids, each with the element of the MODS that names it."""
-Named = dict[str, dict[str, Element]]
+MentionsByField = dict[str, dict[str, Element]]
 """The same by the record's field, each id once."""
 
 
@@ -77,10 +77,10 @@ class Pages:
     def matches(self, start: FileStart) -> bool:
         return b"[Congressional Record Volume" in start.head and start.name.startswith("CREC-")
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        page = _Page(file, origin)
-        yield page.entry()
-        yield from page.amendments()
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        page = _Page(file, provenance)
+        yield page.build_entry()
+        yield from page.find_amendments()
 
 
 class Issues:
@@ -93,24 +93,24 @@ class Issues:
     def matches(self, start: FileStart) -> bool:
         return b"http://www.loc.gov/mods" in start.head and b">CREC<" in start.head
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         issue = parse(file.data)
         about = _Issue(issue)
         people: dict[str, Person] = {}
         for item in issue.findall("relatedItem[@type='constituent']"):
-            entry = about.item(item, origin)
+            entry = about.build_entry(item, provenance)
             assert isinstance(entry.record, Proceeding)
             people.update({speaker.bioguide_id or "": speaker for speaker in entry.record.speakers})
             yield entry
         yield from (
-            build_legislator_stub(person, origin) for id, person in sorted(people.items()) if id
+            build_legislator_stub(person, provenance) for id, person in sorted(people.items()) if id
         )
 
 
 class _Page:
     """Parses a page of HTML."""
 
-    def __init__(self, file: RawFile, origin: Provenance) -> None:
+    def __init__(self, file: RawFile, provenance: Provenance) -> None:
         # The printing office marked some lines with a NUL, which no reader can use.
         markup = file.data.decode("utf-8", "replace").replace("\0", "")
         inside = _PRE.search(markup)
@@ -118,7 +118,7 @@ class _Page:
         header = _HEADER.search(raw)
         if header is None:
             raise ValueError("no header of the Congressional Record on this page")
-        self._origin = origin
+        self._provenance = provenance
         self._granule = file.name.rpartition(".")[0]
         self._raw = raw[header.end() :]
         self.volume, self.issue = int(header[1]), int(header[2])
@@ -126,13 +126,15 @@ class _Page:
         self.letter = _PARTS.get(header[4].strip().lower(), "")
         self.pages = fold_dashes(header[5]).strip() or None
         self.text = _remove_indents(self._raw)
-        self.title = _first_words(self.text) or self._granule
-        self.congress = congress_on(self.published) if self.published else _congress(self.volume)
+        self.title = _read_heading(self.text) or self._granule
+        self.congress = (
+            congress_on(self.published) if self.published else _find_congress(self.volume)
+        )
 
-    def entry(self) -> ParsedRecord:
-        record = _proceeding(
+    def build_entry(self) -> ParsedRecord:
+        record = _build_proceeding(
             self._granule,
-            self._origin,
+            self._provenance,
             title=self.title,
             congress=self.congress,
             type=_TYPES.get(self.letter, "other"),
@@ -143,18 +145,18 @@ class _Page:
             published=self.published,
         )
         text = Text(
-            "text", self.text, self.title, record.url, self._origin.sha256, dated=self.published
+            "text", self.text, self.title, record.url, self._provenance.sha256, dated=self.published
         )
         return ParsedRecord(
             record,
             partial=True,
             head=SearchHead(self.title),
-            facets=_facets(record),
+            facets=_build_facets(record),
             text=text,
-            links=list(self._links()),
+            links=list(self._find_links()),
         )
 
-    def _links(self) -> Iterator[Link]:
+    def _find_links(self) -> Iterator[Link]:
         """The bills and laws that its words name, each with the printed page they stand on."""
         first = (self.pages or "").partition("-")[0]
         parts = [first, *_NEW_PAGE.split(self.text)]
@@ -163,19 +165,19 @@ class _Page:
             yield from find_bills(words, self.congress, LinkKind.MENTION, location)
             yield from find_laws(words, LinkKind.MENTION, location)
 
-    def amendments(self) -> Iterator[ParsedRecord]:
+    def find_amendments(self) -> Iterator[ParsedRecord]:
         """The amendments printed in full: the one place where those of the Senate stand."""
         if not self.title.upper().startswith("TEXT OF AMENDMENTS"):
             return
         for match in _AMENDMENT.finditer(self._raw):
-            yield self._amendment(int(match[1]), match[2])
+            yield self._build_amendment(int(match[1]), match[2])
 
-    def _amendment(self, number: int, printed: str) -> ParsedRecord:
+    def _build_amendment(self, number: int, printed: str) -> ParsedRecord:
         body = _remove_indents(printed).rstrip("_\n ")
         opening = " ".join(body[:1000].split())
         sponsor = _ITS_SPONSOR.match(opening)
         bill = _find_bill(opening, self.congress)
-        cite = f"S.Amdt. {number}{_amending(bill)}, {ordinal(self.congress)} Congress"
+        cite = f"S.Amdt. {number}{_format_amended(bill)}, {ordinal(self.congress)} Congress"
         url = f"https://www.congress.gov/amendment/{ordinal(self.congress)}-congress/senate-amendment/{number}"
         record = Amendment(
             id=amendment_id(self.congress, "samdt", number),
@@ -188,7 +190,7 @@ class _Page:
             submitted_at=self.published,
             sponsors=[Person(name=format_name(sponsor[1].strip()))] if sponsor else [],
             **citation_fields(
-                self._origin,
+                self._provenance,
                 url=url,
                 org=GPO,
                 cite=f"{cite}, {self.volume} Cong. Rec. {self.pages}",
@@ -223,7 +225,7 @@ class _Issue:
         self._congress = int(get_text(extension, "congress") or "")
         self._session = int(get_text(extension, "session") or "1")
 
-    def item(self, element: Element, origin: Provenance) -> ParsedRecord:
+    def build_entry(self, element: Element, provenance: Provenance) -> ParsedRecord:
         extension = element.find("extension")
         if extension is None:
             raise ValueError("an item of the issue says nothing of itself")
@@ -232,10 +234,10 @@ class _Issue:
         letter = get_text(extension, "pagePrefix") or ""
         start, end = (get_text(element, f"part/extent/{edge}") for edge in ("start", "end"))
         title = get_text(element, "titleInfo/title") or granule
-        named = self._named(extension)
-        record = _proceeding(
+        mentions = self._find_mentions(extension)
+        record = _build_proceeding(
             granule,
-            origin,
+            provenance,
             title=title,
             congress=self._congress,
             session=self._session,
@@ -248,38 +250,38 @@ class _Issue:
             published=self._published,
             spoken_at=spoken if spoken != self._published else None,
             raw_sha256=hash_element(element),
-            speakers=[_speaker(element) for element in extension.findall("congMember")],
-            cfr_references=list(dict.fromkeys(_cfr(extension))),
-            usc_references=list(dict.fromkeys(_usc(extension))),
-            **{field: list(ids) for field, ids in named.items()},
+            speakers=[_parse_speaker(element) for element in extension.findall("congMember")],
+            cfr_references=list(dict.fromkeys(_find_cfr_parts(extension))),
+            usc_references=list(dict.fromkeys(_find_usc_sections(extension))),
+            **{field: list(ids) for field, ids in mentions.items()},
         )
         names = ", ".join(speaker.name for speaker in record.speakers)
         return ParsedRecord(
             record,
             head=SearchHead(title, action=names),
-            facets=_facets(record),
-            links=[*_speeches(extension, record), *_mentions(named)],
+            facets=_build_facets(record),
+            links=[*_build_speech_links(extension, record), *_build_mention_links(mentions)],
         )
 
-    def _named(self, extension: Element) -> Named:
+    def _find_mentions(self, extension: Element) -> MentionsByField:
         return {
-            "bills": _first_of_each(_bills(extension)),
-            "amendments": _first_of_each(_amendments(extension)),
-            "votes": _first_of_each(self._votes(extension)),
-            "laws": _first_of_each(_laws(extension)),
-            "reports": _first_of_each(_reports(extension)),
-            "committees": _first_of_each(_committees(extension)),
+            "bills": _keep_first(_find_bills(extension)),
+            "amendments": _keep_first(_find_amendments(extension)),
+            "votes": _keep_first(self._find_votes(extension)),
+            "laws": _keep_first(_find_laws(extension)),
+            "reports": _keep_first(_find_reports(extension)),
+            "committees": _keep_first(_find_committees(extension)),
         }
 
-    def _votes(self, extension: Element) -> Naming:
-        for vote, congress, number in _numbered(extension, "congVote"):
+    def _find_votes(self, extension: Element) -> Mentions:
+        for vote, congress, number in _iterate_numbered(extension, "congVote"):
             if chamber := vote.get("chamber"):
                 yield vote_id(chamber, congress, self._session, number), vote
 
 
-def _proceeding(
+def _build_proceeding(
     granule: str,
-    origin: Provenance,
+    provenance: Provenance,
     *,
     published: str | None,
     raw_sha256: str | None = None,
@@ -294,7 +296,7 @@ def _proceeding(
         fields
         | {"id": proceeding_id(granule)}
         | citation_fields(
-            origin,
+            provenance,
             url=f"https://www.govinfo.gov/app/details/{issue}/{granule}",
             org=GPO,
             cite=cite,
@@ -304,7 +306,7 @@ def _proceeding(
     )
 
 
-def _facets(record: Proceeding) -> dict[str, list[str]]:
+def _build_facets(record: Proceeding) -> dict[str, list[str]]:
     return {
         "congress": [str(record.congress)],
         "type": [record.type],
@@ -314,7 +316,7 @@ def _facets(record: Proceeding) -> dict[str, list[str]]:
     }
 
 
-def _congress(volume: int) -> int:
+def _find_congress(volume: int) -> int:
     """The Congress of a volume: one a year, the 151st in 2005."""
     return congress_on(f"{volume + 1854}-06-01")
 
@@ -334,7 +336,7 @@ def _remove_indents(printed: str) -> str:
     return "\n".join(lines).strip()
 
 
-def _first_words(text: str) -> str:
+def _read_heading(text: str) -> str:
     """The heading: the lines before the first empty one, or a first line in brackets."""
     if bracketed := re.match(r"\[([^\]\n]+)\]\n", text):
         return bracketed[1]
@@ -342,7 +344,7 @@ def _first_words(text: str) -> str:
     return " ".join(heading.split())[:300].strip("_ ")
 
 
-def _amending(bill: str | None) -> str:
+def _format_amended(bill: str | None) -> str:
     if bill is None:
         return ""
     kind, _, number = bill.split(":")
@@ -360,7 +362,7 @@ def _find_bill(opening: str, congress: int) -> str | None:
 # --- what an item names ---
 
 
-def _speeches(extension: Element, record: Proceeding) -> Iterator[Link]:
+def _build_speech_links(extension: Element, record: Proceeding) -> Iterator[Link]:
     for member, speaker in zip(extension.findall("congMember"), record.speakers, strict=True):
         if speaker.bioguide_id:
             called = get_text(member, "name[@type='parsed']") or speaker.name
@@ -368,8 +370,8 @@ def _speeches(extension: Element, record: Proceeding) -> Iterator[Link]:
             yield Link(LinkKind.SPEECH, speaker.bioguide_id, f"congMember ({role}): {called}")
 
 
-def _mentions(named: Named) -> Iterator[Link]:
-    for ids in named.values():
+def _build_mention_links(mentions: MentionsByField) -> Iterator[Link]:
+    for ids in mentions.values():
         for id, element in ids.items():
             yield Link(LinkKind.MENTION, id, f"MODS of the item: {_format_element(element)}")
 
@@ -380,15 +382,15 @@ def _format_element(element: Element) -> str:
     return f"<{attributes}> {get_text(element[0]) or '' if len(element) else ''}".strip()
 
 
-def _first_of_each(naming: Naming) -> dict[str, Element]:
+def _keep_first(mentions: Mentions) -> dict[str, Element]:
     """What is named, each with the first element that names it."""
     first: dict[str, Element] = {}
-    for id, element in naming:
+    for id, element in mentions:
         first.setdefault(id, element)
     return first
 
 
-def _speaker(member: Element) -> Person:
+def _parse_speaker(member: Element) -> Person:
     names = {name.get("type"): get_text(name) for name in member.findall("name")}
     return Person(
         bioguide_id=member.get("bioGuideId"),
@@ -398,7 +400,7 @@ def _speaker(member: Element) -> Person:
     )
 
 
-def _numbered(extension: Element, tag: str) -> Iterator[tuple[Element, str, str]]:
+def _iterate_numbered(extension: Element, tag: str) -> Iterator[tuple[Element, str, str]]:
     """What is named by congress and number; a few lack one, and name nothing."""
     for element in extension.findall(tag):
         congress, number = element.get("congress", ""), element.get("number", "")
@@ -406,41 +408,41 @@ def _numbered(extension: Element, tag: str) -> Iterator[tuple[Element, str, str]
             yield element, congress, number
 
 
-def _bills(extension: Element) -> Naming:
-    for item, congress, number in _numbered(extension, "bill"):
+def _find_bills(extension: Element) -> Mentions:
+    for item, congress, number in _iterate_numbered(extension, "bill"):
         if (kind := item.get("type", "").lower()) in BILL_TYPES:
             yield bill_id(congress, kind, number), item
 
 
-def _amendments(extension: Element) -> Naming:
-    for item, congress, number in _numbered(extension, "amendment"):
+def _find_amendments(extension: Element) -> Mentions:
+    for item, congress, number in _iterate_numbered(extension, "amendment"):
         kind = "samdt" if item.get("chamber") == "SENATE" else "hamdt"
         yield amendment_id(congress, kind, number), item
 
 
-def _laws(extension: Element) -> Naming:
-    for item, congress, number in _numbered(extension, "law"):
+def _find_laws(extension: Element) -> Mentions:
+    for item, congress, number in _iterate_numbered(extension, "law"):
         yield law_id(f"{congress}-{number}", private=item.get("isPrivate") == "true"), item
 
 
-def _reports(extension: Element) -> Naming:
-    for item, congress, number in _numbered(extension, "congReport"):
+def _find_reports(extension: Element) -> Mentions:
+    for item, congress, number in _iterate_numbered(extension, "congReport"):
         yield report_id(congress, f"{item.get('type', 'H')[0]}rpt", number), item
 
 
-def _committees(extension: Element) -> Naming:
+def _find_committees(extension: Element) -> Mentions:
     for element in extension.findall("congCommittee"):
         if code := element.get("authorityId"):
             yield committee_id(code), element
 
 
-def _cfr(extension: Element) -> Iterator[str]:
+def _find_cfr_parts(extension: Element) -> Iterator[str]:
     for title in extension.findall("cfr"):
         for element in title.findall("part"):
             yield f"{title.get('title')} CFR Part {element.get('number')}"
 
 
-def _usc(extension: Element) -> Iterator[str]:
+def _find_usc_sections(extension: Element) -> Iterator[str]:
     for title in extension.findall("USCode"):
         for section in title.findall("section"):
             number = f"{section.get('number')}{section.get('detail') or ''}"

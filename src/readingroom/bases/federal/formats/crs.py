@@ -38,23 +38,23 @@ class CrsReports:
     def matches(self, start: FileStart) -> bool:
         return start.head.lstrip()[:1] == b"{" and b'"CRSReport' in start.head
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         data = json.loads(file.data)
         if report := data.get("CRSReport"):
-            for name in distinct_topics(_each(report, "topics", "topic")):
-                yield build_topic(name, origin)
-            yield _entry(report, origin, partial=False)
+            for name in distinct_topics(_list_values(report, "topics", "topic")):
+                yield build_topic(name, provenance)
+            yield _build_entry(report, provenance, partial=False)
         for report in data.get("CRSReports") or ():
-            yield _entry(report, origin, partial=True)
+            yield _build_entry(report, provenance, partial=True)
 
 
-def _entry(data: dict[str, Any], origin: Provenance, *, partial: bool) -> ParsedRecord:
+def _build_entry(data: dict[str, Any], provenance: Provenance, *, partial: bool) -> ParsedRecord:
     id = federal_id(f"crs:{data['id']}").id
     title = " ".join(data["title"].split())
     published, updated = iso_date(data.get("publishDate")), data.get("updateDate")
-    topics = _each(data, "topics", "topic")
+    topics = _list_values(data, "topics", "topic")
     related = data.get("relatedMaterials") or []
-    bills, laws = dict(_bills(related)), dict(_laws(related))
+    bills, laws = dict(_find_bills(related)), dict(_find_laws(related))
     body = strip_html(data.get("summary") or "")
     record = CrsReport(
         id=id,
@@ -63,14 +63,14 @@ def _entry(data: dict[str, Any], origin: Provenance, *, partial: bool) -> Parsed
         archived=(data.get("status") or "").lower() == "archived",
         version=data.get("version"),
         updated_at=updated,
-        authors=_each(data, "authors", "author"),
+        authors=_list_values(data, "authors", "author"),
         topics=topics,
         bills=list(bills),
         laws=list(laws),
-        pdf_url=_pdf(data),
+        pdf_url=_find_pdf_url(data),
         characters=len(body),
         **citation_fields(
-            origin,
+            provenance,
             url=f"https://www.congress.gov/crs-product/{id}",
             org=ORG,
             cite=f"{title}, CRS {id}",
@@ -91,31 +91,34 @@ def _entry(data: dict[str, Any], origin: Provenance, *, partial: bool) -> Parsed
             Link(LinkKind.CRS_REPORT, other, f"relatedMaterials: {words}")
             for other, words in (bills | laws).items()
         ]
-        + [*_title_links(title, published), *build_topic_links(distinct_topics(topics), "topics")],
+        + [
+            *_find_title_links(title, published),
+            *build_topic_links(distinct_topics(topics), "topics"),
+        ],
         revision=updated,
     )
 
 
-def _title_links(title: str, published: str | None) -> Iterator[Link]:
+def _find_title_links(title: str, published: str | None) -> Iterator[Link]:
     """The bills and laws in a title; of which Congress a bill is, the report's date says."""
     yield from find_laws(title, LinkKind.CRS_REPORT, "title")
     if published:
         yield from find_bills(title, congress_on(published), LinkKind.CRS_REPORT, "title")
 
 
-def _each(data: dict[str, Any], field: str, name: str) -> list[str]:
+def _list_values(data: dict[str, Any], field: str, name: str) -> list[str]:
     """`[{"topic": "Taxation"}]` as `["Taxation"]`."""
     return [item[name].strip() for item in data.get(field) or () if item.get(name)]
 
 
-def _bills(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+def _find_bills(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     """Ids, each with how the file writes it."""
     for item in related:
         if (kind := (item.get("type") or "").lower()) in BILL_TYPES:
             yield bill_id(item["congress"], kind, item["number"]), _describe(item)
 
 
-def _laws(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+def _find_laws(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     for item in related:
         if (kind := (item.get("type") or "").upper()) in ("PUB", "PRIV"):
             yield (
@@ -128,7 +131,7 @@ def _describe(item: dict[str, Any]) -> str:
     return f"type {item['type']}, number {item['number']}, congress {item['congress']}"
 
 
-def _pdf(data: dict[str, Any]) -> str | None:
+def _find_pdf_url(data: dict[str, Any]) -> str | None:
     return next(
         (
             format.get("url")

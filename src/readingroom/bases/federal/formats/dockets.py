@@ -29,14 +29,14 @@ class Dockets:
         head = start.head
         return head.lstrip()[:1] == b"{" and b'"dockets"' in head and b'"attributes"' in head
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         data = json.loads(file.data)["data"]
         for item in data if isinstance(data, list) else [data]:
             if item["type"] == "dockets":
-                yield _docket(item["id"], item["attributes"], origin)
+                yield _build_docket(item["id"], item["attributes"], provenance)
 
 
-def _docket(number: str, data: dict[str, Any], origin: Provenance) -> ParsedRecord:
+def _build_docket(number: str, data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
     # An agency may leave a docket without a title.
     title = data.get("title") or number
     modified = data.get("modifyDate") or data.get("lastModifiedDate")
@@ -53,7 +53,7 @@ def _docket(number: str, data: dict[str, Any], origin: Provenance) -> ParsedReco
         organization=data.get("organization"),
         modified_at=modified,
         **citation_fields(
-            origin,
+            provenance,
             url=f"https://www.regulations.gov/docket/{number}",
             org="Regulations.gov",
             cite=f"Docket {number}, {title}",
@@ -62,6 +62,6 @@ def _docket(number: str, data: dict[str, Any], origin: Provenance) -> ParsedReco
         ),
     )
     # A page of results has no abstract: it makes a docket known, and changes none that is.
-    listed = "modifyDate" not in data
+    is_summary = "modifyDate" not in data
     names = (title, number, data.get("shortTitle") or "")
-    return ParsedRecord(record, partial=listed, names=names, revision=modified)
+    return ParsedRecord(record, partial=is_summary, names=names, revision=modified)

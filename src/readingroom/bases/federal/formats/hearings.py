@@ -27,7 +27,7 @@ _HOUSE = "Clerk of the House, Committee Repository"
 _CONGRESS_GOV = "Congress.gov"
 _EVENTS = "https://www.congress.gov/event"
 
-Named = tuple[str, str]
+NamedCommittee = tuple[str, str]
 """A committee: its id and name."""
 
 
@@ -41,8 +41,8 @@ class HouseMeetings:
     def matches(self, start: FileStart) -> bool:
         return b"<committee-meeting" in start.head
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        yield from _house_meeting(parse(file.data), origin)
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        yield from _parse_house_meeting(parse(file.data), provenance)
 
 
 class HouseWitnesses:
@@ -55,8 +55,8 @@ class HouseWitnesses:
     def matches(self, start: FileStart) -> bool:
         return b"<witness-list" in start.head
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        yield _house_witnesses(parse(file.data), origin)
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        yield _parse_house_witnesses(parse(file.data), provenance)
 
 
 class CongressMeetings:
@@ -69,8 +69,8 @@ class CongressMeetings:
     def matches(self, start: FileStart) -> bool:
         return _has_object(start, b"committeeMeeting")
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        yield from _congress_meeting(json.loads(file.data)["committeeMeeting"], origin)
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        yield from _parse_congress_meeting(json.loads(file.data)["committeeMeeting"], provenance)
 
 
 class CongressHearings:
@@ -83,8 +83,8 @@ class CongressHearings:
     def matches(self, start: FileStart) -> bool:
         return _has_object(start, b"hearing")
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        yield from _congress_hearing(json.loads(file.data)["hearing"], origin)
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        yield from _parse_congress_hearing(json.loads(file.data)["hearing"], provenance)
 
 
 def _has_object(start: FileStart, name: bytes) -> bool:
@@ -96,8 +96,8 @@ def _has_object(start: FileStart, name: bytes) -> bool:
 # --- docs.house.gov ---
 
 
-def _house_meeting(meeting: Element, origin: Provenance) -> Iterator[ParsedRecord]:
-    event, congress = _event(meeting), int(meeting.get("congress-num") or "")
+def _parse_house_meeting(meeting: Element, provenance: Provenance) -> Iterator[ParsedRecord]:
+    event, congress = _read_event(meeting), int(meeting.get("congress-num") or "")
     details = meeting.find("meeting-details")
     title = get_text(details, "meeting-title") or f"Meeting {event}"
     committees = [
@@ -117,15 +117,15 @@ def _house_meeting(meeting: Element, origin: Provenance) -> Iterator[ParsedRecor
         ),
         *find_bills(title, congress, LinkKind.HEARING, "meeting-title"),
     ]
-    yield from _entries(
-        origin,
+    yield from _build_entries(
+        provenance,
         committees,
         links,
         revision=meeting.get("update-date"),
         org=_HOUSE,
         url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event}",
         cite=title,
-        raw_sha256=origin.sha256,
+        raw_sha256=provenance.sha256,
         id=meeting_id("house", event),
         title=title,
         type=_HOUSE_TYPES.get(meeting.get("meeting-type") or "", "meeting"),
@@ -138,7 +138,7 @@ def _house_meeting(meeting: Element, origin: Provenance) -> Iterator[ParsedRecor
     )
 
 
-def _event(element: Element) -> str:
+def _read_event(element: Element) -> str:
     """`HMTG102252` and `102252` are one event."""
     match = re.fullmatch(r"[A-Z]*(\d+)", element.get("meeting-id") or "")
     if match is None:
@@ -151,8 +151,8 @@ def _format_location(details: Element | None, path: str) -> str | None:
     return " ".join(filter(None, parts)) or None
 
 
-def _house_witnesses(element: Element, origin: Provenance) -> ParsedRecord:
-    event = _event(element)
+def _parse_house_witnesses(element: Element, provenance: Provenance) -> ParsedRecord:
+    event = _read_event(element)
     witnesses = [
         Witness(
             name=" ".join(filter(None, (get_text(witness, part) for part in _NAME))),
@@ -166,20 +166,22 @@ def _house_witnesses(element: Element, origin: Provenance) -> ParsedRecord:
         id=meeting_id("house", event),
         title=title,
         type="meeting",
-        congress=_congress_of(element),
+        congress=_find_congress(element),
         chamber="house",
         **citation_fields(
-            origin,
+            provenance,
             url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event}",
             org=_HOUSE,
             cite=title,
             published_at=None,
         ),
     )
-    return ParsedRecord(record, partial=True, names=(title,), children=_children(witnesses))
+    return ParsedRecord(
+        record, partial=True, names=(title,), children=_build_witness_rows(witnesses)
+    )
 
 
-def _congress_of(element: Element) -> int:
+def _find_congress(element: Element) -> int:
     """The list itself does not say; the names of its papers do: `HHRG-113-GO25-…`."""
     for file in element.iter("file"):
         if match := re.search(r"/[A-Z]+-(\d{2,3})-", file.get("doc-url") or ""):
@@ -190,20 +192,20 @@ def _congress_of(element: Element) -> int:
 # --- api.congress.gov ---
 
 
-def _congress_meeting(data: dict[str, Any], origin: Provenance) -> Iterator[ParsedRecord]:
+def _parse_congress_meeting(data: dict[str, Any], provenance: Provenance) -> Iterator[ParsedRecord]:
     event, congress = str(data["eventId"]), int(data["congress"])
-    chamber = parse_chamber(_chamber(data))
+    chamber = parse_chamber(_read_chamber(data))
     title = data.get("title") or f"Meeting {event}"
     related = (data.get("relatedItems") or {}).get("bills") or ()
     links = [
-        *_bill_links(related),
+        *_build_bill_links(related),
         *find_bills(title, congress, LinkKind.HEARING, "title"),
     ]
     location = data.get("location") or {}
     kind = str(data.get("type") or "").lower()
-    yield from _entries(
-        origin,
-        _committees(data),
+    yield from _build_entries(
+        provenance,
+        _list_committees(data),
         links,
         witnesses=[
             Witness(**{key: witness.get(key) for key in ("name", "position", "organization")})
@@ -226,9 +228,9 @@ def _congress_meeting(data: dict[str, Any], origin: Provenance) -> Iterator[Pars
     )
 
 
-def _congress_hearing(data: dict[str, Any], origin: Provenance) -> Iterator[ParsedRecord]:
+def _parse_congress_hearing(data: dict[str, Any], provenance: Provenance) -> Iterator[ParsedRecord]:
     congress, jacket = int(data["congress"]), str(data["jacketNumber"])
-    chamber = parse_chamber(_chamber(data))
+    chamber = parse_chamber(_read_chamber(data))
     title = data.get("title") or f"Hearing {jacket}"
     id = transcript_id(congress, chamber, jacket)
     links = list(find_bills(title, congress, LinkKind.HEARING, "title"))
@@ -239,9 +241,9 @@ def _congress_hearing(data: dict[str, Any], origin: Provenance) -> Iterator[Pars
     package = id.removeprefix("hearing:")
     days = sorted(filter(None, (iso_date(date.get("date")) for date in data.get("dates") or ())))
     number = data.get("citation")
-    yield from _entries(
-        origin,
-        _committees(data),
+    yield from _build_entries(
+        provenance,
+        _list_committees(data),
         links,
         revision=data.get("updateDate"),
         org=_CONGRESS_GOV,
@@ -258,13 +260,13 @@ def _congress_hearing(data: dict[str, Any], origin: Provenance) -> Iterator[Pars
     )
 
 
-def _chamber(data: dict[str, Any]) -> str | None:
+def _read_chamber(data: dict[str, Any]) -> str | None:
     """`NoChamber` is what both chambers hold together."""
     chamber: str | None = data.get("chamber")
     return "joint" if chamber == "NoChamber" else chamber
 
 
-def _committees(data: dict[str, Any]) -> list[Named]:
+def _list_committees(data: dict[str, Any]) -> list[NamedCommittee]:
     return [
         (committee_id(committee["systemCode"]), committee.get("name") or committee["systemCode"])
         for committee in data.get("committees") or ()
@@ -272,7 +274,7 @@ def _committees(data: dict[str, Any]) -> list[Named]:
     ]
 
 
-def _bill_links(related: Sequence[dict[str, Any]]) -> Iterator[Link]:
+def _build_bill_links(related: Sequence[dict[str, Any]]) -> Iterator[Link]:
     for item in related:
         kind = str(item.get("type") or "").lower()
         if kind in SPOKEN:
@@ -283,9 +285,9 @@ def _bill_links(related: Sequence[dict[str, Any]]) -> Iterator[Link]:
 # --- both ---
 
 
-def _entries(
-    origin: Provenance,
-    committees: Sequence[Named],
+def _build_entries(
+    provenance: Provenance,
+    committees: Sequence[NamedCommittee],
     links: Sequence[Link],
     *,
     org: str,
@@ -298,14 +300,14 @@ def _entries(
 ) -> Iterator[ParsedRecord]:
     chamber: Chamber | None = fields["chamber"]
     for id, name in committees:
-        yield build_committee_stub(id, name, chamber, origin)
+        yield build_committee_stub(id, name, chamber, provenance)
     bills = dict.fromkeys(link.id for link in links if link.kind is LinkKind.HEARING)
     record = Hearing(
         **fields,
         committees=[id for id, _ in committees],
         bills=list(bills),
         **citation_fields(
-            origin,
+            provenance,
             url=url,
             org=org,
             cite=cite,
@@ -318,12 +320,12 @@ def _entries(
         record,
         names=(record.title, record.number or "", record.id.removeprefix("hearing:")),
         links=[*links, *held_by],
-        children={} if witnesses is None else _children(witnesses),
+        children={} if witnesses is None else _build_witness_rows(witnesses),
         revision=revision,
     )
 
 
-def _children(witnesses: Sequence[Witness]) -> dict[str, list[tuple[Any, ...]]]:
+def _build_witness_rows(witnesses: Sequence[Witness]) -> dict[str, list[tuple[Any, ...]]]:
     rows = [
         (position, witness.model_dump_json()) for position, witness in enumerate(witnesses, start=1)
     ]

@@ -51,12 +51,12 @@ class Legislators:
         has_members = b"  - type: sen" in people or b"  - type: rep" in people
         return has_members and b"  - type: prez" not in people
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         for person in load_yaml(file.data):
-            member, term = _build_legislator(person, origin), person["terms"][-1]
-            yield ParsedRecord(member, names=_name_forms(person["name"], member.name))
+            member, term = _build_legislator(person, provenance), person["terms"][-1]
+            yield ParsedRecord(member, names=_list_name_forms(person["name"], member.name))
             if member.current and term.get("address"):
-                yield _build_washington_office(member, term, origin)
+                yield _build_washington_office(member, term, provenance)
 
 
 class Committees:
@@ -70,15 +70,15 @@ class Committees:
     def matches(self, start: FileStart) -> bool:
         return start.head.startswith(b"- type: ") and b"thomas_id:" in start.head
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         for committee in load_yaml(file.data):
             subcommittees = committee.get("subcommittees", ())
             id = committee_id(str(committee["thomas_id"]))
             ids = [f"{id}{subcommittee['thomas_id']}" for subcommittee in subcommittees]
-            yield _build_committee(committee, id, None, ids, origin)
+            yield _build_committee(committee, id, None, ids, provenance)
             for subcommittee, sub_id in zip(subcommittees, ids, strict=True):
                 typed = {"type": committee["type"], **subcommittee}
-                yield _build_committee(typed, sub_id, committee, [], origin)
+                yield _build_committee(typed, sub_id, committee, [], provenance)
 
 
 class Rosters:
@@ -92,13 +92,13 @@ class Rosters:
         first, _, rest = start.head.partition(b"\n")
         return first.endswith(b":") and rest.startswith(b"- name:") and b"bioguide:" in start.head
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        congress = congress_on(origin.retrieved_at)
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        congress = congress_on(provenance.retrieved_at)
         for code, seats in load_yaml(file.data).items():
             for seat in seats:
                 person = Person(bioguide_id=seat["bioguide"], name=seat["name"])
-                yield build_legislator_stub(person, origin)
-                yield _build_membership(committee_id(code), congress, seat, origin)
+                yield build_legislator_stub(person, provenance)
+                yield _build_membership(committee_id(code), congress, seat, provenance)
 
 
 class DistrictOffices:
@@ -111,10 +111,10 @@ class DistrictOffices:
     def matches(self, start: FileStart) -> bool:
         return start.head.startswith(b"- id:\n") and b"\n  offices:\n" in start.head
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         for member in load_yaml(file.data):
             for office in member["offices"]:
-                yield _build_district_office(member["id"]["bioguide"], office, origin)
+                yield _build_district_office(member["id"]["bioguide"], office, provenance)
 
 
 class SocialMedia:
@@ -127,12 +127,12 @@ class SocialMedia:
     def matches(self, start: FileStart) -> bool:
         return b"- id:\n" in start.head and b"\n  social:\n" in start.head
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         for member in load_yaml(file.data):
-            yield _build_accounts(member["id"]["bioguide"], member["social"], origin)
+            yield _build_accounts(member["id"]["bioguide"], member["social"], provenance)
 
 
-def _build_legislator(person: dict[str, Any], origin: Provenance) -> Legislator:
+def _build_legislator(person: dict[str, Any], provenance: Provenance) -> Legislator:
     names = person["name"]
     terms = [_build_term(term) for term in person["terms"]]
     last = terms[-1]
@@ -151,7 +151,7 @@ def _build_legislator(person: dict[str, Any], origin: Provenance) -> Legislator:
         party=last.party,
         state=last.state,
         district=None if last.district is None else str(last.district),
-        current=last.end >= origin.retrieved_at[:10],
+        current=last.end >= provenance.retrieved_at[:10],
         ids={key: str(value) for key, value in person["id"].items() if not isinstance(value, list)},
         terms=terms,
         leadership=[
@@ -159,7 +159,7 @@ def _build_legislator(person: dict[str, Any], origin: Provenance) -> Legislator:
             for role in person.get("leadership_roles", ())
         ],
         **citation_fields(
-            origin,
+            provenance,
             url=bioguide_url(bioguide),
             org=BIOGUIDE,
             cite=f"{name}, {BIOGUIDE}",
@@ -170,14 +170,14 @@ def _build_legislator(person: dict[str, Any], origin: Provenance) -> Legislator:
 
 
 def _build_washington_office(
-    member: Legislator, term: dict[str, Any], origin: Provenance
+    member: Legislator, term: dict[str, Any], provenance: Provenance
 ) -> ParsedRecord:
     title = f"Washington office of {member.name}"
     contact = {key: term.get(key) for key in ("address", "phone", "fax", "contact_form")}
     return build_office(
         f"{member.id}-washington",
         member.id,
-        origin,
+        provenance,
         type="washington_office",
         title=title,
         names=(title, member.name),
@@ -202,7 +202,7 @@ def _build_term(term: dict[str, Any]) -> Term:
     )
 
 
-def _name_forms(names: dict[str, Any], full: str) -> tuple[str, ...]:
+def _list_name_forms(names: dict[str, Any], full: str) -> tuple[str, ...]:
     """Return every form of a name: official, first and last, nickname, with the middle name."""
     last = " ".join(filter(None, (names["last"], names.get("suffix"))))
     middle = names.get("middle") or ""
@@ -218,7 +218,7 @@ def _build_committee(
     id: str,
     parent: dict[str, Any] | None,
     subcommittees: list[str],
-    origin: Provenance,
+    provenance: Provenance,
 ) -> ParsedRecord:
     congresses = [int(congress) for congress in committee.get("congresses", ())]
     name = f"{parent['name']}, {committee['name']}" if parent else committee["name"]
@@ -236,7 +236,7 @@ def _build_committee(
         congresses=congresses,
         former_names=list(dict.fromkeys(committee.get("names", {}).values())),
         **citation_fields(
-            origin,
+            provenance,
             url=committee.get("url") or (parent or {}).get("url") or _CONGRESS_GOV,
             org=CONGRESS_LEGISLATORS,
             cite=name,
@@ -252,7 +252,7 @@ def _build_committee(
 
 
 def _build_membership(
-    committee: str, congress: int, seat: dict[str, Any], origin: Provenance
+    committee: str, congress: int, seat: dict[str, Any], provenance: Provenance
 ) -> ParsedRecord:
     id = membership_id(congress, committee, seat["bioguide"])
     role = f", {seat['title']}" if seat.get("title") else ""
@@ -269,7 +269,7 @@ def _build_membership(
         role=seat.get("title"),
         chamber=seat.get("chamber"),
         **citation_fields(
-            origin,
+            provenance,
             url=_CONGRESS_GOV,
             org=CONGRESS_LEGISLATORS,
             cite=f"{title}, {congress}th Congress",
@@ -281,7 +281,7 @@ def _build_membership(
 
 
 def _build_district_office(
-    bioguide: str, office: dict[str, Any], origin: Provenance
+    bioguide: str, office: dict[str, Any], provenance: Provenance
 ) -> ParsedRecord:
     city = f"{office['city']}, {office['state']}"
     title = f"District office in {city} ({bioguide})"
@@ -291,7 +291,7 @@ def _build_district_office(
     return build_office(
         office["id"],
         bioguide,
-        origin,
+        provenance,
         type="district_office",
         title=title,
         names=(f"{city} district office", office.get("building") or ""),
@@ -303,13 +303,13 @@ def _build_district_office(
     )
 
 
-def _build_accounts(bioguide: str, social: dict[str, Any], origin: Provenance) -> ParsedRecord:
+def _build_accounts(bioguide: str, social: dict[str, Any], provenance: Provenance) -> ParsedRecord:
     accounts = {service: str(name) for service, name in social.items()}
     handles = [name for service, name in accounts.items() if not service.endswith("_id")]
     return build_office(
         f"{bioguide}-social",
         bioguide,
-        origin,
+        provenance,
         type="social_media",
         title=f"Accounts on social media ({bioguide})",
         names=tuple(handles),

@@ -38,14 +38,14 @@ class LobbyingFilings:
     def matches(self, start: FileStart) -> bool:
         return start.head.lstrip()[:1] == b"{" and b'"filing_uuid"' in start.head
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         # Money is never a float, not even on its way in.
         data = json.loads(file.data, parse_float=Decimal)
         for result in data.get("results", [data]):
-            activities = [_activity(item) for item in result.get("lobbying_activities") or ()]
+            activities = [_parse_activity(item) for item in result.get("lobbying_activities") or ()]
             issues = distinct_topics(activity.issue for activity in activities)
-            yield from (build_topic(issue, origin, "lda") for issue in issues)
-            yield _filing(result, activities, issues, origin)
+            yield from (build_topic(issue, provenance, "lda") for issue in issues)
+            yield _build_filing(result, activities, issues, provenance)
 
 
 def parse_dollars(text: Any) -> Decimal | None:
@@ -58,13 +58,16 @@ def parse_dollars(text: Any) -> Decimal | None:
         raise ValueError(f"{text!r} is not an amount of money") from error
 
 
-def _filing(
-    data: dict[str, Any], activities: list[LobbyingActivity], issues: list[str], origin: Provenance
+def _build_filing(
+    data: dict[str, Any],
+    activities: list[LobbyingActivity],
+    issues: list[str],
+    provenance: Provenance,
 ) -> ParsedRecord:
     uuid, form, year = str(data["filing_uuid"]).lower(), data["filing_type"], data["filing_year"]
-    registrant, client = _party(data["registrant"]), _party(data["client"])
+    registrant, client = _read_party(data["registrant"]), _read_party(data["client"])
     registration = form.startswith("R")
-    posted = _moment(data.get("dt_posted"))
+    posted = _to_utc(data.get("dt_posted"))
     income, expenses = parse_dollars(data.get("income")), parse_dollars(data.get("expenses"))
     amount = expenses if income is None else income
     name = data.get("filing_type_display") or form
@@ -93,7 +96,7 @@ def _filing(
         series=f"{registrant[0]}:{client[0]}:{year}:{period}:{paper}",
         activities=activities,
         **citation_fields(
-            origin,
+            provenance,
             url=data.get("filing_document_url") or page,
             org=_ORG,
             cite=f"LDA filing, {title}",
@@ -101,24 +104,24 @@ def _filing(
             raw_sha256=digest(data),
         ),
     )
-    links = [*_links(record), *build_topic_links(issues, "general_issue_code_display")]
+    links = [*_find_links(record), *build_topic_links(issues, "general_issue_code_display")]
     return ParsedRecord(record, names=(registrant[1], client[1]), links=links, revision=posted)
 
 
-def _party(data: dict[str, Any]) -> tuple[str, str]:
+def _read_party(data: dict[str, Any]) -> tuple[str, str]:
     """Its number and name; who has no number is known by name."""
     name = data["name"]
     return str(data.get("id") or name), name
 
 
-def _moment(text: str | None) -> str | None:
+def _to_utc(text: str | None) -> str | None:
     """In UTC: the clock of Washington goes back once a year, and order matters here."""
     if not text:
         return None
     return datetime.fromisoformat(text).astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def _activity(data: dict[str, Any]) -> LobbyingActivity:
+def _parse_activity(data: dict[str, Any]) -> LobbyingActivity:
     people = (entry.get("lobbyist") or {} for entry in data.get("lobbyists") or ())
     names = (
         " ".join(filter(None, map(person.get, ("first_name", "last_name")))) for person in people
@@ -132,7 +135,7 @@ def _activity(data: dict[str, Any]) -> LobbyingActivity:
     )
 
 
-def _links(record: Filing) -> Iterator[Link]:
+def _find_links(record: Filing) -> Iterator[Link]:
     """The bills and laws its descriptions name; bills of the Congress that sat in its year."""
     congress = congress_on(f"{record.year}-06-30")
     for activity in record.activities:

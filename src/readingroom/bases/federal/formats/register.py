@@ -61,13 +61,13 @@ class RegisterIssues:
     def matches(self, start: FileStart) -> bool:
         return NAMESPACE in start.head and b"<frDoc" in start.head
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         issue = parse(file.data)
         meta = issue.find("meta")
         published, volume = iso_date(get_text(meta, "date")), get_text(meta, "volume")
         for tag in _DOCUMENTS:
             for item in issue.iter(tag):
-                yield _parse_printed(item, published, volume, origin)
+                yield _parse_printed(item, published, volume, provenance)
 
 
 class RegisterJson:
@@ -81,12 +81,12 @@ class RegisterJson:
         # The API may put a long abstract and every agency first.
         return start.head.lstrip()[:1] == b"{" and b'"document_number"' in start.read(_FAR)
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         data = json.loads(file.data)
         for result in data.get("results", [data]):
             for name in distinct_topics(result.get("topics") or ()):
-                yield build_topic(name, origin, "federal_register")
-            yield _parse_api(result, origin)
+                yield build_topic(name, provenance, "federal_register")
+            yield _parse_api(result, provenance)
 
 
 def slugify(agency: str) -> str:
@@ -94,12 +94,12 @@ def slugify(agency: str) -> str:
 
 
 def _parse_printed(
-    document: Element, published: str | None, volume: str | None, origin: Provenance
+    document: Element, published: str | None, volume: str | None, provenance: Provenance
 ) -> ParsedRecord:
     meta, preface = document.find("meta"), document.find("preface")
     number = federal_id(get_text(meta, "docNumber") or "").id
     kind = (get_text(meta, "type") or document.tag).removeprefix("Federal Register ").lower()
-    agencies = list(dict.fromkeys(_agencies(preface)))
+    agencies = list(dict.fromkeys(_read_agencies(preface)))
     page = get_text(meta, "startingPage")
     summary = document.find(".//statement[@role='summary']")
     main = document.find("main")
@@ -116,14 +116,16 @@ def _parse_printed(
         "action": action,
         "url": f"https://www.federalregister.gov/d/{number}",
         "raw": hash_element(document),
-        "cfr": _refs(preface, "affected"),
-        "dockets": _refs(preface, "property[@role='DEPDOC']"),
-        "rins": [item.removeprefix("RIN ") for item in _refs(preface, "property[@role='RIN']")],
+        "cfr": _read_references(preface, "affected"),
+        "dockets": _read_references(preface, "property[@role='DEPDOC']"),
+        "rins": [
+            item.removeprefix("RIN ") for item in _read_references(preface, "property[@role='RIN']")
+        ],
         "body": extract_prose(main) if main is not None else "",
         "authorities": [get_text(element) or "" for element in document.iter("authority")],
         "cited": references.collect_references((main,)).regulations if main is not None else {},
     }
-    return _entry(fields, origin)
+    return _build_entry(fields, provenance)
 
 
 def _without_heading(summary: Element | None) -> str | None:
@@ -131,7 +133,7 @@ def _without_heading(summary: Element | None) -> str | None:
     return re.sub(r"^SUMMARY:\s*", "", text) if text else None
 
 
-def _agencies(preface: Element | None) -> Iterator[str]:
+def _read_agencies(preface: Element | None) -> Iterator[str]:
     for name in preface.iterfind("organization") if preface is not None else ():
         style = (name.get("style") or "").rpartition(":")[2]
         if style in ("AGENCY", "SUBAGY") and (text := get_text(name)):
@@ -144,12 +146,12 @@ def title_case(capitals: str) -> str:
     return " ".join(word.lower() if word in ("Of", "And", "The", "For") else word for word in words)
 
 
-def _refs(preface: Element | None, path: str) -> list[str]:
+def _read_references(preface: Element | None, path: str) -> list[str]:
     elements = preface.iterfind(path) if preface is not None else ()
     return [fold_dashes(text).strip("[]") for element in elements if (text := get_text(element))]
 
 
-def _parse_api(data: dict[str, Any], origin: Provenance) -> ParsedRecord:
+def _parse_api(data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
     number = federal_id(data["document_number"]).id
     agencies = [agency.get("name") or agency["raw_name"] for agency in data.get("agencies") or ()]
     cfr = data.get("cfr_references") or ()
@@ -178,14 +180,14 @@ def _parse_api(data: dict[str, Any], origin: Provenance) -> ParsedRecord:
         "order": data.get("executive_order_number"),
         "body": "",
     }
-    return _entry(fields, origin)
+    return _build_entry(fields, provenance)
 
 
-def _entry(fields: dict[str, Any], origin: Provenance) -> ParsedRecord:
+def _build_entry(fields: dict[str, Any], provenance: Provenance) -> ParsedRecord:
     """The two readings meet: a presidential document, or one of an agency."""
     cite = f"{fields['title']}, {fields['fr_citation'] or 'FR Doc. ' + fields['number']}"
     source = citation_fields(
-        origin,
+        provenance,
         url=fields["url"],
         org=ORG,
         cite=cite,
@@ -202,11 +204,11 @@ def _entry(fields: dict[str, Any], origin: Provenance) -> ParsedRecord:
         head=SearchHead(fields["title"], fields["abstract"] or "", fields["action"] or ""),
         facets=facets | {"topic": fields.get("topics", []), "rin": fields["rins"]},
         text=text if body else None,
-        links=list(_links(fields)),
+        links=list(_find_links(fields)),
     )
 
 
-def _links(fields: dict[str, Any]) -> Iterator[Link]:
+def _find_links(fields: dict[str, Any]) -> Iterator[Link]:
     """The dockets, regulations, laws and subjects that a document names."""
     for text in fields["dockets"]:
         for number in _DOCKET.findall(fold_dashes(text)):

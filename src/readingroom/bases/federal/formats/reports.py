@@ -50,9 +50,9 @@ class Reports:
     def matches(self, start: FileStart) -> bool:
         return start.head.lstrip()[:1] == b"{" and b'"committeeReports"' in start.head
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         for item in json.loads(file.data)["committeeReports"]:
-            yield _parse_report(item, origin)
+            yield _parse_report(item, provenance)
 
 
 class ReportTexts:
@@ -65,7 +65,7 @@ class ReportTexts:
     def matches(self, start: FileStart) -> bool:
         return _PRINTED.search(start.head.decode("utf-8", "replace")) is not None
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         markup = file.data.decode("utf-8", "replace")
         printed, title = _PRINTED.search(markup), _TITLE.search(markup)
         if printed is None:
@@ -73,27 +73,41 @@ class ReportTexts:
         kind = "Ex" if "Executive" in printed[1] else printed[1][0]
         cite = f"{kind}. Rept. {printed[2]}-{printed[3]}" + (f",{printed[4]}" if printed[4] else "")
         body = html.unescape(_TAG.sub("", markup[printed.start() :])).strip()
-        yield build_cited_report(cite, [], origin, html.unescape(title[1]) if title else None, body)
+        yield build_cited_report(
+            cite, [], provenance, html.unescape(title[1]) if title else None, body
+        )
 
 
 def build_cited_report(
-    citation: str, bills: list[str], origin: Provenance, title: str | None = None, body: str = ""
+    citation: str,
+    bills: list[str],
+    provenance: Provenance,
+    title: str | None = None,
+    body: str = "",
 ) -> ParsedRecord:
     """A report of which only its citation is known, and perhaps its text."""
     id = cited_report(citation)
     match = _ID.fullmatch(id or "")
     if id is None or match is None:
         raise ValueError(f"{citation!r} is not a committee report")
-    record = _record(
-        match[1], match[2], match[3], match[4], title, None, origin, origin.sha256, bills=bills
+    record = _build_record(
+        match[1],
+        match[2],
+        match[3],
+        match[4],
+        title,
+        None,
+        provenance,
+        provenance.sha256,
+        bills=bills,
     )
-    text = Text("text", body, record.title, record.url, origin.sha256) if body else None
+    text = Text("text", body, record.title, record.url, provenance.sha256) if body else None
     return ParsedRecord(
-        record, partial=True, head=SearchHead(record.title), facets=_facets(record), text=text
+        record, partial=True, head=SearchHead(record.title), facets=_build_facets(record), text=text
     )
 
 
-def _parse_report(data: dict[str, Any], origin: Provenance) -> ParsedRecord:
+def _parse_report(data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
     part = int(data.get("part") or 1)
     related = data.get("associatedBill") or data.get("associatedBills") or ()
     bills = {
@@ -101,14 +115,14 @@ def _parse_report(data: dict[str, Any], origin: Provenance) -> ParsedRecord:
         for item in related
         if item["type"].lower() in BILL_TYPES
     }
-    record = _record(
+    record = _build_record(
         data["congress"],
         data["type"].lower(),
         data["number"],
         f"pt{part}" if part > 1 else None,
         data.get("title"),
         iso_date(data.get("issueDate")),
-        origin,
+        provenance,
         digest(data),
         session=data.get("sessionNumber"),
         conference=str(data.get("isConferenceReport")).lower() == "true",
@@ -121,7 +135,7 @@ def _parse_report(data: dict[str, Any], origin: Provenance) -> ParsedRecord:
     return ParsedRecord(
         record,
         head=SearchHead(record.title, action=record.citation_string),
-        facets=_facets(record),
+        facets=_build_facets(record),
         links=[
             Link(
                 LinkKind.COMMITTEE_REPORT,
@@ -134,14 +148,14 @@ def _parse_report(data: dict[str, Any], origin: Provenance) -> ParsedRecord:
     )
 
 
-def _record(
+def _build_record(
     congress: int | str,
     kind: str,
     number: int | str,
     part: str | None,
     title: str | None,
     issued: str | None,
-    origin: Provenance,
+    provenance: Provenance,
     raw_sha256: str,
     **fields: Any,
 ) -> CommitteeReport:
@@ -158,7 +172,7 @@ def _record(
         chamber=parse_chamber("senate" if kind == "erpt" else kind),
         issued_at=issued,
         **citation_fields(
-            origin,
+            provenance,
             url=f"https://www.govinfo.gov/app/details/{package}",
             org=GPO,
             cite=f"{label}, {about}" if about else label,
@@ -175,7 +189,7 @@ def _spell_part(part: str) -> str:
     return f"{words[part[:2]]} {part[2:]}" if part[:2] in words else part.capitalize()
 
 
-def _facets(record: CommitteeReport) -> dict[str, list[str]]:
+def _build_facets(record: CommitteeReport) -> dict[str, list[str]]:
     return {
         "congress": [str(record.congress)],
         "type": [record.type],

@@ -44,14 +44,14 @@ class Saps:
         for name in _FILE.findall(file.data):
             yield name.decode().strip("'\"")
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         match = _PRESIDENT.fullmatch(PurePosixPath(file.name).name)
         president = match[1] if match else None
         repeats: Counter[str] = Counter()
         statements = load_yaml(file.data)
         for first in range(0, len(statements), _AT_ONCE):
             batch = statements[first : first + _AT_ONCE]
-            for statement, body in zip(batch, self._texts(file, batch), strict=True):
+            for statement, body in zip(batch, self._read_texts(file, batch), strict=True):
                 id_without_number = sap_id(
                     statement["congress"], statement["date_issued"], statement["bills"]
                 )
@@ -62,9 +62,9 @@ class Saps:
                     statement["bills"],
                     repeats[id_without_number],
                 )
-                yield _entry(id, statement, president, body, origin)
+                yield _build_entry(id, statement, president, body, provenance)
 
-    def _texts(self, file: RawFile, statements: list[dict[str, Any]]) -> list[str]:
+    def _read_texts(self, file: RawFile, statements: list[dict[str, Any]]) -> list[str]:
         """The words of the PDFs that the archive has here; older statements have none."""
         pdfs = [
             file.read_sibling(statement["file"]) if statement.get("file") else None
@@ -74,8 +74,8 @@ class Saps:
         return [next(texts) if data else "" for data in pdfs]
 
 
-def _entry(
-    id: str, data: dict[str, Any], president: str | None, body: str, origin: Provenance
+def _build_entry(
+    id: str, data: dict[str, Any], president: str | None, body: str, provenance: Provenance
 ) -> ParsedRecord:
     congress, issued = int(data["congress"]), str(data["date_issued"])
     title = " ".join(data["document_title"].split())
@@ -96,7 +96,7 @@ def _entry(
         rescinded=bool(data.get("rescinded")),
         characters=len(body),
         **citation_fields(
-            origin,
+            provenance,
             url=url,
             org="Office of Management and Budget",
             cite=f"Statement of Administration Policy: {title}",

@@ -46,9 +46,9 @@ class BillTexts:
     def matches(self, start: FileStart) -> bool:
         return is_uslm(start, b"<bill ", b"<resolution ", b"<engrossedAmendment ")
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         root = parse(file.data)
-        yield _bill(root, _meta(root), origin)
+        yield _build_bill(root, _find_meta(root), provenance)
 
 
 class Laws:
@@ -61,13 +61,13 @@ class Laws:
     def matches(self, start: FileStart) -> bool:
         return is_uslm(start, b"<pLaw ")
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         root = parse(file.data)
         reported = list(_find_reports(root))
-        yield _law(root, _meta(root), reported, origin)
+        yield _build_law(root, _find_meta(root), reported, provenance)
         bill = _find_bill(root)
         for citation, _ in reported:
-            yield reports.build_cited_report(citation, [bill[0]] if bill else [], origin)
+            yield reports.build_cited_report(citation, [bill[0]] if bill else [], provenance)
 
 
 def is_uslm(start: FileStart, *roots: bytes) -> bool:
@@ -75,19 +75,19 @@ def is_uslm(start: FileStart, *roots: bytes) -> bool:
     return NAMESPACE in start.head and any(root in start.head for root in roots)
 
 
-def _meta(element: Element) -> Element:
+def _find_meta(element: Element) -> Element:
     for name in ("meta", "amendMeta"):
         if (meta := element.find(name)) is not None:
             return meta
     raise ValueError("no <meta> in this file")
 
 
-def _bill(element: Element, meta: Element, origin: Provenance) -> ParsedRecord:
-    congress, kind, number, version = _identity(meta)
+def _build_bill(element: Element, meta: Element, provenance: Provenance) -> ParsedRecord:
+    congress, kind, number, version = _parse_identity(meta)
     id = bill_id(congress, kind, number)
-    about = _about(element, meta) or id
+    about = _find_subject(element, meta) or id
     stage = get_text(meta, "docStage")
-    dated = _dated(element)
+    dated = _find_newest_date(element)
     page = bill_page(congress, kind, number)
     cite = f"{spoken(congress, kind, number)}, {about}"
     record = Bill(
@@ -98,7 +98,7 @@ def _bill(element: Element, meta: Element, origin: Provenance) -> ParsedRecord:
         number=number,
         origin_chamber=parse_chamber(kind),
         status_loaded=False,
-        **citation_fields(origin, url=page, org=GPO, cite=cite, published_at=dated),
+        **citation_fields(provenance, url=page, org=GPO, cite=cite, published_at=dated),
     )
     return ParsedRecord(
         record,
@@ -114,52 +114,52 @@ def _bill(element: Element, meta: Element, origin: Provenance) -> ParsedRecord:
             body=extract_body(element),
             title=f"{SPOKEN[kind]} {number} ({stage or version.upper()}): {about}",
             url=f"{_GOVINFO}/BILLS-{congress}{kind}{number}{version}",
-            raw_sha256=origin.sha256,
+            raw_sha256=provenance.sha256,
             stage=stage,
             dated=dated,
         ),
     )
 
 
-def _identity(meta: Element) -> tuple[int, str, int, str]:
+def _parse_identity(meta: Element) -> tuple[int, str, int, str]:
     """Congress, type, number and version, from the compact citation or from the title."""
     for cited_as in meta.iterfind("citableAs"):
         if match := _COMPACT.fullmatch((get_text(cited_as) or "").lower()):
-            return int(match[1]), _kind(match[2]), int(match[3]), match[4]
+            return int(match[1]), _parse_kind(match[2]), int(match[3]), match[4]
     if match := _CITED.match((get_text(meta, "title") or "").removeprefix("AMENDMENTS to ")):
         version = match[4].replace(" ", "").lower()
-        return int(match[1]), _kind(match[2]), int(match[3]), version or "pre"
+        return int(match[1]), _parse_kind(match[2]), int(match[3]), version or "pre"
     raise ValueError("the file does not say which bill it is")
 
 
-def _kind(text: str) -> str:
+def _parse_kind(text: str) -> str:
     if (kind := text.lower()) in SPOKEN:
         return kind
     raise ValueError(f"{text!r} is not a type of bill")
 
 
-def _about(element: Element, meta: Element) -> str | None:
+def _find_subject(element: Element, meta: Element) -> str | None:
     """What a bill is about: its title, or what stands for one where a file has none.
 
     Amendments name the act they amend, simple resolutions begin with what they resolve.
     """
-    if title := get_text(element, ".//officialTitle") or _title(meta):
+    if title := get_text(element, ".//officialTitle") or _read_title(meta):
         return title
     main = next((child for name in _MAINS if (child := element.find(name)) is not None), element)
     opening = next(filter(None, map(get_text, main.iterfind(".//content"))), "")
     if entitled := _ENTITLED.search(opening):
         return entitled[1][:1].upper() + entitled[1][1:]
     heading = get_text(main, ".//section/heading")
-    return (heading and _readable(heading)) or _first_sentence(opening)
+    return (heading and _soften_capitals(heading)) or _first_sentence(opening)
 
 
-def _title(meta: Element) -> str | None:
+def _read_title(meta: Element) -> str | None:
     match = _CITED.match(get_text(meta, "title") or "")
     title = match[5] if match else ""
     return None if not title or _KIND_ALONE.fullmatch(title) else title
 
 
-def _readable(heading: str) -> str:
+def _soften_capitals(heading: str) -> str:
     plain = heading.rstrip(".")
     return plain.capitalize() if plain.isupper() else plain
 
@@ -177,13 +177,13 @@ def extract_body(element: Element) -> str:
     raise ValueError("no <main> in this file")
 
 
-def _dated(root: Element) -> str | None:
+def _find_newest_date(root: Element) -> str | None:
     """The newest date its actions bear; some only spell it out."""
-    dates = [date for element in root.iterfind(".//action/date") if (date := _day(element))]
+    dates = [date for element in root.iterfind(".//action/date") if (date := _read_date(element))]
     return max(dates, default=None)
 
 
-def _day(element: Element) -> str | None:
+def _read_date(element: Element) -> str | None:
     return element.get("date") or parse_spelled_date(get_text(element))
 
 
@@ -199,8 +199,8 @@ def parse_spelled_date(text: str | None) -> str | None:
     return None
 
 
-def _law(
-    element: Element, meta: Element, reported: Sequence[tuple[str, str]], origin: Provenance
+def _build_law(
+    element: Element, meta: Element, reported: Sequence[tuple[str, str]], provenance: Provenance
 ) -> ParsedRecord:
     private = (
         (get_text(meta, "publicPrivate") or get_text(meta, "type") or "")
@@ -212,7 +212,7 @@ def _law(
     id = law_id(f"{congress}-{number}", private)
     label = f"{'Private' if private else 'Public'} Law {congress}-{number}"
     about = fold_dashes(get_text(meta, "title") or label).partition(": ")[2] or label
-    approved = _approved(element)
+    approved = _find_approval_date(element)
     bill = _find_bill(element)
     body = extract_body(element)
     citations = [get_text(cite) or "" for cite in meta.iterfind("citableAs")]
@@ -230,10 +230,10 @@ def _law(
         approved_at=approved,
         statutes_at_large=stat[0] if stat else None,
         characters=len(body),
-        **citation_fields(origin, url=url, org=GPO, cite=cite, published_at=approved),
+        **citation_fields(provenance, url=url, org=GPO, cite=cite, published_at=approved),
     )
     facets = {"congress": [str(congress)], "type": ["private" if private else "public"]}
-    text = Text("text", body, record.title, url, origin.sha256, "Enacted", approved)
+    text = Text("text", body, record.title, url, provenance.sha256, "Enacted", approved)
     links = [Link(LinkKind.LAW, *bill)] if bill else []
     for citation, words in reported:
         links.append(Link(LinkKind.COMMITTEE_REPORT, cited_report(citation) or "", words))
@@ -252,7 +252,7 @@ def _find_reports(element: Element) -> Iterator[tuple[str, str]]:
                 yield citation, f"legislativeHistory: {text}"
 
 
-def _approved(root: Element) -> str | None:
+def _find_approval_date(root: Element) -> str | None:
     for path in ("main/longTitle//sidenote/p", "main/action/actionDescription", "main//sidenote/p"):
         for element in root.iterfind(path):
             if date := parse_spelled_date(get_text(element)):

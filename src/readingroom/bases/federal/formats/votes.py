@@ -32,12 +32,12 @@ class HouseVotes:
     def matches(self, start: FileStart) -> bool:
         return b"<rollcall-vote" in start.head
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         root = parse(file.data)
         meta = root.find("vote-metadata")
         if meta is None:
             raise ValueError("no <vote-metadata> in this file")
-        yield from _house(meta, root, origin)
+        yield from _parse_house_vote(meta, root, provenance)
 
 
 class SenateVotes:
@@ -50,27 +50,29 @@ class SenateVotes:
     def matches(self, start: FileStart) -> bool:
         return b"<roll_call_vote" in start.head
 
-    def read(self, file: RawFile, origin: Provenance) -> Iterator[ParsedRecord]:
-        yield from _senate(parse(file.data), origin)
+    def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        yield from _parse_senate_vote(parse(file.data), provenance)
 
 
-def _house(meta: Element, element: Element, origin: Provenance) -> Iterator[ParsedRecord]:
+def _parse_house_vote(
+    meta: Element, element: Element, provenance: Provenance
+) -> Iterator[ParsedRecord]:
     congress, number = (
         int(get_text(meta, "congress") or ""),
         int(get_text(meta, "rollcall-num") or ""),
     )
     session = int((get_text(meta, "session") or "")[:1])
-    voted = _moment(get_text(meta, "action-date"), "%d-%b-%Y")
+    voted = _parse_date(get_text(meta, "action-date"), "%d-%b-%Y")
     year = (voted or str(1787 + 2 * congress + session))[:4]
-    rows = list(_house_rows(element))
+    rows = list(_read_house_rows(element))
     bill_number = get_text(meta, "legis-num")
-    bills = list(_bill(bill_number, congress))
-    yield from _stubs(rows, origin)
-    yield _entry(
+    bills = list(_find_bill(bill_number, congress))
+    yield from _build_stubs(rows, provenance)
+    yield _build_entry(
         "house",
         (congress, session, number),
         rows,
-        origin,
+        provenance,
         url=f"https://clerk.house.gov/Votes/{year}{number}",
         voted_at=voted,
         question=get_text(meta, "vote-question") or "",
@@ -80,11 +82,11 @@ def _house(meta: Element, element: Element, origin: Provenance) -> Iterator[Pars
         bills=bills,
         links=[Link(LinkKind.VOTE, bill, f"legis-num: {bill_number}") for bill in bills],
         amendment=get_text(meta, "amendment-author"),
-        totals=_totals(meta.find("vote-totals/totals-by-vote"), "-total"),
+        totals=_read_totals(meta.find("vote-totals/totals-by-vote"), "-total"),
     )
 
 
-def _house_rows(element: Element) -> Iterator[Row]:
+def _read_house_rows(element: Element) -> Iterator[Row]:
     for vote in element.iterfind("vote-data/recorded-vote"):
         member = vote.find("legislator")
         if member is None:
@@ -100,24 +102,24 @@ def _house_rows(element: Element) -> Iterator[Row]:
         yield person, get_text(vote, "vote") or "", None
 
 
-def _senate(element: Element, origin: Provenance) -> Iterator[ParsedRecord]:
+def _parse_senate_vote(element: Element, provenance: Provenance) -> Iterator[ParsedRecord]:
     congress, session = (
         int(get_text(element, "congress") or ""),
         int(get_text(element, "session") or ""),
     )
     number = int(get_text(element, "vote_number") or "")
-    rows = list(_senate_rows(element))
-    documents = dict(_documents(element, congress))
+    rows = list(_read_senate_rows(element))
+    documents = dict(_find_documents(element, congress))
     links = [Link(LinkKind.VOTE, id, f"document: {name}") for id, name in documents.items()]
-    links += _senate_amendment(element, congress)
-    place = f"vote{congress}{session}/vote_{congress}_{session}_{number:05}.htm"
-    yield _entry(
+    links += _find_senate_amendment(element, congress)
+    page = f"vote{congress}{session}/vote_{congress}_{session}_{number:05}.htm"
+    yield _build_entry(
         "senate",
         (congress, session, number),
         rows,
-        origin,
-        url=f"https://www.senate.gov/legislative/LIS/roll_call_votes/{place}",
-        voted_at=_senate_day(get_text(element, "vote_date")),
+        provenance,
+        url=f"https://www.senate.gov/legislative/LIS/roll_call_votes/{page}",
+        voted_at=_parse_senate_date(get_text(element, "vote_date")),
         question=get_text(element, "vote_question_text") or get_text(element, "question") or "",
         type=get_text(element, "question"),
         result=get_text(element, "vote_result"),
@@ -127,15 +129,15 @@ def _senate(element: Element, origin: Provenance) -> Iterator[ParsedRecord]:
         links=links,
         amendment=get_text(element, "amendment/amendment_number"),
         totals=VoteTotals(
-            yea=_number(element, "count/yeas"),
-            nay=_number(element, "count/nays"),
-            present=_number(element, "count/present"),
-            not_voting=_number(element, "count/absent"),
+            yea=_read_number(element, "count/yeas"),
+            nay=_read_number(element, "count/nays"),
+            present=_read_number(element, "count/present"),
+            not_voting=_read_number(element, "count/absent"),
         ),
     )
 
 
-def _senate_rows(element: Element) -> Iterator[Row]:
+def _read_senate_rows(element: Element) -> Iterator[Row]:
     """Members go by their LIS ids here; who they are is found out when the load ends."""
     for member in element.iterfind("members/member"):
         lis = get_text(member, "lis_member_id")
@@ -149,13 +151,13 @@ def _senate_rows(element: Element) -> Iterator[Row]:
         yield person, get_text(member, "vote_cast") or "", lis
 
 
-def _senate_day(text: str | None) -> str | None:
+def _parse_senate_date(text: str | None) -> str | None:
     """`November 17, 2004,  05:48 PM`."""
     parts = (text or "").split(",")
-    return _moment(",".join(parts[:2]).strip(), "%B %d, %Y")
+    return _parse_date(",".join(parts[:2]).strip(), "%B %d, %Y")
 
 
-def _senate_amendment(element: Element, congress: int) -> Iterator[Link]:
+def _find_senate_amendment(element: Element, congress: int) -> Iterator[Link]:
     """`S.Amdt. 4999`; the numbers begin anew with each Congress."""
     number = get_text(element, "amendment/amendment_number")
     if match := _AMENDMENT.fullmatch(number or ""):
@@ -163,7 +165,7 @@ def _senate_amendment(element: Element, congress: int) -> Iterator[Link]:
         yield Link(LinkKind.VOTE, id, f"amendment_number: {number}")
 
 
-def _documents(element: Element, congress: int) -> Iterator[tuple[str, str]]:
+def _find_documents(element: Element, congress: int) -> Iterator[tuple[str, str]]:
     """The bills voted on, and how the file writes them; one vote may be on forty-eight papers."""
     for document in element.iterfind("document"):
         kind = re.sub(r"[.\s]", "", get_text(document, "document_type") or "").lower()
@@ -173,7 +175,7 @@ def _documents(element: Element, congress: int) -> Iterator[tuple[str, str]]:
             yield id, get_text(document, "document_name") or f"{kind} {number}"
 
 
-def _bill(text: str | None, congress: int) -> Iterator[str]:
+def _find_bill(text: str | None, congress: int) -> Iterator[str]:
     """`H R 21`, `H J RES 5`; a quorum call or an election has none."""
     try:
         if text:
@@ -182,11 +184,11 @@ def _bill(text: str | None, congress: int) -> Iterator[str]:
         return
 
 
-def _entry(
+def _build_entry(
     chamber: Chamber,
     numbers: tuple[int, int, int],
     rows: list[Row],
-    origin: Provenance,
+    provenance: Provenance,
     *,
     url: str,
     links: Sequence[Link],
@@ -208,7 +210,9 @@ def _entry(
         number=number,
         recorded=len(rows),
         **fields,
-        **citation_fields(origin, url=url, org=org, cite=label, published_at=fields["voted_at"]),
+        **citation_fields(
+            provenance, url=url, org=org, cite=label, published_at=fields["voted_at"]
+        ),
     )
     sorted_at = f"{fields['voted_at'] or ''}#{number:05}"
     members = [
@@ -220,29 +224,29 @@ def _entry(
     return ParsedRecord(record, names=names, children={"member_votes": members}, links=links)
 
 
-def _stubs(rows: list[Row], origin: Provenance) -> Iterator[ParsedRecord]:
+def _build_stubs(rows: list[Row], provenance: Provenance) -> Iterator[ParsedRecord]:
     for person, *_ in rows:
         if person.bioguide_id:
-            yield build_legislator_stub(person, origin)
+            yield build_legislator_stub(person, provenance)
 
 
-def _totals(totals: Element | None, ending: str) -> VoteTotals:
+def _read_totals(totals: Element | None, ending: str) -> VoteTotals:
     if totals is None:
         return VoteTotals()
     return VoteTotals(
-        yea=_number(totals, f"yea{ending}"),
-        nay=_number(totals, f"nay{ending}"),
-        present=_number(totals, f"present{ending}"),
-        not_voting=_number(totals, f"not-voting{ending}"),
+        yea=_read_number(totals, f"yea{ending}"),
+        nay=_read_number(totals, f"nay{ending}"),
+        present=_read_number(totals, f"present{ending}"),
+        not_voting=_read_number(totals, f"not-voting{ending}"),
     )
 
 
-def _number(element: Element, path: str) -> int:
+def _read_number(element: Element, path: str) -> int:
     text = get_text(element, path)
     return int(text) if text and text.isdecimal() else 0
 
 
-def _moment(text: str | None, pattern: str) -> str | None:
+def _parse_date(text: str | None, pattern: str) -> str | None:
     try:
         return datetime.strptime(text or "", pattern).date().isoformat()  # noqa: DTZ007 a day
     except ValueError:

@@ -145,11 +145,11 @@ def _list_folder(request: SyncRequest, folder: str, name: re.Pattern[str]) -> It
     except RemoteFileMissing:
         return
     for file in data["files"]:
-        if name.fullmatch(file["justFileName"]) and _since(file, request.since):
+        if name.fullmatch(file["justFileName"]) and _has_changed_since(file, request.since):
             yield _bulk_file(request, f"{folder}/{file['justFileName']}")
 
 
-def _since(file: Mapping[str, str], since: date | None) -> bool:
+def _has_changed_since(file: Mapping[str, str], since: date | None) -> bool:
     """`13-Jul-2026 23:36`; a file whose date cannot be read is taken."""
     try:
         modified = file["formattedLastModifiedTime"]

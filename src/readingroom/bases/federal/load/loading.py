@@ -274,7 +274,7 @@ class _Load:
                 self._add_error(package, describe_error(cut_short_error("files", gone, members)))
                 continue
             for row in gone:
-                for source in _sources_of(row["loader"]):
+                for source in _find_sources(row["loader"]):
                     self._writer.withdraw_file(source, row["sha256"], started)
                 self._writer.forget_file(row["file"])
 
@@ -304,7 +304,7 @@ def _find_left_out(db: sqlite3.Connection, package: str, members: Set[str]) -> l
     ]
 
 
-def _sources_of(loader_name: str) -> list[Source]:
+def _find_sources(loader_name: str) -> list[Source]:
     return [
         BY_NAME[source]
         for loader in LOADERS

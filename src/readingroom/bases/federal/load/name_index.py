@@ -24,10 +24,10 @@ class NameIndex:
         if folded := fold.words(name):
             self._db.execute(
                 "INSERT OR IGNORE INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)",
-                (self._name_row(source, folded), id, name),
+                (self._ensure_name_row(source, folded), id, name),
             )
 
-    def _name_row(self, source: str, folded: Sequence[str]) -> int:
+    def _ensure_name_row(self, source: str, folded: Sequence[str]) -> int:
         """Return the row of a name, created when there is none; a source has its own range."""
         stored = self._db.execute(
             "SELECT name_row FROM names WHERE source = ? AND folded = ?",

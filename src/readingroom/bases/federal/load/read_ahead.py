@@ -160,7 +160,7 @@ class _ReadAhead:
         self._bytes_ahead -= ahead.cost
         if ahead.parsed is None or file.loader is None:
             return Contents(clock.stamp(), file.sha256, ())
-        return self._result_of(file.loader, ahead)
+        return self._get_result(file.loader, ahead)
 
     def _look_ahead(self, index: int) -> None:
         self._next = max(self._next, index)
@@ -182,7 +182,7 @@ class _ReadAhead:
 
     def _submit(self, loader: Loader, raw: RawFile) -> Future[Contents | str]:
         try:
-            self._pool = self._pool or ProcessPoolExecutor(1, _context(), _start_worker)
+            self._pool = self._pool or ProcessPoolExecutor(1, _choose_context(), _start_worker)
             return self._pool.submit(_parse_all, loader, raw)
         except (OSError, RuntimeError) as error:  # no process could be started, or it was killed
             self._pool_failed = True
@@ -190,7 +190,7 @@ class _ReadAhead:
             failed.set_exception(error)
             return failed
 
-    def _result_of(self, loader: Loader, ahead: _FileAhead) -> Contents:
+    def _get_result(self, loader: Loader, ahead: _FileAhead) -> Contents:
         assert ahead.parsed is not None
         try:
             result = ahead.parsed.result()
@@ -205,7 +205,7 @@ class _ReadAhead:
             self._pool.shutdown(cancel_futures=True)
 
 
-def _context() -> ForkContext | SpawnContext:
+def _choose_context() -> ForkContext | SpawnContext:
     """A copy of this process starts at once, but is safe only where no other thread runs."""
     alone = sys.platform == "linux" and threading.active_count() == 1
     return ForkContext() if alone else SpawnContext()

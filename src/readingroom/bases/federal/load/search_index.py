@@ -36,18 +36,18 @@ class SearchIndex:
 
     def begin(self) -> None:
         """Start a transaction after the newest chunk."""
-        newest = self._newest_chunk()
+        newest = self._read_newest_chunk()
         self.position = (newest, newest)
 
-    def _doc(self, record: Record) -> int:
+    def _ensure_doc(self, record: Record) -> int:
         """Return the document number of a record, created when it has none."""
-        return self._find_doc(record) or self._new_doc(record)
+        return self._find_doc(record) or self._add_doc(record)
 
     def _find_doc(self, record: Record) -> int | None:
         row = self._db.execute("SELECT doc FROM documents WHERE id = ?", (record.id,)).fetchone()
         return int(row["doc"]) if row else None
 
-    def _new_doc(self, record: Record) -> int:
+    def _add_doc(self, record: Record) -> int:
         added = self._db.execute(
             "INSERT INTO documents (id, source, published_at) VALUES (?, ?, ?)",
             (record.id, record.source, record.published_at),
@@ -60,7 +60,7 @@ class SearchIndex:
         existing = self._find_doc(record) if stored is not None else None
         if existing is not None:
             self._refresh(existing, record)
-        doc = existing or self._new_doc(record)
+        doc = existing or self._add_doc(record)
         self._facets.rows += [
             (name, value, doc) for name, values in entry.facets.items() for value in values
         ]
@@ -70,9 +70,7 @@ class SearchIndex:
             (first.start, head.title, abstract, head.action, ""),
             *((span.start, "", span.of(head.abstract), "", "") for span in rest),
         ]
-        self._put_chunks(
-            doc, "head", passages, self._stored_chunks(doc, "head") if existing else {}
-        )
+        self._put_chunks(doc, "head", passages, self._read_chunks(doc, "head") if existing else {})
 
     def _refresh(self, doc: int, record: Record) -> None:
         """Update a record's date, and drop its facets: both may have changed."""
@@ -89,7 +87,7 @@ class SearchIndex:
             (doc,),
         )
 
-    def _stored_chunks(self, doc: int, part: str) -> dict[int, sqlite3.Row]:
+    def _read_chunks(self, doc: int, part: str) -> dict[int, sqlite3.Row]:
         self._write_chunks()
         stored = self._db.execute(
             """SELECT ordinal, chunk, start, title, abstract, action, body
@@ -127,7 +125,7 @@ class SearchIndex:
         self._chunks.write()
         self._passages.write()
 
-    def _newest_chunk(self) -> int:
+    def _read_newest_chunk(self) -> int:
         query = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
         (last,) = self._db.execute(query).fetchone() or (0,)
         return int(last)
@@ -147,7 +145,7 @@ class SearchIndex:
         self.position = (self.position[0], self.position[0])
 
     def put_text(self, record: Record, text: Text, loader: str, stored: sqlite3.Row | None) -> bool:
-        parts = self._parts(record.id) if stored is not None else {}
+        parts = self._read_parts(record.id) if stored is not None else {}
         if parts.get(text.part) == (text.raw_sha256, loader):
             return False
         self._db.execute(
@@ -157,11 +155,13 @@ class SearchIndex:
         )  # fmt: skip
         is_only_part = parts.keys() <= {text.part}
         self._put_body(
-            self._doc(record), text.body if is_only_part else self._newest_text(record.id), stored
+            self._ensure_doc(record),
+            text.body if is_only_part else self._read_newest_text(record.id),
+            stored,
         )
         return True
 
-    def _parts(self, id: str) -> dict[str, tuple[str, str]]:
+    def _read_parts(self, id: str) -> dict[str, tuple[str, str]]:
         """Return the hash and the loader of each text of a record, by part."""
         stored = self._db.execute(
             "SELECT part, raw_sha256, loader FROM texts WHERE record_id = ?", (id,)
@@ -171,9 +171,9 @@ class SearchIndex:
     def restore_body(self, record: Record, stored: sqlite3.Row) -> None:
         """Index the text of a record again that was withdrawn and has returned."""
         if store.list_texts(self._db, record.id):
-            self._put_body(self._doc(record), self._newest_text(record.id), stored)
+            self._put_body(self._ensure_doc(record), self._read_newest_text(record.id), stored)
 
-    def _newest_text(self, id: str) -> str:
+    def _read_newest_text(self, id: str) -> str:
         """Return the newest version of a text; older drafts of a bill are not searched."""
         newest = self._db.execute(
             f"SELECT body FROM texts WHERE record_id = ? ORDER BY {store.NEWEST_TEXT} LIMIT 1",
@@ -183,5 +183,5 @@ class SearchIndex:
 
     def _put_body(self, doc: int, body: str, stored: sqlite3.Row | None) -> None:
         passages = [(span.start, "", "", "", span.of(body)) for span in split(body)]
-        existing = self._stored_chunks(doc, "text") if stored is not None else {}
+        existing = self._read_chunks(doc, "text") if stored is not None else {}
         self._put_chunks(doc, "text", passages, existing)

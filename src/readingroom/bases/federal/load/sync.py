@@ -26,7 +26,7 @@ FOLDER = "downloads"
 
 @dataclass
 class SyncResult:
-    """What a sync paths to: files looked at, those that paths, and what they changed."""
+    """The result of a sync: files listed, files fetched, and what they changed."""
 
     files: int = 0
     downloaded: int = 0

@@ -162,13 +162,13 @@ class Writer:
         )
         return {(row["sha256"], row["loader"]) for row in rows}
 
-    def log(self, at: str, file: str, sha256: str, loader: str | None, outcome: str,
+    def log(self, moment: str, file: str, sha256: str, loader: str | None, outcome: str,
             written: Written, error: str | None = None) -> None:  # fmt: skip
         self._db.execute(
             """INSERT INTO ingestion_logs
                    (at, file, sha256, loader, outcome, records, changed, error)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
-            (at, file, sha256, loader, outcome, written.records, written.changed, error),
+            (moment, file, sha256, loader, outcome, written.records, written.changed, error),
         )
 
     def put_all(self, entries: Iterable[ParsedRecord], loader: str) -> Written:
@@ -203,15 +203,15 @@ class Writer:
         return changed
 
     def withdraw(
-        self, source: Source, id: str, at: str, reason: str, successor: str | None = None
+        self, source: Source, id: str, moment: str, reason: str, successor: str | None = None
     ) -> None:
         """Mark a record as withdrawn: its id still answers, but no list or search returns it."""
         self._db.execute(
             f"""UPDATE {source.name} SET status = 'withdrawn', tombstone_at = ?,
                     tombstone_reason = ?, successor_id = ? WHERE id = ? AND status = 'active'""",
-            (at[:10], reason, successor, id),
+            (moment[:10], reason, successor, id),
         )
-        self._note(source.name, id, "withdrawn", at)
+        self._note(source.name, id, "withdrawn", moment)
         self._write()
         self._search.index()
         self._db.execute("DELETE FROM documents WHERE id = ?", (id,))
@@ -224,7 +224,7 @@ class Writer:
         loader: str,
         complete_for: str,
         remaining: set[str],
-        at: str,
+        moment: str,
         *,
         even_most: bool,
     ) -> int:
@@ -245,10 +245,10 @@ class Writer:
         gone = [row["id"] for row in stored]
         if not even_most:
             _check_removals(source, gone, remaining)
-        return self._withdraw_all(source, gone, at)
+        return self._withdraw_all(source, gone, moment)
 
     def retire_missing(
-        self, source: Source, remaining: set[str], at: str, *, even_most: bool
+        self, source: Source, remaining: set[str], moment: str, *, even_most: bool
     ) -> int:
         """Mark the records that a list of current members leaves out as no longer current.
 
@@ -276,7 +276,7 @@ class Writer:
                         record = json_set(record, '$.current', json('false')) WHERE id = ?""",
                 (id,),
             )
-            self._note(source.name, id, "changed", at)
+            self._note(source.name, id, "changed", moment)
         return len(gone)
 
     def forget_file(self, file: str) -> None:
@@ -287,19 +287,19 @@ class Writer:
             (file,),
         )
 
-    def withdraw_file(self, source: Source, sha256: str, at: str) -> int:
+    def withdraw_file(self, source: Source, sha256: str, moment: str) -> int:
         """Withdraw the records of a file that its package no longer holds."""
         stored = self._db.execute(
             f"SELECT id FROM {source.name} WHERE status = 'active' AND raw_sha256 = ?", (sha256,)
         ).fetchall()
-        return self._withdraw_all(source, [row["id"] for row in stored], at)
+        return self._withdraw_all(source, [row["id"] for row in stored], moment)
 
-    def _withdraw_all(self, source: Source, gone: Sequence[str], at: str) -> int:
+    def _withdraw_all(self, source: Source, gone: Sequence[str], moment: str) -> int:
         self._note_changes()
         successors = changes.find_successors(self._db, source, gone, self._began)
         for id in gone:
             self.withdraw(
-                source, id, at, "no longer in the newest official file", successors.get(id)
+                source, id, moment, "no longer in the newest official file", successors.get(id)
             )
         return len(gone)
 
@@ -358,8 +358,8 @@ class Writer:
                 (source.name,),
             )
 
-    def _note(self, source: str, id: str, kind: ChangeKind, at: str) -> None:
-        self._notes.append((source, id, kind, at))
+    def _note(self, source: str, id: str, kind: ChangeKind, moment: str) -> None:
+        self._notes.append((source, id, kind, moment))
 
     def _note_changes(self) -> None:
         changes.add_changes(self._db, self._notes)

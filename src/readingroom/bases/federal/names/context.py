@@ -88,13 +88,13 @@ class NameContext:
     def parents_of(self, record: Mapping[str, Any]) -> list[Parent]:
         """Return the records that this one belongs to, as far as they are loaded."""
         parents = (
-            self._parent(registry, id)
+            self._get_parent(registry, id)
             for name, registry in self._fields.parents.items()
             for id in _as_list(record.get(name))
         )
         return [parent for parent in parents if parent]
 
-    def _parent(self, registry: str, id: str) -> Parent | None:
+    def _get_parent(self, registry: str, id: str) -> Parent | None:
         if id not in self._parents:
             self._parents[id] = self._read_parent(registry, id)
         return self._parents[id]
@@ -128,12 +128,12 @@ class NameContext:
 
         A word may be the initials of a committee whose name other words have: `Intel (HPSCI)`.
         """
-        field_words = tuple(islice(self._field_words(record), _MAX_FIELD_WORDS))
+        field_words = tuple(islice(self._iterate_field_words(record), _MAX_FIELD_WORDS))
         similarities = [parent.similarity for parent in parents]
         if record.get("source") == "committees":
             similarities.append(self._compare(name, record))
         return [
-            _best(
+            _choose_best(
                 [
                     *(_scale(names.matches[index], _PARENT_FACTOR) for names in similarities),
                     _match_among(word, field_words),
@@ -142,9 +142,9 @@ class NameContext:
             for index, word in enumerate(self._query)
         ]
 
-    def _field_words(self, record: Mapping[str, Any]) -> Iterator[str]:
+    def _iterate_field_words(self, record: Mapping[str, Any]) -> Iterator[str]:
         for name in self._fields.texts:
-            for text in _texts(record.get(name)):
+            for text in _iterate_texts(record.get(name)):
                 yield from fold.all_words(text)
 
 
@@ -156,13 +156,13 @@ def _as_list(value: Any) -> Sequence[str]:
     return value if isinstance(value, list) else [value] if value else []
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _iterate_texts(value: Any) -> Iterator[str]:
     """Yield every text in a field, however deep, and the keys above it: `twitter`."""
     if isinstance(value, Mapping):
         value = [*value.keys(), *value.values()]
     if isinstance(value, list):
         for item in value:
-            yield from _texts(item)
+            yield from _iterate_texts(item)
     elif value is not None:
         yield str(value)
 
@@ -179,7 +179,7 @@ def _match_among(word: str, words: tuple[str, ...]) -> WordMatch | None:
         spelled_out = " ".join(words[run.start : run.stop])
         return _scale(WordMatch(word, spelled_out, 0.85, "stands for"), _FIELD_FACTOR)
     matches = (match_word(word, other) for other in set(words) if len(other) > 2)
-    return _scale(_best(matches), _FIELD_FACTOR)
+    return _scale(_choose_best(matches), _FIELD_FACTOR)
 
 
 def _scale(match: WordMatch | None, factor: float) -> WordMatch | None:
@@ -188,5 +188,5 @@ def _scale(match: WordMatch | None, factor: float) -> WordMatch | None:
     return WordMatch(match.word, match.name_word, match.score * factor, match.relation)
 
 
-def _best(matches: Iterable[WordMatch | None]) -> WordMatch | None:
+def _choose_best(matches: Iterable[WordMatch | None]) -> WordMatch | None:
     return max((match for match in matches if match), key=lambda match: match.score, default=None)

@@ -94,7 +94,7 @@ def resolve(
         _keep_best(best, _match_candidates(db, source, query, candidates, row_filter))
         _keep_best(best, _match_by_parents(db, source, query, row_filter))
     matches = (match for match in best.values() if match.score >= MIN_SCORE)
-    return sorted(matches, key=_order)
+    return sorted(matches, key=_sort_key)
 
 
 def _keep_best(best: dict[str, EntityMatch], matches: Iterable[EntityMatch]) -> None:
@@ -104,7 +104,7 @@ def _keep_best(best: dict[str, EntityMatch], matches: Iterable[EntityMatch]) -> 
             best[match.id] = match
 
 
-def _order(match: EntityMatch) -> tuple[Any, ...]:
+def _sort_key(match: EntityMatch) -> tuple[Any, ...]:
     """Sort by score; of equals, those in office and whole committees first, then the newest."""
     record = match.record
     return (
@@ -134,7 +134,7 @@ def _match_id(
     except UnrecognizedId:
         return
     if parsed.source == source.name:
-        for id, record in _records(db, source, ("id = ?", parsed.id), row_filter):
+        for id, record in _read_records(db, source, ("id = ?", parsed.id), row_filter):
             yield EntityMatch(id, 1.0, [f"{id} is its id"], record)
 
 
@@ -147,7 +147,7 @@ def _match_candidates(
 ) -> Iterator[EntityMatch]:
     """The records that have the names of candidates."""
     context = NameContext(db, source.name, query.name_texts)
-    for id, (name_row, form), record in _named_records(db, source, candidates, row_filter):
+    for id, (name_row, form), record in _read_named_records(db, source, candidates, row_filter):
         yield from _match_record(context, query, candidates[name_row], form, id, record)
 
 
@@ -179,7 +179,7 @@ def _match_popular_names(
     for name, record_id in vocabulary().popular_names.get(source.name, {}).items():
         candidate = make_candidate(fold.words(name), query)
         if candidate.best_score >= _SURE:
-            for id, record in _records(db, source, ("id = ?", record_id), row_filter):
+            for id, record in _read_records(db, source, ("id = ?", record_id), row_filter):
                 yield from _match_record(context, query, candidate, name, id, record)
 
 
@@ -191,20 +191,20 @@ def _match_by_parents(
         return
     context = NameContext(db, source.name, query.name_texts)
     for field, registry in context_fields(source.name).parents.items():
-        parents = _likely_parents(db, BY_NAME[registry], query)
-        for id, record in _records_of(db, source, field, parents, row_filter):
-            for name, form in _names_of_record(db, id):
+        parents = _find_likely_parents(db, BY_NAME[registry], query)
+        for id, record in _read_records_of(db, source, field, parents, row_filter):
+            for name, form in _read_names(db, id):
                 candidate = make_candidate(name, query)
                 yield from _match_record(context, query, candidate, form, id, record)
 
 
-def _likely_parents(db: sqlite3.Connection, registry: Source, query: NameQuery) -> list[str]:
+def _find_likely_parents(db: sqlite3.Connection, registry: Source, query: NameQuery) -> list[str]:
     """Return the likeliest records of a registry that some of the words name."""
     everything = RowFilter(registry.resource.where, (), {})
-    names = _names_sharing_trigrams(db, registry, query, everything)
+    names = _find_names_by_trigrams(db, registry, query, everything)
     for word in query.distinctive:
         if registry.name == "committees" and 3 <= len(word) <= 6:
-            names |= _names_with_initials(db, registry, word)
+            names |= _find_names_by_initials(db, registry, word)
     likely = sorted(names, key=lambda row: (-_score_mention(query, names[row]), row))[:_MAX_PARENTS]
     rows = db.execute(
         f"""SELECT DISTINCT record_id FROM name_forms
@@ -233,15 +233,15 @@ def _match_without_name(
     db: sqlite3.Connection, source: Source, query: NameQuery, row_filter: RowFilter
 ) -> Iterator[EntityMatch]:
     """Those who are meant when there is no name at all: `senators from Mass`, `CA-11`."""
-    meanings = _meanings(source, query)
+    meanings = _find_meanings(source, query)
     if "state" not in meanings or not all(word.meaning for word in query.words):
         return
-    for id, record in _records(db, source, ("1",), _add_filters(row_filter, meanings)):
+    for id, record in _read_records(db, source, ("1",), _add_filters(row_filter, meanings)):
         scores, reasons = explain_words(query, query.no_matches, query.no_matches, [record])
         yield EntityMatch(id, round(combine_scores(query, scores, 1.0), 4), reasons, record)
 
 
-def _meanings(source: Source, query: NameQuery) -> dict[str, str]:
+def _find_meanings(source: Source, query: NameQuery) -> dict[str, str]:
     """Return what the query says about columns of the source."""
     columns = {column.name for column in source.columns}
     return dict(word.meaning for word in query.words if word.meaning and word.meaning[0] in columns)
@@ -259,15 +259,15 @@ def _add_filters(row_filter: RowFilter, filters: Mapping[str, str]) -> RowFilter
 def _find_names(
     db: sqlite3.Connection, source: Source, query: NameQuery, row_filter: RowFilter
 ) -> dict[int, Name]:
-    names = _names_sharing_trigrams(db, source, query, row_filter)
+    names = _find_names_by_trigrams(db, source, query, row_filter)
     if len(names) >= _MAX_NAMES:
         # There are more of the name than are compared: do not miss those of the state in the query.
-        stricter = _add_filters(row_filter, _meanings(source, query))
-        names |= _names_sharing_trigrams(db, source, query, stricter)
-    return {**names, **_names_with_initials(db, source, query.acronym)}
+        stricter = _add_filters(row_filter, _find_meanings(source, query))
+        names |= _find_names_by_trigrams(db, source, query, stricter)
+    return {**names, **_find_names_by_initials(db, source, query.acronym)}
 
 
-def _names_sharing_trigrams(
+def _find_names_by_trigrams(
     db: sqlite3.Connection, source: Source, query: NameQuery, row_filter: RowFilter
 ) -> dict[int, Name]:
     """Return the names that share most trigrams with the query, and those equal to it."""
@@ -285,21 +285,21 @@ def _names_sharing_trigrams(
             GROUP BY name_row ORDER BY shared DESC""",
         [value for trigram in trigrams for value in (f'"{trigram}"', *bounds)],
     )
-    passing = _filter_names(db, source, _nearest(counted), row_filter)
+    passing = _filter_names(db, source, _keep_nearest(counted), row_filter)
     nearest = list(islice(passing, _MAX_NAMES))
     rows = db.execute(
         f"""SELECT name_row, folded FROM names WHERE name_row IN ({", ".join("?" * len(nearest))})
             UNION SELECT name_row, folded FROM names WHERE source = ? AND folded = ?""",
         (*nearest, source.name, fold.pad(query.texts)),
     )
-    return _names_by_row(rows)
+    return _index_by_row(rows)
 
 
-def _names_by_row(rows: Iterable[sqlite3.Row]) -> dict[int, Name]:
+def _index_by_row(rows: Iterable[sqlite3.Row]) -> dict[int, Name]:
     return {row["name_row"]: tuple(row["folded"].split()) for row in rows}
 
 
-def _nearest(counted: Iterable[sqlite3.Row]) -> Iterator[int]:
+def _keep_nearest(counted: Iterable[sqlite3.Row]) -> Iterator[int]:
     """Yield the names that share at least half as many trigrams as the first, the best."""
     most_shared = 0
     for row in counted:
@@ -323,7 +323,7 @@ def _filter_names(
             yield name_row
 
 
-def _names_with_initials(
+def _find_names_by_initials(
     db: sqlite3.Connection, source: Source, acronym: str | None
 ) -> dict[int, Name]:
     """Return names whose initials are the acronym, with or without chamber and `committee`.
@@ -339,7 +339,7 @@ def _names_with_initials(
             WHERE source = ? AND initials IN ({", ".join("?" * len(keys))}) LIMIT {_MAX_NAMES}""",
         (source.name, *keys),
     )
-    names = _names_by_row(rows)
+    names = _index_by_row(rows)
     if len(acronym) < 3:
         return names
     rows = db.execute(
@@ -347,14 +347,14 @@ def _names_with_initials(
             WHERE source = ? AND initials LIKE ? LIMIT {_MAX_INITIALS}""",
         (source.name, f"%{'%'.join(letters)}%"),
     )
-    longer = _names_by_row(rows)
+    longer = _index_by_row(rows)
     return names | {row: name for row, name in longer.items() if find_initials(acronym, name)}
 
 
 # --- records ---
 
 
-def _named_records(
+def _read_named_records(
     db: sqlite3.Connection, source: Source, name_rows: Collection[int], row_filter: RowFilter
 ) -> Iterator[tuple[str, tuple[int, str], dict[str, Any]]]:
     """Yield the newest records with each name, and the form of the name that each has."""
@@ -369,7 +369,7 @@ def _named_records(
             yield row["id"], (name_row, row["form"]), from_json(row["record"])
 
 
-def _records_of(
+def _read_records_of(
     db: sqlite3.Connection,
     source: Source,
     field: str,
@@ -382,10 +382,10 @@ def _records_of(
         condition = f"{field} IN ({marks})"
     else:
         condition = f"id IN (SELECT from_id FROM links WHERE to_id IN ({marks}))"
-    return _records(db, source, (condition, *parents), row_filter)
+    return _read_records(db, source, (condition, *parents), row_filter)
 
 
-def _names_of_record(db: sqlite3.Connection, id: str) -> Iterator[tuple[Name, str]]:
+def _read_names(db: sqlite3.Connection, id: str) -> Iterator[tuple[Name, str]]:
     rows = db.execute(
         "SELECT folded, form FROM name_forms JOIN names USING (name_row) WHERE record_id = ?", (id,)
     )
@@ -393,7 +393,7 @@ def _names_of_record(db: sqlite3.Connection, id: str) -> Iterator[tuple[Name, st
         yield tuple(row["folded"].split()), row["form"]
 
 
-def _records(
+def _read_records(
     db: sqlite3.Connection, source: Source, where: tuple[Any, ...], row_filter: RowFilter
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the newest records under a condition, which is given with its values."""

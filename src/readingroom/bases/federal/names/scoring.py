@@ -51,14 +51,15 @@ def select_candidates(
     candidates = {row: make_candidate(words, query, unexplained) for row, words in names.items()}
     best = sorted(candidates, key=lambda row: (-candidates[row].best_score, row))[:_MAX_VARIANTS]
     candidates |= {
-        row: max(_variants(candidates[row]), key=lambda variant: variant.best_score) for row in best
+        row: max(_make_variants(candidates[row]), key=lambda variant: variant.best_score)
+        for row in best
     }
     return {
         row: candidate for row, candidate in candidates.items() if candidate.best_score >= MIN_SCORE
     }
 
 
-def _variants(candidate: Candidate) -> Iterator[Candidate]:
+def _make_variants(candidate: Candidate) -> Iterator[Candidate]:
     """Yield the candidate, and it with two words of the query, or of the name, joined."""
     yield candidate
     weak = vocabulary().weak

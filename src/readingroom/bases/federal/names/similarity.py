@@ -64,7 +64,7 @@ def compare(query: Sequence[str], name: Sequence[str]) -> Similarity:
     if not any(len(match.name_word) > 1 or len(match.word) == 1 for match in matches.values()):
         # That some name has the initial of a word is no evidence by itself.
         matches, used = {}, {}
-    return Similarity(tuple(map(matches.get, range(len(query)))), _coverage(name, used))
+    return Similarity(tuple(map(matches.get, range(len(query)))), _compute_coverage(name, used))
 
 
 def word_weight(word: str) -> float:
@@ -74,7 +74,7 @@ def word_weight(word: str) -> float:
     return 0.3 if len(word) == 1 else 1.0
 
 
-def _coverage(name: Sequence[str], used: dict[int, float]) -> float:
+def _compute_coverage(name: Sequence[str], used: dict[int, float]) -> float:
     """Return the share of a name that was explained; weak words need not be."""
     weights = {index: word_weight(word) for index, word in enumerate(name)}
     counted = {

@@ -120,14 +120,14 @@ class Aggregator:
     def total(self, request: Aggregation) -> Total | Buckets:
         """Return a number, or a number for each group."""
         if request.group_by:
-            return self._within_budget(request, self._count_groups)
-        return self._within_budget(request, self._count_all)
+            return self._run_within_budget(request, self._count_groups)
+        return self._run_within_budget(request, self._count_all)
 
     def over_time(self, request: Aggregation) -> Series:
         """Return a number for each interval of time."""
-        return self._within_budget(request, self._count_over_time)
+        return self._run_within_budget(request, self._count_over_time)
 
-    def _within_budget(
+    def _run_within_budget(
         self, request: Aggregation, read: Callable[[Aggregation, AggregateQuery], T]
     ) -> T:
         row_filter = match_stored_case(self._db, request.resource, request.row_filter)
@@ -140,15 +140,15 @@ class Aggregator:
                 **self._suggest(request, self._budget.rows),
             )
         try:
-            with self._bounded(self._started + self._budget.seconds) as meter:
+            with self._limit_cost(self._started + self._budget.seconds) as meter:
                 self.meter = meter
                 return read(request, query)
         except sqlite3.OperationalError as error:
             if "interrupted" not in str(error):
                 raise
-            raise self._stop_error(request, query, meter) from error
+            raise self._make_stop_error(request, query, meter) from error
 
-    def _common_fields(self, request: Aggregation, query: AggregateQuery) -> dict[str, Any]:
+    def _build_common_fields(self, request: Aggregation, query: AggregateQuery) -> dict[str, Any]:
         """Return what every answer has besides its numbers."""
         source = BY_NAME.get(request.resource.name, BY_NAME["roll_call_votes"])
         return {
@@ -165,7 +165,7 @@ class Aggregator:
     # --- the plan ---
 
     def _plan(self, request: Aggregation) -> AggregateQuery:
-        resource, measure = request.resource, _measure(request)
+        resource, measure = request.resource, _choose_measure(request)
         index, rows = self._choose_index(resource, request.row_filter)
         tables, group_column = f"{resource.name} r {index}", request.group_by
         facet = next((facet for facet in resource.plan.facets if facet.name == group_column), None)
@@ -219,7 +219,7 @@ class Aggregator:
         (value,) = self._db.execute(
             f"SELECT {query.value_sql} FROM {query.tables} WHERE {query.where}", query.values
         ).fetchone()
-        return Total(value=query.to_number(value), **self._common_fields(request, query))
+        return Total(value=query.to_number(value), **self._build_common_fields(request, query))
 
     def _count_groups(self, request: Aggregation, query: AggregateQuery) -> Buckets:
         rows = self._db.execute(
@@ -230,7 +230,7 @@ class Aggregator:
             (*query.values, request.top),
         ).fetchall()
         total = rows[0]["groups"] if rows else 0
-        read_key = _key_reader(request)
+        read_key = _make_key_reader(request)
         return Buckets(
             buckets=[
                 Bucket(key=read_key(row["key"]), value=query.to_number(row["value"]))
@@ -238,20 +238,20 @@ class Aggregator:
             ],
             total_buckets=total,
             truncated=total > len(rows),
-            **self._common_fields(request, query),
+            **self._build_common_fields(request, query),
         )
 
     # --- time ---
 
     def _count_over_time(self, request: Aggregation, query: AggregateQuery) -> Series:
-        cells, undated = self._cells(request, query)
-        first, last = self._span(request, cells)
-        groups = _largest_groups(cells, request.top) if request.group_by else [None]
+        cells, undated = self._read_cells(request, query)
+        first, last = self._find_span(request, cells)
+        groups = _find_largest_groups(cells, request.top) if request.group_by else [None]
         intervals = count_intervals(request.interval, first, last) if first and last else 0
         if intervals * len(groups) > MAX_BUCKETS:
-            raise self._too_many_buckets(request, intervals, len(groups))
+            raise self._make_bucket_error(request, intervals, len(groups))
         starts = list(iterate_starts(request.interval, first, last)) if first and last else []
-        read_key = _key_reader(request)
+        read_key = _make_key_reader(request)
         buckets = [
             TimeBucket(
                 key=label_of(request.interval, start),
@@ -269,10 +269,10 @@ class Aggregator:
             total_buckets=len(starts) * len(cells) if request.group_by else len(starts),
             truncated=bool(request.group_by) and len(cells) > len(groups),
             undated=query.to_number(undated),
-            **self._common_fields(request, query),
+            **self._build_common_fields(request, query),
         )
 
-    def _cells(
+    def _read_cells(
         self, request: Aggregation, query: AggregateQuery
     ) -> tuple[dict[Any, dict[date, int]], int]:
         """Return the values by group and start of the interval, and the sum of those undated."""
@@ -294,7 +294,7 @@ class Aggregator:
                 cells[row["grp"]][start_of(request.interval, day)] += row["value"] or 0
         return cells, undated
 
-    def _span(
+    def _find_span(
         self, request: Aggregation, cells: Mapping[Any, Mapping[date, int]]
     ) -> tuple[date | None, date | None]:
         """Return the first and the last start: those of the filters, else those of the rows."""
@@ -311,7 +311,7 @@ class Aggregator:
         last = start_of(request.interval, until) if until else max(starts, default=None)
         return first, min(last, LAST_DAY) if last else None
 
-    def _too_many_buckets(
+    def _make_bucket_error(
         self, request: Aggregation, intervals: int, groups: int
     ) -> AggregateTooBroad:
         longer = INTERVALS[INTERVALS.index(request.interval) + 1 :]
@@ -321,10 +321,10 @@ class Aggregator:
         return AggregateTooBroad(
             f"{intervals:,} intervals for {groups:,} groups are more than {MAX_BUCKETS:,} buckets: "
             "take a longer interval, or a shorter time",
-            suggest_narrowing=[*suggestions, *self._recent(request, MAX_BUCKETS // groups)],
+            suggest_narrowing=[*suggestions, *self._suggest_recent(request, MAX_BUCKETS // groups)],
         )
 
-    def _recent(self, request: Aggregation, intervals: int) -> list[dict[str, Any]]:
+    def _suggest_recent(self, request: Aggregation, intervals: int) -> list[dict[str, Any]]:
         """Return the filter that leaves about so many of the newest intervals."""
         (newest,) = self._db.execute(
             f"SELECT max({request.resource.date_sql}) FROM {request.resource.name}"
@@ -339,7 +339,7 @@ class Aggregator:
     # --- the budget ---
 
     @contextmanager
-    def _bounded(self, deadline: float) -> Iterator[Meter]:
+    def _limit_cost(self, deadline: float) -> Iterator[Meter]:
         """Interrupt the queries inside at the deadline or after the allowed steps."""
         meter = Meter(self._budget.rows * _STEPS_PER_ROW, deadline)
         self._db.set_progress_handler(meter.is_exhausted, _STEPS_AT_ONCE)
@@ -348,7 +348,7 @@ class Aggregator:
         finally:
             self._db.set_progress_handler(None, 0)
 
-    def _stop_error(
+    def _make_stop_error(
         self, request: Aggregation, query: AggregateQuery, meter: Meter
     ) -> AggregateTooBroad | AggregateTimeout:
         if meter.steps > meter.max_steps:
@@ -370,12 +370,12 @@ class Aggregator:
         suggestions: list[dict[str, Any]] = []
         with (
             suppress(sqlite3.OperationalError),
-            self._bounded(time.perf_counter() + self._budget.seconds * _HINT_SHARE),
+            self._limit_cost(time.perf_counter() + self._budget.seconds * _HINT_SHARE),
         ):
-            suggestions.extend(self._suggestions(request, max_rows))
+            suggestions.extend(self._list_suggestions(request, max_rows))
         return {"suggest_narrowing": suggestions}
 
-    def _suggestions(self, request: Aggregation, max_rows: int) -> Iterator[dict[str, Any]]:
+    def _list_suggestions(self, request: Aggregation, max_rows: int) -> Iterator[dict[str, Any]]:
         resource = request.resource
         for name, newest in resource.newest_sql:
             (value,) = self._db.execute(newest).fetchone() or (None,)
@@ -407,7 +407,7 @@ class Aggregator:
 # --- fields that may be requested ---
 
 
-def _measure(request: Aggregation) -> Measure | None:
+def _choose_measure(request: Aggregation) -> Measure | None:
     if request.sum_field is None:
         return None
     sums = {measure.name: measure for measure in request.resource.plan.sums}
@@ -426,7 +426,7 @@ def _check_field(argument: str, value: str, eligible: Sequence[str], resource: R
 # --- keys of groups ---
 
 
-def _key_reader(request: Aggregation) -> Callable[[Any], Key]:
+def _make_key_reader(request: Aggregation) -> Callable[[Any], Key]:
     """Return a function that reads the keys of a group: SQLite has no booleans."""
     kinds = {column.name: column.kind for column in request.resource.columns}
     is_boolean = kinds.get(request.group_by or "") == "BOOLEAN"
@@ -437,6 +437,6 @@ def _key_reader(request: Aggregation) -> Callable[[Any], Key]:
     return read_key
 
 
-def _largest_groups(cells: Mapping[Any, Mapping[date, int]], top: int) -> list[Any]:
+def _find_largest_groups(cells: Mapping[Any, Mapping[date, int]], top: int) -> list[Any]:
     totals = {group: sum(series.values()) for group, series in cells.items()}
     return sorted(totals, key=lambda group: (-totals[group], str(group)))[:top]

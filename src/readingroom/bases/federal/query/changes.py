@@ -41,7 +41,10 @@ def add_changes(db: sqlite3.Connection, changes: Sequence[ChangeRow]) -> None:
            VALUES (?1, ?2, ?3, ?4, iif(?3 = 'new', ?4, ''), ?5, iif(?3 = 'new', ?5, 0))
            ON CONFLICT (record_id) DO UPDATE
            SET kind = excluded.kind, at = excluded.at, seq = excluded.seq""",
-        [(id, source, kind, at, seq) for seq, (source, id, kind, at) in enumerate(changes, number)],
+        [
+            (id, source, kind, moment, seq)
+            for seq, (source, id, kind, moment) in enumerate(changes, number)
+        ],
     )
 
 

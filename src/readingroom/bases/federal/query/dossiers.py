@@ -73,7 +73,7 @@ def children(table: str, name: str, key: str | None = None) -> SectionReader:
         items = [from_json(row["record"]) for row in page.rows]
         if key:
             items = [{"id": item[key], **item} for item in items]
-        return _section(items, total, f"{subject.path}/{name}", page.after)
+        return _build_section(items, total, f"{subject.path}/{name}", page.after)
 
     return read
 
@@ -84,7 +84,7 @@ def linked(kind: LinkKind) -> SectionReader:
     def read(subject: Subject) -> Section:
         links, after, total = list_links(subject.db, subject.id, kind, MAX_ITEMS, None)
         records = _read_linked(subject.db, links)
-        return _section(
+        return _build_section(
             [records[link.id] | {"evidence": link.evidence} for link in links],
             total,
             f"{subject.path}/links",
@@ -122,7 +122,7 @@ def from_list(name: str, field: str, *, by_congress: bool = False) -> SectionRea
         total = (
             store.count_records(subject.db, source, row_filter) if page.after else len(page.rows)
         )
-        return _section(page.rows, total, f"/v1/{source.path}", page.after, **filters)
+        return _build_section(page.rows, total, f"/v1/{source.path}", page.after, **filters)
 
     return read
 
@@ -169,7 +169,7 @@ def bill_counts(subject: Subject) -> Section:
         {"id": subject.id, "congress": subject.congress},
     ).fetchall()
     items = [
-        {**dict(row), "sponsored_url": _url("/v1/bills", sponsor=subject.id, congress=row[0])}
+        {**dict(row), "sponsored_url": _build_url("/v1/bills", sponsor=subject.id, congress=row[0])}
         for row in rows
     ]
     return Section(items=items, total=len(items), truncated=False)
@@ -191,7 +191,9 @@ def members(subject: Subject) -> Section:
     page, total, congress = store.list_members(
         subject.db, subject.id, subject.congress, MAX_ITEMS, store.FIRST_MEMBER
     )
-    return _section(page.rows, total, f"{subject.path}/members", page.after, congress=congress)
+    return _build_section(
+        page.rows, total, f"{subject.path}/members", page.after, congress=congress
+    )
 
 
 # --- the four dossiers ---
@@ -234,7 +236,7 @@ PUBLIC_LAW: dict[str, SectionReader] = {
 # --- sections and their URLs ---
 
 
-def _section(
+def _build_section(
     items: list[dict[str, Any]],
     total: int,
     path: str,
@@ -243,11 +245,11 @@ def _section(
 ) -> Section:
     more_url = None
     if after is not None:
-        more_url = _url(path, **params, limit=MAX_ITEMS, cursor=cursors.encode(after))
+        more_url = _build_url(path, **params, limit=MAX_ITEMS, cursor=cursors.encode(after))
     return Section(items=items, total=total, truncated=after is not None, more_url=more_url)
 
 
-def _url(path: str, **params: Any) -> str:
+def _build_url(path: str, **params: Any) -> str:
     return (
         f"{path}?{urlencode({name: value for name, value in params.items() if value is not None})}"
     )

@@ -45,10 +45,14 @@ def list_links(
     after: Sequence[str] | None,
 ) -> tuple[list[LinkRow], tuple[str, str] | None, int]:
     """Return a page of a record's links by kind and id, the last key if more follow, the total."""
-    directions = _directions(id)
+    directions = _list_directions(id)
     # Each direction is sorted by its index, so no more is read of each than a page can show.
     pairs = sorted(
-        {pair for direction in directions for pair in _pairs(db, direction, kind, limit + 1, after)}
+        {
+            pair
+            for direction in directions
+            for pair in _read_pairs(db, direction, kind, limit + 1, after)
+        }
     )
     page = pairs[:limit]
     last = page[-1] if len(pairs) > limit else None
@@ -57,7 +61,7 @@ def list_links(
         LinkRow(
             link_kind,
             other,
-            _evidence(db, directions, link_kind, other),
+            _read_evidence(db, directions, link_kind, other),
             source_of(other),
             **titles.get(other, {}),
         )
@@ -70,7 +74,7 @@ def list_links(
 def count_links(db: sqlite3.Connection, id: str) -> dict[str, int]:
     """Return how many records a record is linked to, by kind."""
     counts: Counter[str] = Counter()
-    directions = _directions(id)
+    directions = _list_directions(id)
     for index, direction in enumerate(directions):
         # Leave out what an earlier direction counted; the first is the one that may be long.
         earlier = directions[:index]
@@ -90,14 +94,14 @@ def count_links(db: sqlite3.Connection, id: str) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _directions(id: str) -> list[_Direction]:
+def _list_directions(id: str) -> list[_Direction]:
     directions = [_Direction("to_id", "from_id", id), _Direction("from_id", "to_id", id)]
     if (part := containing_id(id)) != id:
         directions.append(_Direction("to_id", "from_id", part))
     return directions
 
 
-def _pairs(
+def _read_pairs(
     db: sqlite3.Connection,
     direction: _Direction,
     kind: LinkKind | None,
@@ -119,7 +123,7 @@ def _pairs(
     return [(row[0], row[1]) for row in rows]
 
 
-def _evidence(
+def _read_evidence(
     db: sqlite3.Connection, directions: Sequence[_Direction], kind: str, other: str
 ) -> list[dict[str, str]]:
     evidence = [

@@ -109,7 +109,7 @@ def list_member_votes(
     store.read_record(db, BY_NAME["legislators"], id)
     page, total = store.list_member_votes(db, id, congress, limit, after)
     return MemberVotePage(
-        results=[_member_vote(row, from_json(row["record"])) for row in page.rows],
+        results=[_build_member_vote(row, from_json(row["record"])) for row in page.rows],
         total=total,
         loaded_up_to=store.read_progress(db, BY_NAME["roll_call_votes"]).loaded_up_to,
         **next_page(page.after),
@@ -121,14 +121,14 @@ def list_roll_call_votes(db: sqlite3.Connection, id: str, limit: int, after: int
     roll_call = store.read_record(db, BY_NAME["roll_call_votes"], id)
     page, total = store.list_children(db, "member_votes", "vote_id", id, limit, after)
     return MemberVotePage(
-        results=[_member_vote(row, roll_call) for row in page.rows],
+        results=[_build_member_vote(row, roll_call) for row in page.rows],
         total=total,
         loaded_up_to=roll_call["loaded_up_to"],
         **next_page(page.after),
     )
 
 
-def _member_vote(row: sqlite3.Row, roll_call: dict[str, Any]) -> MemberVote:
+def _build_member_vote(row: sqlite3.Row, roll_call: dict[str, Any]) -> MemberVote:
     about: dict[str, Any] = {name: roll_call.get(name) for name in _ROLL_CALL_FIELDS}
     return MemberVote(
         vote_id=row["vote_id"],

@@ -80,7 +80,7 @@ class Provenance:
 
 
 def citation_fields(
-    origin: Provenance,
+    provenance: Provenance,
     *,
     url: str,
     org: str,
@@ -95,8 +95,8 @@ def citation_fields(
         "source_url": url,
         "source_org": org,
         "published_at": published_at,
-        "retrieved_at": origin.retrieved_at,
-        "raw_sha256": raw_sha256 or origin.sha256,
+        "retrieved_at": provenance.retrieved_at,
+        "raw_sha256": raw_sha256 or provenance.sha256,
         "citation_string": citation,
         "citation": Citation(citation_string=citation, url=url),
     }

@@ -52,21 +52,21 @@ def vocabulary() -> Vocabulary:
         endings=frozenset(["", *tables["endings"].split()]),
         committee=frozenset(tables["committee"].split()),
         subcommittee=frozenset(tables["subcommittee"].split()),
-        chambers=_by_word(tables["chambers"]),
-        parties=_by_word(tables["parties"]),
-        periods=_by_word(tables["periods"]),
+        chambers=_index_by_word(tables["chambers"]),
+        parties=_index_by_word(tables["parties"]),
+        periods=_index_by_word(tables["periods"]),
         kinds={name: frozenset(words.split()) for name, words in tables["kinds"].items()},
         popular_names=tables["popular_names"],
         states=codes | names,
-        nicknames=_nicknames(tables["nicknames"]["groups"].split("\n")),
+        nicknames=_group_nicknames(tables["nicknames"]["groups"].split("\n")),
     )
 
 
-def _by_word(table: Mapping[str, str]) -> dict[str, str]:
+def _index_by_word(table: Mapping[str, str]) -> dict[str, str]:
     return {word: meaning for meaning, words in table.items() for word in words.split()}
 
 
-def _nicknames(groups: Iterable[str]) -> dict[str, frozenset[str]]:
+def _group_nicknames(groups: Iterable[str]) -> dict[str, frozenset[str]]:
     equivalents: dict[str, set[str]] = {}
     for group in groups:
         for name in group.split():

@@ -165,7 +165,9 @@ def _bill_type(kind: str) -> str:
     return re.sub(r"[.\s]", "", kind).lower()
 
 
-def _form(source: str, shown: str, pattern: str, build: Callable[[re.Match[str]], str]) -> _Form:
+def _make_form(
+    source: str, shown: str, pattern: str, build: Callable[[re.Match[str]], str]
+) -> _Form:
     return _Form(source, shown, re.compile(pattern, re.ASCII | re.I), build)
 
 
@@ -188,140 +190,152 @@ _FR = r"(\d{4}-\d{5}|\d{2}-\d{1,6}|[A-Z]\d{1,2}-\d{1,6}|[A-Z]\d{1,2}-\d{4}-\d{1,
 _WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
 
-def _upper(match: re.Match[str]) -> str:
+def _to_upper(match: re.Match[str]) -> str:
     return match[1].upper()
 
 
-def _lower(match: re.Match[str]) -> str:
+def _to_lower(match: re.Match[str]) -> str:
     return match[0].lower()
 
 
 _FORMS = (
-    _form(
+    _make_form(
         "bills",
         "hr:|s:|hjres:|sjres:|hres:|sres:|hconres:|sconres: (hr:119:1)",
         f"{_TYPE}:{_CONGRESS}:{_NUMBER}",
         lambda m: bill_id(m[2], m[1], m[3]),
     ),
-    _form("bills", "", f"bill:{_CONGRESS}-{_TYPE}-{_NUMBER}", lambda m: bill_id(m[1], m[2], m[3])),
-    _form(
+    _make_form(
+        "bills", "", f"bill:{_CONGRESS}-{_TYPE}-{_NUMBER}", lambda m: bill_id(m[1], m[2], m[3])
+    ),
+    _make_form(
         "bills",
         "",
         rf"{_SPOKEN}\s*{_NUMBER}[\s,]+\(?{_CONGRESS}(?:st|nd|rd|th)?(?:\s+Congress)?\)?",
         lambda m: bill_id(m[3], m[1], m[2]),
     ),
-    _form(
+    _make_form(
         "roll_call_votes",
         "house:|senate: (house:118:1:37)",
         rf"(house|senate):{_CONGRESS}:([1-3]):{_NUMBER}",
         lambda m: vote_id(m[1], m[2], m[3], m[4]),
     ),
-    _form(
+    _make_form(
         "congressional_record",
         "crec: (crec:CREC-2005-07-20-pt1-PgE1551-2)",
         rf"(?:crec:)?(CREC-{_WORD})",
         lambda m: proceeding_id(m[1]),
     ),
-    _form(
+    _make_form(
         "public_laws",
         "pl: (pl:117-103)",
         rf"(?:pl:|P\.?\s?L\.?\s?|Public Law\s?){_CONGRESS}[-:]{_NUMBER}",
         lambda m: law_id(f"{m[1]}-{m[2]}"),
     ),
-    _form(
+    _make_form(
         "public_laws",
         "pvtl: (pvtl:112-1)",
         rf"(?:pvtl:|Private Law\s?){_CONGRESS}[-:]{_NUMBER}",
         lambda m: law_id(f"{m[1]}-{m[2]}", private=True),
     ),
-    _form("legislators", "a bioguide id (S000033)", r"(?:member:|bioguide:)?([A-Z]\d{6})", _upper),
-    _form(
+    _make_form(
+        "legislators", "a bioguide id (S000033)", r"(?:member:|bioguide:)?([A-Z]\d{6})", _to_upper
+    ),
+    _make_form(
         "crs_reports",
         "a CRS report number (R47892)",
         r"(?:crs:)?((?:R|RL|RS|IF|IN|LSB|TE)\d{5})",
-        _upper,
+        _to_upper,
     ),
-    _form("federal_register", "a Federal Register number (2026-08558)", f"(?:fr:)?{_FR}", _upper),
-    _form(
+    _make_form(
+        "federal_register", "a Federal Register number (2026-08558)", f"(?:fr:)?{_FR}", _to_upper
+    ),
+    _make_form(
         "committees",
         "a committee code (HSAG, HSAG15)",
         r"(?:committee:)?([HSJ][A-Z]{3}(?:-?\d{2})?)",
         lambda m: committee_id(m[1]),
     ),
-    _form(
+    _make_form(
         "amendments",
         "amdt: (amdt:117:samdt:4999)",
         rf"amdt:{_CONGRESS}:(hamdt|samdt|suamdt):{_NUMBER}",
         lambda m: amendment_id(m[1], m[2], m[3]),
     ),
-    _form(
+    _make_form(
         "saps",
         "sap: (sap:119:2025-06-30:hr1)",
         r"sap:[1-9]\d{0,2}:\d{4}-\d{2}-\d{2}:[a-z0-9-]{1,100}(?::[1-9]\d{0,2})?",
-        _lower,
+        _to_lower,
     ),
-    _form(
+    _make_form(
         "presidential_documents",
         "presdoc: (presdoc:2026-11741)",
         f"presdoc:{_FR}",
         lambda m: f"presdoc:{m[1].upper()}",
     ),
-    _form(
+    _make_form(
         "committee_memberships",
         "membership: (membership:119:HSAG:S001157)",
         rf"membership:{_CONGRESS}:([HSJ][A-Z]{{3}}(?:\d{{2}})?):([A-Z]\d{{6}})",
         lambda m: membership_id(m[1], m[2].upper(), m[3].upper()),
     ),
-    _form("topic_taxonomy", "topic: (topic:taxation)", r"topic:[a-z0-9]+(?:-[a-z0-9]+)*", _lower),
-    _form("cbo_cost_estimates", "cbo: (cbo:62589)", rf"cbo:{_NUMBER}", lambda m: f"cbo:{m[1]}"),
-    _form(
+    _make_form(
+        "topic_taxonomy", "topic: (topic:taxation)", r"topic:[a-z0-9]+(?:-[a-z0-9]+)*", _to_lower
+    ),
+    _make_form(
+        "cbo_cost_estimates", "cbo: (cbo:62589)", rf"cbo:{_NUMBER}", lambda m: f"cbo:{m[1]}"
+    ),
+    _make_form(
         "committee_reports",
         "crpt: (crpt:119hrpt105)",
         r"crpt:\d{1,3}[hsej]rpt\d{1,5}(?:-(?:pt|bk)\d{1,3}|-errata)?",
-        _lower,
+        _to_lower,
     ),
-    _form(
+    _make_form(
         "cfr_sections",
         "cfr: (cfr:27:447.21)",
         rf"cfr:([1-9]\d?):({_WORD})",
         lambda m: cfr_id(m[1], m[2]),
     ),
-    _form("committee_reports", "", _CITED_REPORT.pattern, lambda m: cited_report(m[0]) or m[0]),
-    _form(
+    _make_form(
+        "committee_reports", "", _CITED_REPORT.pattern, lambda m: cited_report(m[0]) or m[0]
+    ),
+    _make_form(
         "cfr_sections",
         "",
         r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:\xa7\s?)?(\d{1,4}\.[\w.-]{1,60})",
         lambda m: cfr_id(m[1], m[2]),
     ),
-    _form(
+    _make_form(
         "cfr_sections",
         "",
         r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:Part|Pt\.)\s?(\d{1,4}[a-z]?),?\s"
         r"App(?:endix|\.)\s([A-Z0-9]{1,4}(?:-[A-Z0-9]{1,4})?)",
         lambda m: cfr_id(m[1], f"{m[2]}.appendix-{m[3]}"),
     ),
-    _form(
+    _make_form(
         "statute_compilations",
         "comps: (comps:1565)",
         rf"comps:{_NUMBER}",
         lambda m: compilation_id(m[1]),
     ),
-    _form(
+    _make_form(
         "lda_filings",
         "lda: (lda:<uuid>)",
         r"lda:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
-        _lower,
+        _to_lower,
     ),
-    _form(
+    _make_form(
         "regulations_dot_gov_dockets",
         "docket: (docket:EPA-HQ-OAR-2025-0001)",
         rf"docket:({_WORD})",
         lambda m: f"docket:{m[1].upper()}",
     ),
-    _form(
+    _make_form(
         "hearings", "hearing: (hearing:<id>)", rf"hearing:({_WORD})", lambda m: f"hearing:{m[1]}"
     ),
-    _form(
+    _make_form(
         "staff_directories", "staff: (staff:<id>)", rf"staff:({_WORD})", lambda m: f"staff:{m[1]}"
     ),
 )

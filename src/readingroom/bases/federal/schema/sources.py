@@ -170,7 +170,7 @@ _FACET = """SELECT d.id AS id, f.value AS value FROM facets f JOIN documents d U
             WHERE f.field = '{field}'"""
 
 
-def _linked(name: str, *kinds: str) -> Facet:
+def _make_link_facet(name: str, *kinds: str) -> Facet:
     """Return the facet of records linked by these kinds, in either direction."""
     kind_list = ", ".join(f"'{kind}'" for kind in kinds)
     return Facet(
@@ -180,7 +180,7 @@ def _linked(name: str, *kinds: str) -> Facet:
     )
 
 
-def _choices(record: type[Record], field: str) -> tuple[str, ...]:
+def _list_choices(record: type[Record], field: str) -> tuple[str, ...]:
     """Return the values that a record's model allows for a field."""
     return get_args(record.model_fields[field].annotation)
 
@@ -262,7 +262,7 @@ SOURCES = (
                        FROM federal_register r, json_each(r.record, '$.agency_slugs') j""",
                 ),
                 Facet("topic", _FACET.format(field="topic")),
-                _linked("law", "authority", "mention"),
+                _make_link_facet("law", "authority", "mention"),
             ),
         ),
     ),
@@ -284,7 +284,9 @@ SOURCES = (
             Column("category"),
         ),
         ("crec", "record", "speeches"),
-        plan=AggregationPlan(facets=(_linked("speaker", "speech"), _linked("bill", "mention"))),
+        plan=AggregationPlan(
+            facets=(_make_link_facet("speaker", "speech"), _make_link_facet("bill", "mention"))
+        ),
     ),
     Source(
         "crs_reports",
@@ -292,7 +294,7 @@ SOURCES = (
         CrsReport,
         (_TYPE, Column("archived", "BOOLEAN")),
         ("crs",),
-        plan=AggregationPlan(facets=(_linked("bill", "crs_report"),)),
+        plan=AggregationPlan(facets=(_make_link_facet("bill", "crs_report"),)),
     ),
     Source(
         "cfr_sections",
@@ -300,7 +302,7 @@ SOURCES = (
         CfrSection,
         (Column("cfr_title", "INTEGER"), Column("part"), Column("agency")),
         ("cfr", "regulations"),
-        plan=AggregationPlan(facets=(_linked("law", "authority", "mention"),)),
+        plan=AggregationPlan(facets=(_make_link_facet("law", "authority", "mention"),)),
     ),
     Source(
         "statute_compilations",
@@ -400,7 +402,7 @@ SOURCES = (
         (
             Column("policy_area", "BOOLEAN"),
             Column("parent_id"),
-            Column("vocabulary", choices=_choices(Topic, "vocabulary")),
+            Column("vocabulary", choices=_list_choices(Topic, "vocabulary")),
         ),
         ("topics",),
         as_of="retrieved_at",
@@ -410,7 +412,7 @@ SOURCES = (
         Shape.REGISTRY,
         Office,
         (
-            Column("type", choices=_choices(Office, "type")),
+            Column("type", choices=_list_choices(Office, "type")),
             Column("bioguide_id"),
             Column("state"),
             Column("city"),
@@ -445,7 +447,7 @@ SOURCES = (
                               (j.value ->> '$.issue_code') COLLATE NOCASE AS value
                        FROM lda_filings r, json_each(r.record, '$.activities') j""",
                 ),
-                _linked("bill", "filing"),
+                _make_link_facet("bill", "filing"),
             ),
             (Measure("amount", "amount_cents", digits=2, unit="USD"),),
             (("published_at", "published_at"), ("posted_at", "published_at")),
@@ -462,10 +464,13 @@ SOURCES = (
         "hearings",
         Shape.REGISTRY,
         Hearing,
-        (_CONGRESS, _CHAMBER, Column("type", choices=_choices(Hearing, "type"))),
+        (_CONGRESS, _CHAMBER, Column("type", choices=_list_choices(Hearing, "type"))),
         ("hearing", "meetings"),
         plan=AggregationPlan(
-            facets=(_linked("committee", "committee"), _linked("bill", "hearing")),
+            facets=(
+                _make_link_facet("committee", "committee"),
+                _make_link_facet("bill", "hearing"),
+            ),
             times=(("published_at", "published_at"), ("held_at", "published_at")),
         ),
     ),

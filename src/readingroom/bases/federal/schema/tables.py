@@ -42,21 +42,21 @@ def ensure_schema(db: sqlite3.Connection, path: Path) -> None:
     Tables and columns of sources that were added to `SOURCES` later are added to the file.
     Raise StorageFailed when another version of Reading Room wrote the file.
     """
-    if _version(db) == 0:
+    if _read_version(db) == 0:
         with transaction(db):
             # Another process may have created them while this one waited for the lock.
-            if _version(db) == 0:
-                for statement in _script():
+            if _read_version(db) == 0:
+                for statement in _list_statements():
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    _check_version(_version(db), path)
-    if any(_missing(db)):
+    _check_version(_read_version(db), path)
+    if any(_list_missing(db)):
         with transaction(db):
-            for statement in list(_missing(db)):
+            for statement in list(_list_missing(db)):
                 db.execute(statement)
 
 
-def _version(db: sqlite3.Connection) -> int:
+def _read_version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -74,7 +74,7 @@ def _check_version(version: int, path: Path) -> None:
         )
 
 
-def _missing(db: sqlite3.Connection) -> Iterator[str]:
+def _list_missing(db: sqlite3.Connection) -> Iterator[str]:
     """Yield the SQL of tables and columns that the file lacks, because it is older than them."""
     for source in SOURCES:
         existing = {row[1] for row in db.execute(f"PRAGMA table_xinfo({source.name})")}
@@ -84,17 +84,17 @@ def _missing(db: sqlite3.Connection) -> Iterator[str]:
         for column in source.columns:
             if column.name not in existing:
                 # SQLite cannot add a column that it would have to store in every row.
-                added = _generated(column).replace("STORED", "VIRTUAL")
+                added = _define_generated(column).replace("STORED", "VIRTUAL")
                 yield f"ALTER TABLE {source.name} ADD COLUMN {added}"
                 if not column.measure:
                     yield _column_index(source, column)
         indexed = [row[2] for row in db.execute(f"PRAGMA index_info({source.resource.facts})")]
-        if indexed != _facts(source):
+        if indexed != _list_facts(source):
             yield f"DROP INDEX IF EXISTS {source.resource.facts}"
             yield _facts_index(source)
 
 
-def _script() -> Iterator[str]:
+def _list_statements() -> Iterator[str]:
     """Yield every statement that makes a new file."""
     for source in SOURCES:
         yield from _source_table(source)
@@ -103,7 +103,7 @@ def _script() -> Iterator[str]:
 
 
 def _source_table(source: Source) -> Iterator[str]:
-    generated = "".join(f",\n    {_generated(column)}" for column in source.columns)
+    generated = "".join(f",\n    {_define_generated(column)}" for column in source.columns)
     citation = "".join(
         f",\n    {name} TEXT GENERATED ALWAYS AS (json_extract(record, '$.{name}')) VIRTUAL"
         for name in CITATION
@@ -135,14 +135,16 @@ def _facts_index(source: Source) -> str:
 
     Aggregates read it instead of the table, whose rows hold long records.
     """
-    return f"CREATE INDEX {source.resource.facts} ON {source.name} ({', '.join(_facts(source))})"
+    return (
+        f"CREATE INDEX {source.resource.facts} ON {source.name} ({', '.join(_list_facts(source))})"
+    )
 
 
-def _facts(source: Source) -> list[str]:
+def _list_facts(source: Source) -> list[str]:
     return ["published_at", "status", *(column.name for column in source.columns), "id"]
 
 
-def _generated(column: Column) -> str:
+def _define_generated(column: Column) -> str:
     path = column.path or f"$.{column.name}"
     return (
         f"{column.name} {column.kind} GENERATED ALWAYS AS (json_extract(record, '{path}')) STORED"

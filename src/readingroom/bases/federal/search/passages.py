@@ -35,7 +35,7 @@ class Passages:
             return
         with self._updating:
             current = generation(db)
-            rows = self._new_rows(db)
+            rows = self._read_new_rows(db)
             if len(rows):
                 self._grow(int(rows["chunk"][-1]) + 1)
                 self._docs[rows["chunk"]] = rows["doc"]
@@ -53,7 +53,7 @@ class Passages:
         requested[[_CODES[source] for source in sources]] = True
         return requested[self._sources[chunks]]
 
-    def _new_rows(self, db: sqlite3.Connection) -> NDArray[np.void]:
+    def _read_new_rows(self, db: sqlite3.Connection) -> NDArray[np.void]:
         cursor = db.cursor()
         cursor.row_factory = None
         cursor.execute(

@@ -143,9 +143,9 @@ def run_search(
         fused = fuse_rankings(by_words, by_meaning)
         page = fused[plan.offset : plan.offset + plan.limit]
         return plan, SearchResult(
-            hits=list(_hits(db, page, plan.query)),
+            hits=list(_read_hits(db, page, plan.query)),
             total=max(matching, len(fused)),
-            searched=_searched(db, plan),
+            searched=_describe_sources(db, plan),
         )
 
 
@@ -201,7 +201,7 @@ def rank_by_words(
     match = sought(plan.query).match
     if match is None:
         return [], 0
-    rows = _matching(db, match, plan)
+    rows = _find_matching(db, match, plan)
     rows = rows[passages.is_of_sources(source_names(plan.lexical), rows["chunk"])]
     docs = passages.docs(rows["chunk"])
     best_first = np.lexsort((docs, rows["rank"]))
@@ -214,9 +214,9 @@ def rank_by_words(
     return ranked, len(firsts)
 
 
-def _matching(db: sqlite3.Connection, match: str, plan: Plan) -> NDArray[np.void]:
+def _find_matching(db: sqlite3.Connection, match: str, plan: Plan) -> NDArray[np.void]:
     """Return every passage that has one of the words and passes the filters, and its rank."""
-    condition, values = _condition(plan)
+    condition, values = _build_condition(plan)
     rows = db.cursor()
     rows.row_factory = None
     rows.execute(
@@ -227,7 +227,7 @@ def _matching(db: sqlite3.Connection, match: str, plan: Plan) -> NDArray[np.void
     return np.fromiter(rows, np.dtype([("chunk", np.int64), ("rank", np.float64)]))
 
 
-def _condition(plan: Plan) -> tuple[str, list[str]]:
+def _build_condition(plan: Plan) -> tuple[str, list[str]]:
     """Return the filters as SQL that is checked before a row is scored; empty without filters."""
     clauses: list[str] = []
     values: list[str] = []
@@ -294,11 +294,11 @@ def fuse_rankings(
     """Fuse both rankings; of a record's two passages, the one that ranked higher is shown."""
     # Equal scores are sorted by id, so the numbers are padded to sort by their value.
     rankings = [[f"{ranked.doc:012}" for ranked in ranking] for ranking in (by_words, by_meaning)]
-    passages = _better_passages(by_words, by_meaning)
+    passages = _pick_passages(by_words, by_meaning)
     return [RankedRecord(int(doc), passages[int(doc)], score) for doc, score in fuse(rankings)]
 
 
-def _better_passages(*rankings: Sequence[RankedRecord]) -> dict[int, int]:
+def _pick_passages(*rankings: Sequence[RankedRecord]) -> dict[int, int]:
     ranked = [pair for ranking in rankings for pair in enumerate(ranking)]
     # The best ranks come last, so that they win in the dict.
     ranked.sort(key=lambda pair: -pair[0])
@@ -308,7 +308,9 @@ def _better_passages(*rankings: Sequence[RankedRecord]) -> dict[int, int]:
 # --- hits ---
 
 
-def _hits(db: sqlite3.Connection, ranking: Sequence[RankedRecord], query: str) -> Iterable[Hit]:
+def _read_hits(
+    db: sqlite3.Connection, ranking: Sequence[RankedRecord], query: str
+) -> Iterable[Hit]:
     for ranked in ranking:
         doc = db.execute("SELECT id, source FROM documents WHERE doc = ?", (ranked.doc,)).fetchone()
         passage = db.execute("SELECT * FROM passages WHERE chunk = ?", (ranked.chunk,)).fetchone()
@@ -342,7 +344,7 @@ def _choose_passage(
     """
     if len(passage["body"] or passage["abstract"]) >= _MIN_PASSAGE:
         return passage
-    stems = _stems(query)
+    stems = _list_stems(query)
     openings = db.execute(
         f"""SELECT passages.* FROM chunks JOIN passages USING (chunk)
             WHERE doc = ? AND part = 'text' AND ordinal < {_MAX_OPENINGS} AND length(body) >= ?
@@ -358,7 +360,7 @@ def _choose_passage(
 
 def snippet(passage: sqlite3.Row, query: str) -> str:
     """Return the part of a passage that has most words of the query."""
-    stems = _stems(query)
+    stems = _list_stems(query)
     fields = [passage[name] for name in ("body", "abstract", "title", "action")]
     best_field = max(
         filter(None, fields), key=lambda field: _count_stems(field.lower(), stems), default=""
@@ -377,7 +379,7 @@ def snippet(passage: sqlite3.Row, query: str) -> str:
     return f"{'…' if begin else ''}{cut}{'…' if begin + len(cut) < len(text) else ''}"
 
 
-def _stems(query: str) -> list[str]:
+def _list_stems(query: str) -> list[str]:
     return [*sought(query).phrases, *(word[:5] for word in words_of(query))]
 
 
@@ -385,7 +387,7 @@ def _count_stems(text: str, stems: Sequence[str]) -> int:
     return sum(stem in text for stem in stems)
 
 
-def _searched(db: sqlite3.Connection, plan: Plan) -> list[Searched]:
+def _describe_sources(db: sqlite3.Connection, plan: Plan) -> list[Searched]:
     sources = dict.fromkeys((*plan.lexical, *plan.semantic))
     return [
         Searched(

@@ -55,7 +55,7 @@ class FederalVectors:
                 # Reserve room for all at once: an array that grows is copied, and is there twice.
                 self._index = VectorIndex(_FIELDS, reserve=stored)
             # The identity of the model takes seconds to read, so it is not read without vectors.
-            for rows in _new_rows(db, self._seen, self.embedder.identity) if stored else ():
+            for rows in _read_new_rows(db, self._seen, self.embedder.identity) if stored else ():
                 self._add(db, rows)
                 self._seen = rows[-1]["seq"]
             # All new vectors have been added, so a difference means that some were removed.
@@ -67,7 +67,7 @@ class FederalVectors:
     def _add(self, db: sqlite3.Connection, rows: list[sqlite3.Row]) -> None:
         joined = b"".join(row["embedding"] for row in rows)
         vectors = np.frombuffer(joined, np.float32).reshape(len(rows), -1)
-        metadata = _metadata(db, {row["doc"] for row in rows})
+        metadata = _read_metadata(db, {row["doc"] for row in rows})
         self.sources |= {fields["source"] for fields in metadata.values()}
         ids = [str(row["chunk"]) for row in rows]
         self._index.upsert(ids, vectors, [metadata[row["doc"]] for row in rows])
@@ -84,7 +84,7 @@ def build_filter(
     parts: list[Filter] = [In("source", tuple(sources))]
     parts += [In(field, (value.lower(),)) for field, value in facets.items() if field in SINGLE]
     if since or until:
-        parts.append(Range("day", _day(since), _day(until)))
+        parts.append(Range("day", _to_ordinal(since), _to_ordinal(until)))
     if docs is not None:
         parts.append(In("doc", docs))
     return And(tuple(parts))
@@ -97,7 +97,7 @@ def embed(db: sqlite3.Connection, embedder: Embedder, report: ReportProgressSync
     total = count_unembedded(db)
     done = 0
     while rows := db.execute(f"{_NEXT} {_UNEMBEDDED} LIMIT {_BATCH}", _body_sources()).fetchall():
-        matrix = embedder.embed_batch([_embedded_text(row) for row in rows])
+        matrix = embedder.embed_batch([_build_embedded_text(row) for row in rows])
         _store(db, rows, matrix, model)
         done += len(rows)
         report(done, total, None)
@@ -122,7 +122,7 @@ def _body_sources() -> tuple[str, ...]:
     return tuple(source_names(sources_of_shape(Shape.BODY)))
 
 
-def _embedded_text(row: sqlite3.Row) -> str:
+def _build_embedded_text(row: sqlite3.Row) -> str:
     """Return a passage under its record's title: alone it may not say what it is about."""
     heading = (row["heading"] or "").partition("\n")[0][:150]
     parts = [row["title"] or heading, row["abstract"], row["action"], row["body"]]
@@ -143,7 +143,7 @@ def _store(db: sqlite3.Connection, rows: list[sqlite3.Row], matrix: Matrix, mode
         )
 
 
-def _new_rows(db: sqlite3.Connection, seen: int, model: str) -> Iterator[list[sqlite3.Row]]:
+def _read_new_rows(db: sqlite3.Connection, seen: int, model: str) -> Iterator[list[sqlite3.Row]]:
     cursor = db.execute(
         """SELECT v.seq, v.chunk, v.embedding, c.doc FROM vectors v JOIN chunks c USING (chunk)
            WHERE v.seq > ? AND v.model = ? ORDER BY v.seq""",
@@ -153,7 +153,7 @@ def _new_rows(db: sqlite3.Connection, seen: int, model: str) -> Iterator[list[sq
         yield rows
 
 
-def _metadata(db: sqlite3.Connection, docs: set[int]) -> dict[int, dict[str, Any]]:
+def _read_metadata(db: sqlite3.Connection, docs: set[int]) -> dict[int, dict[str, Any]]:
     """Return the fields of these records that filters use."""
     ids = json.dumps(sorted(docs))
     metadata: dict[int, dict[str, Any]] = {}
@@ -162,7 +162,7 @@ def _metadata(db: sqlite3.Connection, docs: set[int]) -> dict[int, dict[str, Any
            WHERE doc IN (SELECT value FROM json_each(?))""",
         (ids,),
     ):
-        day = _day(row["published_at"])
+        day = _to_ordinal(row["published_at"])
         fields = {"doc": row["doc"], "source": row["source"]}
         metadata[row["doc"]] = fields if day is None else fields | {"day": day}
     for row in db.execute(
@@ -174,5 +174,5 @@ def _metadata(db: sqlite3.Connection, docs: set[int]) -> dict[int, dict[str, Any
     return metadata
 
 
-def _day(text: str | None) -> int | None:
+def _to_ordinal(text: str | None) -> int | None:
     return date.fromisoformat(text).toordinal() if text else None

@@ -151,7 +151,7 @@ def _find_in_folder(folder: Path) -> Iterator[FileRef]:
         if path.suffix.lower() not in _IGNORED_SUFFIXES:
             yield from _find_at(path)
     for error in errors:
-        yield _unreadable(error.filename, error)
+        yield _make_unreadable(error.filename, error)
 
 
 def _find_at(path: Path) -> Iterator[FileRef]:
@@ -161,7 +161,7 @@ def _find_at(path: Path) -> Iterator[FileRef]:
     try:
         size = path.stat().st_size
     except OSError as error:
-        yield _unreadable(path, error)
+        yield _make_unreadable(path, error)
     else:
         siblings = partial(_read_sibling, path)
         yield FileRef(to_text(path), size, partial(_read_path, path), siblings)
@@ -169,9 +169,9 @@ def _find_at(path: Path) -> Iterator[FileRef]:
 
 def _find_in_zip(path: Path) -> Iterator[FileRef]:
     try:
-        members = _open_zip(*_zip_state(path)).infolist()
+        members = _open_zip(*_read_zip_state(path)).infolist()
     except BAD_FILE_ERRORS as error:
-        yield _unreadable(path, error)
+        yield _make_unreadable(path, error)
         return
     for member in sorted(members, key=lambda member: member.filename):
         ignored = Path(member.filename).suffix.lower() in _IGNORED_SUFFIXES
@@ -181,7 +181,7 @@ def _find_in_zip(path: Path) -> Iterator[FileRef]:
             yield FileRef(name, member.file_size, read, _no_sibling)
 
 
-def _unreadable(path: str | Path, error: Exception) -> FileRef:
+def _make_unreadable(path: str | Path, error: Exception) -> FileRef:
     """A file that fails when its turn comes, so that it is reported like any other."""
     return FileRef(to_text(path), 0, partial(_raise, error), _no_sibling)
 
@@ -215,11 +215,11 @@ def _read_sibling(path: Path, name: str) -> bytes | None:
 
 def _read_member(path: Path, member: zipfile.ZipInfo, size: int) -> bytes:
     # At most `size`, whatever the zip's directory says: that of a zip bomb lies.
-    with _open_zip(*_zip_state(path)).open(member) as stream:
+    with _open_zip(*_read_zip_state(path)).open(member) as stream:
         return stream.read(size)
 
 
-def _zip_state(path: Path) -> tuple[Path, int, int]:
+def _read_zip_state(path: Path) -> tuple[Path, int, int]:
     state = path.stat()
     return path, state.st_mtime_ns, state.st_size
 

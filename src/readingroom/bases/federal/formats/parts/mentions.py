@@ -37,16 +37,16 @@ def find_bills(text: str, congress: int, kind: LinkKind, field: str) -> Iterator
         of = int(stated[1]) if stated else congress
         why = "" if stated else f" (Congress {congress} by its date)"
         id = bill_id(of, match[1], match[2])
-        yield Link(kind, id, f"{field}: {_words(text, match)}{why}")
+        yield Link(kind, id, f"{field}: {_quote(text, match)}{why}")
 
 
 def find_laws(text: str, kind: LinkKind, field: str) -> Iterator[Link]:
     for match in _LAW.finditer(text):
-        words = fold_dashes(_words(text, match))
+        words = fold_dashes(_quote(text, match))
         yield Link(kind, law_id(f"{match[1]}-{match[2]}"), f"{field}: {words}")
 
 
-def _words(text: str, match: re.Match[str]) -> str:
+def _quote(text: str, match: re.Match[str]) -> str:
     """The name where it stands, with a little of what is said around it."""
     begin, end = max(0, match.start() - _AROUND), match.end() + _AROUND
     return " ".join(text[begin:end].split())

@@ -50,7 +50,7 @@ def bioguide_url(bioguide: str) -> str:
     return f"https://bioguide.congress.gov/search/bio/{bioguide}"
 
 
-def build_legislator_stub(person: Person, origin: Provenance) -> ParsedRecord:
+def build_legislator_stub(person: Person, provenance: Provenance) -> ParsedRecord:
     """A legislator of whom only another record speaks."""
     assert person.bioguide_id is not None
     url = bioguide_url(person.bioguide_id)
@@ -63,13 +63,13 @@ def build_legislator_stub(person: Person, origin: Provenance) -> ParsedRecord:
         district=person.district,
         ids={"bioguide": person.bioguide_id},
         stub=True,
-        **citation_fields(origin, url=url, org=BIOGUIDE, cite=person.name, published_at=None),
+        **citation_fields(provenance, url=url, org=BIOGUIDE, cite=person.name, published_at=None),
     )
     return ParsedRecord(record, partial=True, names=(person.name,))
 
 
 def build_committee_stub(
-    id: str, name: str, chamber: str | None, origin: Provenance
+    id: str, name: str, chamber: str | None, provenance: Provenance
 ) -> ParsedRecord:
     """A committee of which only a bill speaks."""
     record = Committee(
@@ -81,7 +81,7 @@ def build_committee_stub(
         current=False,
         stub=True,
         **citation_fields(
-            origin,
+            provenance,
             url="https://www.congress.gov/committees",
             org="Congress.gov",
             cite=name,
@@ -94,7 +94,7 @@ def build_committee_stub(
 def build_office(
     id: str,
     bioguide: str,
-    origin: Provenance,
+    provenance: Provenance,
     *,
     title: str,
     names: tuple[str, ...],
@@ -109,7 +109,7 @@ def build_office(
         bioguide_id=bioguide,
         **fields,
         **citation_fields(
-            origin,
+            provenance,
             url=fields.get("website") or bioguide_url(bioguide),
             org=CONGRESS_LEGISLATORS,
             cite=title,

@@ -73,7 +73,7 @@ POLICY_AREAS = frozenset(
 
 
 def build_topic(
-    name: str, origin: Provenance, vocabulary: Vocabulary = "crs", parent: str | None = None
+    name: str, provenance: Provenance, vocabulary: Vocabulary = "crs", parent: str | None = None
 ) -> ParsedRecord:
     """A subject as a record names it. A file that knows the wider subject knows the most."""
     label, org, url = _WHOSE[vocabulary]
@@ -85,7 +85,7 @@ def build_topic(
         parent_id=topic_id(parent) if parent else None,
         vocabulary=vocabulary,
         **citation_fields(
-            origin,
+            provenance,
             url=url,
             org=org,
             cite=f"{label}: {name}",
