@@ -69,6 +69,7 @@ def _open_workspace(parent: Path) -> Iterator[Path]:
     and that nobody holds, belongs to a backup that was killed.
     """
     _sweep(parent)
+    # Beside the backup: the folder for temporary files may be small, or in memory.
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
     lock = _lock(folder)
     collected = folder / "collected"

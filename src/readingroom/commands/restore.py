@@ -18,6 +18,7 @@ from readingroom.protocol.backup import BaseBackup
 from readingroom.storage.archive import Manifest, read_manifest, unpack
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty
 
+# Both are inside the data directory: on one file system, putting in place is a rename.
 RESTORING = ".restoring"
 REPLACED = ".replaced"
 # What a restore leaves where it is.
@@ -40,6 +41,7 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
     home.mkdir(parents=True, exist_ok=True)
     staging = home / RESTORING
     with _lock_bases(bases, home):
+        # What a restore that was killed has left.
         shutil.rmtree(staging, ignore_errors=True)
         try:
             manifest = _unpack(file, staging, bases)

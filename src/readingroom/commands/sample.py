@@ -42,6 +42,7 @@ def renew_sample(data: Path, reset: bool) -> None:
         return
     _check_unused(data)
     for path in data.iterdir():
+        # The model would have to be fetched again; a link may lead to somebody's own folder.
         if path.is_dir() and path.name != MODELS and not path.is_symlink():
             shutil.rmtree(path)
     write_sample_state(data)

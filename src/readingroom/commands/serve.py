@@ -86,11 +86,13 @@ def _serve(only: BaseSpec | None, settings: ServerSettings, as_json: bool) -> No
     _check_bind(settings, key_auth.is_required or by_token)
     port = (only or ROOM).default_port(settings)
     certificate = _load_certificate(settings)
+    # Before the bases are opened, which takes a while: a busy port is reported at once.
     listener = bind(settings.host, port if settings.port is None else settings.port)
     address = format_local_address(listener, "https" if certificate else "http")
     specs = [only] if only else [*BASES.values(), ROOM]
     names = [only.name] if only else sorted(BASES)
     with ExitStack() as stack:
+        # For the admin route: a new one in each run, known to whoever may read the owner's file.
         key = secrets.token_urlsafe(32)
         owns_folders = _lock_folders(specs, settings, Owner(address, key, os.getpid()), stack)
         bases = open_bases(names, settings)

@@ -80,6 +80,7 @@ def build_app(
         middleware=[
             # Before the credentials: a browser asks for leave (OPTIONS) before it sends a key.
             Middleware(_OriginOnlyCors, **_build_cors_options(names)),
+            # Around the security checks, so that a refusal has a request id and our envelope too.
             Middleware(ErrorMiddleware),
             Middleware(
                 SecurityMiddleware,
@@ -147,6 +148,7 @@ async def _lifespan(
     bases: Sequence[KnowledgeBase], endpoints: Sequence[_McpEndpoint], app: Starlette
 ) -> AsyncIterator[None]:
     async with contextlib.AsyncExitStack() as running:
+        # Endpoints after bases: at the end their sessions are closed while the bases still run.
         for base in bases:
             await running.enter_async_context(base.running())
         for endpoint in endpoints:
@@ -156,9 +158,11 @@ async def _lifespan(
 
 def _build_cors_options(names: AllowedNames) -> dict[str, Any]:
     """Return the options that let pages of the allowed origins read our answers."""
+    # `:*` is any port; everything else that an operator wrote is literal, never a pattern.
     patterns = [re.escape(origin).replace(r":\*", ":[0-9]+") for origin in names.origins]
     return {
         "allow_origin_regex": "|".join(patterns),
+        # DELETE ends an MCP session.
         "allow_methods": ["GET", "POST", "DELETE"],
         "allow_headers": ["*"],
         "expose_headers": [
@@ -190,6 +194,7 @@ def _make_admin_route(
 
 
 async def _show_health(request: Request) -> Response:
+    # Open to everybody, so it says nothing about what is served here.
     return JSONResponse({"status": "ok"})
 
 

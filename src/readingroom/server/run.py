@@ -82,7 +82,9 @@ def run(
         lifespan="on",
         log_config=None,
         access_log=False,
+        # Strangers need not know which software answers.
         server_header=False,
+        # Believed of anybody else, X-Forwarded-For would be a way around the rate limit.
         proxy_headers=bool(trusted_proxies),
         forwarded_allow_ips=list(trusted_proxies),
         ssl_certfile=certificate.chain if certificate else None,

@@ -11,6 +11,7 @@ from readingroom.core.settings import Names, RoomSettings, setting, strip_key
 ISSUER_URL = (
     r"^(https://[^\s/?#@]+|http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?)(/[^\s?#]*)?$"
 )
+# The address of a key set may have a query. An issuer may not (RFC 8414, section 2).
 TRUSTED_URL = ISSUER_URL.removesuffix("$") + r"(\?[^\s#]*)?$"
 
 

@@ -39,4 +39,5 @@ def _refuse_unknown(request: Request, names: Sequence[str]) -> None:
     message = f"unknown; this takes {', '.join(names)}" if names else "unknown; this takes none"
     unknown = [name for name in request.query_params if name not in names]
     if unknown:
+        # Cut: the answer repeats what the caller wrote.
         raise InvalidRequest([{"field": name[:100], "message": message} for name in unknown[:20]])

@@ -11,6 +11,7 @@ from starlette.types import Scope
 
 from readingroom import __version__
 
+# No script at all, and nothing from elsewhere. `Vary`: programs get JSON at the same address.
 PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
     "Vary": "Accept",
@@ -41,6 +42,7 @@ def _make_environment() -> Environment:
     return Environment(
         loader=PackageLoader("readingroom.web"),
         autoescape=True,  # always: no template here makes anything but HTML
+        # A misspelt name in a template is an error, and not a gap in the page.
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -42,8 +42,10 @@ def describe_upload_form(
 
 async def receive_upload(request: Request, spool: Path, max_bytes: int) -> Upload:
     """Write the form's field `file` to `spool`. Raise InvalidRequest or FileTooLarge."""
+    # Counted as it arrives: Content-Length may be missing, or wrong.
     limited = Request(request.scope, _limit_body(request, max_bytes))
     try:
+        # A form may otherwise have parts without end.
         async with limited.form(max_files=1, max_fields=10) as form:
             file = form.get("file")
             if not isinstance(file, UploadFile):

@@ -53,6 +53,7 @@ def _is_open_elsewhere(database: Path) -> bool:
         return False
     with closing(connect(database, timeout=0)) as db:
         try:
+            # Without it, a file in WAL mode can be locked for writing while others read it.
             db.execute("PRAGMA locking_mode = EXCLUSIVE")
             db.execute("BEGIN EXCLUSIVE")
             db.execute("ROLLBACK")

@@ -118,6 +118,7 @@ def match_stored_case(
 
 
 def _find_stored_value(db: sqlite3.Connection, resource: Resource, name: str, value: str) -> str:
+    # Exactly first: that uses the column's index, and most callers write what they were shown.
     for collation in ("", "COLLATE NOCASE"):
         row = db.execute(
             f"SELECT {name} FROM {resource.name} WHERE {name} = ? {collation} LIMIT 1", (value,)

@@ -45,6 +45,7 @@ def connect(path: Path, *, writing: bool = False) -> sqlite3.Connection:
         # Pages that a load changes again and again are copied from the log to the file only once.
         pragmas |= {"synchronous": "NORMAL", "wal_autocheckpoint": _LOG_PAGES}
     else:
+        # Whatever a query says, the server cannot change the file.
         pragmas |= {"query_only": "ON"}
     db = database.connect(path, timeout=30, any_thread=True, pragmas=pragmas)
     db.row_factory = sqlite3.Row
@@ -173,6 +174,7 @@ def read_record_json(db: sqlite3.Connection, source: Source, id: str) -> str:
         )
     stored: str = row["record"]
     loaded_up_to = to_json(row["loaded_up_to"]).decode()
+    # Put before the last brace, which is cheaper than parsing a long record and writing it again.
     return f'{stored[:-1]},"loaded_up_to":{loaded_up_to}}}'
 
 
@@ -187,6 +189,7 @@ def list_records(
     where, values = [row_filter.sql], [*row_filter.values]
     if after:
         day, id = after
+        # Spelt out: a row comparison with NULL is never true, and some records have no date.
         where.append(
             "(published_at < ? OR (published_at = ? AND id > ?) OR published_at IS NULL)"
             if day is not None
@@ -342,6 +345,7 @@ def list_ids(db: sqlite3.Connection, prefix: str, limit: int) -> list[str]:
     """Return ids of searchable records that begin with a prefix, in order."""
     rows = db.execute(
         "SELECT id FROM documents WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+        # A range, and not LIKE: it uses the index, and a % in the prefix means nothing.
         (prefix, prefix + "\U0010ffff", limit),
     )
     return [row["id"] for row in rows]

@@ -91,6 +91,7 @@ class KeyAuth:
         if not self.is_required:
             return None
         token = read_bearer_token(scope)
+        # In constant time: how long it takes must not tell how much of a guess was right.
         if self._api_key and hmac.compare_digest(token, self._api_key):
             return self._users[_ENVIRONMENT]
         holder = self.ring.holder(token)
@@ -105,6 +106,7 @@ def read_bearer_token(scope: Scope) -> bytes:
     if not values:
         raise Unauthorized(MISSING)
     scheme, _, token = values[0].partition(b" ")
+    # With two headers, a proxy in front and we could each believe another one.
     if len(values) > 1 or scheme.lower() != b"bearer" or not token.strip():
         raise Unauthorized(MALFORMED)
     return token.strip()
@@ -127,6 +129,7 @@ def log_refusal(refusal: Unauthorized, scope: Scope) -> None:
     fields = {
         "request_id": scope["state"]["request_id"],
         "client_ip": client_ip(scope),
+        # Cut, so that callers without a key cannot fill the log.
         "endpoint": scope["path"][:200],
         "method": scope["method"],
     }

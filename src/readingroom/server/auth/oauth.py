@@ -31,10 +31,12 @@ UNKNOWN_SUBJECT = (
 FRESH_SECONDS = 600  # a key that the issuer withdrew is refused after this at the latest
 STALE_SECONDS = 3600  # with the issuer down its keys outlive most tokens, and no longer
 RETRY_SECONDS = 10
+# A flood of forged tokens must not become a flood of requests to the issuer.
 UNKNOWN_KEY_SECONDS = 60
 
 _LEEWAY_SECONDS = 30  # clocks differ
 _FETCH_SECONDS = 5
+# What a caller who is not verified yet, or a wrong address, can make us read.
 _MAX_TOKEN_BYTES = 8192
 _MAX_DOCUMENT_BYTES = 256 * 1024
 _MAX_KEYS = 100
@@ -100,6 +102,7 @@ class ResourceServer:
         return jwt.decode(
             token,
             key,
+            # Only this one: it is on our list, and the key was looked up for it.
             algorithms=[algorithm],
             audience=self._audiences,
             issuer=self._issuer,
@@ -163,6 +166,7 @@ class SigningKeys:
         return self._keys.get(key_id) or await self._find_new_key(key_id)
 
     async def _refresh(self) -> None:
+        # While one request fetches keys, the others go on with those that are still usable.
         if self._age() > FRESH_SECONDS and not (self._is_usable() and self._lock.locked()):
             async with self._lock:
                 if self._age() > FRESH_SECONDS and self._since(self._tried_at) >= RETRY_SECONDS:
@@ -219,6 +223,7 @@ async def _discover(web: httpx2.AsyncClient, issuer: str) -> str:
         except ValueError:
             continue  # not every server has all three
         jwks_url = metadata.get("jwks_uri")
+        # Metadata that names another issuer must not be used (RFC 8414, section 3.3).
         if metadata.get("issuer") == issuer and isinstance(jwks_url, str):
             if not re.fullmatch(TRUSTED_URL, jwks_url):
                 raise ValueError("the jwks_uri in its metadata is not an https address")

@@ -32,6 +32,7 @@ class AuthPolicies:
         self._josh_policy = _make_josh_policy(settings, key_auth) if josh_faces else key_auth
         self._josh_pages = {f"{face.path}/mcp": face for face in josh_faces}
         """The faces whose page, like the documents about them, anybody may read."""
+        # Clients read these before they have a token.
         self._public_documents = (
             {MANIFEST, *_list_metadata_paths(self._josh_pages)} if josh_faces else set()
         )
@@ -61,6 +62,7 @@ class AuthPolicies:
         try:
             return await policy.authenticate(scope)
         except Unauthorized as refusal:
+            # Keys come from the operator: there is nothing that a client could discover.
             if policy.access != "oauth":
                 raise
             challenge = self._make_challenge(refusal.message, scope)
@@ -89,6 +91,7 @@ class AuthPolicies:
         path = scope["path"] if scope["path"] in self._josh_pages else ""
         address = resolve_address(Request(scope), self._public_url)
         parts = [f'resource_metadata="{address}{WELL_KNOWN}{path}"']
+        # A request without credentials gets no error code (RFC 6750, section 3.1).
         if message not in (MISSING, MALFORMED):
             parts = ['error="invalid_token"', f'error_description="{message}"', *parts]
         return "Bearer " + ", ".join(parts)

@@ -46,6 +46,7 @@ class AdminEndpoint:
     def _check_key(self, request: Request) -> None:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         is_valid = scheme == "Bearer" and hmac.compare_digest(key.encode(), self._key)
+        # One refusal for both, so that another machine does not learn whether its key was right.
         if not is_valid or not is_loopback(client_ip(request.scope)):
             refusal = Unauthorized(INVALID)
             log_refusal(refusal, request.scope)
@@ -64,6 +65,7 @@ class AdminEndpoint:
 
 async def _stream_lines(command: Command, service: Any) -> AsyncIterator[str]:
     """Run a command and yield what it reports, line by line; it stops when the reader leaves."""
+    # Bounded: a reader that stalls makes the command wait, and no memory fills.
     sender, receiver = anyio.create_memory_object_stream[Line](16)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_run_command, command, service, sender)

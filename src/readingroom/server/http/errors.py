@@ -61,6 +61,7 @@ class ErrorMiddleware:
             error = _to_knowledge_error(failure, request_id)
             is_page = scope["path"] in _PAGES and accepts_html(scope)
             render = render_error_page if is_page else render_error
+            # Once headers are sent there can be no other answer; the log has the error.
             if not started:
                 await render(error, request_id)(scope, receive, send_with_id)
         else:

@@ -46,6 +46,7 @@ class RateLimiter:
         remaining, updated = self._buckets.get(caller) or (self._capacity, now)
         remaining = min(self._capacity, remaining + (now - updated) * self._per_second)
         if remaining < 1:
+            # A refused request is not counted, so whoever waits as long as it says is served.
             self._buckets.put(caller, (remaining, now))
             wait = math.ceil((1 - remaining) / self._per_second)
             raise RateLimited(f"Too many requests; try again in {wait} s", retry_after=wait)

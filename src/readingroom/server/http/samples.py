@@ -6,6 +6,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from readingroom.protocol.sample import mark_document
 
+# These describe the API and hold no records.
 _DESCRIPTIONS = ("/openapi.json", "/docs")
 _JSON = b"application/json"
 
@@ -43,6 +44,7 @@ class _MarkingSend:
 
     async def _send_marked(self, start: Message) -> None:
         body = _mark_body(self._body)
+        # The marks make the body longer.
         headers = [header for header in start["headers"] if header[0] != b"content-length"]
         length = (b"content-length", str(len(body)).encode())
         await self._send({**start, "headers": [*headers, length]})

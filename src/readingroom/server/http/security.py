@@ -65,6 +65,7 @@ class SecurityMiddleware:
     def _check_names(self, scope: Scope) -> None:
         headers = dict(scope["headers"])
         host = headers.get(b"host", b"").decode("latin-1").lower()
+        # Against DNS rebinding: a page whose name resolves to our address has its own name here.
         if not _is_allowed(host, self._names.hosts):
             raise Misdirected(
                 f"This server does not answer to the host {host[:100]!r}; "
@@ -109,6 +110,7 @@ def _is_health(scope: Scope) -> bool:
 
 def _is_allowed(value: str, allowed: Collection[str]) -> bool:
     name, colon, port = value.rpartition(":")
+    # A caller must not be able to send the wildcard of our own list.
     if port == "*":
         return False
     return value in allowed or (bool(colon) and port.isdecimal() and f"{name}:*" in allowed)
@@ -118,6 +120,7 @@ def _add_any_port(hosts: Iterable[str]) -> Iterable[str]:
     """Yield each host; one without a port also stands for every port of it."""
     for host in hosts:
         yield host
+        # After the bracket, because an IPv6 address has colons of its own.
         if not host.rpartition("]")[2].count(":"):
             yield f"{host}:*"
 
@@ -128,6 +131,7 @@ def _format_host(host: str) -> list[str]:
         address = ipaddress.ip_address(host)
     except ValueError:
         return [host]
+    # 0.0.0.0 is where we listen, and no name that anybody calls us by.
     if address.is_unspecified:
         return []
     return [f"[{host}]" if address.version == 6 else host]

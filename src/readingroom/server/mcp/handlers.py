@@ -68,6 +68,7 @@ class _ToolHandlers:
         self._with_headers = {
             name: tool.input_schema
             for name, (tool, _) in self._tools.items()
+            # The annotation may be at any depth of the schema.
             if "x-mcp-header" in str(tool.input_schema)
         }
         self._recorders = recorders
@@ -103,6 +104,7 @@ class _ToolHandlers:
     ) -> wire.CallToolResult:
         call = make_call_from_context(context)
         entry = self._tools_for(context).get(params.name)
+        # A name that callers make up must not become a time series of its own in the metrics.
         tool_name = params.name if entry else "unknown"
         # A call that ends without an answer or an error was cancelled by its caller.
         record = CallRecord(

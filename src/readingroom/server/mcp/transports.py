@@ -100,4 +100,5 @@ def is_page_request(scope: Scope) -> bool:
     """Whether a request for `/mcp` comes from a browser rather than from an MCP client."""
     if scope["method"] not in ("GET", "HEAD"):
         return False
+    # MCP clients have to accept event streams; a browser that opens a page never does.
     return "text/event-stream" not in Headers(scope=scope).get("accept", "")

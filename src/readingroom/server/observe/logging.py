@@ -87,6 +87,7 @@ def _write_in_thread(handler: logging.Handler) -> logging.Handler:
     def finish() -> None:
         with contextlib.suppress(queue.Full):
             lines.put_nowait(None)
+        # Not for ever: when nobody reads standard error, the thread cannot finish.
         writer.join(timeout=1)
 
     writer = threading.Thread(target=write, daemon=True)

@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 from readingroom.server.observe.logging import CallRecord
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+# In seconds: from a look-up in memory to a search that waits for an upstream.
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 

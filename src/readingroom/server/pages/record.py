@@ -76,6 +76,7 @@ class _Fact:
 def _list_facts(answer: Any, mark: str) -> Iterator[_Fact]:
     record = answer.record
     yield _Fact("Cite as", mark + answer.citation.citation_string)
+    # Any other scheme, such as `javascript:`, must not become a link.
     if answer.url.startswith("https://"):
         yield _Fact("Official page", answer.url, is_link=True)
     if record.get("effective_from"):

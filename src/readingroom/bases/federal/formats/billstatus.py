@@ -88,6 +88,7 @@ class BillStatus:
         if bill is None:
             raise ValueError("no <bill> in this file")
         parser = _BillParser(bill, provenance)
+        # Stubs first: rows of cosponsors and committees have foreign keys to them.
         yield from parser.referenced_records()
         yield parser.bill()
         yield from parser.amendments()
@@ -118,6 +119,7 @@ class _BillParser:
             parse_cost_estimate(item) for item in element.findall("cboCostEstimates/item")
         ]
         self.reported = dict(parse_reports(element, self.actions))
+        # The oldest files wrapped it in `billSubjects`, and a few called it `primarySubject`.
         self.policy_area = get_text(element, "policyArea/name") or get_text(
             element, "subjects/billSubjects/policyArea/name"
         ) or get_text(element, "primarySubject/name")  # fmt: skip
@@ -154,6 +156,7 @@ class _BillParser:
             committees=self.committees,
             latest_action=latest,
             laws=[id for law in element.iterfind("laws/item") for id in parse_law_ids(law)],
+            # A summary is written anew at each stage: the newest describes the bill as it stands.
             summary=max(summaries, key=lambda summary: summary.date or "", default=None),
             short_titles=parse_short_titles(element),
             text_versions=parse_text_versions(element),
@@ -162,6 +165,7 @@ class _BillParser:
             committee_reports=list(self.reported),
             report_ids=list(dict.fromkeys(filter(None, map(cited_report, self.reported)))),
             votes=list(dict.fromkeys(self._list_votes())),
+            # Whoever withdrew stays in the file, with a date, but does not count any more.
             cosponsor_count=sum(cosponsor.withdrawn_at is None for cosponsor in self.cosponsors),
             action_count=len(self.actions),
             amendment_count=len(element.findall("amendments/amendment")),
@@ -309,6 +313,7 @@ class _BillParser:
                 org=GPO,
                 cite=cite,
                 published_at=submitted or proposed,
+                # Its own: else an action on the bill would make all its amendments look changed.
                 raw_sha256=hash_element(item),
             ),
         )

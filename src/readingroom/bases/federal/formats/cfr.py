@@ -39,6 +39,7 @@ _PRINTED = re.compile(r"\u00a7+\s*([0-9][\w.-]*)")
 _LEVELS = ("chapter", "subchapter", "part", "subpart")
 # Appendix A to Part 50, Supplement No. 1 to Subpart B of Part 730: the part is said beside it.
 _OF_PART = re.compile(r"\s+(?:to|of)\s+part\s+\w+|\s*\[reserved\]", re.I | re.ASCII)
+# Some appendices have no letter: their number is made of the words of the heading.
 _LONGEST = 80
 
 
@@ -67,6 +68,7 @@ class Regulations:
                 if provision.tag == "section"
                 else _label_appendix(provision, context)
             )
+            # Only appendices: the printed number of a section is its identity.
             repeats[label.number] += provision.tag == "appendix"
             yield _build_entry(
                 provision, label.with_repeat(repeats[label.number]), context, provenance
@@ -185,6 +187,7 @@ def _build_entry(
             org=ORG,
             cite=title,
             published_at=context.revised,
+            # The authority stands above, at the part, but is stored with each section.
             raw_sha256=digest([hash_element(provision), context.authority]),
         ),
     )
@@ -202,6 +205,7 @@ def _build_entry(
 def _build_links(id: str, cite: str, own: References, context: _Context) -> Iterator[Link]:
     for law in context.resting_on.laws:
         yield Link(LinkKind.AUTHORITY, law, f"authority of the part: {context.authority}")
+    # A law that is the authority of the part is not also a mention.
     for law, words in own.laws.items():
         if law not in context.resting_on.laws:
             yield Link(LinkKind.MENTION, law, f"reference in {cite}: {words}")

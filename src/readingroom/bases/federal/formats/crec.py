@@ -138,6 +138,7 @@ class _Page:
             title=self.title,
             congress=self.congress,
             type=_TYPES.get(self.letter, "other"),
+            # Extensions of Remarks (E) and the Daily Digest (D) belong to neither chamber.
             chamber=parse_chamber(self.letter if self.letter in ("H", "S") else None),
             volume=self.volume,
             issue=self.issue,
@@ -149,6 +150,7 @@ class _Page:
         )
         return ParsedRecord(
             record,
+            # Where the MODS of the issue is loaded, it knows more than the page.
             partial=True,
             head=SearchHead(self.title),
             facets=_build_facets(record),
@@ -174,6 +176,7 @@ class _Page:
 
     def _build_amendment(self, number: int, printed: str) -> ParsedRecord:
         body = _remove_indents(printed).rstrip("_\n ")
+        # Sponsor and bill stand in the first sentence; the text after it may name other bills.
         opening = " ".join(body[:1000].split())
         sponsor = _ITS_SPONSOR.match(opening)
         bill = _find_bill(opening, self.congress)
@@ -216,6 +219,7 @@ class _Issue:
     """What the MODS says of the issue as a whole."""
 
     def __init__(self, mods: Element) -> None:
+        # There are several extensions; the one about the issue itself has the volume.
         extension = next(
             element for element in mods.findall("extension") if element.find("volume") is not None
         )
@@ -248,6 +252,7 @@ class _Issue:
             issue=self._number,
             pages="-".join(dict.fromkeys(filter(None, (start, end)))) or None,
             published=self._published,
+            # Only what was printed on a later day than it was spoken has a date of its own.
             spoken_at=spoken if spoken != self._published else None,
             raw_sha256=hash_element(element),
             speakers=[_parse_speaker(element) for element in extension.findall("congMember")],

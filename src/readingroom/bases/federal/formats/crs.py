@@ -45,6 +45,7 @@ class CrsReports:
                 yield build_topic(name, provenance)
             yield _build_entry(report, provenance, partial=False)
         for report in data.get("CRSReports") or ():
+            # A list has no summaries: it must not replace a report that was read by itself.
             yield _build_entry(report, provenance, partial=True)
 
 

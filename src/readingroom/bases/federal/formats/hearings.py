@@ -101,6 +101,7 @@ def _parse_house_meeting(meeting: Element, provenance: Provenance) -> Iterator[P
     details = meeting.find("meeting-details")
     title = get_text(details, "meeting-title") or f"Meeting {event}"
     committees = [
+        # The House leaves out the HS that its codes have in every other file: RU00 is HSRU.
         (committee_id(f"HS{code}"), get_text(element) or code)
         for element in meeting.iterfind("meeting-details/committees/committee-name")
         if (code := element.get("id"))
@@ -235,6 +236,7 @@ def _parse_congress_hearing(data: dict[str, Any], provenance: Provenance) -> Ite
     id = transcript_id(congress, chamber, jacket)
     links = list(find_bills(title, congress, LinkKind.HEARING, "title"))
     meeting = data.get("associatedMeeting") or {}
+    # The API has spelt it in both ways.
     if event := meeting.get("eventId") or meeting.get("eventID"):
         evidence = f"associatedMeeting: {event}"
         links.append(Link(LinkKind.RELATED, meeting_id(chamber, str(event)), evidence))
@@ -255,6 +257,7 @@ def _parse_congress_hearing(data: dict[str, Any], provenance: Provenance) -> Ite
         type="transcript",
         congress=congress,
         chamber=chamber,
+        # A printed hearing may have lasted several days; it is dated by the first.
         held_at=days[0] if days else None,
         number=number,
     )
@@ -320,6 +323,7 @@ def _build_entries(
         record,
         names=(record.title, record.number or "", record.id.removeprefix("hearing:")),
         links=[*links, *held_by],
+        # None is not empty: the House lists witnesses in another file, whose rows must stay.
         children={} if witnesses is None else _build_witness_rows(witnesses),
         revision=revision,
     )

@@ -31,6 +31,7 @@ from readingroom.bases.federal.schema.records import (
 
 PARTIES = {"Democrat": "D", "Republican": "R", "Independent": "I"}
 _CONGRESS_GOV = "https://www.congress.gov/committees"
+# A term comes after the ids, names and bio of a person, so the usual head is too short.
 _FIRST_PEOPLE_BYTES = 200_000
 _ADDRESS_FIELDS = ("address", "suite", "building", "city", "state", "zip", "phone", "fax", "hours")
 
@@ -86,6 +87,7 @@ class Rosters:
 
     name: ClassVar[str] = "rosters/1"
     sources: ClassVar[tuple[str, ...]] = ("committee_memberships",)
+    # A roster lists every seat of its Congress: whoever is not in it has left the committee.
     complete_for: ClassVar[str | None] = "congress"
 
     def matches(self, start: FileStart) -> bool:
@@ -93,6 +95,7 @@ class Rosters:
         return first.endswith(b":") and rest.startswith(b"- name:") and b"bioguide:" in start.head
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
+        # The file does not say of which Congress it is: it is that of the day it was read.
         congress = congress_on(provenance.retrieved_at)
         for code, seats in load_yaml(file.data).items():
             for seat in seats:
@@ -106,6 +109,7 @@ class DistrictOffices:
 
     name: ClassVar[str] = "district-offices/1"
     sources: ClassVar[tuple[str, ...]] = ("staff_directories",)
+    # The file has all offices of its type, and none of another.
     complete_for: ClassVar[str | None] = "type"
 
     def matches(self, start: FileStart) -> bool:
@@ -150,8 +154,11 @@ def _build_legislator(person: dict[str, Any], provenance: Provenance) -> Legisla
         chamber=last.chamber,
         party=last.party,
         state=last.state,
+        # District 0 is the whole state, so only None means that there is none.
         district=None if last.district is None else str(last.district),
+        # Both files have one format: whether somebody sits is decided by the last term.
         current=last.end >= provenance.retrieved_at[:10],
+        # Candidates for several offices have a list of FEC ids; all others are single.
         ids={key: str(value) for key, value in person["id"].items() if not isinstance(value, list)},
         terms=terms,
         leadership=[
@@ -232,6 +239,7 @@ def _build_committee(
         jurisdiction=committee.get("jurisdiction"),
         phone=committee.get("phone"),
         address=committee.get("address"),
+        # Only committees of the past come with the Congresses in which they existed.
         current=not (congresses or (parent or {}).get("congresses")),
         congresses=congresses,
         former_names=list(dict.fromkeys(committee.get("names", {}).values())),
@@ -285,6 +293,7 @@ def _build_district_office(
 ) -> ParsedRecord:
     city = f"{office['city']}, {office['state']}"
     title = f"District office in {city} ({bioguide})"
+    # YAML takes a suite or a ZIP code for a number.
     address = {
         key: None if office.get(key) is None else str(office[key]) for key in _ADDRESS_FIELDS
     }
@@ -305,6 +314,7 @@ def _build_district_office(
 
 def _build_accounts(bioguide: str, social: dict[str, Any], provenance: Provenance) -> ParsedRecord:
     accounts = {service: str(name) for service, name in social.items()}
+    # `twitter_id` and the like are numbers that nobody searches for.
     handles = [name for service, name in accounts.items() if not service.endswith("_id")]
     return build_office(
         f"{bioguide}-social",

@@ -69,6 +69,7 @@ def _build_filing(
     registration = form.startswith("R")
     posted = _to_utc(data.get("dt_posted"))
     income, expenses = parse_dollars(data.get("income")), parse_dollars(data.get("expenses"))
+    # Firms report their income from a client; those who lobby for themselves report expenses.
     amount = expenses if income is None else income
     name = data.get("filing_type_display") or form
     title = f"{name} {year}: {registrant[1]} for {client[1]}"
@@ -137,6 +138,7 @@ def _parse_activity(data: dict[str, Any]) -> LobbyingActivity:
 
 def _find_links(record: Filing) -> Iterator[Link]:
     """The bills and laws its descriptions name; bills of the Congress that sat in its year."""
+    # Mid-year: on 1 and 2 January the Congress of the year before still sits.
     congress = congress_on(f"{record.year}-06-30")
     for activity in record.activities:
         field = f"description ({activity.issue_code})"

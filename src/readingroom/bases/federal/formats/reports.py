@@ -108,6 +108,7 @@ def build_cited_report(
 
 
 def _parse_report(data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
+    # Part 1 has the id of the report itself: citations without a part mean it.
     part = int(data.get("part") or 1)
     related = data.get("associatedBill") or data.get("associatedBills") or ()
     bills = {
@@ -169,6 +170,7 @@ def _build_record(
         type=kind,
         number=int(number),
         part=part,
+        # Executive reports, on treaties and nominations, are the Senate's alone.
         chamber=parse_chamber("senate" if kind == "erpt" else kind),
         issued_at=issued,
         **citation_fields(

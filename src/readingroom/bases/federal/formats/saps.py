@@ -22,6 +22,7 @@ from readingroom.bases.federal.schema.records import LinkKind, Sap
 # One official record has ten numbers run together as one; which they were is not for us to guess.
 _BILL = re.compile(r"([a-z]+)(\d{1,5})", re.ASCII)
 _FILE = re.compile(rb"^\s+file: (\S.*?)\s*$", re.M)
+# PDFs are read in parallel; this bounds how many of them are in memory.
 _AT_ONCE = 64
 _PRESIDENT = re.compile(r"\d+-(\w+)\.yaml")
 

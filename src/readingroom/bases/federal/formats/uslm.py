@@ -31,6 +31,7 @@ _COMPACT = re.compile(r"(\d+)([a-z]+)(\d+)([a-z]+\d*)")
 _BILL_REF = re.compile(r"/us/bill/(\d+)/([a-z]+)/(\d+)")
 _REPORT_REF = re.compile(r"/us/([hs])rpt/\d+/\d+")
 _MAINS = ("main", "amendMain")
+# Some files have no more than this where their title should be.
 _KIND_ALONE = re.compile(r"(?:(?:Joint|Concurrent|Simple) )?Resolution|(?:A )?Bill|An Act", re.I)
 _ENTITLED = re.compile(r"entitled “(?:An Act )?(.+?)[.,]?”")
 _SPELT = re.compile(r"[A-Z][a-z]+\.? \d{1,2}, \d{4}")
@@ -202,6 +203,7 @@ def parse_spelled_date(text: str | None) -> str | None:
 def _build_law(
     element: Element, meta: Element, reported: Sequence[tuple[str, str]], provenance: Provenance
 ) -> ParsedRecord:
+    # Where `publicPrivate` is missing, the type says it.
     private = (
         (get_text(meta, "publicPrivate") or get_text(meta, "type") or "")
         .lower()
@@ -253,6 +255,7 @@ def _find_reports(element: Element) -> Iterator[tuple[str, str]]:
 
 
 def _find_approval_date(root: Element) -> str | None:
+    # The date of approval stands in one of these, the surest of them first.
     for path in ("main/longTitle//sidenote/p", "main/action/actionDescription", "main//sidenote/p"):
         for element in root.iterfind(path):
             if date := parse_spelled_date(get_text(element)):
@@ -262,6 +265,7 @@ def _find_approval_date(root: Element) -> str | None:
 
 def _find_bill(element: Element) -> tuple[str, str] | None:
     """The bill a law was, and the words that say so beside its title or in its history."""
+    # The long title first: notes further down refer to other bills as well.
     for path in ("main/longTitle//ref", "legislativeHistory//ref", "main//sidenote//ref"):
         for ref in element.iterfind(path):
             if match := _BILL_REF.match(ref.get("href") or ""):

@@ -61,12 +61,14 @@ def _parse_house_vote(
         int(get_text(meta, "congress") or ""),
         int(get_text(meta, "rollcall-num") or ""),
     )
+    # `1st` or `2nd`.
     session = int((get_text(meta, "session") or "")[:1])
     voted = _parse_date(get_text(meta, "action-date"), "%d-%b-%Y")
     year = (voted or str(1787 + 2 * congress + session))[:4]
     rows = list(_read_house_rows(element))
     bill_number = get_text(meta, "legis-num")
     bills = list(_find_bill(bill_number, congress))
+    # Before the vote: its rows have foreign keys to the members.
     yield from _build_stubs(rows, provenance)
     yield _build_entry(
         "house",
@@ -168,6 +170,7 @@ def _find_senate_amendment(element: Element, congress: int) -> Iterator[Link]:
 def _find_documents(element: Element, congress: int) -> Iterator[tuple[str, str]]:
     """The bills voted on, and how the file writes them; one vote may be on forty-eight papers."""
     for document in element.iterfind("document"):
+        # Nominations and treaties are documents too, but no bills.
         kind = re.sub(r"[.\s]", "", get_text(document, "document_type") or "").lower()
         number = get_text(document, "document_number")
         if kind in SPOKEN and number and number.isdecimal():
@@ -214,6 +217,7 @@ def _build_entry(
             provenance, url=url, org=org, cite=label, published_at=fields["voted_at"]
         ),
     )
+    # Compared as text: by day, and within a day by number.
     sorted_at = f"{fields['voted_at'] or ''}#{number:05}"
     members = [
         (row_number, person.bioguide_id, lis, congress, sorted_at, person.name, person.party,

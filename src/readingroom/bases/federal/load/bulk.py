@@ -22,7 +22,9 @@ FIRST_CONGRESS = 108
 _LEGISLATORS = ("legislators-current.yaml", "legislators-historical.yaml")
 _COMMITTEES = ("committees-current.yaml", "committees-historical.yaml")
 _ROSTERS = ("committee-membership-current.yaml",)
+# How far back a sync without `--since` looks.
 _REGISTER_DAYS = 30
+# Without `fields[]` the API leaves out most of what a record here is made of.
 _REGISTER_FIELDS = (
     *("document_number", "type", "subtype", "title", "abstract", "action", "agencies"),
     *("publication_date", "signing_date", "executive_order_number", "citation", "html_url"),
@@ -93,6 +95,7 @@ def federal_register(request: SyncRequest) -> Iterator[RemoteFile]:
     first = request.since or request.today - timedelta(days=_REGISTER_DAYS)
     for day in _iterate_days(first, request.today):
         if day.weekday() < 5:
+            # 1,000 is the largest page that the API gives; a day has a few hundred documents.
             query = [("conditions[publication_date][is]", day.isoformat()), ("per_page", "1000")]
             query += [("fields[]", field) for field in _REGISTER_FIELDS]
             host = request.hosts.federal_register
@@ -124,6 +127,7 @@ LAYOUTS: Mapping[str, Callable[[SyncRequest], Iterator[RemoteFile]]] = {
     "presidential_documents": federal_register,
     "legislators": people(*_LEGISLATORS),
     "committees": people(*_COMMITTEES),
+    # With the people and committees that seats refer to, so that those are no stubs.
     "committee_memberships": people(*_LEGISLATORS[:1], *_COMMITTEES[:1], *_ROSTERS),
     "staff_directories": people(*_LEGISLATORS[:1], "legislators-district-offices.yaml"),
     "roll_call_votes": roll_call_votes,
@@ -165,6 +169,7 @@ def _has_changed_since(file: Mapping[str, str], since: date | None) -> bool:
 def _find_house_votes(request: SyncRequest, year: int, first: date) -> Iterator[RemoteFile]:
     """The clerk lists a hundred votes a page, `ROLL_000.asp` and on; the index has a few only."""
     root = f"{request.hosts.house_clerk}/evs/{year}"
+    # A bound for a host that answers every page; no year has had half as many votes.
     for hundred in range(0, 3000, 100):
         try:
             page = request.read(f"{root}/ROLL_{hundred:03}.asp").decode("utf-8", "replace")
@@ -180,6 +185,7 @@ def _find_house_votes(request: SyncRequest, year: int, first: date) -> Iterator[
 
 
 def _find_senate_votes(request: SyncRequest, year: int, first: date) -> Iterator[RemoteFile]:
+    # A session lasts a year, the first of a Congress an odd one; June is in the middle of either.
     congress, session = congress_on(f"{year}-06-01"), 2 - year % 2
     root = f"{request.hosts.senate}/legislative/LIS"
     try:

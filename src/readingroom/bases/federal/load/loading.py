@@ -89,6 +89,7 @@ def update(
 
 def list_failures(db: sqlite3.Connection, limit: int = 20) -> Iterator[sqlite3.Row]:
     """Yield the files that could not be loaded and have not been since, newest first."""
+    # A zip that could not be opened counts as mended once one of its members was loaded.
     yield from db.execute(
         """SELECT at, file, error FROM ingestion_logs l WHERE outcome = 'failed'
            AND NOT EXISTS (SELECT 1 FROM ingestion_logs n
@@ -112,6 +113,7 @@ def _load(
     with (
         translate_errors(path),
         closing(connect(path, writing=True)) as db,
+        # One thread, so that commits stay in their order.
         ThreadPoolExecutor(1, "federal-load") as commit_thread,
     ):
         return _Load(db, Writer(db, commit_thread), loaders, report, options).run(refs)
@@ -147,6 +149,7 @@ class _Load:
         with self._writer.transaction():
             if self._options.updating:
                 self._withdraw_left_out(files, started)
+            # After all files: what is linked may have come in either order.
             self._writer.link()
             self._writer.count()
         self._writer.settle()
@@ -219,6 +222,7 @@ class _Load:
     def _write(self, loader: Loader, entries: Iterable[ParsedRecord], read_at: str) -> Written:
         written = self._writer.put_all(entries, loader.name)
         even_most = self._options.even_most
+        # An older edition of a file says nothing about what is gone from the newest.
         if loader.complete_for and not written.older:
             for name, ids in written.ids.items():
                 written.withdrawn += self._writer.withdraw_missing(

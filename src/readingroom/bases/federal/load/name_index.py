@@ -36,6 +36,7 @@ class NameIndex:
         if stored:
             return int(stored["name_row"])
         first = fold.first_row(source)
+        # The next number in the range of the source: SQLite itself would choose one outside it.
         added = self._db.execute(
             """INSERT INTO names (name_row, source, folded, initials)
                SELECT coalesce(max(name_row), ?) + 1, ?, ?, ? FROM names

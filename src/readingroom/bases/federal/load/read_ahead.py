@@ -216,6 +216,7 @@ def _choose_context() -> ForkContext | SpawnContext:
 
 def _start_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process is interrupted, and ends us
+    # As in the first process: parsed files are many objects without cycles.
     gc.disable()
     threading.Thread(target=_exit_with_parent, daemon=True).start()
 

@@ -64,6 +64,7 @@ class SearchIndex:
         self._facets.rows += [
             (name, value, doc) for name, values in entry.facets.items() for value in values
         ]
+        # Title and action stand in the first passage only: in each, they would count several times.
         first, *rest = split(head.abstract) or [Span(0, 0)]
         abstract = first.of(head.abstract)
         passages = [
@@ -126,6 +127,7 @@ class SearchIndex:
         self._passages.write()
 
     def _read_newest_chunk(self) -> int:
+        # Not max(chunk): an index in memory may still have the number of a deleted chunk.
         query = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
         (last,) = self._db.execute(query).fetchone() or (0,)
         return int(last)
@@ -146,6 +148,7 @@ class SearchIndex:
 
     def put_text(self, record: Record, text: Text, loader: str, stored: sqlite3.Row | None) -> bool:
         parts = self._read_parts(record.id) if stored is not None else {}
+        # A loader's name has its version: a newer one may read the same bytes in another way.
         if parts.get(text.part) == (text.raw_sha256, loader):
             return False
         self._db.execute(

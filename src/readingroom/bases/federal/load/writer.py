@@ -31,6 +31,7 @@ _FEW_RECORDS = 20
 """How many records a newer file may leave out without being suspected of being cut short."""
 
 
+# CROSS JOIN makes SQLite begin with the dockets, which are few, and look rules up by their RIN.
 _SAME_RIN = """FROM regulations_dot_gov_dockets r
     CROSS JOIN facets f ON f.field = 'rin' AND f.value = r.rin CROSS JOIN documents d USING (doc)
     WHERE r.status = 'active'"""
@@ -89,6 +90,7 @@ class Writer:
         self._stepping = True
         self._begin()
         position = self._search.position
+        # A bad file is taken back alone: those before it stay in the transaction.
         self._db.execute("SAVEPOINT step")
         try:
             yield
@@ -106,6 +108,7 @@ class Writer:
     def _begin(self) -> None:
         self.settle()
         if not self._db.in_transaction:
+            # Not deferred: a transaction that began by reading may not write after another one did.
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("UPDATE generation SET value = value + 1")
             self._search.begin()
@@ -214,6 +217,7 @@ class Writer:
         self._note(source.name, id, "withdrawn", moment)
         self._write()
         self._search.index()
+        # Passages go with it by foreign keys, and from the index by a trigger: all must be there.
         self._db.execute("DELETE FROM documents WHERE id = ?", (id,))
         self._names.forget(id)
         self._db.execute("DELETE FROM links WHERE from_id = ?", (id,))
@@ -234,12 +238,14 @@ class Writer:
         records of the same loader are withdrawn: another may know of more.
         """
         ids_json = json.dumps(sorted(remaining))
+        # One parameter, however many ids: SQLite allows a limited number of placeholders.
         in_file = "SELECT value FROM json_each(?)"
         stored = self._db.execute(
             f"""SELECT id FROM {source.name} WHERE status = 'active' AND loader LIKE ?
                 AND ({complete_for}) IN (
                     SELECT {complete_for} FROM {source.name} WHERE id IN ({in_file}))
                 AND id NOT IN ({in_file})""",
+            # Whichever version of the loader wrote them.
             (f"{loader.partition('/')[0]}/%", ids_json, ids_json),
         ).fetchall()
         gone = [row["id"] for row in stored]
@@ -371,6 +377,7 @@ class Writer:
         record = entry.record
         if stored is not None and (entry.partial or _is_older(stored, entry, loader)):
             return False
+        # That date is the source's, not the record's: it is added when the record is read.
         record_json = record.model_dump_json(exclude={"loaded_up_to"})
         self._db.execute(
             f"""INSERT INTO {record.source} (id, record, loader) VALUES (?, ?, ?)

@@ -332,6 +332,8 @@ def _find_names_by_initials(
     """
     if not acronym:
         return {}
+    # Sorted, as `fold.initials` stores them. Every subset is tried, because some of the letters may
+    # stand for weak words, which have no initial there: the H and the C of HASC.
     letters = sorted(acronym)
     keys = {"".join(subset) for size in range(1, 7) for subset in combinations(letters, size)}
     rows = db.execute(

@@ -267,6 +267,7 @@ def combine_scores(
         weight = _weight_in_query(word, score)
         total += weight if score else weight * unexplained_weight
         explained += weight * score
+    # A little for coverage: of names that explain the query alike, the shorter one is meant.
     return explained / total * (0.85 + 0.15 * coverage) if total else 0.0
 
 

@@ -200,7 +200,9 @@ def _score_spelling(word: str, other: str) -> float:
     if word.isdecimal() or other.isdecimal():
         return 0.0
     longest = max(len(word), len(other))
+    # Short words that differ in a letter are other names: Lee, Lew.
     allowed = 0 if longest < 4 else 1 if longest < 6 else 2 if longest < 9 else 3
+    # Two cheap checks rule out nearly every pair before the distance is computed.
     if abs(len(word) - len(other)) > allowed or not _share_letter_pair(word, other):
         return 0.0
     typos = count_typos(word, other)

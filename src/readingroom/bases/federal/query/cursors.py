@@ -25,6 +25,7 @@ def decode(cursor: str | None, *types: type | tuple[type, ...]) -> tuple[Any, ..
     if cursor is None:
         return None
     try:
+        # Validated: else characters outside the alphabet would be passed over.
         body = json.loads(base64.b64decode(cursor.encode(), altchars=b"-_", validate=True))
         after = (*body["sort_key"], body["id"])
         is_valid = len(after) == len(types) and all(map(_fits, after, types))
@@ -41,4 +42,5 @@ def _fits(part: Any, expected: type | tuple[type, ...]) -> bool:
         part.encode()  # raises ValueError for a lone surrogate
     elif isinstance(part, int) and not -(2**63) <= part < 2**63:
         return False
+    # True is an int in Python, but in no cursor of ours.
     return isinstance(part, expected) and not isinstance(part, bool)

@@ -134,6 +134,7 @@ def from_record(name: str, *, by_congress: bool = False) -> SectionReader:
         items = list(subject.record.get(name) or ())
         if by_congress and subject.congress is not None:
             items = [item for item in items if _overlaps(item, subject.congress)]
+        # The record lists them from the first to the last.
         newest = list(reversed(items))[:MAX_ITEMS]
         return Section(
             items=newest,
@@ -148,6 +149,7 @@ def from_record(name: str, *, by_congress: bool = False) -> SectionReader:
 def _overlaps(period: Mapping[str, Any], congress: int) -> bool:
     """Return whether a period has a day in common with a Congress."""
     first, following = first_day(congress).isoformat(), first_day(congress + 1).isoformat()
+    # ISO dates compare as text; whoever still serves has no end.
     start, end = period.get("start") or "", period.get("end") or "9999"
     return bool(start < following and end > first)
 

@@ -9,6 +9,7 @@ INTERVALS: tuple[Interval, ...] = ("day", "week", "month", "quarter", "year")
 """From the shortest to the longest."""
 KEY_LENGTHS: dict[Interval, int] = {"day": 10, "week": 10, "month": 7, "quarter": 7, "year": 4}
 """How much of a date SQL groups by; weeks and quarters are summed up from days and months."""
+# A year before Python's last: the start of the next interval must be a date as well.
 LAST_DAY = date(9998, 12, 31)
 
 
@@ -35,6 +36,7 @@ def start_of(interval: Interval, day: date) -> date:
 
 
 def next_start(interval: Interval, start: date) -> date:
+    # From any start this leads into the next interval, and `start_of` back to its first day.
     longest = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}[interval]
     return start_of(interval, start + timedelta(days=longest))
 

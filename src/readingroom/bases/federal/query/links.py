@@ -95,6 +95,7 @@ def count_links(db: sqlite3.Connection, id: str) -> dict[str, int]:
 
 
 def _list_directions(id: str) -> list[_Direction]:
+    # The links that lead here come first: a topic or a member has thousands of them.
     directions = [_Direction("to_id", "from_id", id), _Direction("from_id", "to_id", id)]
     if (part := containing_id(id)) != id:
         directions.append(_Direction("to_id", "from_id", part))

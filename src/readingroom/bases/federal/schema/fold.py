@@ -82,6 +82,7 @@ def words(name: str) -> tuple[str, ...]:
 
 def all_words(text: str) -> tuple[str, ...]:
     """Return a text as folded words: lower case, no accents, no punctuation."""
+    # These two letters have no decomposition in Unicode.
     plain = unicodedata.normalize("NFKD", text.replace("ß", "ss").replace("ø", "o"))
     letters = "".join(letter for letter in plain if not unicodedata.combining(letter)).lower()
     return tuple(word for word in _SEPARATORS.split(_DROPPED.sub("", letters)) if word)

@@ -149,6 +149,7 @@ def federal_id(text: str, congress: int | None = None) -> FederalId:
 
     Raise UnrecognizedId if no form fits.
     """
+    # NFKC also folds full-width letters and no-break spaces. Nearly all ids are ASCII and skip it.
     plain = text if text.isascii() else fold_dashes(unicodedata.normalize("NFKC", text))
     folded = plain.strip()
     for form in _FORMS:
@@ -186,6 +187,7 @@ _CITED_REPORT = re.compile(
     r"(?:[, ]+((?:Part|Pt\.|Book) (?:\d+|[IVX]+\b)|Errata))?",
     re.ASCII | re.I,
 )
+# 2026-08558; older and corrected documents have 99-1234, E9-1234, C1-2024-01234.
 _FR = r"(\d{4}-\d{5}|\d{2}-\d{1,6}|[A-Z]\d{1,2}-\d{1,6}|[A-Z]\d{1,2}-\d{4}-\d{1,6})"
 _WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 

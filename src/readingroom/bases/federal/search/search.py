@@ -37,6 +37,7 @@ _MAX_OPENINGS = 5
 """How many of a text's first passages may stand in for a short one."""
 _MIN_PASSAGE = 80
 """A shorter passage says little more than the title."""
+# A search that takes longer is stopped: others wait for its thread.
 _TIME_LIMIT = 5.0
 _MIN_DEPTH = 100
 _UNEMBEDDED = "nothing has been embedded yet: run `readingroom federal embed`"
@@ -144,6 +145,7 @@ def run_search(
         page = fused[plan.offset : plan.offset + plan.limit]
         return plan, SearchResult(
             hits=list(_read_hits(db, page, plan.query)),
+            # By meaning everything matches a little, so only what was ranked is counted there.
             total=max(matching, len(fused)),
             searched=_describe_sources(db, plan),
         )
@@ -204,6 +206,7 @@ def rank_by_words(
     rows = _find_matching(db, match, plan)
     rows = rows[passages.is_of_sources(source_names(plan.lexical), rows["chunk"])]
     docs = passages.docs(rows["chunk"])
+    # The ranks of FTS5 are negative, the best the lowest. Equal ones go by the record's number.
     best_first = np.lexsort((docs, rows["rank"]))
     _, firsts = np.unique(docs[best_first], return_index=True)
     best = best_first[np.sort(firsts)[: plan.depth]]
@@ -218,6 +221,7 @@ def _find_matching(db: sqlite3.Connection, match: str, plan: Plan) -> NDArray[np
     """Return every passage that has one of the words and passes the filters, and its rank."""
     condition, values = _build_condition(plan)
     rows = db.cursor()
+    # Plain tuples: a common word has very many matches, and a Row for each takes longer.
     rows.row_factory = None
     rows.execute(
         f"""SELECT rowid, bm25(passages_fts, {WEIGHTS}) FROM passages_fts
@@ -380,6 +384,7 @@ def snippet(passage: sqlite3.Row, query: str) -> str:
 
 
 def _list_stems(query: str) -> list[str]:
+    # Five letters are stem enough to choose a snippet by: regul-ation, regul-ate.
     return [*sought(query).phrases, *(word[:5] for word in words_of(query))]
 
 

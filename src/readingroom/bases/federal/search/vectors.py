@@ -20,7 +20,9 @@ from readingroom.storage.database import transaction
 # Fields with one value per record. Those with several (agency, topic) are looked up in SQLite.
 SINGLE = ("source", "congress", "chamber", "party", "state", "type")
 _FIELDS = Fields((*SINGLE, "doc"), ("day",))
+# Large enough to keep the model busy, small enough that stopping loses little.
 _BATCH = 256
+# Bounds the memory that a refresh needs besides the index itself.
 _FETCH_ROWS = 8_192
 
 
@@ -82,6 +84,7 @@ def build_filter(
 ) -> Filter:
     """Return the filters of a search as one of the engine."""
     parts: list[Filter] = [In("source", tuple(sources))]
+    # In lower case, as in the metadata: the index compares exactly, SQLite's facets do not.
     parts += [In(field, (value.lower(),)) for field, value in facets.items() if field in SINGLE]
     if since or until:
         parts.append(Range("day", _to_ordinal(since), _to_ordinal(until)))
@@ -93,6 +96,7 @@ def build_filter(
 def embed(db: sqlite3.Connection, embedder: Embedder, report: ReportProgressSync) -> int:
     """Embed what has no vector yet, in batches that each stay once done; stopping loses nothing."""
     model = embedder.identity
+    # Vectors of two models cannot be compared with each other.
     db.execute("DELETE FROM vectors WHERE model != ?", (model,))
     total = count_unembedded(db)
     done = 0

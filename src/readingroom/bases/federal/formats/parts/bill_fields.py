@@ -79,6 +79,7 @@ def parse_reports(element: Element, actions: Iterable[BillAction]) -> Iterator[t
     citations = _get_texts(element.iterfind("committeeReports/committeeReport/citation"))
     for citation in citations:
         yield citation, f"committeeReports/committeeReport: {citation}"
+    # Only where the fields are empty: they are the better evidence.
     for action in actions if not citations else ():
         if match := _REPORT_TEXT.search(action.text):
             words = f"{action.date} {action.text}"[:MAX_EVIDENCE]
@@ -103,6 +104,7 @@ def _get_texts(elements: Iterable[Element]) -> list[str]:
 
 def parse_person(item: Element) -> Person:
     full = get_text(item, "fullName") or get_text(item, "name") or ""
+    # Where a file has no fields for party, state and district, the name has them: [D-NC-12].
     affiliation = parse_affiliation(full)
     return Person(
         bioguide_id=get_text(item, "bioguideId"),
@@ -117,6 +119,7 @@ def parse_cosponsor(item: Element) -> Cosponsor:
     return Cosponsor(
         **parse_person(item).model_dump(),
         sponsored_at=iso_date(get_text(item, "sponsorshipDate")),
+        # The files have Python's spelling of a boolean.
         original=get_text(item, "isOriginalCosponsor") == "True",
         withdrawn_at=iso_date(get_text(item, "sponsorshipWithdrawnDate")),
     )
@@ -145,6 +148,7 @@ def _find_roll_calls(text: str, date: str, congress: int) -> Iterator[str]:
     """`(Roll no. 58)` is the House's way to say it, `Record Vote Number: 13` the Senate's."""
     if not date:
         return
+    # The words name no session. The first is that of the year in which the Congress began.
     session = 1 if int(date[:4]) <= first_day(congress).year else 2
     for house, senate in _ROLL_CALL_TEXT.findall(text):
         yield vote_id("house" if house else "senate", congress, session, house or senate)
@@ -169,6 +173,7 @@ def parse_latest_action(item: Element | None) -> LatestAction | None:
 
 
 def parse_committees(bill: Element) -> Iterator[BillCommittee]:
+    # `billCommittees` is the extra level of the oldest generation.
     items = bill.findall("committees/item") + bill.findall("committees/billCommittees/item")
     for item in items:
         chamber = get_text(item, "chamber")
@@ -238,6 +243,7 @@ def parse_related_bills(element: Element) -> Iterator[RelatedBill]:
 
 
 def parse_cost_estimate(item: Element) -> CostEstimate:
+    # The names with `rpt` are those of an earlier generation.
     url = get_text(item, "url") or get_text(item, "rptUrl")
     return CostEstimate(
         id=estimate_id(url or ""),

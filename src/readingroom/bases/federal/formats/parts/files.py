@@ -29,10 +29,13 @@ BAD_FILE_ERRORS = (
     *(sqlite3.IntegrityError, sqlite3.ProgrammingError),  # a value that no column accepts
 )
 
+# A file is read as a whole, so this bounds the memory of a load. No official file is as large.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 _IGNORED_SUFFIXES = {".pdf", ".md", ".txt", ".gif", ".jpg", ".png", ".xsl", ".css", ".dtd"}
+# Most formats show in their first lines; a loader that has to see more calls `FileStart.read`.
 _HEAD_BYTES = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# What looks like an anchor: only a file that has one is parsed twice.
 _YAML_ANCHOR = re.compile(rb"(?:^|[\s\[{,:-])&\w")
 _ZIP_MEMBER = re.compile(r"(.+?\.zip)!(.+)", re.I | re.S)
 
@@ -141,12 +144,14 @@ def load_yaml(data: bytes) -> Any:
 
 
 def _find_in_folder(folder: Path) -> Iterator[FileRef]:
+    # Without a callback os.walk silently passes over folders that it may not read.
     errors: list[OSError] = []
     paths = [
         Path(root, name)
         for root, _, names in os.walk(folder, onerror=errors.append)
         for name in names
     ]
+    # Sorted, so that two loads of a folder write the same rows in the same order.
     for path in sorted(path for path in paths if path.is_file()):
         if path.suffix.lower() not in _IGNORED_SUFFIXES:
             yield from _find_at(path)
@@ -207,6 +212,7 @@ def _read_path(path: Path, size: int) -> bytes:
 def _read_sibling(path: Path, name: str) -> bytes | None:
     """Read a file below the folder of `path`; return None for a name that leads out of it."""
     folder = path.parent.resolve()
+    # Resolved before the check: the name comes from the file, and may be `..` or a link.
     target = (folder / name).resolve()
     if not target.is_relative_to(folder) or not target.is_file():
         return None
@@ -224,6 +230,8 @@ def _read_zip_state(path: Path) -> tuple[Path, int, int]:
     return path, state.st_mtime_ns, state.st_size
 
 
+# One, because members are read zip by zip. Time and size are part of the key, because a zip may be
+# replaced by a newer one while this process lives.
 @lru_cache(maxsize=1)
 def _open_zip(path: Path, modified: int, size: int) -> zipfile.ZipFile:
     """Open a zip and keep it open for its next member: its directory may list ten thousand."""

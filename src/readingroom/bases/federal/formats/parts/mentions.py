@@ -27,6 +27,7 @@ _LAW = re.compile(
     rf"(\d{{1,3}})[{DASHES}]([1-9]\d{{0,3}})(?![{DASHES}\w])",
     re.ASCII,
 )
+# Enough to see what is said of the bill: the words are stored as evidence with every link.
 _AROUND = 80
 
 

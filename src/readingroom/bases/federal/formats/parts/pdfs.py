@@ -14,6 +14,7 @@ from readingroom.ingest.read.sandbox import Limits, Sandbox
 
 log = logging.getLogger(__name__)
 
+# A statement has a page or two: a PDF that takes longer is damaged, or made to do harm.
 _LIMITS = Limits(wall_seconds=60.0, cpu_seconds=60)
 
 

@@ -77,6 +77,7 @@ def build_committee_stub(
         title=name,
         name=name,
         chamber=parse_chamber(chamber),
+        # The code of a subcommittee is that of its committee and two digits.
         parent_id=id[:4] if len(id) > 4 else None,
         current=False,
         stub=True,

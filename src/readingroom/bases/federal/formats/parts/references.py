@@ -53,6 +53,7 @@ _KINDS: dict[str, tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]] =
 
 def _add_reference(references: References, ref: Element) -> None:
     href = fold_dashes(ref.get("href") or "")
+    # The kind stands after `/us/`, so one pattern is tried on each link and not four.
     kind = _KINDS.get(href[4:].partition("/")[0])
     if kind is None:
         return

@@ -46,15 +46,18 @@ def parse(data: bytes) -> Element:
     Expat calls the builder itself, with no Python between: half of a load is parsing.
     """
     builder, parser = TreeBuilder(), expat.ParserCreate()
+    # Else expat calls back for every line of a text.
     parser.buffer_text = True
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.data
+    # A few nested entities can expand to gigabytes, and an external one can read local files.
     parser.EntityDeclHandler = _refuse
     # A DOCTYPE may name an external DTD; expat does not load it unless told to.
     parser.ExternalEntityRefHandler = _refuse
     parser.Parse(data, True)
     root = builder.close()
+    # Loaders look elements up by their plain names, whatever prefix a file chose.
     for element in root.iter():
         if ":" in element.tag:
             element.tag = element.tag.rpartition(":")[2]
@@ -65,6 +68,7 @@ def hash_element(element: Element) -> str:
     """Return the hash of an element, which a change elsewhere in its file does not affect."""
     attributes = _flat(map(Element.items, element.iter()))
     parts = (*element.itertext(), *map(_get_tag, element.iter()), *_flat(attributes))
+    # A separator that no XML may contain: without one, text moved between elements hashes alike.
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
