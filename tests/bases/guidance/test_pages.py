@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
 from readingroom.bases.guidance.markdown import to_markdown
-from readingroom.bases.guidance.page import WEBSITE, Page
+from readingroom.bases.guidance.page import WEBSITE, GovukPage
 from readingroom.demo.govuk import sample_items
 from tests.conftest import SHARED
 from tests.requirements import requirement
@@ -143,7 +143,7 @@ DETAILS = ["body", "parts", "collection_groups", "documents", "attachments"]
 def test_a_page_of_any_shape_is_read_without_a_fault(
     content: dict[str, Any], details: dict[str, Any]
 ) -> None:
-    page = Page({"details": details, **content})
+    page = GovukPage({"details": details, **content})
     assert isinstance(page.text, str)
     assert page.in_scope is False
     assert isinstance(page.citation, str)
@@ -254,7 +254,7 @@ def test_a_collection_names_its_members() -> None:
     named = 0
     for file in (EXAMPLES / "document_collection" / "frontend").glob("*.json"):
         item = json.loads(file.read_text("utf-8"))
-        text = Page(item).text
+        text = GovukPage(item).text
         members = {
             id for group in item["details"]["collection_groups"] for id in group["documents"]
         }

@@ -131,4 +131,4 @@ def test_mistakes_are_told_in_a_sentence(data: Path, tmp_path: Path) -> None:
         listed.write_text(text, "latin-1")
         ended = invoke("policy", "import", str(listed), "--data", str(data))
         assert (ended.returncode, "Traceback" in ended.stderr) == (1, False)
-        assert 'list.json: is no list {"policies": [...]}' in ended.stderr
+        assert 'list.json: is not a list {"policies": [...]}' in ended.stderr

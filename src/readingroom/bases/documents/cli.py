@@ -50,28 +50,29 @@ def documents() -> None:
 @documents.command()
 @click.argument("paths", metavar="FILE|FOLDER…", nargs=-1, required=True, type=click.Path())
 @_application
-@click.option("--type", "document_type", type=_types, help="Type of all of them [found out].")
+@click.option(
+    "--type", "document_type", type=_types, help="Type of all of them [by name and text]."
+)
 @common
 def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Ingest files, or all files below folders, into the application REF.
 
-    One that cannot be read does not stop the others; the table at the end tells what became of
+    A file that cannot be read does not stop the others; the table at the end shows the outcome of
     each. Ends with 1 when one failed.
     """
-    command = validate(
-        IngestFiles, files=[], **values
-    )  # a bad reference is told before any copying
-    files, unread = _handed(paths, settings)
-    with progress_bar(f"{len(files)} files", as_json) as told:
+    # Validated without its files first: a bad reference is refused before any file is copied.
+    command = validate(IngestFiles, files=[], **values)
+    files, unread = _hand_over_all(paths, settings)
+    with progress_bar(f"{len(files)} files", as_json) as show_progress:
 
         async def report(done: float, total: float | None, message: str | None) -> None:
-            told(round(100 * done), 100 * len(files), message)
+            show_progress(round(100 * done), 100 * len(files), message)
 
         answer = run(command.model_copy(update={"files": files}), SPEC, settings, report)
-    answer["files"] += [one.model_dump(mode="json") for one in unread]
+    answer["files"] += [outcome.model_dump(mode="json") for outcome in unread]
     answer["file_count"] += len(unread)
     answer["failed"] += len(unread)
-    print_result(as_json, answer, _table(answer))
+    print_result(as_json, answer, _render_table(answer))
     if answer["failed"]:
         sys.exit(1)
 
@@ -84,16 +85,17 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
     if application_ref is None:
         answer = run(ListApplications(), SPEC, settings)
         lines = [
-            f"{one['reference']:<24} {one['document_count']:>5}  {one['validation_date'] or ''}"
-            for one in answer["applications"]
+            f"{application['reference']:<24} {application['document_count']:>5}  "
+            f"{application['validation_date'] or ''}"
+            for application in answer["applications"]
         ]
     else:
         question = validate(ListIngestedDocuments, application_ref=application_ref)
         answer = run(ListDocuments(question=question), SPEC, settings)
         lines = [
-            f"{one['document_id']:<32} {one['document_type']:<24} {one['chunk_count']:>5} chunks  "
-            f"{Path(one['file_path']).name}"
-            for one in answer["documents"]
+            f"{document['document_id']:<32} {document['document_type']:<24} "
+            f"{document['chunk_count']:>5} chunks  {Path(document['file_path']).name}"
+            for document in answer["documents"]
         ]
     print_result(as_json, answer, "\n".join(line.rstrip() for line in lines) or "There is nothing.")
 
@@ -112,7 +114,7 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     types = list(values.pop("document_types")) or None
     question = validate(SearchApplicationDocs, query=query, document_types=types, **values)
     answer = run(SearchDocuments(question=question), SPEC, settings)
-    lines = [f"{one['citation']}\n  {' '.join(one['text'].split())}" for one in answer["results"]]
+    lines = [f"{hit['citation']}\n  {' '.join(hit['text'].split())}" for hit in answer["results"]]
     print_result(
         as_json, answer, "\n\n".join(lines) or f"Nothing was found: {answer['empty_because']}."
     )
@@ -150,46 +152,51 @@ def remove(document_id: str, settings: RoomSettings, as_json: bool) -> None:
 @common
 def application(reference: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Show the application REF; with options, first write them down ("" clears one)."""
-    given = {name: value for name, value in values.items() if value is not None}
-    if given:
-        question = validate(SetApplication, reference=reference, **given)
+    changes = {name: value for name, value in values.items() if value is not None}
+    if changes:
+        question = validate(SetApplication, reference=reference, **changes)
         run(DescribeApplication(question=question), SPEC, settings)
     overview = validate(ApplicationOverview, application_ref=reference)
     answer = run(ShowApplication(question=overview), SPEC, settings)
-    print_result(as_json, answer, "\n".join(_overview(answer)))
+    print_result(as_json, answer, "\n".join(_render_overview(answer)))
 
 
-def _handed(
+def _hand_over_all(
     paths: tuple[str, ...], settings: RoomSettings
 ) -> tuple[list[HandedFile], list[FileOutcome]]:
-    """Every file handed over, and what became of those that could not be."""
+    """Hand over every file; return those, and the outcomes of those that cannot be read."""
     files, unread = [], []
-    for name, path in _named(paths):
+    for name, path in _find_files(paths):
         try:
-            copied = hand_over(settings.data / "documents", path)
-            files.append(HandedFile(name=name, copied=copied))
+            copy_name = hand_over(settings.data / "documents", path)
+            files.append(HandedFile(name=name, copied=copy_name))
         except (FileNotFoundError, PermissionError) as error:
-            told = f"{path} cannot be read: {error.strerror}"
+            message = f"{path} cannot be read: {error.strerror}"
             code = FileNotFound.code
-            unread.append(FileOutcome(file=name, status="error", error_type=code, message=told))
+            unread.append(FileOutcome(file=name, status="error", error_type=code, message=message))
     return files, unread
 
 
-def _named(paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
-    """Every file with its name below what was typed; hidden ones are left out."""
+def _find_files(paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+    """Yield every file with its path below the folder it was found in, except hidden ones."""
     for path in map(Path, paths):
         if not path.is_dir():
             yield path.name, path
             continue
         for file in sorted(path.rglob("*")):
-            below = file.relative_to(path)
-            if file.is_file() and not any(part.startswith(".") for part in below.parts):
-                yield str(below), file
+            name = file.relative_to(path)
+            # Hidden files are the system's (.DS_Store) or half written, and nobody submitted them.
+            if file.is_file() and not any(part.startswith(".") for part in name.parts):
+                yield str(name), file
 
 
-def _table(answer: dict[str, Any]) -> str:
-    wide = max((len(one["file"]) for one in answer["files"]), default=0)
-    lines = [f"{one['file']:<{wide}}  {one['status']:<16} {_said(one)}" for one in answer["files"]]
+def _render_table(answer: dict[str, Any]) -> str:
+    outcomes = answer["files"]
+    width = max((len(outcome["file"]) for outcome in outcomes), default=0)
+    lines = [
+        f"{outcome['file']:<{width}}  {outcome['status']:<16} {_describe_outcome(outcome)}"
+        for outcome in outcomes
+    ]
     lines.append(
         f"{answer['file_count']} files: {answer['ingested']} ingested, "
         f"{answer['already_ingested']} were there, {answer['skipped']} skipped, "
@@ -198,7 +205,7 @@ def _table(answer: dict[str, Any]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _said(outcome: dict[str, Any]) -> str:
+def _describe_outcome(outcome: dict[str, Any]) -> str:
     match outcome["status"]:
         case "success":
             return f"{outcome['document_id']}, {outcome['chunks_created']} chunks"
@@ -209,16 +216,16 @@ def _said(outcome: dict[str, Any]) -> str:
     return f"{outcome['error_type']}: {outcome['message']}"
 
 
-def _overview(answer: dict[str, Any]) -> Iterator[str]:
+def _render_overview(answer: dict[str, Any]) -> Iterator[str]:
     yield f"{answer['application_ref']}: {answer['document_count']} documents"
     for name, value in (answer["application"] or {}).items():
         if value is not None and name not in ("reference", "updated_at"):
             yield f"  {name.replace('_', ' ')}: {value}"
     for kind in answer["types"]:
         yield f"{kind['document_type']}: {kind['page_count']} pages, {kind['word_count']} words"
-        for one in kind["documents"]:
-            yield f"  {one['document_id']:<32} {one['source_file']}"
-    for one in answer["not_ingested"]:
-        yield f"not ingested: {one['source_file']} ({one['reason']})"
+        for document in kind["documents"]:
+            yield f"  {document['document_id']:<32} {document['source_file']}"
+    for file in answer["not_ingested"]:
+        yield f"not ingested: {file['source_file']} ({file['reason']})"
     if answer["missing_types"]:
         yield f"missing: {', '.join(answer['missing_types'])}"

@@ -6,10 +6,13 @@ A file is handed over as a copy in that folder: the owner may not be allowed to 
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from readingroom.bases.documents.backup import restore_backup, write_backup
+from readingroom.bases.documents.doctor import DocumentsDoctor
+from readingroom.bases.documents.ingest.batch import BatchFile
 from readingroom.bases.documents.models import (
     ApplicationList,
     ApplicationOverview,
@@ -29,6 +32,7 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
     SetApplication,
 )
+from readingroom.bases.documents.service import DocumentsService
 from readingroom.bases.documents.settings import DocumentsSettings
 from readingroom.core.progress import ReportProgress
 from readingroom.core.settings import RoomSettings
@@ -36,9 +40,6 @@ from readingroom.protocol.backup import BackupCounts, OwnerBackup, ReadBackup, W
 from readingroom.protocol.command import Command, RunCommand
 from readingroom.protocol.doctor import Complaint
 from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
-
-if TYPE_CHECKING:
-    from readingroom.bases.documents.service import DocumentsService
 
 
 class _DocumentsCommand(Command):
@@ -62,9 +63,7 @@ class IngestFiles(_DocumentsCommand):
     document_type: ChosenType = None
     files: list[HandedFile]
 
-    async def run(self, service: "DocumentsService", report: ReportProgress) -> FolderIngested:
-        from readingroom.bases.documents.ingest.batch import BatchFile
-
+    async def run(self, service: DocumentsService, report: ReportProgress) -> FolderIngested:
         async with AsyncExitStack() as stack:
             files = []
             for file in self.files:
@@ -81,7 +80,7 @@ class ListDocuments(_DocumentsCommand):
     name: ClassVar[str] = "documents.list"
     question: ListIngestedDocuments
 
-    async def run(self, service: "DocumentsService", report: ReportProgress) -> DocumentList:
+    async def run(self, service: DocumentsService, report: ReportProgress) -> DocumentList:
         return await service.list_documents(self.question)
 
 
@@ -90,7 +89,7 @@ class ListApplications(_DocumentsCommand):
 
     name: ClassVar[str] = "documents.applications"
 
-    async def run(self, service: "DocumentsService", report: ReportProgress) -> ApplicationList:
+    async def run(self, service: DocumentsService, report: ReportProgress) -> ApplicationList:
         return await service.list_applications()
 
 
@@ -100,7 +99,7 @@ class SearchDocuments(_DocumentsCommand):
     name: ClassVar[str] = "documents.search"
     question: SearchApplicationDocs
 
-    async def run(self, service: "DocumentsService", report: ReportProgress) -> DocumentHits:
+    async def run(self, service: DocumentsService, report: ReportProgress) -> DocumentHits:
         return await service.search(self.question)
 
 
@@ -110,7 +109,7 @@ class ReadDocument(_DocumentsCommand):
     name: ClassVar[str] = "documents.text"
     question: GetDocumentText
 
-    async def run(self, service: "DocumentsService", report: ReportProgress) -> DocumentText:
+    async def run(self, service: DocumentsService, report: ReportProgress) -> DocumentText:
         return await service.get_text(self.question)
 
 
@@ -120,7 +119,7 @@ class DropDocument(_DocumentsCommand):
     name: ClassVar[str] = "documents.remove"
     question: RemoveDocument
 
-    async def run(self, service: "DocumentsService", report: ReportProgress) -> RemovedDocument:
+    async def run(self, service: DocumentsService, report: ReportProgress) -> RemovedDocument:
         return await service.remove(self.question)
 
 
@@ -130,7 +129,7 @@ class DescribeApplication(_DocumentsCommand):
     name: ClassVar[str] = "documents.application"
     question: SetApplication
 
-    async def run(self, service: "DocumentsService", report: ReportProgress) -> ApplicationSet:
+    async def run(self, service: DocumentsService, report: ReportProgress) -> ApplicationSet:
         return await service.set_application(self.question)
 
 
@@ -140,7 +139,7 @@ class ShowApplication(_DocumentsCommand):
     name: ClassVar[str] = "documents.overview"
     question: ApplicationOverview
 
-    async def run(self, service: "DocumentsService", report: ReportProgress) -> Overview:
+    async def run(self, service: DocumentsService, report: ReportProgress) -> Overview:
         return await service.get_overview(self.question)
 
 
@@ -150,9 +149,7 @@ class CheckDocuments(_DocumentsCommand):
     name: ClassVar[str] = "documents.doctor"
     repair: bool = False
 
-    async def run(self, service: "DocumentsService", report: ReportProgress) -> DocumentsDiagnosis:
-        from readingroom.bases.documents.doctor import DocumentsDoctor
-
+    async def run(self, service: DocumentsService, report: ReportProgress) -> DocumentsDiagnosis:
         return await DocumentsDoctor(service, self.repair).diagnose()
 
 
@@ -161,9 +158,7 @@ class BackUpDocuments(_DocumentsCommand, WriteBackup):
 
     name: ClassVar[str] = "documents.backup"
 
-    async def run(self, service: "DocumentsService", report: ReportProgress) -> BackupCounts:
-        from readingroom.bases.documents.backup import write_backup
-
+    async def run(self, service: DocumentsService, report: ReportProgress) -> BackupCounts:
         return await write_backup(service, service.folder / HANDOVER / self.folder)
 
 
@@ -172,9 +167,7 @@ class RestoreDocuments(_DocumentsCommand, ReadBackup):
 
     name: ClassVar[str] = "documents.restore"
 
-    async def run(self, service: "DocumentsService", report: ReportProgress) -> BackupCounts:
-        from readingroom.bases.documents.backup import restore_backup
-
+    async def run(self, service: DocumentsService, report: ReportProgress) -> BackupCounts:
         backup = service.folder / HANDOVER / self.folder
         return await restore_backup(service, backup, Path(self.home), self.replace)
 

@@ -33,7 +33,7 @@ _TEXT_FIELDS = (
 
 
 @dataclass(frozen=True)
-class Page:
+class GovukPage:
     """One item of the Content API; `content` is never changed."""
 
     content: Mapping[str, Any]

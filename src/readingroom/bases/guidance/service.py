@@ -34,7 +34,7 @@ from readingroom.bases.guidance.models import (
     Warned,
     guidance_id,
 )
-from readingroom.bases.guidance.page import ORGANISATION, Page, is_plain_path, website_url
+from readingroom.bases.guidance.page import ORGANISATION, GovukPage, is_plain_path, website_url
 from readingroom.bases.guidance.store import GovukStore
 from readingroom.core import clock
 from readingroom.core.errors import InvalidArguments, KnowledgeError
@@ -170,7 +170,7 @@ class GuidanceService:
                 "This client sends more requests than GOV.UK allows", retry_after=round(missing, 1)
             )
 
-    async def _get_page(self, path: str, context: CallContext) -> tuple[Page, CachedReply]:
+    async def _get_page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
         page, cached = await self._store.page(path, context)
         _check_scope(page)
         return page, cached
@@ -181,7 +181,7 @@ def _describe(error: type[KnowledgeError]) -> ErrorKind:
     return ErrorKind(code=error.code.upper(), description=first_line)
 
 
-def _check_scope(page: Page) -> None:
+def _check_scope(page: GovukPage) -> None:
     if not page.in_scope:
         by = ", ".join(page.organisations[:5]) or "no organisation"
         raise ContentOutOfScope(
@@ -192,7 +192,7 @@ def _check_scope(page: Page) -> None:
 
 
 def _page_answer(
-    page: Page, cached: CachedReply, question: GetContentByPath | GetContentById
+    page: GovukPage, cached: CachedReply, question: GetContentByPath | GetContentById
 ) -> PageContent | PageText:
     """Return the part of a page that the question is for."""
     end = len(page.text) if question.max_chars is None else question.offset + question.max_chars
@@ -208,7 +208,7 @@ def _page_answer(
     return PageContent(**fields, content=dict(page.content))
 
 
-def _source_fields(page: Page, cached: CachedReply) -> dict[str, Any]:
+def _source_fields(page: GovukPage, cached: CachedReply) -> dict[str, Any]:
     """Return the fields that every answer about a page has."""
     return {
         "id": guidance_id(page.path),

@@ -11,7 +11,7 @@ from pydantic_core import from_json
 
 from readingroom.bases.guidance.errors import NotFoundOrRedirected
 from readingroom.bases.guidance.markdown import to_markdown
-from readingroom.bases.guidance.page import WEBSITE, Page, is_plain_path
+from readingroom.bases.guidance.page import WEBSITE, GovukPage, is_plain_path
 from readingroom.core.lru import LRUCache
 from readingroom.net.cache import Cache, CachedReply, CacheEntry, Reply, StoredVersion
 from readingroom.net.errors import InvalidPath, UpstreamUnavailable
@@ -47,15 +47,15 @@ class GovukStore:
         self._cache = cache
         self._metrics = metrics
         self._lifetimes = lifetimes
-        self._pages: LRUCache[bytes, Page] = LRUCache(_MAX_PARSED_PAGES)
+        self._pages: LRUCache[bytes, GovukPage] = LRUCache(_MAX_PARSED_PAGES)
 
-    async def page(self, path: str, context: CallContext) -> tuple[Page, CachedReply]:
+    async def page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path; raise `NotFoundOrRedirected` or `InvalidPath`."""
         request = Request("content", _content_path(path))
         cached = await self._read(request, self._lifetimes.content, context)
         return await self._parse_page(path, cached), cached
 
-    async def refresh(self, path: str, context: CallContext) -> tuple[Page, CachedReply]:
+    async def refresh(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path, fetched anew from GOV.UK."""
         request = Request("content", _content_path(path), bypass_caches=True)
 
@@ -101,7 +101,7 @@ class GovukStore:
         self._metrics.observe_read(request.endpoint, cached.outcome, time.perf_counter() - started)
         context.facts["cache"] = cached.outcome
 
-    async def _parse_page(self, path: str, cached: CachedReply) -> Page:
+    async def _parse_page(self, path: str, cached: CachedReply) -> GovukPage:
         """Return the page of a reply, parsed once for as long as its bytes stay the same."""
         raw = cached.reply.body
         page = self._pages.get(raw) if cached.reply.status == 200 else None
@@ -132,10 +132,10 @@ def _suggest_path(text: str) -> dict[str, str]:
     return {"path": path} if is_govuk and is_plain_path(path) and path != "/" else {}
 
 
-def _parse_reply(path: str, reply: Reply) -> Page:
+def _parse_reply(path: str, reply: Reply) -> GovukPage:
     """Return the page that a reply holds; raise `NotFoundOrRedirected` where it holds none."""
     if reply.status == 200:
-        page = Page(from_json(reply.body))
+        page = GovukPage(from_json(reply.body))
         if page.content.get("schema_name") == "redirect":
             raise _moved_error(path, _redirect_target(path, page.content.get("redirects")))
         if page.content.get("schema_name") == "gone":

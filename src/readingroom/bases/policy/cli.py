@@ -36,6 +36,8 @@ from readingroom.ingest.errors import FileNotFound
 from readingroom.protocol.tool import Body
 from readingroom.storage.handover import hand_over
 
+_categories = click.Choice([str(category) for category in PolicyCategory])
+
 
 class _ListedRevision(NewRevision):
     """A revision of a bulk import, as its list names it."""
@@ -66,7 +68,7 @@ def policy() -> None:
 @policy.command()
 @click.argument("source")
 @click.option("--title", required=True)
-@click.option("--category", type=click.Choice([str(one) for one in PolicyCategory]), required=True)
+@click.option("--category", type=_categories, required=True)
 @click.option("--description")
 @common
 def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
@@ -82,21 +84,21 @@ def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> No
 @policy.command()
 @click.argument("source")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--label", required=True, help='How the revision is called: "December 2024".')
+@click.option("--label", required=True, help='Label of this revision, for example "December 2024".')
 @click.option("--from", "start", required=True, help="First day in force, YYYY-MM-DD.")
-@click.option("--to", "end", help="Last day in force; left out while it is.")
+@click.option("--to", "end", help="Last day in force; leave it out for a revision that still is.")
 @click.option("--notes")
 @common
 def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Add a revision of SOURCE from a PDF and wait until it can be searched."""
     new = _new_revision(values["label"], values["start"], values["end"], values["notes"])
-    handed = hand_over(settings.data / "policy", file)
-    command = validate(RevisePolicy, source=source, revision=new, file=handed)
+    copy_name = hand_over(settings.data / "policy", file)
+    command = validate(RevisePolicy, source=source, revision=new, file=copy_name)
     answer = run(command, SPEC, settings)
-    told = (
+    summary = (
         f"{answer['revision_id']}: {answer['chunks_created']} chunks, {answer['page_count']} pages"
     )
-    print_result(as_json, answer, told)
+    print_result(as_json, answer, summary)
 
 
 @policy.command("list")
@@ -105,8 +107,8 @@ def list_policies(settings: RoomSettings, as_json: bool) -> None:
     """List every policy with the revision in force today."""
     answer = run(ListPolicies(), SPEC, settings)
     lines = [
-        f"{one['source']:<24} {_label(one['current_revision']):<20} {one['title']}"
-        for one in answer["policies"]
+        f"{policy['source']:<24} {_label(policy['current_revision']):<20} {policy['title']}"
+        for policy in answer["policies"]
     ]
     print_result(as_json, answer, "\n".join(lines) or "There are no policies.")
 
@@ -119,9 +121,10 @@ def show(source: str, settings: RoomSettings, as_json: bool) -> None:
     answer = run(validate(ShowPolicy, source=source), SPEC, settings)
     lines = [f"{answer['source']}: {answer['title']} ({answer['category']})"]
     lines += [
-        f"  {one['revision_id']:<28} {one['effective_from']} – {one['effective_to'] or '':<10} "
-        f"{one['status']:<10} {one['chunk_count']} chunks  {one['version_label']}"
-        for one in answer["revisions"]
+        f"  {revision['revision_id']:<28} {revision['effective_from']} – "
+        f"{revision['effective_to'] or '':<10} {revision['status']:<10} "
+        f"{revision['chunk_count']} chunks  {revision['version_label']}"
+        for revision in answer["revisions"]
     ]
     print_result(as_json, answer, "\n".join(lines))
 
@@ -133,7 +136,8 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
     """Tell which revision of every policy was in force on DAY (YYYY-MM-DD)."""
     answer = run(EffectiveOn(day=day), SPEC, settings)
     lines = [
-        f"{one['source']:<24} {_label(one['effective_revision'])}" for one in answer["policies"]
+        f"{policy['source']:<24} {_label(policy['effective_revision'])}"
+        for policy in answer["policies"]
     ]
     missing = [*answer["policies_not_yet_effective"], *answer["policies_with_no_revision_for_date"]]
     lines += [f"{source:<24} –" for source in missing]
@@ -154,8 +158,8 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
         SearchPolicy, query=query, sources=sources, effective_date=values.pop("day"), **values
     )
     answer = run(SearchPolicies(question=question), SPEC, settings)
-    lines = [f"{one['citation']}\n  {' '.join(one['text'].split())}" for one in answer["results"]]
-    lines += [f"({one['source']}: {one['reason']})" for one in answer["excluded"]]
+    lines = [f"{hit['citation']}\n  {' '.join(hit['text'].split())}" for hit in answer["results"]]
+    lines += [f"({policy['source']}: {policy['reason']})" for policy in answer["excluded"]]
     print_result(as_json, answer, "\n\n".join(lines) or "Nothing was found.")
 
 
@@ -194,32 +198,31 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
     command, unread = make_import(file, settings)
     answer = run(command, SPEC, settings)
     answer["failed"] += unread
-    told = (
+    summary = (
         f"Added {len(answer['policies_added'])} policies and {len(answer['revisions_added'])} "
         f"revisions; {len(answer['already_there'])} were there already."
     )
-    print_result(
-        as_json, answer, "\n".join([told, *(f"Failed: {one}" for one in answer["failed"])])
-    )
+    failures = [f"Failed: {failure}" for failure in answer["failed"]]
+    print_result(as_json, answer, "\n".join([summary, *failures]))
     sys.exit(1 if answer["failed"] else 0)
 
 
 def make_import(file: Path, settings: RoomSettings) -> tuple[ImportPolicies, list[str]]:
-    """A bulk import of what a file lists, every PDF handed over; and what could not be."""
+    """Hand over every PDF that a list names; return the import, and what could not be read."""
     failed: list[str] = []
     policies = []
-    for one in _listed(file):
+    for listed_policy in _read_list(file):
         revisions = []
-        for entry in one.revisions:
+        for entry in listed_policy.revisions:
             try:
-                handed = _handed(file.parent / entry.file, settings)
+                copy_name = _hand_over(file.parent / entry.file, settings)
             except FileNotFound as error:
-                failed.append(f"{one.source} {entry.version_label}: {error.message}")
+                failed.append(f"{listed_policy.source} {entry.version_label}: {error.message}")
                 continue
             new = NewRevision.model_validate(entry.model_dump(exclude={"file"}))
-            revisions.append(ImportedRevision(revision=new, file=handed))
-        described = NewPolicy.model_validate(one.model_dump(exclude={"revisions"}))
-        policies.append(ImportedPolicy(policy=described, revisions=revisions))
+            revisions.append(ImportedRevision(revision=new, file=copy_name))
+        new_policy = NewPolicy.model_validate(listed_policy.model_dump(exclude={"revisions"}))
+        policies.append(ImportedPolicy(policy=new_policy, revisions=revisions))
     return ImportPolicies(policies=policies), failed
 
 
@@ -234,16 +237,16 @@ def _new_revision(label: str, start: str, end: str | None, notes: str | None) ->
     )
 
 
-def _listed(file: Path) -> list[_ListedPolicy]:
+def _read_list(file: Path) -> list[_ListedPolicy]:
     try:
         return _PolicyList.model_validate_json(file.read_bytes()).policies
     except ValidationError as error:
-        told = 'is no list {"policies": [...]}; see readingroom policy import --help'
-        where = InvalidArguments.of(error).errors
-        raise InvalidArguments([{"field": file.name, "message": told}, *where]) from error
+        message = 'is not a list {"policies": [...]}; see readingroom policy import --help'
+        problems = InvalidArguments.of(error).errors
+        raise InvalidArguments([{"field": file.name, "message": message}, *problems]) from error
 
 
-def _handed(path: Path, settings: RoomSettings) -> str:
+def _hand_over(path: Path, settings: RoomSettings) -> str:
     try:
         return hand_over(settings.data / "policy", path)
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:

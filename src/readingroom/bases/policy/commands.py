@@ -4,8 +4,10 @@ A file is handed over as a copy in that folder: the owner may not be allowed to 
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from readingroom.bases.policy.admin.bulk import BulkImport
+from readingroom.bases.policy.admin.service import PolicyAdmin
 from readingroom.bases.policy.admin_models import (
     EffectivePolicies,
     ImportedPolicy,
@@ -16,6 +18,8 @@ from readingroom.bases.policy.admin_models import (
     PolicyDiagnosis,
     PolicyIndex,
 )
+from readingroom.bases.policy.backup import restore_backup, write_backup
+from readingroom.bases.policy.doctor import PolicyDoctor
 from readingroom.bases.policy.models import (
     GetPolicySection,
     IngestedRevision,
@@ -24,6 +28,7 @@ from readingroom.bases.policy.models import (
     SectionText,
 )
 from readingroom.bases.policy.registry.records import SourceSlug
+from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.progress import ReportProgress
 from readingroom.core.settings import RoomSettings
@@ -31,10 +36,6 @@ from readingroom.protocol.backup import BackupCounts, OwnerBackup, ReadBackup, W
 from readingroom.protocol.command import Command, RunCommand
 from readingroom.protocol.doctor import Complaint
 from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
-
-if TYPE_CHECKING:
-    from readingroom.bases.policy.admin.service import PolicyAdmin
-    from readingroom.bases.policy.service import PolicyService
 
 
 class _PolicyCommand(Command):
@@ -47,8 +48,8 @@ class AddPolicy(_PolicyCommand):
     name: ClassVar[str] = "policy.add"
     policy: NewPolicy
 
-    async def run(self, service: "PolicyService", report: ReportProgress) -> PolicyDetail:
-        return await _admin(service).create_policy(self.policy)
+    async def run(self, service: PolicyService, report: ReportProgress) -> PolicyDetail:
+        return await PolicyAdmin(service).create_policy(self.policy)
 
 
 class RevisePolicy(_PolicyCommand):
@@ -59,9 +60,9 @@ class RevisePolicy(_PolicyCommand):
     revision: NewRevision
     file: HandedOver
 
-    async def run(self, service: "PolicyService", report: ReportProgress) -> IngestedRevision:
+    async def run(self, service: PolicyService, report: ReportProgress) -> IngestedRevision:
         async with handed_over(service.folder, self.file) as spool:
-            return await _admin(service).revise(self.source, self.revision, spool, report)
+            return await PolicyAdmin(service).revise(self.source, self.revision, spool, report)
 
 
 class ListPolicies(_PolicyCommand):
@@ -69,8 +70,8 @@ class ListPolicies(_PolicyCommand):
 
     name: ClassVar[str] = "policy.list"
 
-    async def run(self, service: "PolicyService", report: ReportProgress) -> PolicyIndex:
-        return await _admin(service).list_policies()
+    async def run(self, service: PolicyService, report: ReportProgress) -> PolicyIndex:
+        return await PolicyAdmin(service).list_policies()
 
 
 class ShowPolicy(_PolicyCommand):
@@ -79,8 +80,8 @@ class ShowPolicy(_PolicyCommand):
     name: ClassVar[str] = "policy.show"
     source: SourceSlug
 
-    async def run(self, service: "PolicyService", report: ReportProgress) -> PolicyDetail:
-        return await _admin(service).get_policy(self.source)
+    async def run(self, service: PolicyService, report: ReportProgress) -> PolicyDetail:
+        return await PolicyAdmin(service).get_policy(self.source)
 
 
 class EffectiveOn(_PolicyCommand):
@@ -89,8 +90,8 @@ class EffectiveOn(_PolicyCommand):
     name: ClassVar[str] = "policy.effective"
     day: str
 
-    async def run(self, service: "PolicyService", report: ReportProgress) -> EffectivePolicies:
-        return await _admin(service).list_effective(parse_day(self.day))
+    async def run(self, service: PolicyService, report: ReportProgress) -> EffectivePolicies:
+        return await PolicyAdmin(service).list_effective(parse_day(self.day))
 
 
 class SearchPolicies(_PolicyCommand):
@@ -99,7 +100,7 @@ class SearchPolicies(_PolicyCommand):
     name: ClassVar[str] = "policy.search"
     question: SearchPolicy
 
-    async def run(self, service: "PolicyService", report: ReportProgress) -> PolicyHits:
+    async def run(self, service: PolicyService, report: ReportProgress) -> PolicyHits:
         return await service.search(self.question)
 
 
@@ -109,7 +110,7 @@ class ReadSection(_PolicyCommand):
     name: ClassVar[str] = "policy.section"
     question: GetPolicySection
 
-    async def run(self, service: "PolicyService", report: ReportProgress) -> SectionText:
+    async def run(self, service: PolicyService, report: ReportProgress) -> SectionText:
         return await service.get_section(self.question)
 
 
@@ -119,9 +120,7 @@ class ImportPolicies(_PolicyCommand):
     name: ClassVar[str] = "policy.import"
     policies: list[ImportedPolicy]
 
-    async def run(self, service: "PolicyService", report: ReportProgress) -> ImportReport:
-        from readingroom.bases.policy.admin.bulk import BulkImport
-
+    async def run(self, service: PolicyService, report: ReportProgress) -> ImportReport:
         return await BulkImport(service, report).run(self.policies)
 
 
@@ -131,9 +130,7 @@ class CheckPolicies(_PolicyCommand):
     name: ClassVar[str] = "policy.doctor"
     repair: bool = False
 
-    async def run(self, service: "PolicyService", report: ReportProgress) -> PolicyDiagnosis:
-        from readingroom.bases.policy.doctor import PolicyDoctor
-
+    async def run(self, service: PolicyService, report: ReportProgress) -> PolicyDiagnosis:
         return await PolicyDoctor(service, self.repair).diagnose()
 
 
@@ -142,9 +139,7 @@ class BackUpPolicies(_PolicyCommand, WriteBackup):
 
     name: ClassVar[str] = "policy.backup"
 
-    async def run(self, service: "PolicyService", report: ReportProgress) -> BackupCounts:
-        from readingroom.bases.policy.backup import write_backup
-
+    async def run(self, service: PolicyService, report: ReportProgress) -> BackupCounts:
         return await write_backup(service, service.folder / HANDOVER / self.folder)
 
 
@@ -153,9 +148,7 @@ class RestorePolicies(_PolicyCommand, ReadBackup):
 
     name: ClassVar[str] = "policy.restore"
 
-    async def run(self, service: "PolicyService", report: ReportProgress) -> BackupCounts:
-        from readingroom.bases.policy.backup import restore_backup
-
+    async def run(self, service: PolicyService, report: ReportProgress) -> BackupCounts:
         backup = service.folder / HANDOVER / self.folder
         return await restore_backup(service, backup, Path(self.home), self.replace)
 
@@ -180,10 +173,3 @@ def check(settings: RoomSettings, repair: bool, run: RunCommand) -> list[Complai
     """Return what the stores of the base disagree about; with `repair`, mend what can be."""
     result = run(CheckPolicies(repair=repair), settings)
     return [Complaint.model_validate(complaint) for complaint in result["complaints"]]
-
-
-# Imported when a command runs, because every start of the program imports this module.
-def _admin(service: "PolicyService") -> "PolicyAdmin":
-    from readingroom.bases.policy.admin.service import PolicyAdmin
-
-    return PolicyAdmin(service)

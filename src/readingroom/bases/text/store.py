@@ -19,7 +19,7 @@ SAMPLE = Path(__file__).with_name("sample.txt")
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class LoadedText:
     """The content of the file when it was read."""
 
     content: str
@@ -37,11 +37,11 @@ class TextFile:
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.path = path
         self._clock = clock
-        self._text: Text | None = None
+        self._text: LoadedText | None = None
         self._failure: tuple[str, float] | None = None
         self._lock = anyio.Lock()
 
-    def load(self) -> Text:
+    def load(self) -> LoadedText:
         """Return the text, reading the file if that has not succeeded yet; raise `TextUnreadable`.
 
         A failure is remembered for a moment, so that many calls at once read a bad file only once.
@@ -57,14 +57,14 @@ class TextFile:
             raise
         return self._text
 
-    async def text(self) -> Text:
+    async def text(self) -> LoadedText:
         if self._text is not None:
             return self._text
         async with self._lock:
             return await anyio.to_thread.run_sync(self.load)
 
 
-def _read(path: Path) -> Text:
+def _read(path: Path) -> LoadedText:
     try:
         raw, status = _read_bytes(path)
     except FileNotFoundError as error:
@@ -82,7 +82,7 @@ def _read(path: Path) -> Text:
             f"The file {path.name!r} is not UTF-8 text: byte 0x{raw[error.start]:02x} at position "
             f"{error.start}. Save it as UTF-8."
         ) from None
-    return Text(content, len(raw), clock.moment(status.st_mtime))
+    return LoadedText(content, len(raw), clock.moment(status.st_mtime))
 
 
 def _read_bytes(path: Path) -> tuple[bytes, os.stat_result]:
