@@ -5,7 +5,6 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from readingroom.core.settings import AnySettings
-from readingroom.protocol.sample import BaseSample
 from readingroom.protocol.spec import BaseSpec
 
 
@@ -16,7 +15,6 @@ def use_sample(settings: AnySettings, specs: Iterable[BaseSpec]) -> Iterator[Any
         changes: dict[str, Any] = {}
         if settings.sample:
             for spec in specs:
-                if spec.sample:
-                    sample: BaseSample = spec.sample.load()
-                    changes.update(stack.enter_context(sample.replace_settings(settings)))
+                if spec.sample_settings:
+                    changes |= stack.enter_context(spec.sample_settings(settings))
         yield settings.model_copy(update=changes)

@@ -4,8 +4,7 @@ They say so in `_meta`, and wherever they name a source.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -50,10 +49,6 @@ SampleStep = tuple[str, Callable[[], object]]
 
 class BaseSample(Protocol):
     """How the sample corpus gets into a base."""
-
-    def replace_settings(self, settings: RoomSettings) -> AbstractContextManager[Mapping[str, Any]]:
-        """Give settings that hold only while the sample is used, such as a stand-in's address."""
-        return nullcontext({})
 
     def steps(self, settings: RoomSettings, folder: Path, run: RunCommand) -> Iterator[SampleStep]:
         """Yield the steps that load the sample; files may be written to `folder`."""

@@ -117,6 +117,8 @@ class BaseSpec:
     """A `BaseBackup`."""
     doctor: Lazy | None = None
     """`(settings, repair, run) -> problems`: what is wrong with its data."""
+    sample_settings: Lazy | None = None
+    """`(settings) -> context manager`: settings that hold while the sample is used."""
     sample: Lazy | None = None
     """A `BaseSample`: how the sample corpus gets into it."""
 

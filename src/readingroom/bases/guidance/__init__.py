@@ -12,5 +12,5 @@ SPEC = BaseSpec(
     id_prefix="guidance",
     adapter=Lazy("readingroom.bases.guidance.adapter:GuidanceAdapter"),
     cli=Lazy("readingroom.bases.guidance.cli:guidance"),
-    sample=Lazy("readingroom.bases.guidance.sample:SAMPLE"),
+    sample_settings=Lazy("readingroom.bases.guidance.sample:replace_settings"),
 )
