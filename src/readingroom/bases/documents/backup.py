@@ -53,6 +53,7 @@ async def restore_backup(
             "with --force"
         )
     for record in existing:
+        # Through the ingestion, so that a crash halfway is finished at the next start.
         await service.ingestion.remove(record.document_id)
     chunk_count = await service.store.fill(folder / _CHUNKS, folder / _REGISTRY)
     records = await service.store.list_records()
@@ -68,6 +69,7 @@ async def restore_backup(
 def _copy_files(service: DocumentsService, records: list[DocumentRecord], folder: Path) -> None:
     (folder / _ABOUT).write_text(json.dumps({"folder": str(service.folder)}), "utf-8")
     if (database := service.folder / _APPLICATIONS).exists():
+        # A plain copy of an open SQLite file could miss what is still in its journal.
         copy_database(database, folder / _APPLICATIONS)
     for record in records:
         file = service.ingestion.file_of(record)

@@ -68,6 +68,8 @@ class IngestFiles(_DocumentsCommand):
             files = []
             for file in self.files:
                 path = await stack.enter_async_context(handed_over(service.folder, file.copied))
+                # Opened by the batch when its turn comes: hundreds of files would exhaust
+                # descriptors.
                 files.append(BatchFile(file.name, partial(service.open_upload, path, file.name)))
             return await service.ingest_files(
                 files, self.application_ref, self.document_type, report
@@ -172,6 +174,7 @@ class RestoreDocuments(_DocumentsCommand, ReadBackup):
         return await restore_backup(service, backup, Path(self.home), self.replace)
 
 
+# A restore is not among them: it runs on a folder that no server owns.
 COMMANDS: tuple[type[Command], ...] = (
     IngestFiles,
     ListDocuments,

@@ -75,6 +75,7 @@ class DocumentsDoctor:
                 record.document_id,
                 f"the registry says {record.chunk_count} chunks, there are {chunk_count}",
                 "ingest it again",
+                # Without our copy there is nothing to ingest from.
                 partial(self._service.reingest, record) if has_file else None,
             )
         if not has_file:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.text import fold_dashes
 
+# Long enough for any reference of 100 characters, with the digits of its file's hash.
 _DOCUMENT_ID = r"[A-Za-z0-9_-]{1,200}_[0-9a-f]{6,64}"
 _DOC = re.compile(rf"doc:({_DOCUMENT_ID})(?:#page=([1-9][0-9]{{0,4}}))?", re.ASCII)
 

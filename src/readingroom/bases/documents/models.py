@@ -30,6 +30,7 @@ DocumentType = Literal[
 EXPECTED_TYPES: tuple[DocumentType, ...] = get_args(DocumentType)
 EmptyReason = Literal["no_documents", "no_documents_of_these_types", "nothing_matches"]
 
+# Lone surrogates cannot be encoded as UTF-8, which every store needs.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 

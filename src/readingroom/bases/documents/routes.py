@@ -69,6 +69,7 @@ def documents_router(service: DocumentsService, read_only: bool) -> APIRouter:
         responses=REFUSALS,
         route_class=StrictQueryRoute,
     )
+    # Routes that do not exist cannot be called by mistake, and OpenAPI does not show them.
     if not read_only:
         _add_ingesting(router, service)
         _add_changing(router, service)

@@ -88,11 +88,15 @@ class DocumentsService:
             self.ingestion = Ingestion(folder, self.store, self._applications, self._context)
             await self.store.open()
             try:
+                # Before anything is served: a half-stored document must not be found.
                 await self.ingestion.recover()
+                # No request is running yet, so whatever lies there was cut off.
                 await anyio.to_thread.run_sync(self._sweep_uploads)
                 await anyio.to_thread.run_sync(sweep_handover, self.folder, self._context.now())
                 yield
             finally:
+                # A shutdown arrives as a cancellation, which would otherwise interrupt the close
+                # itself.
                 with anyio.CancelScope(shield=True):
                     await self.store.close()
 
@@ -152,6 +156,7 @@ class DocumentsService:
                 f"{record.document_id} is registered, but has no chunks; ingest it again"
             )
         pages = _parse_pages(question.pages or (str(ref.page) if ref.page else None), record)
+        # Put together from the chunks: the text is stored once, and is what searches quote.
         full_text = join_chunks(chunks)
         text = full_text if pages is None else _cut_pages(full_text, pages, record)
         end = len(text)
@@ -247,6 +252,7 @@ class DocumentsService:
             FileNotFound: our copy of the file is gone.
         """
         record = await self.get_record(document_id)
+        # Checked here, because starting a process to draw a page is expensive.
         _parse_pages(str(page), record)
         try:
             with self.ingestion.file_of(record).open("rb", buffering=0) as file:
@@ -341,6 +347,7 @@ class DocumentsService:
         Raises:
             DocumentNotFound: no document has this id.
         """
+        # Ids come back from prose and PDFs, where a hyphen has often become a dash.
         document_id = fold_dashes(question.document_id)
         count = await self.ingestion.remove(document_id)
         return RemovedDocument(document_id=document_id, chunks_removed=count)
@@ -440,6 +447,7 @@ def _parse_pages(selection: str | None, record: DocumentRecord) -> list[int] | N
     for run in fold_dashes(selection).split(","):
         first, _, last = run.strip().partition("-")
         start, end = int(first), int(last or first)
+        # Refused, not clipped: an answer from other pages than asked for would be cited wrongly.
         if not 1 <= start <= end <= record.page_count:
             raise PageNotFound(
                 f"{record.document_id} has pages 1 to {record.page_count}, not {run.strip()}",

@@ -32,6 +32,7 @@ from readingroom.storage.chunks import (
 CHUNKS = "application_docs"
 REGISTRY = "document_registry"
 
+# Indexed for filters: searches are limited to an application or to types.
 FIELDS = Fields(equality=("application_ref", "document_type"))
 
 
@@ -139,6 +140,7 @@ class DocumentStore:
 
     async def fill(self, chunks: Path, registry: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need."""
+        # Into the collection directly: both indexes are then built once, at the next search.
         count = await anyio.to_thread.run_sync(fill_chunks, chunks, self._index.collection)
         await anyio.to_thread.run_sync(fill_chunks, registry, self._registry)
         await self.rebuild()
@@ -173,6 +175,7 @@ class DocumentStore:
 def chunks_from(record: DocumentRecord, document: Document, vectors: Vectors) -> Chunks:
     """Return the chunks of a document with the metadata that is stored with them."""
     texts = [document.text_of(chunk) for chunk in document.chunks]
+    # Where the text covered so far ends; chunks overlap, so it is not the last chunk's end.
     ends = [0]
     for chunk in document.chunks:
         ends.append(max(ends[-1], chunk.end))
@@ -196,6 +199,7 @@ def chunks_from(record: DocumentRecord, document: Document, vectors: Vectors) ->
                 "start": chunk.start,
                 "gap": document.text[end : chunk.start],
             }
+            # One more end than chunks: the last one is the end of the text.
             for chunk, text, end in zip(document.chunks, texts, ends, strict=False)
         ],
         vectors=vectors,

@@ -64,6 +64,7 @@ class GuidanceAdapter(SearchAdapter):
                 url=hit.url,
                 source=_SOURCE,
                 snippet=hit.summary,
+                # GOV.UK gives no score, only an order.
                 score=1 / rank,
                 published_at=hit.public_updated_at,
                 citation=Citation(citation_string=f"Charity Commission, {hit.title}", url=hit.url),

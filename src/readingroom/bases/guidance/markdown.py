@@ -96,16 +96,19 @@ class _TreeBuilder(HTMLParser):
         self._open = [self.top]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        # HTML lets authors leave out </li> and </p>, and old pages do.
         if tag == "li" and self._open[-1].tag == "li":
             self._open.pop()
         if tag in _BLOCK_TAGS and self._open[-1].tag == "p":
             self._open.pop()
         node = _Node(tag, {name: value or "" for name, value in attrs})
         self._open[-1].children.append(node)
+        # Void elements never close, so they must not stay open.
         if tag not in _VOID_TAGS and len(self._open) < _MAX_DEPTH:
             self._open.append(node)
 
     def handle_endtag(self, tag: str) -> None:
+        # An end tag without its start is ignored, as browsers do.
         for depth in range(len(self._open) - 1, 0, -1):
             if self._open[depth].tag == tag:
                 del self._open[depth:]
@@ -216,6 +219,7 @@ class _MarkdownWriter:
     def _anchor(self, node: _Node) -> str:
         text = self._inline_children(node)
         target = node.attributes.get("href", "")
+        # A link within the page leads nowhere once it is Markdown.
         if not text.strip() or not target or target.startswith("#"):
             return text
         return f"[{_tidy(text)}]({self._link(node, 'href')})" + (" " if text.endswith(" ") else "")
@@ -259,6 +263,7 @@ def _is_blank(node: "_Node | str") -> bool:
 
 def _render_table(rows: list[list[str]]) -> Iterator[str]:
     """Yield the rows as one table, with the first row as its head."""
+    # Rows may differ in length: cells that span several columns are written once.
     width = max(map(len, rows), default=0)
     if not width:
         return

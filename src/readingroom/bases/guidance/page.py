@@ -16,6 +16,7 @@ ORGANISATION = "charity-commission"
 # segment can be `.` or `..`, because each begins with a letter or a digit.
 _PATH = re.compile(r"/|(?:/[A-Za-z0-9][A-Za-z0-9._~-]*)+", re.ASCII)
 _COMMISSION_PATH = f"/government/organisations/{ORGANISATION}"
+# Compared by id as well as by path, because an id stays when a page moves.
 _COMMISSION_ID = "489e651f-34c8-4b34-bdd7-e13c2324cde3"
 
 # Fields of `details` that hold text of the page, besides its parts, in the order of the page.
@@ -129,6 +130,7 @@ class GovukPage:
             yield from self._detail_parts(details)
 
     def _detail_parts(self, details: Mapping[str, Any]) -> Iterator[str]:
+        # By field, not by schema: GOV.UK has dozens of schemas and adds others.
         for name in _TEXT_FIELDS:
             yield to_markdown(_html(details.get(name)), WEBSITE)
         for part in _objects(details.get("parts")):
@@ -146,6 +148,7 @@ class GovukPage:
     def _collection_parts(self, group: Mapping[str, Any]) -> Iterator[str]:
         yield _heading(group.get("title"))
         yield to_markdown(_html(group.get("body")), WEBSITE)
+        # Groups name documents by id only; their titles and paths are in the item's links.
         documents = {item.get("content_id"): item for item in self.linked_items("documents")}
         ids = [value for value in _list(group.get("documents")) if isinstance(value, str)]
         yield _render_links([documents[id] for id in ids if id in documents])

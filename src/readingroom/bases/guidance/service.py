@@ -43,9 +43,11 @@ from readingroom.net.errors import UpstreamParameterError, UpstreamRateLimited
 from readingroom.net.limiter import Limiter
 from readingroom.net.upstream import CallContext, Params
 
+# A short burst is smoothed out; a longer wait would hold the caller's connection.
 MAX_WAIT_SECONDS = 1.0
 """Seconds that a call over its client's rate may wait before it is refused."""
 
+# Without this list GOV.UK's search sends many fields that nobody here reads.
 _FIELDS = (
     "content_id",
     "content_store_document_type",
@@ -55,6 +57,7 @@ _FIELDS = (
     "title",
 )
 
+# The form of GOV.UK's own slugs: nothing else can match, or break out of a parameter.
 _Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,99}$")]
 _Names = _Name | Annotated[list[_Name], Field(min_length=1, max_length=20)]
 
@@ -98,6 +101,7 @@ class GuidanceService:
         path = min((hit.path for hit in _parse_hits(response) if hit.path), key=len, default=None)
         if path:
             page, cached = await self._get_page(path, context)
+            # The search index may lag behind, and still name a path that the page has left.
             if page.content.get("content_id") == question.content_id:
                 return _page_answer(page, cached, question)
         raise NotFoundOrRedirected(
@@ -118,6 +122,7 @@ class GuidanceService:
     async def refresh(self, question: ForceRefresh, context: CallContext) -> Refreshed:
         """Fetch a page past the cache; where GOV.UK fails, keep the old copy and state its age."""
         await self._check_rate(context)
+        # Read before the refresh, which replaces it.
         before = await self._store.peek(question.path)
         page, cached = await self._store.refresh(question.path, context)
         _check_scope(page)
@@ -229,6 +234,7 @@ def _paging_fields(
     response: Mapping[str, Any], cached: CachedReply, question: SearchGuidance | RecentChanges
 ) -> dict[str, Any]:
     total = response.get("total")
+    # GOV.UK's answers are read with suspicion: a missing field must not fail the call.
     total = total if isinstance(total, int) else len(_parse_hits(response))
     has_more = _start(question) + question.page_size < total
     return {
@@ -275,6 +281,7 @@ def _start(question: SearchGuidance | RecentChanges) -> int:
 def _translate_filters(arguments: Mapping[str, Any]) -> Params:
     """Return the caller's filters as GOV.UK names them; raise `UpstreamParameterError`."""
     try:
+        # By way of JSON: strict mode takes a date from a JSON string, not from a Python one.
         filters = _Filters.model_validate_json(to_json(arguments))
     except ValidationError as error:
         problems = InvalidArguments.of(error).errors
@@ -324,6 +331,7 @@ def _parse_hit(result: Mapping[str, Any]) -> Hit | None:
     title, link = _get_text(result, "title"), _get_text(result, "link")
     if not title or not link:
         return None
+    # The search also returns pages of other sites, which only have an address.
     path = link if is_plain_path(link) else None
     return Hit(
         title=title,

@@ -75,6 +75,7 @@ class GovukStore:
         self, params: Params, context: CallContext
     ) -> tuple[Mapping[str, Any], CachedReply]:
         """Return GOV.UK's answer to a search, as it came."""
+        # Sorted, so that the same search in another order is found in the cache.
         request = Request("search", _SEARCH, tuple(sorted(params)))
         cached = await self._read(request, self._lifetimes.search, context)
         if cached.reply.status != 200:
@@ -84,6 +85,7 @@ class GovukStore:
 
     async def _read(self, request: Request, ttl: float, context: CallContext) -> CachedReply:
         async def fetch(stored: StoredVersion) -> Reply | None:
+            # With a stale copy at hand, it is better to fail at once than to retry.
             conditional = replace(request, etag=stored.etag, fail_fast=stored.can_be_served)
             return await self._client.get(conditional, context)
 
@@ -103,6 +105,7 @@ class GovukStore:
 
     async def _parse_page(self, path: str, cached: CachedReply) -> GovukPage:
         """Return the page of a reply, parsed once for as long as its bytes stay the same."""
+        # The bytes are the key: a revalidated page has the same ones, and a changed one others.
         raw = cached.reply.body
         page = self._pages.get(raw) if cached.reply.status == 200 else None
         if page is None:
@@ -175,6 +178,7 @@ def _location_target(location: str) -> str | None:
         parts = urlsplit(location)
     except ValueError:
         return None
+    # The Content API redirects within itself, under its own prefix.
     is_elsewhere = parts.netloc not in ("", urlsplit(WEBSITE).netloc)
     if is_elsewhere and not parts.path.startswith(_CONTENT):
         return location
@@ -187,6 +191,7 @@ def _redirect_target(path: str, redirects: Any) -> str | None:
     rules = [rule for rule in _valid_rules(redirects) if _matches(rule, path)]
     if not rules:
         return None
+    # GOV.UK's router prefers the longest rule, so a prefix gives way to an exact path.
     rule = max(rules, key=lambda rule: len(str(rule["path"])))
     target = str(rule["destination"])
     if rule.get("type") == "prefix" and rule.get("segments_mode", "preserve") == "preserve":

@@ -68,8 +68,10 @@ def open_guidance(
     limiter: Limiter = SlidingWindow(per_second)
     backend: CacheBackend = MemoryCacheBackend()
     if redis_url:
+        # Imported here: most installations have no Redis, and its client is slow to load.
         from readingroom.net.shared import RedisCacheBackend, RedisConnection, RedisLimiter
 
+        # With Redis, several processes share one cache and keep one limit together.
         redis = RedisConnection(redis_url)
         limiter, backend = RedisLimiter(redis, per_second), RedisCacheBackend(redis)
     metrics = UpstreamMetrics()

@@ -76,6 +76,7 @@ class ImportedRevision(BaseModel):
     model_config = ConfigDict(defer_build=True)
 
     revision: NewRevision
+    # A copy in the base's folder: the server may not be allowed to read the caller's file.
     file: HandedOver
 
 

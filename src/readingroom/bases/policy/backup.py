@@ -37,6 +37,7 @@ async def write_backup(service: PolicyService, folder: Path) -> BackupCounts:
         chunk_count = await service.store.dump(folder / _CHUNKS)
         revisions = [revision for timeline in catalogue.timelines.values() for revision in timeline]
         await anyio.to_thread.run_sync(_copy_files, service, revisions, folder / _FILES)
+    # Outside of the pause: it is in memory already, and changes need not wait for it.
     dump = _RegistryDump(policies=list(catalogue.policies.values()), revisions=revisions)
     await anyio.Path(folder / _REGISTRY).write_text(dump.model_dump_json(), "utf-8")
     return _count(dump, chunk_count)
@@ -67,6 +68,7 @@ async def restore_backup(
     chunk_count = await service.store.fill(folder / _CHUNKS)
     await anyio.to_thread.run_sync(_restore_files, service, dump, folder / _FILES)
     revisions = [_relocate(revision, service, home) for revision in dump.revisions]
+    # The registry last: until then no search resolves to what is only half restored.
     await service.registry.restore(dump.policies, revisions)
     return _count(dump, chunk_count)
 

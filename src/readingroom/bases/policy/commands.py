@@ -153,6 +153,7 @@ class RestorePolicies(_PolicyCommand, ReadBackup):
         return await restore_backup(service, backup, Path(self.home), self.replace)
 
 
+# A restore is not among them: it runs on a folder that no server owns.
 COMMANDS: tuple[type[Command], ...] = (
     AddPolicy,
     RevisePolicy,

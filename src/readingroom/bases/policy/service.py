@@ -97,18 +97,26 @@ class PolicyService:
             self._search = PolicySearch(self.resolver, self.store, self._context)
             self.ingestion = Ingestion(self.folder, self.registry, self.store, self._context)
             self.jobs = Jobs(self.registry, self.ingestion)
+            # Opened before the jobs run: a recovered ingestion writes chunks at once.
             await self.store.open()
             try:
+                # Files that a killed command handed over have no owner any more; nothing else
+                # deletes them.
                 await anyio.to_thread.run_sync(sweep_handover, self.folder, self.now())
                 async with self.jobs.running():
                     yield
             finally:
+                # A shutdown arrives as a cancellation, which would otherwise interrupt the close
+                # itself.
                 with anyio.CancelScope(shield=True):
                     await self.store.close()
 
     async def _check(self, client: KeyValues) -> None:
         if self._redis_url is not None:
+            # A Redis of somebody else's may evict keys or lose writes in a crash; ours does
+            # neither.
             await check_durable(client)
+        # The registry of one data directory must not be read with the chunks of another.
         await check_room(client, self.folder / "room")
 
     @property
@@ -226,6 +234,7 @@ class PolicyService:
         """
         first_day, second_day = parse_day(question.from_date), parse_day(question.to_date)
         first = await self.resolver.resolve_for_policy(question.source, first_day)
+        # Both days from one reading of the registry: a change in between could make them disagree.
         before, after = first.require_revision(), first.on(second_day).require_revision()
         old, new = [
             passages.group_by_section(await self._section_chunks(revision, question.section_ref))
@@ -234,6 +243,7 @@ class PolicyService:
         if question.section_ref and not old and not new:
             chunks = await self._section_chunks(after, None)
             raise _section_not_found(question.section_ref, after, chunks)
+        # In the order of the newer text, followed by the sections that it dropped.
         refs = list(dict.fromkeys([*new, *old]))
         # Word by word is slow on long sections, so it must not block the event loop.
         changes = await anyio.to_thread.run_sync(
@@ -259,6 +269,7 @@ class PolicyService:
             for revision in resolution.timeline
             if revision.counts and revision != resolution.revision
         ]
+        # The other revisions are read only when the right one fails: each costs a scan of its text.
         places = verified = await self._find_quote(question.quote, current, resolution.timeline)
         if not verified:
             places = await self._find_quote(question.quote, others, resolution.timeline)
@@ -289,6 +300,7 @@ class PolicyService:
         await self.registry.get_policy(question.source)
         revisions = await self.registry.get_revisions(question.source)
         revision = timeline.find_revision(revisions, question.revision_id)
+        # Opened before the check below, so that a bad path is refused whether or not chunks exist.
         async with open_in_thread(self._context.roots.open(question.file_path)) as intake:
             chunks = await self.store.get_chunks(question.source, question.revision_id)
             if chunks and revision.counts and not question.reindex:
@@ -333,6 +345,7 @@ class PolicyService:
     async def _nearest_passage(
         self, quote: str, revisions: list[Revision]
     ) -> NearestPassage | None:
+        # Cut to what a search query may have: the model reads no more than that anyway.
         ranking = await self.store.rank(quote[:2000], _CANDIDATES, revisions, "hybrid")
         chunks = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
         candidates: list[NearestPassage] = []

@@ -21,6 +21,7 @@ class TextService:
         try:
             text = self._file.load()
         except TextUnreadable as error:
+            # The server starts all the same: other bases may be served with this one.
             logger.error("Knowledge base unavailable: %s (%s)", error.message, self._file.path)
         else:
             size = f"{len(text.content):,} characters, {text.size_bytes:,} bytes"

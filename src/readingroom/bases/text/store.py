@@ -13,6 +13,7 @@ import anyio.to_thread
 from readingroom.bases.text.errors import TextUnreadable
 from readingroom.core import clock
 
+# The whole text goes into one answer; beyond this no client could use it.
 MAX_BYTES = 64 * 1024 * 1024
 _RETRY_SECONDS = 1.0
 SAMPLE = Path(__file__).with_name("sample.txt")
@@ -60,6 +61,7 @@ class TextFile:
     async def text(self) -> LoadedText:
         if self._text is not None:
             return self._text
+        # One read for all callers that arrive before the first has ended.
         async with self._lock:
             return await anyio.to_thread.run_sync(self.load)
 
@@ -92,6 +94,7 @@ def _read_bytes(path: Path) -> tuple[bytes, os.stat_result]:
         status = os.fstat(descriptor)
         _check_file(path, status)
         with os.fdopen(descriptor, "rb", closefd=False) as file:
+            # One byte more than allowed, because the file may have grown since its size was read.
             raw = file.read(MAX_BYTES + 1) or b""
     finally:
         os.close(descriptor)

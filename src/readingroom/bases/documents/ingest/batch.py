@@ -96,6 +96,7 @@ class Batch:
 
     async def _report_share(self, index: int, share: float, message: str) -> None:
         self._shares[index] = share
+        # A sum over all files, because they end in any order.
         await self._report(sum(self._shares), len(self._shares), message)
 
 

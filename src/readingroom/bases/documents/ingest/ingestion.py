@@ -33,6 +33,7 @@ from readingroom.storage.intents import Intent
 Outcome = IngestedDocument | AlreadyIngested | SkippedDocument
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
+# File systems allow 255 bytes for a name, and the suffix needs some of them.
 _MAX_STEM_CHARS = 100
 # One lock for the whole base: an id is chosen by what is registered.
 _LOCK = "documents"
@@ -69,6 +70,7 @@ class Ingestion:
         read, after recording it among the application's unread files.
         """
         try:
+            # By name and first bytes, so that a hopeless file never reaches the reading process.
             await self._context.pipeline.check(intake)
             complete = await self._find_complete(application_ref, intake)
             if complete:
@@ -76,6 +78,7 @@ class Ingestion:
             document = await self._context.pipeline.read(intake, scale_progress(report, 0, 50))
             if isinstance(document, SkippedFile):
                 return await self._record_skip(intake, application_ref, document)
+            # Outside of the lock, which would otherwise be held for minutes.
             vectors = await embed_document(
                 document, self._context.embedder, scale_progress(report, 50, 95)
             )
@@ -194,6 +197,7 @@ class Ingestion:
         on_step = self._changes.on_step
         chunks = chunks_from(record, document, vectors)
         async with self._changes.intent("ingest", document_id=record.document_id):
+            # The copy before the entry: a registered document always has pages to draw.
             await anyio.to_thread.run_sync(self._write_copy, intake, record)
             on_step("ingest:file")
             await self._store.put(chunks)
@@ -221,6 +225,7 @@ class Ingestion:
 
     async def _delete(self, document_id: str) -> int:
         on_step = self._changes.on_step
+        # The entry first: from then on nobody is shown the document, whatever is left of it.
         await self._store.unregister(document_id)
         on_step("remove:registry")
         chunks = await self._store.get_chunks(document_id)
@@ -261,6 +266,7 @@ class Ingestion:
             application_ref=application_ref,
             file_hash=intake.sha256,
             source_file=intake.name,
+            # Its text could not be read, so the name has to do.
             document_type=classify(intake.name, "").document_type,
             outcome=outcome,
             reason=reason,
@@ -290,6 +296,7 @@ class Ingestion:
         return {path.parent.name for path in (self._folder / "files").glob("*/*.*")}
 
     def _delete_copy(self, document_id: str) -> None:
+        # Missing is fine: a recovery may delete what a first attempt has deleted.
         shutil.rmtree(self._folder / "files" / document_id, ignore_errors=True)
 
 
@@ -300,6 +307,7 @@ def candidate_ids(application_ref: str, sha256: str) -> Iterator[str]:
     candidate has one digit more.
     """
     sanitised = _UNSAFE.sub("_", application_ref)
+    # Six digits are the contract's; they collide by chance at some thousands of files.
     for digits in range(6, len(sha256) + 1):
         yield f"{sanitised}_{sha256[:digits]}"
 

@@ -86,6 +86,7 @@ def join_chunks(chunks: Sequence[StoredChunk]) -> str:
     parts: list[str] = []
     end = 0
     for chunk in chunks:
+        # Overlapping chunks repeat the end of the one before; only what is new is taken.
         parts.append(chunk.gap + chunk.text[max(0, end - chunk.start) :])
         end = max(end, chunk.start + len(chunk.text))
     return "".join(parts)

@@ -59,7 +59,9 @@ class BulkImport:
         """Ingest a revision; return False if one with the same first day is there already."""
         revisions = (await self._admin.get_policy(source)).revisions
         by_first_day = {revision.effective_from: revision for revision in revisions}
+        # By day, not by label: labels are typed by people, and days cannot overlap.
         existing = by_first_day.get(entry.revision.effective_from)
+        # Entered also when nothing is to be done, because leaving it deletes the copy.
         async with handed_over(self._folder, entry.file) as file:
             if existing is None:
                 await self._admin.revise(source, entry.revision, file, self._report)

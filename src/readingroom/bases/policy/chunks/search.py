@@ -28,6 +28,7 @@ from readingroom.core.errors import InvalidCursor, RecordNotFound
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.ingest.context import IngestContext
 
+# Every page ranks all hits before it again, so the cost of paging grows with its depth.
 _DEEPEST = 2_000  # the last result that paging reaches
 
 
@@ -87,6 +88,7 @@ class PolicySearch:
         self, sources: Sequence[str] | None, effective_date: str | None
     ) -> _Scope:
         day = parse_day(effective_date) if effective_date is not None else None
+        # Resolved for today also when a day is given: hits say whether they are in force today.
         today = await self._resolver.resolve_snapshot(self._today)
         revisions: list[Revision] = []
         excluded = [
@@ -171,6 +173,7 @@ def _find_eligible(resolution: Resolution, day: date | None) -> list[Revision] |
         if on_day.reason is not None:
             return on_day.reason
         revisions = [on_day.require_revision()]
+    # A revision whose chunks were removed is in force all the same; it just has no text here.
     with_chunks = [revision for revision in revisions if revision.chunk_count]
     return with_chunks or "no_chunks"
 
@@ -189,6 +192,7 @@ def _parse_cursor(question: SearchPolicy) -> int:
     if question.cursor is None:
         return 0
     offset, _, fingerprint = question.cursor.partition(".")
+    # isdecimal alone also accepts digits of other scripts, which nobody was given.
     if fingerprint != _fingerprint(question) or not offset.isascii() or not offset.isdecimal():
         raise InvalidCursor("This cursor does not belong to this query; start without one")
     return min(int(offset), _DEEPEST)

@@ -23,6 +23,7 @@ from readingroom.storage.chunks import Chunks, ChunkStore, numbers_of, written
 
 COLLECTION = "policy_docs"
 
+# Indexed for filters: every search is limited to revisions.
 _FIELDS = Fields(equality=("source", "revision_id"))
 _PATH = " > "
 
@@ -83,6 +84,7 @@ class PolicyStore:
         outdated = [
             id
             for id, metadata in zip(chunks.ids, chunks.metadatas, strict=True)
+            # Most changes concern one revision, and the chunks of the others are right already.
             if is_outdated(metadata, expected)
         ]
         if outdated:
@@ -101,6 +103,7 @@ class PolicyStore:
 
     async def fill(self, path: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need."""
+        # Into the collection directly: both indexes are then built once, at the next search.
         count = await anyio.to_thread.run_sync(fill_chunks, path, self._index.collection)
         await self.rebuild()
         return count
@@ -188,6 +191,7 @@ def chunks_from(
 
 def chunk_id(revision: Revision, section_ref: str | None, index: int) -> str:
     """Return `NPPF__rev_NPPF_2024_12__Para_116__042`; text before any section is `doc`."""
+    # Blanks and slashes would have to be escaped wherever a URL names the chunk.
     section = (section_ref or "doc").replace(" ", "_").replace("/", "_")
     return f"{revision.source}__{revision.revision_id}__{section}__{index:03d}"
 

@@ -13,8 +13,10 @@ from readingroom.core.text import fold_dashes
 _QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"\S+\s*")
+# PDFs print a footnote's number right after the word, so the text has `homes12`.
 _FOOTNOTE = r"(?:(?<=[^\W\d_]{3})\d{1,3})?"
 _NUMBER = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
+# Local plans number policies TR4, BSC 1 or ESD13a.
 _CODE = re.compile(r"[a-z]{1,5} ?\d{1,3}[a-z]?", re.ASCII)
 _PARAGRAPH = re.compile(r"\b(?:paragraphs?|paras?\.?)\s+", re.IGNORECASE)
 _SHOWN_WORDS = 12  # of a long unchanged run, at either end
@@ -76,8 +78,10 @@ def group_by_section(chunks: Sequence[StoredChunk]) -> dict[str, list[StoredChun
 def diff_words(before: str, after: str) -> list[DiffPart]:
     """Return the runs of words that are the same, deleted and inserted."""
     old, new = _WORD.findall(before), _WORD.findall(after)
+    # Compared without white space, because each PDF breaks its lines elsewhere.
     bare_old, bare_new = [word.strip() for word in old], [word.strip() for word in new]
     parts: list[DiffPart] = []
+    # autojunk would ignore the frequent words of a long text, and tear the diff apart there.
     matcher = difflib.SequenceMatcher(None, bare_old, bare_new, autojunk=False)
     for op, i, j, k, m in matcher.get_opcodes():
         if op == "equal":
@@ -113,6 +117,7 @@ def locate_quote(quote: str, chunks: Sequence[StoredChunk]) -> QuotePosition | N
     folded_text = ""
     starts: list[int] = []
     for _, _, text in parts:
+        # Stripped, the last word of a chunk would run into the first one of the next.
         folded = fold_text(text, strip=False)
         if folded_text.endswith(" ") or not folded_text:
             folded = folded.lstrip(" ")
@@ -150,6 +155,7 @@ def find_closest(quote: str, text: str) -> tuple[str, float]:
     matcher.set_seq2(quote_words)
     for start in range(len(words) - size + 1):
         matcher.set_seq1(folded[start : start + size])
+        # Two cheap upper bounds first: the exact ratio is quadratic and run at every word.
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best:
             ratio = matcher.ratio()
             if ratio > best:

@@ -85,12 +85,15 @@ class Ingestion:
             async with self._changes.intent(
                 "create", source=source, revision_id=revision_id
             ) as intent:
+                # The file first: a registered revision without a file could never be ingested.
                 await anyio.to_thread.run_sync(self._move_into_place, spool, source, revision_id)
                 self._changes.on_step("create:file")
                 try:
                     changed = await self._registry.change(
                         source, lambda before: timeline.create(before, new)
                     )
+                # An overlap is only noticed inside the transaction, when the file is in place
+                # already.
                 except KnowledgeError:
                     await self._undo_create(intent)
                     raise
@@ -108,6 +111,8 @@ class Ingestion:
         """
         with self._mark_busy(revision.revision_id):
             try:
+                # Reading takes minutes, so it runs outside of the lock; other revisions change
+                # meanwhile.
                 document, vectors = await self._read_and_embed(revision, intake, report)
             except KnowledgeError as error:
                 await self.mark_failed(revision, error.message)
@@ -150,6 +155,7 @@ class Ingestion:
         async with self._changes.one_at_a_time(source):
             ids = await self._store.get_chunk_ids(source, revision_id)
             async with self._changes.intent("delete", source=source, revision_id=revision_id):
+                # The registry first: no search resolves to the revision while its chunks disappear.
                 await self._registry.delete_revision(source, revision_id)
                 self._changes.on_step("delete:registry")
                 await self._store.delete(ids)
@@ -164,6 +170,7 @@ class Ingestion:
         """Change a revision's dates or label, in the registry and on its chunks."""
         async with (
             self._changes.one_at_a_time(source),
+            # The intent names only the policy: finishing it means to write all its metadata again.
             self._changes.intent("amend", source=source),
         ):
             await self._registry.change(
@@ -192,6 +199,7 @@ class Ingestion:
 
     async def mark_failed(self, revision: Revision, error: str) -> None:
         """Record that a revision could not be ingested."""
+        # Cut, because a parser's message can be of any length.
         await self._registry.change(
             revision.source, lambda before: timeline.fail(before, revision.revision_id, error[:500])
         )
@@ -233,6 +241,7 @@ class Ingestion:
         async def finish(intent: Intent) -> None:
             await self._finish(intent, report)
 
+        # Without the registry nobody can tell which way to finish, so recovery waits for it.
         count = await self._changes.recover(finish, fatal=(RegistryUnavailable,))
         await self._sweep_uploads()
         return count
@@ -248,11 +257,13 @@ class Ingestion:
             for revision in await self._registry.get_revisions(source)
         }
         match intent.kind:
+            # Only the file can be left over: the caller got no answer, and sends it again.
             case "create":
                 await self._undo_create(intent)
             case "remove":
                 await self._store.delete(await self._store.get_chunk_ids(source, revision_id))
                 await self.set_chunk_count(source, revision_id, 0)
+            # If the registry still has it, nothing was deleted yet, and the caller may ask again.
             case "delete" if revision_id not in revisions:
                 await self._store.delete(await self._store.get_chunk_ids(source, revision_id))
                 await self._delete_file(source, revision_id)
@@ -272,6 +283,7 @@ class Ingestion:
     async def _resume_ingest(self, revision: Revision, spool: Path, report: ReportProgress) -> None:
         """Ingest the same file again, from wherever the interruption left it."""
         final = self.file_of(revision.source, revision.revision_id)
+        # The crash came before or after the rename; one of the two has the bytes.
         file = spool if await anyio.Path(spool).exists() else final
         async with open_in_thread(self.own_files().open(str(file))) as intake:
             await self.ingest(revision, intake, report)
@@ -313,7 +325,9 @@ class Ingestion:
         )  # it may have been deleted meanwhile
         end = timeline.last_day(current, revisions)
         chunks = chunks_from(document, vectors, policy, current, end)
+        # Percentages are shares of the usual time: reading 40, embedding 55, storing the rest.
         self._set_progress(revision, "storing", 95, len(chunks))
+        # The caller's own file may be gone or changed by the time a recovery needs it.
         spool = await anyio.to_thread.run_sync(self._copy_to_spool, intake)
         async with self._changes.intent(
             "ingest", source=source, revision_id=revision_id, file=str(spool)
@@ -346,6 +360,7 @@ class Ingestion:
         )
 
     async def _replace_chunks(self, revision: Revision, chunks: Chunks) -> None:
+        # New before old: while both exist a search may see a passage twice, but never none.
         await self._store.put(chunks)
         self._changes.on_step("ingest:chunks")
         new_ids = set(chunks.ids)
@@ -396,6 +411,7 @@ class Ingestion:
     def _move_into_place(self, spool: Path, source: str, revision_id: str) -> None:
         final = self.file_of(source, revision_id)
         final.parent.mkdir(parents=True, exist_ok=True)
+        # A rename within one file system is atomic, so a reader sees the old file or the new one.
         spool.replace(final)
 
     async def _delete_file(self, source: str, revision_id: str) -> None:

@@ -17,6 +17,7 @@ from readingroom.storage.errors import RegistryUnavailable
 
 logger = logging.getLogger(__name__)
 
+# Long enough not to flood the log while Redis restarts, short enough for one who waits.
 _RETRY_SECONDS = 5.0
 
 
@@ -32,6 +33,8 @@ class Jobs:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Finish what an earlier process began, then work on jobs until the exit."""
+        # Unbounded: what is queued is in the registry as well, so refusing it would not save
+        # memory.
         self._sender, receiver = anyio.create_memory_object_stream[Revision](float("inf"))
         async with anyio.create_task_group() as tasks, self._sender, receiver:
             try:
@@ -74,6 +77,7 @@ class Jobs:
             except KnowledgeError as error:
                 logger.error("%s could not be ingested: %s", revision.revision_id, error.message)
                 await self._mark_failed(revision, error)
+            # One bad file must not end the worker, and with it the task group of the whole base.
             except Exception as error:
                 logger.error("ingesting %s failed", revision.revision_id, exc_info=error)
                 await self._mark_failed(revision, error)
@@ -86,14 +90,12 @@ class Jobs:
 
     async def _mark_failed(self, revision: Revision, error: Exception) -> None:
         """Mark a revision as failed, so that none stays `processing` for good."""
+        # An unexpected error's own words may name paths and hosts; they stay in the log.
         message = error.message if isinstance(error, KnowledgeError) else "internal error"
         try:
             for current in await self._registry.get_revisions(revision.source):
                 is_same = current.revision_id == revision.revision_id
                 if is_same and current.status == RevisionStatus.PROCESSING:
-                    message = (
-                        error.message if isinstance(error, KnowledgeError) else "internal error"
-                    )
                     await self._ingestion.mark_failed(current, message)
         except KnowledgeError as second_error:
             logger.error(

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from readingroom.core.pages import cited
 
+# The slug is part of keys, paths and ids, so nothing in it may need escaping.
 _SLUG = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*", re.ASCII)
 
 

@@ -54,6 +54,7 @@ class Resolution:
         day = self.day
 
         def days_away(revision: Revision) -> int:
+            # An open end is no distance: such a revision is near only by its beginning.
             ends = [revision.effective_from, revision.effective_to or revision.effective_from]
             return min(abs((end - day).days) for end in ends)
 

@@ -113,6 +113,7 @@ class PolicyRegistry:
             for source, revisions in catalogue.timelines.items():
                 keys = [_revision_key(source, revision.revision_id) for revision in revisions]
                 pipe.delete(_policy_key(source), _revisions_key(source), *keys)
+            # Key by key, never FLUSHDB: the guidance base may keep its cache in the same database.
             pipe.delete(_ALL_POLICIES)
             pipe.incr(_GENERATION)
             await pipe.execute()
@@ -142,6 +143,7 @@ class PolicyRegistry:
         async with self._storage():
             async with self._client.pipeline(transaction=False) as pipe:
                 for source in slugs:
+                    # Scored by first day, so Redis itself returns them newest first.
                     pipe.zrevrange(_revisions_key(source), 0, -1)
                 id_lists = await pipe.execute()
             pairs = [
@@ -191,13 +193,17 @@ class PolicyRegistry:
 
     async def _read_and_watch(self, pipe: Any, source: str) -> Timeline:
         """Return the revisions; a write to any of them makes the transaction fail."""
+        # Watched before anything is read: a write between the two would go unnoticed.
         await pipe.watch(_policy_key(source), _revisions_key(source))
         if not await pipe.exists(_policy_key(source)):
             raise await self._unknown_policy(source)
         revision_ids = await pipe.zrevrange(_revisions_key(source), 0, -1)
         keys = [_revision_key(source, revision_id) for revision_id in revision_ids]
         if keys:
+            # The set of ids does not change when a revision's own fields do, so each is watched
+            # too.
             await pipe.watch(*keys)
+        # After WATCH a pipeline answers at once, until MULTI; hence one round trip for each.
         return tuple([_from_hash(Revision, await pipe.hgetall(key)) for key in keys])
 
     async def _unknown_policy(self, source: str) -> PolicyNotFound:
@@ -216,6 +222,7 @@ class PolicyRegistry:
         try:
             if self._check is not None:
                 await self._check()
+                # Only after it passed: a server that was down is checked again when it is back.
                 self._check = None
             yield
         except (OSError, ValkeyError) as error:

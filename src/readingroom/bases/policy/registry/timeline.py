@@ -36,6 +36,7 @@ def last_day(revision: Revision, revisions: Revisions) -> date | None:
     Creating a successor sets the end of its predecessor at once. While that successor is
     processing, or if it fails, the predecessor stays in force as if it did not exist.
     """
+    # No closer: the end was chosen by a person, and holds whatever the others do.
     closer = _find(revisions, revision.closed_by)
     if closer is None or closer.counts:
         return revision.effective_to
@@ -53,6 +54,7 @@ def new_revision_id(source: str, start: date, existing_ids: Iterable[str]) -> st
     used = set(existing_ids)
     month = f"rev_{source}_{start:%Y_%m}"
     candidates = [month, f"{month}_{start:%d}"]
+    # More candidates than ids in use, so that one of them is always free.
     candidates += [f"{month}_{start:%d}_{number}" for number in range(2, len(used) + 3)]
     return next(candidate for candidate in candidates if candidate not in used)
 
@@ -111,6 +113,7 @@ def fail(revisions: Revisions, revision_id: str, error: str) -> list[Revision]:
     A revision that counts keeps its status: it goes on answering from the chunks it has.
     """
     revision = find_revision(revisions, revision_id)
+    # A failed reindex must not take a policy out of force.
     status = revision.status if revision.counts else RevisionStatus.FAILED
     return [_update(revision, status=status, error=error)]
 
@@ -131,6 +134,7 @@ def delete(revisions: Revisions, revision_id: str) -> list[Revision]:
     """
     deleted = find_revision(revisions, revision_id)
     others = _without(revisions, revision_id)
+    # A policy without any active revision would have nothing in force, silently.
     active = [revision for revision in revisions if revision.status == RevisionStatus.ACTIVE]
     if active == [deleted]:
         raise SoleRevision(
@@ -138,6 +142,7 @@ def delete(revisions: Revisions, revision_id: str) -> list[Revision]:
             "add its successor first, or reindex it with another file"
         )
     closed = [revision for revision in others if revision.closed_by == revision_id]
+    # It was in force, so the end of its predecessor is history and stays.
     if deleted.counts:
         changed = [_update(revision, closed_by=None) for revision in closed]
     else:
