@@ -178,7 +178,7 @@ def test_money_is_exact(tmp_path: Path) -> None:
     assert rows(tmp_path, "SELECT sum(amount_cents) FROM lda_filings") == [(900719925474099331,)]
     assert parse_dollars("1.005") == Decimal("1.00")
     assert parse_dollars(None) is None
-    with pytest.raises(ValueError, match="no amount"):
+    with pytest.raises(ValueError, match="not an amount"):
         parse_dollars("a lot")
 
 

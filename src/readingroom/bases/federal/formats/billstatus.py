@@ -119,7 +119,7 @@ class _BillParser:
             parse_cost_estimate(item) for item in element.findall("cboCostEstimates/item")
         ]
         self.reported = dict(parse_reports(element, self.actions))
-        # The oldest files wrapped it in `billSubjects`, and a few called it `primarySubject`.
+        # The oldest files wrap it in `billSubjects`, or still call it `primarySubject`.
         self.policy_area = get_text(element, "policyArea/name") or get_text(
             element, "subjects/billSubjects/policyArea/name"
         ) or get_text(element, "primarySubject/name")  # fmt: skip

@@ -54,10 +54,13 @@ def build_estimate(
     raw_sha256: str | None = None,
     partial: bool = False,
 ) -> ParsedRecord:
-    """An estimate as anybody tells it; the address holds its number."""
+    """Return the record of an estimate, whoever describes it; the URL has its number.
+
+    Raise ValueError for a URL that is not of a publication of CBO.
+    """
     id = estimate_id(url)
     if id is None:
-        raise ValueError(f"{url!r} is no publication of CBO")
+        raise ValueError(f"{url!r} is not the address of a publication of CBO")
     congress = congress_on(published) if published else None
     record = CboEstimate(
         id=id,

@@ -236,7 +236,7 @@ def _parse_congress_hearing(data: dict[str, Any], provenance: Provenance) -> Ite
     id = transcript_id(congress, chamber, jacket)
     links = list(find_bills(title, congress, LinkKind.HEARING, "title"))
     meeting = data.get("associatedMeeting") or {}
-    # The API has spelt it in both ways.
+    # The API's documentation writes `eventID`, its answers have `eventId`.
     if event := meeting.get("eventId") or meeting.get("eventID"):
         evidence = f"associatedMeeting: {event}"
         links.append(Link(LinkKind.RELATED, meeting_id(chamber, str(event)), evidence))

@@ -243,7 +243,7 @@ def parse_related_bills(element: Element) -> Iterator[RelatedBill]:
 
 
 def parse_cost_estimate(item: Element) -> CostEstimate:
-    # The names with `rpt` are those of an earlier generation.
+    # GPO has dropped the `rpt` from these names; the oldest files still have it.
     url = get_text(item, "url") or get_text(item, "rptUrl")
     return CostEstimate(
         id=estimate_id(url or ""),
