@@ -10,7 +10,7 @@ from benchmarks.engine.corpus import KEPT, chunks, natural, natural_questions
 from benchmarks.table import Table
 from readingroom.core.filters import Fields
 from readingroom.engine.lexical import BUDGET, Document, LexicalIndex
-from readingroom.engine.words import words_of
+from readingroom.engine.words import extract_words
 
 ROWS = 500_000
 REAL = 24_000
@@ -104,7 +104,7 @@ def _compare(
 
 def _postings(index: LexicalIndex, question: str) -> int:
     with index._connections.connection() as db:
-        return sum(term.documents for term in index._terms(db, words_of(question)))
+        return sum(term.documents for term in index._terms(db, extract_words(question)))
 
 
 def _p95(spent: list[tuple[float, float]], which: int) -> float:

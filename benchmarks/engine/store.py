@@ -121,7 +121,7 @@ def report(count: int) -> None:
 def _compare(
     name: str, where: Filter, questions: Any, index: Any, collection: Any, stored: Chunks
 ) -> Iterator[tuple[str, ...]]:
-    passing = set(index.matching(where))
+    passing = set(index.find_ids(where))
     mask = np.array([id in passing for id in stored.ids])
     theirs = _in_chroma(where)
     spent: dict[str, list[tuple[float, float]]] = {"ours": [], "Chroma": []}
@@ -160,10 +160,10 @@ def _where(sources: int) -> Filter:
 
 
 def _in_chroma(where: Filter) -> Any:
-    from readingroom.core.filters import conditions
-    from readingroom.storage.chunks import _where as translated
+    from readingroom.core.filters import flatten
+    from readingroom.storage.chunks import _translate_filter
 
-    return translated(list(conditions(where)))
+    return _translate_filter(list(flatten(where)))
 
 
 def _metadata(number: int) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def signs() -> Table:
 def _at_depth(index: VectorIndex, question: Any, depth: int) -> Any:
     view = index._view
     chosen = engine._nearest_by_signs(view, question, depth, np.arange(view.count))
-    return engine._nearest(view, question, 10, chosen)
+    return engine._find_nearest(view, question, 10, chosen)
 
 
 def _index(rows: Any, part: Any) -> VectorIndex:

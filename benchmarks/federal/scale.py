@@ -27,7 +27,7 @@ from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.routes import RecordId, router
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.store import FILE
-from readingroom.engine.words import sought
+from readingroom.engine.words import parse_query
 from readingroom.server.http.rest import build_rest_app
 from tests.support.federal.world import World
 from tests.support.processes import resident_mb
@@ -130,7 +130,7 @@ def _bare_fts(db: sqlite3.Connection, question: str) -> None:
     db.execute(
         """SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?
            AND rank MATCH 'bm25(10.0, 4.0, 2.0, 1.0)' ORDER BY rank LIMIT 10""",
-        (sought(question).match,),
+        (parse_query(question).match,),
     ).fetchall()
 
 

@@ -134,7 +134,7 @@ def dialect_section(dialect: Dialect) -> str:
 def render(dialect: Dialect, error: KnowledgeError) -> object:
     """What a client gets: the body of the result, its texts and meta, or a protocol error."""
     if dialect.arguments_are_params and isinstance(error, InvalidArguments):
-        message = f"Invalid params: {error.named}"
+        message = f"Invalid params: {error.summary}"
         return {"code": -32602, "message": message, "data": {"errors": error.errors}}
     result = dialect.render(error, "4b19150c")
     if result.body is not None:

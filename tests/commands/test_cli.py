@@ -118,7 +118,7 @@ def test_two_writers_at_once_both_get_their_keys(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as writers:
         secrets = list(writers.map(lambda n: KeyRing(tmp_path).add(f"key-{n}"), range(40)))
     ring = KeyRing(tmp_path)
-    holders = [ring.holder(secret.encode()) for secret in secrets]
+    holders = [ring.find_holder(secret.encode()) for secret in secrets]
     assert [holder and holder.name for holder in holders] == [f"key-{n}" for n in range(40)]
     with sqlite3.connect(tmp_path / "keys.db") as db:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)

@@ -75,7 +75,7 @@ def test_kill_9_during_an_upsert_of_5000_chunks_loses_nothing_acknowledged(
 
     promised = {f"{batch:02}-{number:03}" for batch in range(after + 1) for number in range(100)}
     assert promised <= set(found.ids)
-    assert index.vectors().matching() == sorted(found.ids)
+    assert index.vectors().find_ids() == sorted(found.ids)
     stored = {
         id: (row, metadata)
         for id, row, metadata in zip(found.ids, found.vectors, found.metadatas, strict=True)
@@ -196,7 +196,7 @@ def test_after_any_writes_both_indexes_agree_with_the_store(
         assert described(index.fetch(every)) == described(index.collection.get(every))
 
     wanted = sorted(index.collection.get(where=where).ids)
-    assert index.vectors().matching(where) == wanted
+    assert index.vectors().find_ids(where) == wanted
     assert sorted(hit.id for hit in index.search_words("cycle", 99, where)) == wanted
     index.delete(index.collection.get().ids)
 
@@ -255,7 +255,7 @@ def test_a_write_that_fails_half_way_leaves_no_doubt_behind(
         with pytest.raises(StoreUnusable):
             index.put(chunks("new"))
 
-    assert index.vectors().matching() == sorted(TEXTS)
+    assert index.vectors().find_ids() == sorted(TEXTS)
     assert [hit.id for hit in index.search_words("green", 5)] == ["green"]
 
 
@@ -285,4 +285,4 @@ def test_many_readers_and_one_writer_share_an_index(index: ChunkIndex) -> None:
         reader.join()
 
     assert wrong == []
-    assert len(index.vectors().matching(Range("start", low=20200101))) == 12
+    assert len(index.vectors().find_ids(Range("start", low=20200101))) == 12

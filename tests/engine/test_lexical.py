@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata, Range
 from readingroom.engine.errors import SearchTimeout
 from readingroom.engine.lexical import Document, LexicalIndex
-from readingroom.engine.words import sought, words_of
+from readingroom.engine.words import extract_words, parse_query
 from tests.engine.test_vectors import FIELDS, FILTERS
 from tests.requirements import requirement
 from tests.support.filters import passes
@@ -74,9 +74,9 @@ def test_equal_documents_come_in_the_order_of_their_ids(index: LexicalIndex) -> 
 
 @requirement("engine:lexical:words")
 def test_empty_words_are_dropped_unless_there_is_nothing_else() -> None:
-    assert words_of("What is the state of the Green Belt?") == ["state", "green", "belt"]
-    assert words_of("To be or not to be") == ["to", "be", "or", "not"]
-    assert len(words_of(" ".join(f"w{number}" for number in range(500)))) == 64
+    assert extract_words("What is the state of the Green Belt?") == ["state", "green", "belt"]
+    assert extract_words("To be or not to be") == ["to", "be", "or", "not"]
+    assert len(extract_words(" ".join(f"w{number}" for number in range(500)))) == 64
 
 
 _NASTY = (
@@ -99,7 +99,7 @@ def test_any_text_is_a_question_and_never_syntax(index: LexicalIndex, question: 
     answered = found(index, question)
 
     assert set(answered) <= {"one", "two"}
-    if words_of(question) and any(word.isascii() for word in words_of(question)):
+    if extract_words(question) and any(word.isascii() for word in extract_words(question)):
         assert "two" in answered
 
 
@@ -141,7 +141,7 @@ def test_what_stands_in_quotation_marks_is_found_as_it_stands(index: LexicalInde
 def test_quotation_marks_in_disorder_are_no_error(
     index: LexicalIndex, question: str, phrases: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
-    asked = sought(question)
+    asked = parse_query(question)
     assert (asked.phrases, asked.words) == (phrases, words)
     index.upsert([document("one", question)])
     assert found(index, question) == ["one"]
@@ -149,10 +149,10 @@ def test_quotation_marks_in_disorder_are_no_error(
 
 def test_a_question_has_at_most_64_words_those_of_phrases_included() -> None:
     many = " ".join(f"w{number}" for number in range(50))
-    asked = sought(f'"{many}" "{many}" {many} other')
+    asked = parse_query(f'"{many}" "{many}" {many} other')
     assert [len(phrase.split()) for phrase in asked.phrases] == [50, 14]
     assert asked.words == ()
-    assert len(sought(f'"{many}" alone {many}').words) == 14
+    assert len(parse_query(f'"{many}" alone {many}').words) == 14
 
 
 def test_an_accent_may_come_as_a_sign_of_its_own(index: LexicalIndex) -> None:
@@ -184,7 +184,7 @@ class _Brute:
             )
 
     def search(self, question: str, where: Filter | None) -> dict[str, float]:
-        match = " OR ".join(f'"{word}"' for word in words_of(question))
+        match = " OR ".join(f'"{word}"' for word in extract_words(question))
         rows = self.db.execute("SELECT rowid, -bm25(t, 10, 1) FROM t WHERE t MATCH ?", (match,))
         return {
             self.documents[row].id: score
@@ -313,7 +313,7 @@ def test_bad_questions_are_refused_or_answered_with_nothing(index: LexicalIndex)
     assert found(index, "cycle", 5, In("source", ())) == []
     with pytest.raises(ValueError, match="-1"):
         index.search("cycle", -1)
-    with pytest.raises(ValueError, match="'colour' is no filter field"):
+    with pytest.raises(ValueError, match="'colour' is not a filter field"):
         index.search("cycle", 5, Equals("colour", "red"))
 
 
@@ -366,7 +366,7 @@ def test_a_write_that_fails_changes_nothing(index: LexicalIndex) -> None:
     index.upsert([document("kept", "cycle")], 1)
     bad: Metadata = {"source": ["A"]}  # type: ignore[dict-item]
 
-    with pytest.raises(ValueError, match="no filter can ask"):
+    with pytest.raises(ValueError, match="cannot be filtered by"):
         index.upsert([document("kept", "flood"), Document("bad", {"body": "flood"}, bad)], 2)
 
     assert index.generation == 1

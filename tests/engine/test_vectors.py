@@ -104,7 +104,7 @@ class WritesAndSearches(RuleBasedStateMachine):
         wanted = brute(self.stored, vector(seed), k, where)
         assert agree(self.index.search(vector(seed), k, where), wanted)
         passing = [id for id, (_, metadata) in self.stored.items() if passes(metadata, where)]
-        assert self.index.matching(where) == sorted(passing)
+        assert self.index.find_ids(where) == sorted(passing)
 
     @invariant()
     def counts(self) -> None:
@@ -117,7 +117,7 @@ class WritesAndSearches(RuleBasedStateMachine):
 def test_any_order_of_writes_leaves_an_index_that_answers_as_brute_force(
     sweep: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "_SWEEP", sweep)
+    monkeypatch.setattr(vectors, "_MIN_DELETED", sweep)
     WritesAndSearches.TestCase.settings = settings(max_examples=40, stateful_step_count=25)
     WritesAndSearches.TestCase().runTest()
 
@@ -127,8 +127,8 @@ def test_any_order_of_writes_leaves_an_index_that_answers_as_brute_force(
 def test_the_nearest_of_each_group_is_what_brute_force_finds(
     small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "_SMALL", small)
-    monkeypatch.setattr(vectors, "_FEW", small)
+    monkeypatch.setattr(vectors, "_EXACT_INDEX", small)
+    monkeypatch.setattr(vectors, "_EXACT_ROWS", small)
     numbers = np.random.default_rng(1)
     rows = numbers.standard_normal((600, SIZE), np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -167,8 +167,8 @@ def test_vectors_that_are_not_of_unit_length_have_their_true_distance() -> None:
 def test_a_large_scan_by_signs_finds_what_brute_force_finds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(vectors, "_SMALL", 100)
-    monkeypatch.setattr(vectors, "_FEW", 100)
+    monkeypatch.setattr(vectors, "_EXACT_INDEX", 100)
+    monkeypatch.setattr(vectors, "_EXACT_ROWS", 100)
     made = np.random.default_rng(7)
     # Neighbours as texts have them: around topics, not spread evenly in all directions.
     topics = made.standard_normal((300, 384))
@@ -202,19 +202,19 @@ def test_bad_vectors_are_refused_and_change_nothing() -> None:
         index.upsert(["new", "new"], np.zeros((2, SIZE)), [{}, {}])
     with pytest.raises(ValueError, match="metadatas"):
         index.upsert(["new"], np.zeros((1, SIZE)), [])
-    with pytest.raises(ValueError, match="no filter can ask"):
+    with pytest.raises(ValueError, match="cannot be filtered by"):
         index.upsert(["new"], np.zeros((1, SIZE)), [{"source": ["A"]}])  # type: ignore[dict-item]
 
-    assert index.matching() == ["kept"]
+    assert index.find_ids() == ["kept"]
 
 
 @requirement("engine:vectors:bad-input")
 def test_a_filter_on_an_unknown_field_is_refused_by_name() -> None:
     index = VectorIndex(FIELDS, SIZE)
 
-    with pytest.raises(ValueError, match="'colour' is no filter field"):
+    with pytest.raises(ValueError, match="'colour' is not a filter field"):
         index.search(vector(1), 5, Equals("colour", "red"))
-    with pytest.raises(ValueError, match="'source' is no filter field"):
+    with pytest.raises(ValueError, match="'source' is not a filter field"):
         index.search(vector(1), 5, Range("source", low=1))
 
 

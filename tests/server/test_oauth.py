@@ -748,7 +748,7 @@ def test_a_table_from_before_subjects_is_brought_up_to_date(tmp_path: Path) -> N
         db.execute("INSERT INTO api_keys VALUES ('old', ?, '2026-01-01')", (digest,))
     ring = KeyRing(tmp_path)
     ring.add_subject("ann", SUBJECT)
-    old, ann = ring.holder(b"old"), ring.holder_of_subject(SUBJECT)
+    old, ann = ring.find_holder(b"old"), ring.find_subject_holder(SUBJECT)
     assert old and ann and (old.name, ann.name) == ("old", "ann")
 
 

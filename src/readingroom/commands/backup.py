@@ -22,10 +22,10 @@ from readingroom.core import clock
 from readingroom.core.settings import SAMPLE_MARK, RoomSettings
 from readingroom.protocol.backup import BaseBackup
 from readingroom.protocol.command import Command
-from readingroom.storage.archive import Manifest, copy_database, entries_of, pack
+from readingroom.storage.archive import Manifest, copy_database, list_entries, pack
 from readingroom.storage.errors import BackupUnusable, FolderInUse
 from readingroom.storage.keys import KEYS
-from readingroom.storage.lock import FolderLock, Owner, owner_of
+from readingroom.storage.lock import FolderLock, Owner, read_owner
 
 _PREFIX = ".backup-"
 
@@ -83,7 +83,7 @@ def _open_workspace(parent: Path) -> Iterator[Path]:
 def _sweep(parent: Path) -> None:
     """Delete the workspaces of backups that were killed."""
     for folder in parent.glob(f"{_PREFIX}*"):
-        if owner_of(folder) is not None:
+        if read_owner(folder) is not None:
             with suppress(FolderInUse):  # another backup is being made
                 _clear(folder, _lock(folder))
 
@@ -122,7 +122,7 @@ def _collect(settings: RoomSettings, folder: Path) -> Manifest:
         version=__version__,
         created_at=clock.stamp(),
         bases=bases,
-        files=entries_of(folder),
+        files=list_entries(folder),
     )
 
 

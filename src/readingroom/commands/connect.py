@@ -23,7 +23,7 @@ from readingroom.server.faces import ALL_NAME
 from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
 from readingroom.server.settings import ServerSettings
 from readingroom.storage.keys import KeyRing
-from readingroom.storage.lock import owner_of
+from readingroom.storage.lock import read_owner
 
 _KEY_VARIABLE = "READING_ROOM_KEY"
 _DEFAULT_STDIO = min(
@@ -116,7 +116,7 @@ def _resolve_target(settings: ServerSettings, options: dict[str, Any], stdio: bo
 
 def _find_server(settings: ServerSettings) -> str:
     """Return where a server of this data directory answers now, else where one would."""
-    owner = owner_of(settings.data / DESK)
+    owner = read_owner(settings.data / DESK)
     return owner.url if owner else f"http://127.0.0.1:{settings.port or ALL_PORT}"
 
 

@@ -14,7 +14,7 @@ from readingroom.protocol.command import ADMIN_PREFIX, Command
 from readingroom.protocol.sample import mark_document
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase
 from readingroom.storage.errors import FolderInUse
-from readingroom.storage.lock import FolderLock, Owner, owner_of
+from readingroom.storage.lock import FolderLock, Owner, read_owner
 
 
 async def dispatch(
@@ -36,7 +36,7 @@ async def _run(
     try:
         lock.acquire()
     except FolderInUse:
-        owner = owner_of(lock.path.parent)
+        owner = read_owner(lock.path.parent)
         if owner is None:  # it holds the folder but has not said where it answers
             raise
         return await _send(command, owner, report)

@@ -1,27 +1,28 @@
-"""The one place that asks what time it is."""
+"""The current time: the only module that reads the system clock."""
 
 import time
 from datetime import UTC, datetime
 
+# A file's timestamp can be any number, and `datetime` raises an error outside of these years.
 _EARLIEST = datetime.min.replace(tzinfo=UTC).timestamp()
 _LATEST = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 
 
 def now() -> datetime:
-    """The current moment, in UTC."""
+    """Return the current time, in UTC."""
     return datetime.now(UTC)
 
 
 def stamp() -> str:
-    """The current moment as records and logs keep it, to the second."""
+    """Return the current time as records and logs write it, to the second."""
     return now().isoformat(timespec="seconds")
 
 
 def seconds() -> float:
-    """The current moment as seconds since 1970: what processes and machines have in common."""
+    """Return the seconds since 1970, a clock that processes and machines share."""
     return time.time()
 
 
-def moment(seconds: float) -> datetime:
-    """A file's or a log record's timestamp as a moment in UTC, between the years 1 and 9999."""
+def from_timestamp(seconds: float) -> datetime:
+    """Return a timestamp as a time in UTC, moved into the years 1 to 9999 if it is outside."""
     return datetime.fromtimestamp(min(max(seconds, _EARLIEST), _LATEST), UTC)

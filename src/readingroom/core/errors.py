@@ -1,15 +1,15 @@
-"""What can go wrong, once: every error a caller may be told.
+"""The root of all errors that callers see, and the errors that every base shares.
 
 KnowledgeError                 code                  http
-├── InvalidArguments           invalid_arguments     422   an argument does not fit its question
+├── InvalidArguments           invalid_arguments     422   an argument is missing or invalid
 │   └── InvalidRequest           validation_error    422   the same over REST
-├── UnrecognizedId             unrecognized_id_format 422  no id of ours has that form
+├── UnrecognizedId             unrecognized_id_format 422  no base has ids of that form
 ├── RecordNotFound             record_not_found      404   a well-formed id without a record
-├── UnknownSource              unknown_source        422   no source of that name
-├── InvalidCursor              invalid_cursor        422   a cursor that no list gave out
+├── UnknownSource              unknown_source        422   there is no such source
+├── InvalidCursor              invalid_cursor        422   a cursor that this list did not issue
 ├── InvalidDate                invalid_date          422   a date is not YYYY-MM-DD
 ├── FileTooLarge               file_too_large        422   the file is over the limit
-├── InvalidSetting             invalid_setting       500   a setting's value does not fit
+├── InvalidSetting             invalid_setting       500   a setting has an invalid value
 └── Internal                   internal              500   our fault; the log has the reason
 
 Services raise them. `server/mcp` renders them for tools and resources, `server/http/errors.py` for
@@ -35,7 +35,7 @@ _KINDS = {
 
 
 class KnowledgeError(Exception):
-    """An error told to the caller as it is: a stable code, a sentence, and what to do next."""
+    """An error that callers see as it is: a stable code, a sentence, and what to do next."""
 
     code: str
     http_status: int
@@ -47,68 +47,75 @@ class KnowledgeError(Exception):
 
     @property
     def kind(self) -> str:
-        """The family a program may act on when it does not know the code."""
+        """The category of the error, for programs that do not know its code."""
         return _KINDS.get(self.http_status, "invalid_request")
 
 
 class InvalidArguments(KnowledgeError):
-    """An argument is missing, unknown, of the wrong type or out of bounds; each one is named."""
+    """An argument is missing, unknown, of the wrong type or out of bounds; the error names each."""
 
     code = "invalid_arguments"
     http_status = 422
 
     def __init__(self, errors: list[dict[str, str]]) -> None:
-        self.named = "; ".join(f"{error['field']}: {error['message']}" for error in errors)
-        super().__init__(f"Invalid arguments: {self.named}", errors=errors)
+        self.summary = "; ".join(f"{error['field']}: {error['message']}" for error in errors)
+        super().__init__(f"Invalid arguments: {self.summary}", errors=errors)
         self.errors = errors
 
     @classmethod
-    def of(cls, failure: ValidationError, sent: Any = None) -> Self:
-        """What a model refused, field by field, without repeating what was sent.
+    def of(cls, failure: ValidationError, arguments: Any = None) -> Self:
+        """Return the error for what a model refused, field by field.
 
-        Where one of several kinds was wanted, Pydantic complains once for each, at a place that
-        names the kind. `sent` tells kinds from fields: one complaint then, of the field.
+        Where a field has a union type, Pydantic reports a problem for each member of the union, at
+        a location that includes the member's name. With `arguments`, those names are recognised
+        and the problems are joined into one for the field.
         """
+        # Without the input: an error is logged and shown, and arguments may be confidential.
         problems = failure.errors(include_url=False, include_input=False, include_context=False)
-        told: dict[str, list[str]] = {}
-        for problem in problems[:_MOST_NAMED]:
-            place = problem["loc"]
-            if sent is not None and problem["type"] != "missing":
-                place = _sent_at(place, sent)
-            told.setdefault(_place(place), []).append(problem["msg"])
-        named = [{"field": field, "message": "; or: ".join(said)} for field, said in told.items()]
-        if len(problems) > _MOST_NAMED:
-            more = f"{len(problems) - _MOST_NAMED} more do not fit"
-            named.append({"field": "arguments", "message": more})
-        return cls(named)
+        messages: dict[str, list[str]] = {}
+        for problem in problems[:_MAX_PROBLEMS]:
+            location = problem["loc"]
+            # A missing field is not among the arguments, so its own name must not be removed.
+            if arguments is not None and problem["type"] != "missing":
+                location = _remove_union_members(location, arguments)
+            messages.setdefault(_format_location(location), []).append(problem["msg"])
+        errors = [
+            {"field": field, "message": "; or: ".join(texts)} for field, texts in messages.items()
+        ]
+        if len(problems) > _MAX_PROBLEMS:
+            more = f"{len(problems) - _MAX_PROBLEMS} more do not fit"
+            errors.append({"field": "arguments", "message": more})
+        return cls(errors)
 
 
 class InvalidRequest(InvalidArguments):
-    """A parameter, a field or the body of a REST request does not fit; each one is named."""
+    """A parameter, a field or the body of a REST request is invalid; the error names each."""
 
     code = "validation_error"
 
 
-_MOST_NAMED = 20  # an error is read by a person or a model; neither wants thousands of fields
+# An error is read by a person or a model; neither wants thousands of fields.
+_MAX_PROBLEMS = 20
 
 
-def _sent_at(location: tuple[int | str, ...], sent: Any) -> tuple[int | str, ...]:
-    """A complaint's place without the kinds in it: nothing was sent under their names."""
-    place: list[int | str] = []
+def _remove_union_members(location: tuple[int | str, ...], arguments: Any) -> tuple[int | str, ...]:
+    """Return a location without the steps that the arguments do not have: names of types."""
+    steps: list[int | str] = []
     for step in location:
-        held: Container[Any] = range(len(sent)) if isinstance(sent, list) else ()
-        if step in (sent if isinstance(sent, Mapping) else held):
-            place.append(step)
-            sent = sent[step]
-    return tuple(place)
+        indexes: Container[Any] = range(len(arguments)) if isinstance(arguments, list) else ()
+        if step in (arguments if isinstance(arguments, Mapping) else indexes):
+            steps.append(step)
+            arguments = arguments[step]
+    return tuple(steps)
 
 
-def _place(location: tuple[int | str, ...]) -> str:
+def _format_location(location: tuple[int | str, ...]) -> str:
+    # Keys of the caller's own may be part of it, of any length.
     return ".".join(map(str, location))[:100] or "arguments"
 
 
 class UnrecognizedId(KnowledgeError):
-    """The text is no id of any federal record; `hint.valid_prefixes` lists the forms there are."""
+    """The text is not an id in any known form; `hint.valid_prefixes` lists the forms there are."""
 
     code = "unrecognized_id_format"
     http_status = 422
@@ -129,7 +136,7 @@ class UnknownSource(KnowledgeError):
 
 
 class InvalidCursor(KnowledgeError):
-    """The cursor is not one that this list gave out; leave it away to start again."""
+    """This list did not issue the cursor; leave it out to start again."""
 
     code = "invalid_cursor"
     http_status = 422
@@ -150,7 +157,7 @@ class FileTooLarge(KnowledgeError):
 
 
 class InvalidSetting(KnowledgeError):
-    """A flag, a variable or a line of readingroom.toml has a value that does not fit."""
+    """A flag, a variable or a line of readingroom.toml has an invalid value."""
 
     code = "invalid_setting"
     http_status = 500

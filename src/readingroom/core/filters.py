@@ -1,9 +1,9 @@
-"""One small language for which chunks may answer; each backend turns it into its own.
+"""Filters on the metadata of chunks, which each backend translates into its own language.
 
     And((Equals("source", "NPPF"), Range("effective_from", high=20241212)))
 
-A chunk without the field never passes. Text, numbers and truth values are never equal to each
-other. In particular `In` of nothing passes nothing, and `And` of nothing passes everything.
+A chunk without the field never passes. Strings, numbers and booleans are never equal to each other.
+An empty `In` passes nothing, and an empty `And` passes everything.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The field's number is neither below `low` nor above `high`; both ends belong to it."""
+    """The field's number is neither below `low` nor above `high`; both ends are included."""
 
     field: str
     low: Number | None = None
@@ -40,12 +40,12 @@ class Range:
 
     def __post_init__(self) -> None:
         if self.low is None and self.high is None:
-            raise ValueError(f"a range of {self.field!r} without ends asks nothing")
+            raise ValueError(f"a range of {self.field!r} needs `low`, `high` or both")
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All of these hold."""
+    """Every part passes."""
 
     parts: "tuple[Filter, ...]"
 
@@ -56,44 +56,46 @@ Condition = In | Range
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What a filter may ask of an index: values that are equal, numbers in a range."""
+    """The fields of an index that filters may use: for equality, and for ranges of numbers."""
 
     equality: tuple[str, ...] = ()
     ranges: tuple[str, ...] = ()
 
-    def conditions(self, where: Filter | None) -> list[Condition]:
-        """The filter's conditions, or an error that names a field which is not among these."""
-        wanted = list(conditions(where))
-        for part in wanted:
-            known = self.equality if isinstance(part, In) else self.ranges
-            if part.field not in known:
-                raise ValueError(f"{part.field!r} is no filter field here; there are {known}")
-        return wanted
+    def parse(self, where: Filter | None) -> list[Condition]:
+        """Return the filter's conditions; raise `ValueError` for a field that has no index."""
+        conditions = list(flatten(where))
+        for condition in conditions:
+            fields = self.equality if isinstance(condition, In) else self.ranges
+            if condition.field not in fields:
+                raise ValueError(f"{condition.field!r} is not a filter field; there are {fields}")
+        return conditions
 
-    def of(self, metadata: Metadata) -> dict[str, Value]:
-        """The part of a chunk's metadata that filters may ask for."""
+    def select(self, metadata: Metadata) -> dict[str, Value]:
+        """Return the part of a chunk's metadata that filters may use."""
+        # A field may be in both tuples; each name is needed once.
         names = dict.fromkeys((*self.equality, *self.ranges))
-        known = {name: metadata[name] for name in names if metadata.get(name) is not None}
-        for name, value in known.items():
+        values = {name: metadata[name] for name in names if metadata.get(name) is not None}
+        for name, value in values.items():
             if not isinstance(value, str | int | float | bool):
-                raise ValueError(f"{name!r} holds {value!r}, which no filter can ask for")
-        return known
+                raise ValueError(f"{name!r} is {value!r}, which cannot be filtered by")
+        return values
 
 
-def conditions(where: Filter | None) -> Iterator[Condition]:
-    """The filter as a flat list of conditions that must all hold."""
+def flatten(where: Filter | None) -> Iterator[Condition]:
+    """Yield the conditions of a filter, all of which must hold."""
     match where:
         case And(parts):
             for part in parts:
-                yield from conditions(part)
+                yield from flatten(part)
         case Equals(field, value):
             yield In(field, (value,))
         case In() | Range():
             yield where
 
 
-def same_kind(value: Value) -> tuple[str, Value]:
-    """A key under which equal values meet, and 1, "1" and True do not."""
+def comparison_key(value: Value) -> tuple[str, Value]:
+    """Return a key that is the same for equal values, and different for 1, "1" and True."""
+    # Before the others: to Python, True is an integer and equal to 1.
     if isinstance(value, bool):
         return "truth", value
     return ("text", value) if isinstance(value, str) else ("number", value)

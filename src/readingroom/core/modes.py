@@ -1,4 +1,4 @@
-"""The ways to search, named alike in every base that has them."""
+"""The search modes, which have the same names in every base."""
 
 from typing import Literal
 

@@ -1,20 +1,22 @@
-"""Pages as they are cited."""
+"""Page numbers as a citation writes them."""
 
 from collections.abc import Sequence
 
 
-def runs(pages: Sequence[int]) -> list[tuple[int, int]]:
-    """Pages in order as first and last of each unbroken run."""
-    found: list[tuple[int, int]] = []
+def find_page_runs(pages: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the first and last page of each unbroken run; `pages` must be in order."""
+    runs: list[tuple[int, int]] = []
     for page in pages:
         first = page
-        if found and page == found[-1][1] + 1:
-            first, _ = found.pop()
-        found.append((first, page))
-    return found
+        if runs and page == runs[-1][1] + 1:
+            first, _ = runs.pop()
+        runs.append((first, page))
+    return runs
 
 
-def cited(pages: Sequence[int]) -> str:
-    """`p. 14–15, 17`, and nothing for no pages."""
-    told = [f"{first}–{last}" if last > first else f"{first}" for first, last in runs(pages)]
-    return f"p. {', '.join(told)}" if told else ""
+def cite_pages(pages: Sequence[int]) -> str:
+    """Return `p. 14–15, 17`; an empty string for no pages."""
+    ranges = [
+        f"{first}–{last}" if last > first else f"{first}" for first, last in find_page_runs(pages)
+    ]
+    return f"p. {', '.join(ranges)}" if ranges else ""

@@ -1,7 +1,7 @@
 """Cuts a text into overlapping chunks that know exactly where, and on which pages, they lie.
 
 The cuts equal those of LangChain's `RecursiveCharacterTextSplitter(keep_separator="end")`, which
-the contracts name; there a chunk is a string that has lost its place, here it is a pair of offsets.
+the contracts name. There a chunk is a string without a position; here it is a pair of offsets.
 """
 
 from bisect import bisect_left, bisect_right
@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+# Both numbers are the contracts'. 800 characters are about 200 tokens, and the model reads 256.
 SIZE = 800
 OVERLAP = 200
-# Tried in order; where none is left, between any two characters.
+# Tried in this order; after the last, a cut may fall between any two characters.
 SEPARATORS = ("\n\n", "\n", ". ", "! ", "? ", "; ", ", ", " ")
 
 
 class Span(NamedTuple):
-    """A stretch of a text: `text[start:end]`."""
+    """Part of a text: `text[start:end]`."""
 
     start: int
     end: int
@@ -42,10 +43,11 @@ def split(text: str, size: int = SIZE, overlap: int = OVERLAP) -> list[Span]:
     return splitter.spans
 
 
-def pages_of(span: Span, page_starts: Sequence[int]) -> list[int]:
-    """The pages a span touches, counted from 1; `page_starts` holds the offset each begins at.
+def find_pages(span: Span, page_starts: Sequence[int]) -> list[int]:
+    """Return the pages that a span touches, counted from 1.
 
-    A page without text (it begins where the next one does) is touched by nothing.
+    `page_starts` holds the offset at which each page begins. A page without text begins where the
+    next one does, and no span touches it.
     """
     first = max(1, bisect_right(page_starts, span.start))
     last = bisect_left(page_starts, span.end)
@@ -57,7 +59,7 @@ def pages_of(span: Span, page_starts: Sequence[int]) -> list[int]:
 
 
 class _Splitter:
-    """Works on offsets alone: a stretch of pieces is the list of the places where they meet."""
+    """Collects spans. It works on offsets: adjacent parts are given as the list of their edges."""
 
     def __init__(self, text: str, size: int, overlap: int) -> None:
         self.spans: list[Span] = []
@@ -66,10 +68,10 @@ class _Splitter:
         self._overlap = overlap
 
     def cut(self, start: int, end: int, level: int) -> None:
-        """Small pieces are merged up to the size; one that is too large is cut more finely."""
+        """Merge small parts up to the size, and cut parts that are too large more finely."""
         level = self._first_separator(start, end, level)
         if level == len(SEPARATORS):
-            self._windows(start, end)
+            self._add_windows(start, end)
             return
         edges = self._edges(start, end, SEPARATORS[level])
         small = [start]
@@ -90,33 +92,36 @@ class _Splitter:
         return level
 
     def _edges(self, start: int, end: int, separator: str) -> list[int]:
-        """Where the pieces begin and end, each with its separator."""
+        """Return where the parts begin and end; a separator belongs to the part before it."""
         width = len(separator)
         lengths = map(len, self._text[start:end].split(separator))
         edges = [*accumulate(map(width.__add__, lengths), initial=start)]
-        edges[-1] -= width  # the last piece has no separator, and may be nothing but it
+        # No separator follows the last part, which is empty when the text ends with one.
+        edges[-1] -= width
         return edges if edges[-1] > edges[-2] else edges[:-1]
 
     def _merge(self, edges: Sequence[int]) -> None:
-        """Join neighbours while they fit; the next chunk begins with what the overlap allows."""
+        """Join neighbours while they fit; begin the next chunk as early as the overlap allows."""
         if len(edges) < 2:
             return
         size, overlap = self._size, self._overlap
         first, limit = 0, edges[0] + size
         for last in range(1, len(edges)):
             end = edges[last]
+            # A single part is never cut here, whatever its size: `cut` has seen to that.
             if end <= limit or first == last - 1:
                 continue
             start = edges[last - 1]
             self._add(edges[first], start)
-            begins = max(start - overlap, end - size)
-            while first < last - 1 and edges[first] < begins:
+            # The overlap must leave room for the next part as well.
+            earliest = max(start - overlap, end - size)
+            while first < last - 1 and edges[first] < earliest:
                 first += 1
             limit = edges[first] + size
         self._add(edges[first], edges[-1])
 
-    def _windows(self, start: int, end: int) -> None:
-        """A run without any separator: what merging single characters would come to."""
+    def _add_windows(self, start: int, end: int) -> None:
+        """Cut text without any separator. Merging single characters would give the same spans."""
         while end - start > self._size:
             self._add(start, start + self._size)
             start += self._size - self._overlap
@@ -124,8 +129,8 @@ class _Splitter:
             self._add(start, end)
 
     def _add(self, start: int, end: int) -> None:
-        """A chunk, without the white space at its ends; white space alone is none."""
-        said = self._text[start:end].rstrip()
-        begins = start + len(said) - len(said.lstrip())
-        if said:
-            self.spans.append(Span(begins, start + len(said)))
+        """Add a span without the white space at its ends; nothing for white space alone."""
+        text = self._text[start:end].rstrip()
+        if text:
+            first = start + len(text) - len(text.lstrip())
+            self.spans.append(Span(first, start + len(text)))

@@ -1,4 +1,4 @@
-"""Full-text search with SQLite's FTS5: any user text is safe, filters count, the cost is bounded.
+"""Full-text search with SQLite's FTS5: safe for any user text, filtered, of bounded cost.
 
 FTS5 ranks every row that has any of the words, about a microsecond each, so a question of common
 words costs seconds on a large index. Within a budget of postings the ranking is exact; beyond it
@@ -17,17 +17,20 @@ from typing import Any
 
 from readingroom.core.filters import Condition, Fields, Filter, In, Metadata, Range, Value
 from readingroom.engine.errors import SearchTimeout
-from readingroom.engine.words import Sought, sought, tokenizer
+from readingroom.engine.words import LexicalQuery, parse_query, tokenizer_spec
 from readingroom.storage.database import ConnectionPool, connect, transaction
 
+# At about a microsecond for each posting, this keeps the ranking below 50 milliseconds.
 BUDGET = 45_000
 """Postings that a search may rank."""
 CANDIDATES = 400
+"""Rows that are ranked again when the budget does not suffice for an exact ranking."""
 SECONDS = 5.0
 """How long a search may take."""
 
-_CLEAN = "INSERT INTO temp.scratch(scratch) VALUES ('delete-all')"
-# Scores that are equal come in the order of ids, if they come within so many of the end.
+_CLEAR_SCRATCH = "INSERT INTO temp.scratch(scratch) VALUES ('delete-all')"
+# FTS5 returns rows with equal scores in any order. So many more are read than were requested, and
+# then ordered by id, so that the same search gives the same hits.
 _MARGIN = 64
 # The parameters of FTS5's own bm25(), so that both rankings are the same.
 _K1, _B = 1.2, 0.75
@@ -35,7 +38,7 @@ _K1, _B = 1.2, 0.75
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text to be found by its words: the columns of the index, and what filters may ask."""
+    """A text to index: its columns by name, and the metadata that filters may use."""
 
     id: str
     texts: Mapping[str, str]
@@ -58,9 +61,10 @@ class _Term:
 
 
 class LexicalIndex:
-    """One SQLite file. Any number of readers, one writer at a time; it can always be made anew.
+    """One SQLite file with any number of readers and one writer at a time.
 
-    `columns` are the texts of a document with their weights, the first is the most telling.
+    `columns` are the texts of a document with their weights. The file is derived from a store, so
+    it may be deleted and filled again at any time.
     """
 
     def __init__(
@@ -78,7 +82,7 @@ class LexicalIndex:
         self._seconds = seconds
         self._names = list(dict.fromkeys((*fields.equality, *fields.ranges)))
         self._writing = threading.Lock()
-        self._connections = ConnectionPool(self._opened)
+        self._connections = ConnectionPool(self._open)
         _prepare(path, self._schema())
 
     def close(self) -> None:
@@ -88,32 +92,32 @@ class LexicalIndex:
     # --- writing ---
 
     def upsert(self, documents: Iterable[Document], generation: int | None = None) -> None:
-        """Put documents in place of those with the same ids, all or none."""
+        """Add documents, replacing those with the same ids; all of them or none."""
         batch = {document.id: document for document in documents}
         with self._write(generation) as db:
-            self._forget(db, list(batch))
+            self._remove(db, list(batch))
             rows = [self._insert(db, document) for document in batch.values()]
             self._count(db, rows, 1)
 
     def delete(self, ids: Sequence[str], generation: int | None = None) -> None:
         """Remove documents; ids that are not there are ignored."""
         with self._write(generation) as db:
-            self._forget(db, ids)
+            self._remove(db, ids)
 
     def update_metadata(
         self, ids: Sequence[str], metadatas: Sequence[Metadata], generation: int | None = None
     ) -> None:
-        """Lay new values over the old ones that filters ask for; other ids are ignored."""
+        """Merge new values into the metadata that filters use; unknown ids are ignored."""
         with self._write(generation) as db:
             for id, metadata in zip(ids, metadatas, strict=True):
-                for name, value in self.fields.of(metadata).items():
+                for name, value in self.fields.select(metadata).items():
                     db.execute(
-                        f"UPDATE documents SET {_quoted(name)} = ? WHERE id = ?",
-                        (_stored(value), id),
+                        f"UPDATE documents SET {_quote(name)} = ? WHERE id = ?",
+                        (_encode(value), id),
                     )
 
     def fill(self, documents: Iterable[Document], generation: int) -> None:
-        """Replace everything, as when the store has changed while nobody kept step."""
+        """Replace everything, for example after the store has changed without this index."""
         with self._write(generation) as db:
             for table in ("documents", "words", "terms"):
                 db.execute(f"DELETE FROM {table}")
@@ -122,108 +126,116 @@ class LexicalIndex:
             for document in documents:
                 self._insert(db, document)
                 rows += 1
+            # In one statement at the end, instead of row by row as for single writes.
             db.execute("INSERT INTO terms SELECT term, doc FROM vocabulary")
-            tokens = sum(_tokens(size) for (size,) in db.execute("SELECT sz FROM words_docsize"))
+            tokens = sum(
+                _count_tokens(size) for (size,) in db.execute("SELECT sz FROM words_docsize")
+            )
             db.execute("UPDATE facts SET tokens = ?, documents = ?", (tokens, rows))
 
     @property
     def generation(self) -> int | None:
-        """The state of the store that this index was made from; None for a new file."""
+        """The generation of the store that this index was filled from; None for a new file."""
         with self._connections.connection() as db:
-            (found,) = db.execute("SELECT generation FROM facts").fetchone()
-        return None if found is None else int(found)
+            (generation,) = db.execute("SELECT generation FROM facts").fetchone()
+        return None if generation is None else int(generation)
 
     def __len__(self) -> int:
         with self._connections.connection() as db:
-            (found,) = db.execute("SELECT documents FROM facts").fetchone()
-        return int(found)
+            (count,) = db.execute("SELECT documents FROM facts").fetchone()
+        return int(count)
 
     # --- searching ---
 
-    def search(self, question: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
-        """The k best documents that pass the filter, best first, equal ones by id."""
-        if k < 0:
-            raise ValueError(f"k is a number of documents, not {k}")
-        wanted = self.fields.conditions(where)
-        with self._connections.connection() as db, deadline(db, self._seconds):
-            scores = self._best(db, sought(question), k, wanted) if k else {}
-            return self._hits(db, scores, k)
+    def search(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
+        """Return the k best documents that pass the filter, best first, equal ones by id.
 
-    def _best(
-        self, db: sqlite3.Connection, asked: Sought, k: int, wanted: Sequence[Condition]
+        Raise `SearchTimeout` when the search takes too long.
+        """
+        if k < 0:
+            raise ValueError(f"k must be at least 0, not {k}")
+        conditions = self.fields.parse(where)
+        with self._connections.connection() as db, deadline(db, self._seconds):
+            scores = self._score(db, parse_query(query), k, conditions) if k else {}
+            return self._make_hits(db, scores, k)
+
+    def _score(
+        self, db: sqlite3.Connection, query: LexicalQuery, k: int, conditions: Sequence[Condition]
     ) -> dict[int, float]:
         """Return the scores of the best rows: at least `k` of them where so many match."""
-        if asked.phrases and asked.match:
-            return self._ranked(db, asked.match, k + _MARGIN, wanted)
-        terms = self._terms(db, asked.words)
+        # A phrase is rare enough to be ranked within the budget, and the words only rank its hits.
+        if query.phrases and query.match:
+            return self._rank(db, query.match, k + _MARGIN, conditions)
+        terms = self._terms(db, query.words)
         if not terms:
             return {}
         if sum(term.documents for term in terms) <= self._budget:
-            return self._ranked(db, _any_of(terms), k + _MARGIN, wanted)
-        return self._rescored(db, terms, max(CANDIDATES, 3 * k), wanted)
+            return self._rank(db, _match_any(terms), k + _MARGIN, conditions)
+        return self._rank_candidates(db, terms, max(CANDIDATES, 3 * k), conditions)
 
     def _terms(self, db: sqlite3.Connection, words: Sequence[str]) -> list[_Term]:
-        """The words with their stems and frequencies, rarest first; unknown words are left out."""
-        db.execute(_CLEAN)
+        """Return the words that are in the index with stem and frequency, rarest first."""
+        # FTS5 does not expose its tokenizer to SQL, so the words pass through a table of its own.
+        db.execute(_CLEAR_SCRATCH)
         first = next(iter(self.columns))
         db.executemany(
-            f"INSERT INTO temp.scratch(rowid, {_quoted(first)}) VALUES (?, ?)",
+            f"INSERT INTO temp.scratch(rowid, {_quote(first)}) VALUES (?, ?)",
             list(enumerate(words)),
         )
-        # A word that the tokenizer cuts further is as rare as its rarest piece.
-        found = db.execute(
+        # A word that the tokenizer splits further is as rare as its rarest part.
+        rows = db.execute(
             """SELECT seen.doc, seen.term, MIN(terms.documents) FROM temp.seen
                JOIN terms USING (term) WHERE terms.documents > 0
                GROUP BY seen.doc ORDER BY 3, 2"""
         )
-        terms = [_Term(words[row], stem, documents) for row, stem, documents in found]
+        terms = [_Term(words[row], stem, documents) for row, stem, documents in rows]
         return list({term.stem: term for term in terms}.values())
 
-    def _ranked(
-        self, db: sqlite3.Connection, match: str, limit: int, wanted: Sequence[Condition]
+    def _rank(
+        self, db: sqlite3.Connection, match: str, limit: int, conditions: Sequence[Condition]
     ) -> dict[int, float]:
-        """The best rows that match, by FTS5's own ranking."""
+        """Return the scores of the best rows that match, by FTS5's own ranking."""
         weights = ", ".join(str(float(weight)) for weight in self.columns.values())
-        if not wanted:
+        if not conditions:
             # Sorted inside FTS5, which is quicker than a sort of its rows.
-            found = db.execute(
+            scores = db.execute(
                 "SELECT rowid, -rank FROM words WHERE words MATCH ? AND rank MATCH ? "
                 "ORDER BY rank LIMIT ?",
                 (match, f"bm25({weights})", limit),
             )
-            return dict(found.fetchall())
-        clauses, values = _clauses(wanted)
-        found = db.execute(
+            return dict(scores.fetchall())
+        clauses, values = _clauses(conditions)
+        scores = db.execute(
             f"""SELECT words.rowid, -bm25(words, {weights}) AS score
                 FROM words JOIN documents ON documents.row = words.rowid
                 WHERE words MATCH ? AND {clauses} ORDER BY score DESC LIMIT ?""",
             (match, *values, limit),
         )
-        return dict(found.fetchall())
+        return dict(scores.fetchall())
 
-    def _rescored(
+    def _rank_candidates(
         self,
         db: sqlite3.Connection,
         terms: Sequence[_Term],
         limit: int,
-        wanted: Sequence[Condition],
+        conditions: Sequence[Condition],
     ) -> dict[int, float]:
-        """Candidates by the rarest terms that fit the budget, ranked by BM25 over all of them.
+        """Choose candidates by the rarest terms that fit the budget; rank them by all terms.
 
-        A filter may leave too few; then the next terms are asked too.
+        Where a filter leaves too few of them, the next terms are searched too.
         """
         candidates: dict[int, float] = {}
-        for group in self._affordable(terms):
-            candidates |= self._ranked(db, _any_of(group), limit, wanted)
+        for group in self._group_by_budget(terms):
+            candidates |= self._rank(db, _match_any(group), limit, conditions)
             if len(candidates) >= limit // 3:
                 break
         return self._bm25(db, terms, list(candidates))
 
-    def _affordable(self, terms: Sequence[_Term]) -> Iterator[list[_Term]]:
-        """The terms, rarest first, in groups within the budget; one over it stands alone."""
+    def _group_by_budget(self, terms: Sequence[_Term]) -> Iterator[list[_Term]]:
+        """Yield the terms, rarest first, in groups within the budget; a term above it is alone."""
         group: list[_Term] = []
         for term in terms:
-            if group and sum(one.documents for one in (*group, term)) > self._budget:
+            if group and sum(member.documents for member in (*group, term)) > self._budget:
                 yield group
                 group = []
             group.append(term)
@@ -233,27 +245,29 @@ class LexicalIndex:
     def _bm25(
         self, db: sqlite3.Connection, terms: Sequence[_Term], rows: list[int]
     ) -> dict[int, float]:
-        """What FTS5's bm25() would give, counted on these rows alone."""
+        """Return the scores that FTS5's bm25() would give, computed for these rows alone."""
         documents, tokens = db.execute("SELECT documents, tokens FROM facts").fetchone()
         average = tokens / documents
-        listed = ",".join(map(str, rows))
-        sizes = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({listed})")
-        length = {row: _tokens(size) / average for row, size in sizes}
-        names = ", ".join(map(_quoted, self.columns))
-        db.execute(_CLEAN)
+        row_list = ",".join(map(str, rows))
+        sizes = db.execute(f"SELECT id, sz FROM words_docsize WHERE id IN ({row_list})")
+        length = {row: _count_tokens(size) / average for row, size in sizes}
+        names = ", ".join(map(_quote, self.columns))
+        db.execute(_CLEAR_SCRATCH)
         db.execute(
             f"INSERT INTO temp.scratch(rowid, {names}) "
-            f"SELECT rowid, {names} FROM words WHERE rowid IN ({listed})"
+            f"SELECT rowid, {names} FROM words WHERE rowid IN ({row_list})"
         )
         scores = dict.fromkeys(rows, 0.0)
         for term in terms:
             rarity = math.log((documents - term.documents + 0.5) / (term.documents + 0.5))
-            for row, seen in self._seen(db, term):
-                grown = seen + _K1 * (1 - _B + _B * length[row])
-                scores[row] += max(rarity, 1e-6) * seen * (_K1 + 1) / grown
+            for row, frequency in self._frequencies(db, term):
+                saturation = frequency + _K1 * (1 - _B + _B * length[row])
+                # FTS5 does the same: a word of most documents would count against a match.
+                scores[row] += max(rarity, 1e-6) * frequency * (_K1 + 1) / saturation
         return scores
 
-    def _seen(self, db: sqlite3.Connection, term: _Term) -> Iterable[tuple[int, float]]:
+    def _frequencies(self, db: sqlite3.Connection, term: _Term) -> Iterable[tuple[int, float]]:
+        """Return how often a term occurs in each candidate, by the weights of the columns."""
         weight = " ".join(
             f"WHEN '{name}' THEN {float(weight)}" for name, weight in self.columns.items()
         )
@@ -262,7 +276,7 @@ class LexicalIndex:
             (term.stem,),
         ).fetchall()
 
-    def _hits(
+    def _make_hits(
         self, db: sqlite3.Connection, scores: Mapping[int, float], k: int
     ) -> list[LexicalHit]:
         """Return the k best rows as hits, equal scores in the order of their ids."""
@@ -274,25 +288,25 @@ class LexicalIndex:
     # --- the file ---
 
     def _schema(self) -> list[str]:
-        fields = "".join(f", {_quoted(name)}" for name in self._names)
-        columns = ", ".join(map(_quoted, self.columns))
+        fields = "".join(f", {_quote(name)}" for name in self._names)
+        columns = ", ".join(map(_quote, self.columns))
         return [
             f"CREATE TABLE documents(row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE{fields})",
-            f'CREATE VIRTUAL TABLE words USING fts5({columns}, tokenize = "{tokenizer()}")',
+            f'CREATE VIRTUAL TABLE words USING fts5({columns}, tokenize = "{tokenizer_spec()}")',
             "CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)",
-            # In how many documents a stem stands: `vocabulary` would walk them all to say so.
+            # The document frequency of each stem, which `vocabulary` would count anew each time.
             "CREATE TABLE terms(term TEXT PRIMARY KEY, documents INTEGER) WITHOUT ROWID",
             "CREATE TABLE facts(generation INTEGER, documents INTEGER, tokens INTEGER)",
             "INSERT INTO facts VALUES (NULL, 0, 0)",
         ]
 
-    def _opened(self) -> sqlite3.Connection:
-        """A connection, with a small table of its own to cut texts into stems."""
+    def _open(self) -> sqlite3.Connection:
+        """Open a connection, with a temporary table that splits texts into stems."""
         db = _connect(self._path)
-        columns = ", ".join(map(_quoted, self.columns))
+        columns = ", ".join(map(_quote, self.columns))
         db.execute(
             f"CREATE VIRTUAL TABLE temp.scratch USING fts5({columns}, content = '', "
-            f'tokenize = "{tokenizer()}")'
+            f'tokenize = "{tokenizer_spec()}")'
         )
         db.execute("CREATE VIRTUAL TABLE temp.seen USING fts5vocab(temp, scratch, instance)")
         db.execute("CREATE VIRTUAL TABLE temp.counted USING fts5vocab(temp, scratch, row)")
@@ -306,32 +320,36 @@ class LexicalIndex:
                 db.execute("UPDATE facts SET generation = ?", (generation,))
 
     def _insert(self, db: sqlite3.Connection, document: Document) -> int:
-        known = self.fields.of(document.metadata)
-        names = "".join(f", {_quoted(name)}" for name in known)
+        values = self.fields.select(document.metadata)
+        names = "".join(f", {_quote(name)}" for name in values)
         row = db.execute(
-            f"INSERT INTO documents(id{names}) VALUES ({_places(1 + len(known))})",
-            (document.id, *map(_stored, known.values())),
+            f"INSERT INTO documents(id{names}) VALUES ({_placeholders(1 + len(values))})",
+            (document.id, *map(_encode, values.values())),
         ).lastrowid
         assert row is not None
         texts = [document.texts.get(name, "") for name in self.columns]
-        columns = ", ".join(map(_quoted, self.columns))
+        columns = ", ".join(map(_quote, self.columns))
         db.execute(
-            f"INSERT INTO words(rowid, {columns}) VALUES ({_places(1 + len(texts))})",
+            f"INSERT INTO words(rowid, {columns}) VALUES ({_placeholders(1 + len(texts))})",
             (row, *texts),
         )
         return row
 
-    def _forget(self, db: sqlite3.Connection, ids: Sequence[str]) -> None:
-        found = [db.execute("SELECT row FROM documents WHERE id = ?", (id,)) for id in set(ids)]
-        rows = [row for one in found for (row,) in one]
+    def _remove(self, db: sqlite3.Connection, ids: Sequence[str]) -> None:
+        rows = [
+            row
+            for id in set(ids)
+            for (row,) in db.execute("SELECT row FROM documents WHERE id = ?", (id,))
+        ]
+        # Before they go: their words are counted from the rows themselves.
         self._count(db, rows, -1)
         for table, key in (("words", "rowid"), ("documents", "row")):
             db.executemany(f"DELETE FROM {table} WHERE {key} = ?", [(row,) for row in rows])
 
     def _count(self, db: sqlite3.Connection, rows: Sequence[int], sign: int) -> None:
-        """Add to the frequencies of stems what these rows hold, or take it away."""
-        columns = ", ".join(map(_quoted, self.columns))
-        db.execute(_CLEAN)
+        """Add these rows to the frequencies of stems (`sign` 1), or subtract them (-1)."""
+        columns = ", ".join(map(_quote, self.columns))
+        db.execute(_CLEAR_SCRATCH)
         tokens = 0
         for row in rows:
             db.execute(
@@ -340,7 +358,7 @@ class LexicalIndex:
                 (row,),
             )
             (size,) = db.execute("SELECT sz FROM words_docsize WHERE id = ?", (row,)).fetchone()
-            tokens += _tokens(size)
+            tokens += _count_tokens(size)
         db.execute(
             """INSERT INTO terms SELECT term, ? * doc FROM temp.counted WHERE true
                ON CONFLICT DO UPDATE SET documents = documents + excluded.documents""",
@@ -353,11 +371,11 @@ class LexicalIndex:
 
 
 def _prepare(path: Path, schema: list[str]) -> None:
-    """Make the tables, anew when the file is damaged or was made for other columns."""
+    """Create the tables, after deleting a file that is damaged or has another schema."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    wanted = "\n".join(schema)
+    script = "\n".join(schema)
     with contextlib.suppress(sqlite3.DatabaseError), contextlib.closing(_connect(path)) as db:
-        if db.execute("SELECT made FROM made_by").fetchone() == (wanted,):
+        if db.execute("SELECT made FROM made_by").fetchone() == (script,):
             return
     for suffix in ("", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -366,18 +384,22 @@ def _prepare(path: Path, schema: list[str]) -> None:
         for statement in schema:
             db.execute(statement)
         db.execute("CREATE TABLE made_by(made TEXT)")
-        db.execute("INSERT INTO made_by VALUES (?)", (wanted,))
+        db.execute("INSERT INTO made_by VALUES (?)", (script,))
         db.execute("COMMIT")
 
 
 def _connect(path: Path) -> sqlite3.Connection:
+    # WAL, so that searches go on during a write. NORMAL may lose the last writes in a power cut;
+    # the generation shows that, and the index is filled again.
     pragmas = {"journal_mode": "WAL", "synchronous": "NORMAL", "temp_store": "MEMORY"}
     return connect(path, any_thread=True, pragmas=pragmas)
 
 
 @contextlib.contextmanager
 def deadline(db: sqlite3.Connection, seconds: float) -> Iterator[None]:
+    """Raise `SearchTimeout` when the statements inside take longer than this in all."""
     end = time.monotonic() + seconds
+    # Every 5,000 instructions: often enough to end in time, too rarely to be noticed.
     db.set_progress_handler(lambda: time.monotonic() > end, 5_000)
     try:
         yield
@@ -391,22 +413,22 @@ def deadline(db: sqlite3.Connection, seconds: float) -> Iterator[None]:
         db.set_progress_handler(None, 0)
 
 
-def _any_of(terms: Iterable[_Term]) -> str:
+def _match_any(terms: Iterable[_Term]) -> str:
     # Quoted, so that no word is ever an operator.
     return " OR ".join(f'"{term.word}"' for term in terms)
 
 
-def _clauses(wanted: Sequence[Condition]) -> tuple[str, list[Any]]:
+def _clauses(conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
     clauses: list[str] = []
     values: list[Any] = []
-    for part in wanted:
-        name = f"documents.{_quoted(part.field)}"
-        match part:
+    for condition in conditions:
+        name = f"documents.{_quote(condition.field)}"
+        match condition:
             case In(values=allowed):
-                clauses.append(f"{name} IN ({_places(len(allowed))})")
-                values.extend(map(_stored, allowed))
+                clauses.append(f"{name} IN ({_placeholders(len(allowed))})")
+                values.extend(map(_encode, allowed))
             case Range(low=low, high=high):
-                # Any text is greater than any number to SQLite.
+                # To SQLite any text is greater than any number.
                 clauses.append(f"typeof({name}) IN ('integer', 'real')")
                 for operator, end in ((">=", low), ("<=", high)):
                     if end is not None:
@@ -415,13 +437,14 @@ def _clauses(wanted: Sequence[Condition]) -> tuple[str, list[Any]]:
     return " AND ".join(clauses), values
 
 
-def _stored(value: Value) -> Value | bytes:
-    """SQLite has no truth values, and 1 must not pass for one of them."""
+def _encode(value: Value) -> Value | bytes:
+    """Return a value as the table stores it."""
+    # SQLite has no booleans, and True must not be equal to 1: a blob is equal to no number.
     return bytes([value]) if isinstance(value, bool) else value
 
 
-def _tokens(size: bytes) -> int:
-    """The length of a document in tokens, as FTS5 writes it: a variable-length number a column."""
+def _count_tokens(size: bytes) -> int:
+    """Return the tokens of a document; FTS5 stores a variable-length integer for each column."""
     total = number = 0
     for byte in size:
         number = number << 7 | byte & 0x7F
@@ -430,9 +453,9 @@ def _tokens(size: bytes) -> int:
     return total
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _places(count: int) -> str:
+def _placeholders(count: int) -> str:
     return ", ".join("?" * count)

@@ -1,4 +1,4 @@
-"""Row-aligned arrays of vectors and filter values: appended to, killed, and viewed by readers."""
+"""Row-aligned arrays of vectors and filter values: rows are appended and marked as deleted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readingroom.core.filters import Condition, Fields, In, Range, Value, same_kind
+from readingroom.core.filters import Condition, Fields, In, Range, Value, comparison_key
 
 RowNumbers = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -15,17 +15,19 @@ Mask = NDArray[np.bool_]
 
 
 class Rows:
-    """The arrays, grown by appending; what lies before `count` is never written again."""
+    """The arrays of one writer. Rows before `count` are never changed, so views need no copy."""
 
     def __init__(self, fields: Fields, dimensions: int, reserve: int) -> None:
         self.fields = fields
         self.count = 0
-        self.dead = 0
+        self.deleted = 0
+        # Signs approximate distances only between vectors of unit length.
         self.are_units = True
         self.ids: list[str] = []
         self.alive = np.zeros(reserve, bool)
         self.vectors = np.empty((reserve, dimensions), np.float32)
         self.squares = np.empty(reserve, np.float32)
+        # By plane of 64 dimensions and not by row: a scan then reads memory in order.
         self.signs = np.empty((-(-dimensions // 64), reserve), np.uint64)
         self.columns = {field: _Column(np.empty(reserve, np.int32)) for field in fields.equality}
         self.numbers = {field: np.empty(reserve, np.float64) for field in fields.ranges}
@@ -33,6 +35,7 @@ class Rows:
     def append(
         self, ids: Sequence[str], vectors: Floats, metadatas: Sequence[Mapping[str, Any]]
     ) -> int:
+        """Append rows and return the number of the first; no view shows them yet."""
         first, end = self.count, self.count + len(ids)
         self._grow(end)
         squares = np.einsum("ij,ij->i", vectors, vectors)
@@ -40,32 +43,38 @@ class Rows:
         self.ids.extend(ids)
         self.vectors[first:end] = vectors
         self.squares[first:end] = squares
-        self.signs[:, first:end] = signs_of(vectors)
+        self.signs[:, first:end] = pack_signs(vectors)
         for field in self.fields.equality:
-            self.columns[field].append(first, [one.get(field) for one in metadatas])
+            self.columns[field].append(first, [metadata.get(field) for metadata in metadatas])
         for field in self.fields.ranges:
-            self.numbers[field][first:end] = [_number(one.get(field)) for one in metadatas]
+            self.numbers[field][first:end] = [
+                _to_number(metadata.get(field)) for metadata in metadatas
+            ]
         self.alive[first:end] = True
         self.count = end
         return first
 
-    def kill(self, rows: list[int]) -> None:
-        # A copy, because readers hold the old one.
+    def delete(self, rows: list[int]) -> None:
+        """Mark rows as deleted."""
+        # A copy, because the views of readers share the old array.
         self.alive = self.alive.copy()
         self.alive[rows] = False
-        self.dead += len(rows)
+        self.deleted += len(rows)
 
     def metadata(self, row: int) -> dict[str, Any]:
-        found = {field: column.value(row) for field, column in self.columns.items()}
+        """Return the filter values of a row."""
         numbers = {field: float(column[row]) for field, column in self.numbers.items()}
-        kept = {field: number for field, number in numbers.items() if not np.isnan(number)}
-        return kept | {field: value for field, value in found.items() if value is not None}
+        values = {field: column.value(row) for field, column in self.columns.items()}
+        # The values of columns last: they have the original type where a field is in both.
+        return {field: number for field, number in numbers.items() if not np.isnan(number)} | {
+            field: value for field, value in values.items() if value is not None
+        }
 
     def view(self) -> "RowView":
-        """What is there now; later appends and kills do not show in it."""
+        """Return the rows as they are now; later changes do not show in the view."""
         return RowView(
             count=self.count,
-            living=self.count - self.dead,
+            living=self.count - self.deleted,
             are_units=self.are_units,
             ids=self.ids,
             alive=self.alive,
@@ -80,18 +89,19 @@ class Rows:
         capacity = len(self.alive)
         if needed <= capacity:
             return
+        # By half at least, so that many small appends do not copy everything each time.
         larger = max(needed, capacity + capacity // 2, 1024)
-        self.alive = _larger(self.alive, larger)
-        self.vectors = _larger(self.vectors, larger)
-        self.squares = _larger(self.squares, larger)
-        self.signs = np.ascontiguousarray(_larger(self.signs.T, larger).T)
-        self.columns = {field: column.grown(larger) for field, column in self.columns.items()}
-        self.numbers = {field: _larger(column, larger) for field, column in self.numbers.items()}
+        self.alive = _enlarge(self.alive, larger)
+        self.vectors = _enlarge(self.vectors, larger)
+        self.squares = _enlarge(self.squares, larger)
+        self.signs = np.ascontiguousarray(_enlarge(self.signs.T, larger).T)
+        self.columns = {field: column.enlarge(larger) for field, column in self.columns.items()}
+        self.numbers = {field: _enlarge(column, larger) for field, column in self.numbers.items()}
 
 
 @dataclass(frozen=True)
 class RowView:
-    """The rows as they were at one moment. Arrays may be longer: only `count` rows are meant."""
+    """The rows at one moment. The arrays may be longer: only the first `count` rows count."""
 
     count: int
     living: int
@@ -104,52 +114,53 @@ class RowView:
     columns: Mapping[str, "_Column"]
     numbers: Mapping[str, NDArray[np.float64]]
 
-    def passing(self, wanted: Sequence[Condition]) -> RowNumbers:
-        """The living rows that meet every condition.
-
-        The rarest value's posting list is where the search begins; where even that holds much of
-        the index, whole columns are compared instead, which reads memory in order.
-        """
+    def find(self, conditions: Sequence[Condition]) -> RowNumbers:
+        """Return the rows that meet every condition and are not deleted."""
+        # The posting list of the rarest value comes first. If even that holds much of the index,
+        # comparing whole columns is faster, because it reads memory in order.
         rarest = min(
-            (part for part in wanted if isinstance(part, In)), key=self._at_most, default=None
+            (part for part in conditions if isinstance(part, In)),
+            key=self._count_postings,
+            default=None,
         )
-        listed = None if rarest is None else self._listed(rarest)
-        if listed is None or len(listed) > self.count // 8:
+        candidates = None if rarest is None else self._read_postings(rarest)
+        if candidates is None or len(candidates) > self.count // 8:
             mask = self.alive[: self.count].copy()
-            for part in wanted:
-                mask &= self._meets(part, slice(0, self.count))
+            for condition in conditions:
+                mask &= self._check(condition, slice(0, self.count))
             return np.flatnonzero(mask)
-        rows = listed[self.alive[listed]]
-        for part in wanted:
-            rows = rows[self._meets(part, rows)]
+        rows = candidates[self.alive[candidates]]
+        for condition in conditions:
+            rows = rows[self._check(condition, rows)]
         return rows
 
-    def _at_most(self, part: In) -> int:
-        """How many rows have one of the values, the dead included."""
-        column = self.columns[part.field]
-        return sum(len(column.postings[code]) for code in column.codes_of(part.values))
+    def _count_postings(self, condition: In) -> int:
+        """Return how many rows have one of the values, including deleted rows."""
+        column = self.columns[condition.field]
+        return sum(len(column.postings[code]) for code in column.codes_of(condition.values))
 
-    def _listed(self, part: In) -> RowNumbers:
-        column = self.columns[part.field]
-        found = [column.postings[code].before(self.count) for code in column.codes_of(part.values)]
-        return np.concatenate(found) if found else np.empty(0, np.int64)
+    def _read_postings(self, condition: In) -> RowNumbers:
+        column = self.columns[condition.field]
+        codes = column.codes_of(condition.values)
+        postings = [column.postings[code].before(self.count) for code in codes]
+        return np.concatenate(postings) if postings else np.empty(0, np.int64)
 
-    def _meets(self, part: Condition, rows: RowNumbers | slice) -> Mask:
-        match part:
+    def _check(self, condition: Condition, rows: RowNumbers | slice) -> Mask:
+        match condition:
             case In(field, values):
                 return self.columns[field].has(values, rows)
             case Range(field, low, high):
                 numbers = self.numbers[field][rows]
-                met = ~np.isnan(numbers)
+                mask = ~np.isnan(numbers)
                 if low is not None:
-                    met &= numbers >= low
+                    mask &= numbers >= low
                 if high is not None:
-                    met &= numbers <= high
-                return met
+                    mask &= numbers <= high
+                return mask
 
 
 class _Column:
-    """The values of one field as small numbers, and for each value the rows that have it."""
+    """The values of one field, encoded as small integers, and the rows that have each value."""
 
     def __init__(self, codes: NDArray[np.int32]) -> None:
         self.codes = codes
@@ -161,8 +172,8 @@ class _Column:
         codes = np.array([-1 if value is None else self._code(value) for value in values], np.int32)
         self.codes[first : first + len(codes)] = codes
         order = np.argsort(codes, kind="stable")
-        met, starts = np.unique(codes[order], return_index=True)
-        for code, rows in zip(met, np.split(order, starts[1:]), strict=True):
+        present, starts = np.unique(codes[order], return_index=True)
+        for code, rows in zip(present, np.split(order, starts[1:]), strict=True):
             if code >= 0:
                 self.postings[code].append(rows + first)
 
@@ -171,37 +182,37 @@ class _Column:
         return self.values[code] if code >= 0 else None
 
     def codes_of(self, values: Sequence[Value]) -> set[int]:
-        known = (self.code_of.get(same_kind(value)) for value in values)
-        return {code for code in known if code is not None}
+        codes = (self.code_of.get(comparison_key(value)) for value in values)
+        return {code for code in codes if code is not None}
 
     def has(self, values: Sequence[Value], rows: RowNumbers | slice) -> Mask:
         codes = list(self.codes_of(values))
-        # One more than there are codes: -1, which means no value, finds the last, which is False.
-        # Made after the codes are known, because a writer may be adding one.
-        wanted = np.zeros(len(self.values) + 1, bool)
-        wanted[codes] = True
-        return wanted[self.codes[rows]]
+        # One longer than there are codes: the code -1, no value, selects the last, which is False.
+        # Created after the codes were looked up, because a writer may be adding a value.
+        is_selected = np.zeros(len(self.values) + 1, bool)
+        is_selected[codes] = True
+        return is_selected[self.codes[rows]]
 
-    def grown(self, capacity: int) -> "_Column":
-        """The same column with room for more; the old one stays as readers know it."""
-        larger = _Column(_larger(self.codes, capacity))
+    def enlarge(self, capacity: int) -> "_Column":
+        """Return the same column with room for more; views keep the old one."""
+        larger = _Column(_enlarge(self.codes, capacity))
         larger.values, larger.code_of, larger.postings = self.values, self.code_of, self.postings
         return larger
 
     def _code(self, value: Value) -> int:
-        key = same_kind(value)
+        key = comparison_key(value)
         code = self.code_of.get(key)
         if code is None:
             code = len(self.values)
             self.values.append(value)
             self.postings.append(_Posting())
-            # Last: whoever finds the code finds its posting list.
+            # Last: a reader that finds the code must find its posting list too.
             self.code_of[key] = code
         return code
 
 
 class _Posting:
-    """The rows that have one value, in rising order."""
+    """The rows that have one value, in ascending order."""
 
     def __init__(self) -> None:
         self._rows = np.empty(4, np.int64)
@@ -213,30 +224,31 @@ class _Posting:
     def append(self, rows: RowNumbers) -> None:
         end = self._length + len(rows)
         if end > len(self._rows):
-            self._rows = _larger(self._rows, max(end, 2 * len(self._rows)))
+            self._rows = _enlarge(self._rows, max(end, 2 * len(self._rows)))
         self._rows[self._length : end] = rows
         self._length = end
 
     def before(self, count: int) -> RowNumbers:
-        """Those among the first `count` rows; a writer may be adding others."""
+        """Return those among the first `count` rows; a writer may be adding others."""
+        # The length is read first: `append` raises it after the rows are in place.
         length = self._length
         rows = self._rows[:length]
         return rows[: np.searchsorted(rows, count)]
 
 
-def signs_of(vectors: Floats) -> NDArray[np.uint64]:
-    """The sign of every dimension as a bit, 64 to a plane; one column a vector."""
+def pack_signs(vectors: Floats) -> NDArray[np.uint64]:
+    """Return the sign of every dimension as a bit, 64 in a plane, with a column for each vector."""
     count, dimensions = vectors.shape
     bits = np.zeros((count, -(-dimensions // 64) * 64), np.uint8)
     bits[:, :dimensions] = vectors > 0
     return np.ascontiguousarray(np.packbits(bits, axis=1).view(np.uint64).T)
 
 
-def _number(value: Value | None) -> float:
+def _to_number(value: Value | None) -> float:
     return np.nan if value is None or isinstance(value, bool | str) else float(value)
 
 
-def _larger(array: NDArray[Any], length: int) -> NDArray[Any]:
+def _enlarge(array: NDArray[Any], length: int) -> NDArray[Any]:
     larger = np.zeros((length, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger

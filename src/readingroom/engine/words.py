@@ -1,4 +1,4 @@
-"""Words as a lexical index has them: which of a question tell something, and what parts them."""
+"""Words of queries and texts: which words of a query are searched, and how FTS5 splits texts."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from functools import cache
 from unicodedata import category, normalize, ucd_3_2_0
 
-MOST = 64
-"""Words of a question that are looked at."""
-_READ = 20_000
-"""Characters of it that are read, were it a million."""
+MAX_WORDS = 64
+"""Words of a query that are searched; the cost of a search grows with each."""
+# A query may be a million characters long, and its first words are enough.
+_MAX_CHARACTERS = 20_000
 
 _QUOTED = re.compile(r"""(?<!\w)(?:"([^"]+)"|“([^“”]+)”)(?!\w)""")
 _WORD = re.compile(r"[^\W_]+")
 _NO_LETTER = re.compile(r"[^\w\s]")
-# Where newer signs may be: not in the large blocks that hold letters alone, or nothing.
+# Where symbols newer than SQLite's Unicode may be. The large blocks in between hold only letters,
+# or nothing; walking through them too would slow down the first search noticeably.
 _BLOCKS = (
     (0x80, 0x3400),
     (0x4DC0, 0x4E00),
@@ -22,10 +23,10 @@ _BLOCKS = (
     (0xF900, 0x20000),
     (0xE0100, 0xE01F0),
 )
-# Where PDFs have those of their symbol fonts.
+# The private characters that PDFs use for the bullets of their symbol fonts.
 _BULLETS = "".join(map(chr, range(0xF020, 0xF100)))
-# Words that stand in nearly every English text, and the pieces that apostrophes leave.
-_EMPTY = frozenset(
+# Words of nearly every English text, which say nothing about it, and what apostrophes split off.
+_STOP_WORDS = frozenset(
     _WORD.findall(
         """
         a about above after again all also am an and any are as at be because been before being
@@ -42,65 +43,68 @@ _EMPTY = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
-    """What a question looks for: phrases, which stand in quotation marks, and words."""
+class LexicalQuery:
+    """A query by words: phrases, which were in quotation marks, and single words."""
 
     phrases: tuple[str, ...]
     words: tuple[str, ...]
 
     @property
     def match(self) -> str | None:
-        """For FTS5. A text must have one of the phrases, if there are any, and the words only rank
-        it; else any of the words. All are quoted, so that no text of a user's is ever syntax.
+        """The FTS5 expression; None when there is nothing to search for.
+
+        A text must contain one of the phrases, if there are any, and words only improve its rank.
+        Without phrases it must contain one of the words.
         """
-        either = _any_of((*self.phrases, *self.words))
+        either = _join_alternatives((*self.phrases, *self.words))
         if self.phrases and self.words:
-            return f"({_any_of(self.phrases)}) AND ({either})"
+            return f"({_join_alternatives(self.phrases)}) AND ({either})"
         return either or None
 
 
-def sought(question: str) -> Sought:
-    """What to look for. A quotation mark without its other one is none."""
-    question = question[:_READ]
+def parse_query(text: str) -> LexicalQuery:
+    """Return the phrases and words of a query; an unpaired quotation mark is ignored."""
+    text = text[:_MAX_CHARACTERS]
     phrases: list[str] = []
-    left = MOST
-    for quoted in _QUOTED.finditer(question):
-        said = list(_words(quoted[1] or quoted[2]))[:left]
-        left -= len(said)
-        phrases += [" ".join(said)] if said else []
-    words = _telling(_words(_QUOTED.sub(" ", question)), or_all=not phrases)
-    return Sought(tuple(dict.fromkeys(phrases)), tuple(words[:left]))
+    remaining = MAX_WORDS
+    for quoted in _QUOTED.finditer(text):
+        phrase = list(_split_words(quoted[1] or quoted[2]))[:remaining]
+        remaining -= len(phrase)
+        phrases += [" ".join(phrase)] if phrase else []
+    words = _remove_stop_words(_split_words(_QUOTED.sub(" ", text)), or_all=not phrases)
+    return LexicalQuery(tuple(dict.fromkeys(phrases)), tuple(words[:remaining]))
 
 
-def words_of(question: str) -> list[str]:
-    """All its words, each once, those in quotation marks too."""
-    return _telling(_words(question[:_READ]), or_all=True)[:MOST]
+def extract_words(text: str) -> list[str]:
+    """Return the words of a query, each once, including those in quotation marks."""
+    return _remove_stop_words(_split_words(text[:_MAX_CHARACTERS]), or_all=True)[:MAX_WORDS]
 
 
-def _any_of(texts: Iterable[str]) -> str:
+def _join_alternatives(texts: Iterable[str]) -> str:
+    # Quoted, so that no text of a user is ever taken for FTS5's syntax.
     return " OR ".join(f'"{text}"' for text in texts)
 
 
-def _telling(words: Iterable[str], or_all: bool) -> list[str]:
-    """Without empty words. A question of nothing else is taken at its word."""
-    found = list(dict.fromkeys(words))
-    telling = [word for word in found if word not in _EMPTY]
-    return telling or (found if or_all else [])
+def _remove_stop_words(words: Iterable[str], or_all: bool) -> list[str]:
+    """Return each word once, without stop words; with `or_all`, all words if none would remain."""
+    unique = list(dict.fromkeys(words))
+    significant = [word for word in unique if word not in _STOP_WORDS]
+    return significant or (unique if or_all else [])
 
 
 @cache
-def tokenizer() -> str:
-    """How FTS5 is to cut texts, so that a word with an emoji or a bullet behind it is that word.
+def tokenizer_spec() -> str:
+    """Return the `tokenize` option of FTS5, which makes emoji and bullets separate words.
 
-    SQLite knows an older Unicode, and takes for letters what it does not know.
+    SQLite has an older version of Unicode and takes characters that it does not know for letters.
     """
     signs = "".join(chr(code) for block in _BLOCKS for code in range(*block))
     newer = (sign for sign in _NO_LETTER.findall(signs) if ucd_3_2_0.category(sign) == "Cn")
-    known = "".join(sign for sign in newer if category(sign) != "Cn")
-    return f"porter unicode61 separators '{known}{_BULLETS}'"
+    separators = "".join(sign for sign in newer if category(sign) != "Cn")
+    return f"porter unicode61 separators '{separators}{_BULLETS}'"
 
 
-def _words(text: str) -> Iterator[str]:
-    # An accent may come as a sign of its own, which is no letter.
+def _split_words(text: str) -> Iterator[str]:
+    # NFC, because an accent may be a character of its own, and that is not a letter.
     for match in _WORD.finditer(normalize("NFC", text)):
         yield match.group().lower()

@@ -1,4 +1,4 @@
-"""The desk's command: a question asked from the shell, here or in the server that has the bases."""
+"""The desk's command: a search from the shell, run here or in the server that owns the bases."""
 
 from typing import TYPE_CHECKING, ClassVar
 

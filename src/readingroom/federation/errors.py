@@ -4,7 +4,7 @@ from readingroom.core.errors import KnowledgeError
 
 
 class BaseSilent(KnowledgeError):
-    """A base did not answer the desk in time; what the others said stands."""
+    """A base did not answer the desk in time; the answers of the others stand."""
 
     code = "base_silent"
     http_status = 503

@@ -1,14 +1,14 @@
-"""Prompts for the common jobs: each starts a model on a piece of work with the right tools."""
+"""Prompts for common jobs: each tells a model which tools to use, and in which order."""
 
 from collections.abc import Mapping
 
 from readingroom.protocol.resources import Prompt, PromptArgument
 
 
-def _review(given: Mapping[str, str]) -> str:
-    topic = given.get("topic") or "each topic the policies raise (transport, design, heritage, …)"
+def _render_review(values: Mapping[str, str]) -> str:
+    topic = values.get("topic") or "each topic the policies raise (transport, design, heritage, …)"
     return (
-        f"Review planning application {given['application_ref']} against the policy that applied "
+        f"Review planning application {values['application_ref']} against the policy that applied "
         f"to it, on {topic}.\n\n"
         "1. application_overview tells what documents there are, what was skipped, and the day the "
         "application was validated.\n"
@@ -21,18 +21,19 @@ def _review(given: Mapping[str, str]) -> str:
     )
 
 
-def _changed(given: Mapping[str, str]) -> str:
+def _render_changes(values: Mapping[str, str]) -> str:
     return (
-        f"What changed in {given['source']} between {given['from_date']} and {given['to_date']}?\n"
-        "\nCall compare_policy_revisions with these days. Group the changes by what they mean for "
+        f"What changed in {values['source']} between {values['from_date']} and "
+        f"{values['to_date']}?\n\n"
+        "Call compare_policy_revisions with these days. Group the changes by what they mean for "
         "an applicant; quote the words that came and went, each with its section and page. Say "
         "which revision was in force on each day, and from when the change applies."
     )
 
 
-def _brief(given: Mapping[str, str]) -> str:
+def _render_brief(values: Mapping[str, str]) -> str:
     return (
-        f"Write a one-page brief on {given['bill_id']}.\n\n"
+        f"Write a one-page brief on {values['bill_id']}.\n\n"
         "Begin with get_bill_dossier. Tell what the bill does (from its summary and text, not from "
         "its title), who sponsors it, where it stands, its cost estimate, the administration's "
         "position, the votes and the amendments that mattered. Follow a `more_url` or fetch an id "
@@ -41,9 +42,9 @@ def _brief(given: Mapping[str, str]) -> str:
     )
 
 
-def _duty(given: Mapping[str, str]) -> str:
+def _render_duty(values: Mapping[str, str]) -> str:
     return (
-        f"A charity asks: {given['question']}\n\n"
+        f"A charity asks: {values['question']}\n\n"
         "Find the Charity Commission's guidance with search_guidance and read the pages with "
         "get_content_by_path before you answer. Separate what the law requires (must) from what "
         "the Commission recommends (should), as the guidance does. Quote the words you rely on "
@@ -63,7 +64,7 @@ PROMPTS = (
                 "topic", "One topic, such as cycle parking; all when left out.", required=False
             ),
         ),
-        _review,
+        _render_review,
     ),
     Prompt(
         "what_changed_in_policy",
@@ -74,20 +75,20 @@ PROMPTS = (
             PromptArgument("from_date", "The earlier day, YYYY-MM-DD."),
             PromptArgument("to_date", "The later day, YYYY-MM-DD."),
         ),
-        _changed,
+        _render_changes,
     ),
     Prompt(
         "brief_on_bill",
         "Brief on a bill",
         "Write a cited one-page brief on a bill of Congress.",
         (PromptArgument("bill_id", "The bill, such as hr:119:1."),),
-        _brief,
+        _render_brief,
     ),
     Prompt(
         "check_charity_duty",
         "Check a charity's duty",
         "Answer what a charity must and should do, from the Charity Commission's own guidance.",
         (PromptArgument("question", "What the charity wants to know."),),
-        _duty,
+        _render_duty,
     ),
 )

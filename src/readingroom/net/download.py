@@ -19,7 +19,7 @@ from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.net.errors import DownloadFailed
 from readingroom.net.http import RetryPolicy, TransientError, make_client, parse_retry_after, retry
 from readingroom.storage.database import connect, transaction
-from readingroom.storage.files import digest_of
+from readingroom.storage.files import hash_file
 
 T = TypeVar("T")
 
@@ -178,7 +178,7 @@ class Downloads:
         row: sqlite3.Row | None = self._db.execute(
             "SELECT * FROM files WHERE url = ?", (remote.url,)
         ).fetchone()
-        if row is None or not path.is_file() or digest_of(path) != row["sha256"]:
+        if row is None or not path.is_file() or hash_file(path) != row["sha256"]:
             return None
         return row
 
@@ -202,7 +202,7 @@ class Downloads:
         self, remote: RemoteFile, response: httpx2.Response, part_path: Path, path: Path
     ) -> DownloadedFile:
         """Give a complete file its own name, then its row: from here on it counts."""
-        sha256, size = digest_of(part_path), part_path.stat().st_size
+        sha256, size = hash_file(part_path), part_path.stat().st_size
         _check_digest(response, part_path, sha256)
         part_path.replace(path)
         _sync_folder(path.parent)

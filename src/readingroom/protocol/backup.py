@@ -11,7 +11,7 @@ from readingroom.core.progress import ReportProgressSync
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.command import Command, RunCommand
 from readingroom.protocol.tool import Answer
-from readingroom.storage.handover import HANDOVER, HandedOver
+from readingroom.storage.handover import HANDOVER, HandoverName
 from readingroom.storage.lock import FolderLock
 
 
@@ -55,13 +55,13 @@ class BackupCounts(Answer):
 class WriteBackup(Command):
     """Write a copy of the whole base where the process that asked finds it."""
 
-    folder: HandedOver
+    folder: HandoverName
 
 
 class ReadBackup(Command):
     """Fill an empty base from such a copy."""
 
-    folder: HandedOver
+    folder: HandoverName
     home: str
     """Where the base's folder will lie when everything is in place."""
     replace: bool = False

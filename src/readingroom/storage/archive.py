@@ -1,6 +1,6 @@
-"""A backup as one file: what is in it is listed with checksums, and nothing is believed before.
+"""Backups as one file, which begins with a manifest of its files and their checksums.
 
-Databases and chunks are copied by what they hold, not as files that somebody may be writing to.
+Databases and chunks are copied by their content, not as files that another process may be writing.
 """
 
 import gzip
@@ -23,11 +23,12 @@ from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.storage.chunks import ChunkCollection, Chunks
 from readingroom.storage.database import connect, transaction
 from readingroom.storage.errors import BackupUnusable, StorageFailed
-from readingroom.storage.files import digest_of
+from readingroom.storage.files import hash_file
 
 FORMAT = 1
 _MANIFEST = "manifest.json"
-_LARGEST_MANIFEST = 64 * 1024 * 1024
+# Read into memory before anything is checked, so it must not be of any size.
+_MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 _BLOCK = 1024 * 1024
 _PAGES = 4096  # of a database, between two reports
 _ROWS = 2_000  # chunks read or written at once
@@ -42,14 +43,14 @@ CREATE TABLE about (embedding TEXT) STRICT;
 
 
 class Entry(BaseModel):
-    """A file of a backup, as it must come out again."""
+    """Size and checksum of a file in a backup."""
 
     bytes: int
     sha256: str
 
 
 class Manifest(BaseModel):
-    """What a backup holds: the first thing in it."""
+    """The contents of a backup; it is the first file in it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -63,27 +64,28 @@ class Manifest(BaseModel):
 # --- the file ---
 
 
-def entries_of(folder: Path) -> dict[str, Entry]:
-    """Every file of a folder with its checksum."""
+def list_entries(folder: Path) -> dict[str, Entry]:
+    """Return every file of a folder by its relative path."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): _entry(path) for path in files}
+    return {path.relative_to(folder).as_posix(): _make_entry(path) for path in files}
 
 
 def pack(manifest: Manifest, folder: Path, file: Path, report: ReportProgressSync) -> None:
-    """Write the folder's files behind their manifest; `file` appears when all of it is on disk.
+    """Write the manifest and the folder's files; `file` appears once all of it is on disk.
 
-    Until then it grows beside `folder`, which must be on the disk of `file`.
+    Until then it is written next to `folder`, which must be on the same disk as `file`.
     """
     part = folder.with_name(f"{folder.name}.packed")
     try:
         with (
-            _created(part) as raw,
+            _create(part) as raw,
+            # A low level: vectors hardly compress at any, and a backup should not take long.
             gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=3, filename="", mtime=0) as packed,
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
         ):
             _add(tar, _MANIFEST, manifest.model_dump_json(indent=1).encode())
             for done, name in enumerate(manifest.files, 1):
-                tar.add(folder / name, name, recursive=False, filter=_plain)
+                tar.add(folder / name, name, recursive=False, filter=_remove_owner)
                 report(done, len(manifest.files), None)
         part.replace(file)
     finally:
@@ -91,9 +93,12 @@ def pack(manifest: Manifest, folder: Path, file: Path, report: ReportProgressSyn
 
 
 def unpack(file: Path, folder: Path, report: ReportProgressSync) -> Manifest:
-    """Everything in `file`, checked, into `folder`."""
-    with _opened(file) as tar:
-        manifest = _manifest(tar)
+    """Extract and check every file, and return the manifest.
+
+    Raise `BackupUnusable` when a file is missing, damaged or not in the manifest.
+    """
+    with _open(file) as tar:
+        manifest = _read_manifest(tar)
         missing = dict(manifest.files)
         while member := tar.next():
             entry = missing.pop(member.name, None)
@@ -110,14 +115,15 @@ def unpack(file: Path, folder: Path, report: ReportProgressSync) -> Manifest:
 
 
 def read_manifest(file: Path) -> Manifest:
-    """What a backup says it holds."""
-    with _opened(file) as tar:
-        return _manifest(tar)
+    """Return the manifest of a backup; raise `BackupUnusable` when it has none."""
+    with _open(file) as tar:
+        return _read_manifest(tar)
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[tarfile.TarFile]:
+def _open(file: Path) -> Iterator[tarfile.TarFile]:
     try:
+        # As a stream: it is read once from the beginning, and never sought in.
         with tarfile.open(file, "r|gz") as tar:
             yield tar
     except FileNotFoundError as error:
@@ -126,20 +132,21 @@ def _opened(file: Path) -> Iterator[tarfile.TarFile]:
         raise BackupUnusable(f"{file} is damaged, or not a backup: {error}") from error
 
 
-def _manifest(tar: tarfile.TarFile) -> Manifest:
+def _read_manifest(tar: tarfile.TarFile) -> Manifest:
     member = tar.next()
-    if member is None or member.name != _MANIFEST or member.size > _LARGEST_MANIFEST:
+    if member is None or member.name != _MANIFEST or member.size > _MAX_MANIFEST_BYTES:
         raise BackupUnusable("The file is not a backup: it does not begin with a manifest")
     content = tar.extractfile(member)
     assert content is not None
     try:
-        told = json.loads(content.read())
-        if told.get("format", 0) > FORMAT:
+        fields = json.loads(content.read())
+        # Before it is validated: the manifest of a newer version may have other fields.
+        if fields.get("format", 0) > FORMAT:
             raise BackupUnusable(
-                f"The backup was made by a newer Reading Room ({told.get('version')}): install "
+                f"The backup was made by a newer Reading Room ({fields.get('version')}): install "
                 "that version, or a later one, and restore with it"
             )
-        manifest = Manifest.model_validate(told)
+        manifest = Manifest.model_validate(fields)
     except (ValueError, AttributeError, TypeError, ValidationError) as error:
         raise BackupUnusable("The backup is damaged: its manifest cannot be read") from error
     if not all(_is_inside(name) for name in manifest.files):
@@ -148,14 +155,14 @@ def _manifest(tar: tarfile.TarFile) -> Manifest:
 
 
 def _is_inside(name: str) -> bool:
-    """Whether a file of this name lies in the folder it is unpacked to."""
+    """Return whether a file of this name is inside the folder that it is unpacked to."""
     parts = name.split("/")
     return not any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts)
 
 
 @contextmanager
-def _created(path: Path) -> Iterator[IO[bytes]]:
-    """A new file for its owner's eyes, on disk when it is closed."""
+def _create(path: Path) -> Iterator[IO[bytes]]:
+    """Create a file that only its owner may read, and sync it to disk at the end."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         yield file
@@ -170,16 +177,16 @@ def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
     tar.addfile(member, io.BytesIO(content))
 
 
-def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """No names of this machine's users in what may travel."""
+def _remove_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Return the member without the names of this machine's users: backups leave the machine."""
     member.uid = member.gid = 0
     member.uname = member.gname = ""
     member.mode = 0o600
     return member
 
 
-def _entry(path: Path) -> Entry:
-    return Entry(bytes=path.stat().st_size, sha256=digest_of(path))
+def _make_entry(path: Path) -> Entry:
+    return Entry(bytes=path.stat().st_size, sha256=hash_file(path))
 
 
 def _copy(content: IO[bytes], path: Path) -> Entry:
@@ -197,11 +204,15 @@ def _copy(content: IO[bytes], path: Path) -> Entry:
 
 
 def copy_database(source: Path, copy: Path, report: ReportProgressSync = no_progress_sync) -> None:
-    """A SQLite file as it is at this moment, whoever writes to it meanwhile."""
+    """Copy a SQLite file as it is at this moment, even while others write to it.
+
+    Raise `StorageFailed` when it cannot be read or copied.
+    """
     copy.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with closing(_reader(source)) as reading, closing(connect(copy)) as writing:
-            # Held open, it pins one state of the file; else each write would start the copy anew.
+        with closing(_open_reader(source)) as reading, closing(connect(copy)) as writing:
+            # An open transaction pins one state of the file; without it each write by another
+            # connection would start the copy again from the beginning.
             reading.execute("BEGIN")
             reading.execute("SELECT count(*) FROM sqlite_master").fetchone()
             reading.backup(
@@ -209,18 +220,21 @@ def copy_database(source: Path, copy: Path, report: ReportProgressSync = no_prog
                 pages=_PAGES,
                 progress=lambda status, remaining, total: report(total - remaining, total, None),
             )
-            # The copy is one file: a log beside it would be left behind.
+            # The copy must be one file: a write-ahead log next to it would be left behind.
             writing.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as error:
         raise StorageFailed(f"{source} cannot be copied: {error}") from error
 
 
-def _reader(path: Path) -> sqlite3.Connection:
+def _open_reader(path: Path) -> sqlite3.Connection:
     return connect(path, timeout=30, pragmas={"query_only": "ON"})
 
 
 def dump_chunks(chunks: ChunkCollection, path: Path) -> int:
-    """Every chunk with its vector, in a file that no version of the store has to understand."""
+    """Write every chunk with its vector to a file, and return how many there are.
+
+    The file is SQLite of our own, so that any version of Chroma can be filled from it.
+    """
     total = chunks.count()
     with closing(connect(path)) as db:
         db.executescript(_CHUNKS)
@@ -228,29 +242,30 @@ def dump_chunks(chunks: ChunkCollection, path: Path) -> int:
             db.execute("INSERT INTO about VALUES (?)", (chunks.embedding,))
             for offset in range(0, total, _ROWS):
                 page = chunks.get(vectors=True, limit=_ROWS, offset=offset)
-                db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?)", _rows(page))
+                db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?)", _encode_rows(page))
     return total
 
 
 def fill_chunks(path: Path, chunks: ChunkCollection) -> int:
-    """Put back what `dump_chunks` wrote; returns how many chunks."""
-    with closing(_reader(path)) as db:
+    """Add the chunks that `dump_chunks` wrote, and return how many there are."""
+    with closing(_open_reader(path)) as db:
         (embedding,) = db.execute("SELECT embedding FROM about").fetchone()
         if embedding is not None:
+            # First: it refuses vectors that another model made than those already here.
             chunks.claim(embedding)
         cursor = db.execute("SELECT id, text, metadata, vector FROM chunks ORDER BY rowid")
         while rows := cursor.fetchmany(_ROWS):
-            chunks.upsert(_page(rows))
+            chunks.upsert(_decode_rows(rows))
     return chunks.count()
 
 
-def _rows(page: Chunks) -> Iterator[tuple[str, str, str, bytes]]:
+def _encode_rows(page: Chunks) -> Iterator[tuple[str, str, str, bytes]]:
     for row, id in enumerate(page.ids):
         metadata = json.dumps(page.metadatas[row])
         yield id, page.texts[row], metadata, page.vectors[row].astype("<f4").tobytes()
 
 
-def _page(rows: list[tuple[str, str, str, bytes]]) -> Chunks:
+def _decode_rows(rows: list[tuple[str, str, str, bytes]]) -> Chunks:
     ids, texts, metadatas, vectors = zip(*rows, strict=True)
-    held = np.stack([np.frombuffer(vector, "<f4") for vector in vectors]).astype(np.float32)
-    return Chunks(list(ids), list(texts), [json.loads(one) for one in metadatas], held)
+    matrix = np.stack([np.frombuffer(vector, "<f4") for vector in vectors]).astype(np.float32)
+    return Chunks(list(ids), list(texts), [json.loads(text) for text in metadatas], matrix)

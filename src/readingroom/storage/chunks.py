@@ -1,7 +1,7 @@
-"""The durable store of chunks and their vectors: ChromaDB behind five verbs.
+"""The durable store of chunks and their vectors: ChromaDB behind five methods.
 
-It is asked for chunks by id or by filter and never for neighbours: that is `engine/vectors.py`.
-Another database needs `get`, `upsert`, `update_metadata`, `delete` and `count` to take its place.
+Chunks are read by id or by filter; the search for neighbours is in `engine/vectors.py`. Another
+database needs `get`, `upsert`, `update_metadata`, `delete` and `count` to replace it.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readingroom.core.filters import Condition, Filter, In, Metadata, Range, Value, conditions
+from readingroom.core.filters import Condition, Filter, In, Metadata, Range, Value, flatten
 from readingroom.storage.errors import EmbeddingMismatch, StoreUnusable
 from readingroom.storage.lock import FolderLock
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Chroma's limit is 5,461 with its own metadata rows; this stays clear of it.
 _BATCH = 5_000
-# Its graph is built but never asked, so it is built as cheaply as can be.
+# Chroma builds a graph for searches that we never make, so it is built as cheaply as possible.
 _GRAPH: Any = {"space": "l2", "ef_construction": 10, "max_neighbors": 4}
 _GENERATION = "generation"
 _EMBEDDING = "embedding"
@@ -33,7 +33,7 @@ _EMBEDDING = "embedding"
 
 @dataclass(frozen=True)
 class Chunks:
-    """Some chunks, column by column. Without vectors where none were asked for."""
+    """Some chunks, column by column; `vectors` is empty unless vectors were requested."""
 
     ids: list[str]
     texts: list[str]
@@ -52,13 +52,13 @@ class ChunkStore:
         if self._lock:
             self._lock.acquire()
         try:
-            self._client = _client(directory)
+            self._client = _open_client(directory)
         except BaseException:
             self.close()
             raise
 
     def collection(self, name: str) -> "ChunkCollection":
-        """The collection of that name, made when it is not there."""
+        """Return the collection of that name, which is created when it does not exist."""
         with _translate_errors():
             return ChunkCollection(
                 self._client.get_or_create_collection(
@@ -77,7 +77,7 @@ class ChunkStore:
 
 
 class ChunkCollection:
-    """The five verbs on one collection. A write is durable when its verb returns."""
+    """One collection; a write is durable when its method returns."""
 
     def __init__(self, collection: "chromadb.Collection") -> None:
         self._collection = collection
@@ -90,30 +90,33 @@ class ChunkCollection:
         limit: int | None = None,
         offset: int = 0,
     ) -> Chunks:
-        """The chunks with these ids or that pass this filter, or all; unknown ids are left out.
+        """Return the chunks with these ids, or those that pass the filter, or all.
 
-        `limit` and `offset` are for whoever reads everything page by page.
+        Unknown ids are left out. `limit` and `offset` are for reading everything page by page.
         """
-        wanted = list(conditions(where))
-        if any(part.values == () for part in wanted if isinstance(part, In)):
+        conditions = list(flatten(where))
+        # Chroma refuses an empty list, and by our rules it passes nothing.
+        if any(part.values == () for part in conditions if isinstance(part, In)):
             return Chunks([], [], [])
-        shown: Any = ["documents", "metadatas", *(["embeddings"] if vectors else [])]
-        ask = functools.partial(self._collection.get, where=_where(wanted), include=shown)
+        include: Any = ["documents", "metadatas", *(["embeddings"] if vectors else [])]
+        read = functools.partial(
+            self._collection.get, where=_translate_filter(conditions), include=include
+        )
         with _translate_errors():
             if ids is not None:
-                found = [ask(ids=batch) for batch in _batches(ids)]
+                pages = [read(ids=batch) for batch in _batches(ids)]
             elif limit is not None:
-                found = [ask(limit=limit, offset=offset)]
+                pages = [read(limit=limit, offset=offset)]
             else:
-                found = list(_pages(ask))
-        return _joined(found, vectors)
+                pages = list(_read_pages(read))
+        return _join_pages(pages, vectors)
 
     def upsert(self, chunks: Chunks) -> None:
-        """Put chunks in place of those with the same ids; all their metadata is replaced."""
+        """Add chunks, replacing those with the same ids and all of their metadata."""
         if len(set(chunks.ids)) != len(chunks):
             raise ValueError("an id comes twice in one batch")
         if not np.isfinite(chunks.vectors).all():
-            raise ValueError("a vector holds something that is not a finite number")
+            raise ValueError("a vector contains a number that is not finite")
         self._begin_write()
         with _translate_errors():
             for batch in _batches(range(len(chunks))):
@@ -121,20 +124,20 @@ class ChunkCollection:
                 self._collection.upsert(
                     ids=ids,
                     documents=[chunks.texts[row] for row in batch],
-                    metadatas=self._replacing(ids, [chunks.metadatas[row] for row in batch]),
+                    metadatas=self._replace_metadata(ids, [chunks.metadatas[row] for row in batch]),
                     embeddings=chunks.vectors[batch],
                 )
 
     def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
-        """Lay new values over the old ones of chunks that are there; other ids are ignored."""
+        """Merge new values into the metadata of chunks; unknown ids are ignored."""
         self._begin_write()
         with _translate_errors():
             for batch in _batches(range(len(ids))):
-                laid: Any = [dict(metadatas[row]) for row in batch]
-                self._collection.update(ids=[ids[row] for row in batch], metadatas=laid)
+                merged: Any = [dict(metadatas[row]) for row in batch]
+                self._collection.update(ids=[ids[row] for row in batch], metadatas=merged)
 
     def delete(self, ids: Sequence[str]) -> None:
-        """Remove chunks; ids that are not there are ignored."""
+        """Remove chunks; unknown ids are ignored."""
         self._begin_write()
         with _translate_errors():
             for batch in _batches(ids):
@@ -146,68 +149,70 @@ class ChunkCollection:
 
     @property
     def generation(self) -> int:
-        """A number that every write raises before it begins: what was derived under another one
-        is out of date.
-        """
+        """A number that every write increases; an index built at another one is out of date."""
         return int((self._collection.metadata or {}).get(_GENERATION, 0))
 
     @property
     def embedding(self) -> str | None:
-        """What made the vectors in here; None before the first."""
+        """Identity of the model that made the vectors; None before the first vector."""
         return (self._collection.metadata or {}).get(_EMBEDDING)
 
     def claim(self, embedding: str) -> None:
-        """Say what makes the vectors; refused when what is here was made by something else."""
-        held = self.embedding
-        if held is None:
-            self._note({_EMBEDDING: embedding})
-        elif held != embedding:
+        """Record which model makes the vectors; raise `EmbeddingMismatch` when another one did."""
+        stored = self.embedding
+        if stored is None:
+            self._update_own_metadata({_EMBEDDING: embedding})
+        elif stored != embedding:
             raise EmbeddingMismatch(
-                f"The vectors of {self._collection.name} were made by {held}, and {embedding} is "
+                f"The vectors of {self._collection.name} were made by {stored}, and {embedding} is "
                 "what runs now; the two must not be mixed. Set the model and the precision back, "
                 "or ingest everything anew.",
-                held=held,
+                held=stored,
                 running=embedding,
             )
 
     def _begin_write(self) -> None:
-        self._note({_GENERATION: self.generation + 1})
+        # Before the write: a crash half-way then leaves a number that no index was built at.
+        self._update_own_metadata({_GENERATION: self.generation + 1})
 
-    def _note(self, added: Mapping[str, Any]) -> None:
+    def _update_own_metadata(self, added: Mapping[str, Any]) -> None:
         with _translate_errors():
             self._collection.modify(metadata={**(self._collection.metadata or {}), **added})
 
-    def _replacing(self, ids: list[str], new: list[Metadata]) -> Any:
-        """The new metadata with a None for each key to go: Chroma's upsert merges otherwise."""
-        held = self._collection.get(ids=ids, include=["metadatas"])
-        old = dict(zip(held["ids"], held["metadatas"] or [], strict=True))
+    def _replace_metadata(self, ids: list[str], new: list[Metadata]) -> Any:
+        """Return the new metadata with None for each key that is to be removed."""
+        # Chroma's upsert merges metadata, and would keep the old keys otherwise.
+        stored = self._collection.get(ids=ids, include=["metadatas"])
+        old = dict(zip(stored["ids"], stored["metadatas"] or [], strict=True))
         return [
             {**dict.fromkeys(old.get(id) or {}), **metadata} or None
             for id, metadata in zip(ids, new, strict=True)
         ]
 
 
-# Chroma has no list metadata, so numbers travel as "14,15".
+# Chroma has no lists in metadata, so numbers are stored as "14,15".
 
 
-def written(numbers: Iterable[int]) -> str:
-    """Numbers as metadata can hold them."""
+def format_numbers(numbers: Iterable[int]) -> str:
+    """Return numbers as one metadata value."""
     return ",".join(map(str, numbers))
 
 
-def numbers_of(value: Value) -> tuple[int, ...]:
-    """What `written` wrote."""
+def parse_numbers(value: Value) -> tuple[int, ...]:
+    """Return the numbers that `format_numbers` wrote."""
     return tuple(int(number) for number in str(value).split(",") if number)
 
 
-def _client(directory: Path | None) -> Any:
+def _open_client(directory: Path | None) -> Any:
     chromadb = _import_chromadb()
+    # Telemetry would call another host, which nobody has agreed to.
     settings = chromadb.config.Settings(anonymized_telemetry=False)
     if directory is None:
         return chromadb.EphemeralClient(settings)
     try:
         return chromadb.PersistentClient(directory, settings)
-    except Exception as error:  # a damaged file comes up as an error of its clean-up, of any kind
+    # Of a damaged file Chroma raises an error of any class, from its own clean-up.
+    except Exception as error:
         raise StoreUnusable(
             f"The chunk store in {directory} cannot be opened: {_first_cause(error)}"
         ) from error
@@ -246,10 +251,10 @@ def _translate_errors() -> Iterator[None]:
         raise StoreUnusable(f"The chunk store failed: {error}") from error
 
 
-def _pages(ask: Callable[..., Any]) -> Iterator[Any]:
-    """All that Chroma has, page by page: more than 32,766 rows at once are too many for it."""
+def _read_pages(read: Callable[..., Any]) -> Iterator[Any]:
+    """Yield everything page by page: Chroma cannot return more than 32,766 rows at once."""
     for offset in itertools.count(0, _BATCH):
-        page = ask(limit=_BATCH, offset=offset)
+        page = read(limit=_BATCH, offset=offset)
         yield page
         if len(page["ids"]) < _BATCH:
             return
@@ -260,30 +265,31 @@ def _batches(items: Sequence[Any]) -> Iterator[list[Any]]:
         yield list(items[start : start + _BATCH])
 
 
-def _joined(found: Iterable[Any], vectors: bool) -> Chunks:
-    parts = [part for part in found if part["ids"]]
-    ids = [id for part in parts for id in part["ids"]]
-    kept = [np.asarray(part["embeddings"], np.float32) for part in parts] if vectors else []
+def _join_pages(pages: Iterable[Any], vectors: bool) -> Chunks:
+    pages = [page for page in pages if page["ids"]]
+    ids = [id for page in pages for id in page["ids"]]
+    matrices = [np.asarray(page["embeddings"], np.float32) for page in pages] if vectors else []
     return Chunks(
         ids,
-        [text or "" for part in parts for text in part["documents"]],
-        [metadata or {} for part in parts for metadata in part["metadatas"]],
-        np.concatenate(kept) if ids and vectors else np.empty((0, 0), np.float32),
+        [text or "" for page in pages for text in page["documents"]],
+        [metadata or {} for page in pages for metadata in page["metadatas"]],
+        np.concatenate(matrices) if ids and vectors else np.empty((0, 0), np.float32),
     )
 
 
-def _where(wanted: Sequence[Condition]) -> Any:
-    """The filter in Chroma's language, which knows no list of mixed kinds and no `$and` of one."""
-    return _one_of("$and", [clause for part in wanted for clause in _clauses(part)])
+def _translate_filter(conditions: Sequence[Condition]) -> Any:
+    """Return the filter in Chroma's language."""
+    return _combine("$and", [clause for part in conditions for clause in _clauses(part)])
 
 
 def _clauses(part: Condition) -> Iterator[Any]:
     match part:
         case In(field, values):
-            kinds: dict[object, list[Any]] = {}
+            # Chroma refuses a list of values of different types.
+            by_type: dict[object, list[Any]] = {}
             for value in values:
-                kinds.setdefault(type(value), []).append(value)
-            yield _one_of("$or", [{field: {"$in": of_kind}} for of_kind in kinds.values()])
+                by_type.setdefault(type(value), []).append(value)
+            yield _combine("$or", [{field: {"$in": group}} for group in by_type.values()])
         case Range(field, low, high):
             if low is not None:
                 yield {field: {"$gte": low}}
@@ -291,7 +297,8 @@ def _clauses(part: Condition) -> Iterator[Any]:
                 yield {field: {"$lte": high}}
 
 
-def _one_of(operator: str, clauses: list[Any]) -> Any:
+def _combine(operator: str, clauses: list[Any]) -> Any:
+    # Chroma refuses `$and` and `$or` of fewer than two clauses.
     if len(clauses) < 2:
         return clauses[0] if clauses else None
     return {operator: clauses}

@@ -1,4 +1,4 @@
-"""Errors of what is kept on disk: stores, keys, folders and backups."""
+"""Errors of stored data: stores, keys, folders and backups."""
 
 from readingroom.core.errors import KnowledgeError
 
@@ -11,7 +11,7 @@ class EmbeddingMismatch(KnowledgeError):
 
 
 class StoreUnusable(KnowledgeError):
-    """The chunk store cannot be read or written; the message says what it met."""
+    """The chunk store cannot be read or written; the message has the reason."""
 
     code = "store_unusable"
     http_status = 503
@@ -25,7 +25,7 @@ class FolderInUse(KnowledgeError):
 
 
 class InvalidKeyName(KnowledgeError):
-    """A key's name is 1 to 64 letters, digits, dots, dashes or underscores; `env` is taken."""
+    """A key's name is 1 to 64 letters, digits, dots, dashes or underscores; `env` is reserved."""
 
     code = "invalid_key_name"
     http_status = 422
@@ -39,14 +39,14 @@ class InvalidSubject(KnowledgeError):
 
 
 class KeyExists(KnowledgeError):
-    """A key of that name is there already; revoke it first, or choose another name."""
+    """There is a key of that name already; revoke it first, or choose another name."""
 
     code = "key_exists"
     http_status = 409
 
 
 class KeyNotFound(KnowledgeError):
-    """There is no key of that name; `readingroom keys list` shows those there are."""
+    """There is no key of that name; `readingroom keys list` shows all."""
 
     code = "key_not_found"
     http_status = 404
@@ -67,14 +67,14 @@ class BackupUnusable(KnowledgeError):
 
 
 class DataNotEmpty(KnowledgeError):
-    """A restore would cover data that is there; --force moves that aside first."""
+    """A restore would replace existing data; --force moves that aside first."""
 
     code = "data_not_empty"
     http_status = 409
 
 
 class RegistryUnavailable(KnowledgeError):
-    """The policy registry cannot be reached or started; nothing is known without it."""
+    """The policy registry cannot be reached or started, and without it no policy can be read."""
 
     code = "registry_unavailable"
     http_status = 503

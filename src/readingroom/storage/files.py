@@ -1,18 +1,21 @@
-"""Files as they are kept: hashed, given a second name, moved."""
+"""Files: hashing, linking and moving them."""
 
 import hashlib
 import shutil
 from pathlib import Path
 
 
-def digest_of(path: Path) -> str:
-    """The SHA-256 of a file's bytes."""
+def hash_file(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """A second name for a file that is replaced but never rewritten; a copy across disks."""
+    """Give a file a second name, or copy it where the two folders are on different disks.
+
+    Only for files that are replaced and never rewritten: both names share the bytes.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         target.hardlink_to(source)
@@ -21,8 +24,9 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def move_files(source: Path, target: Path) -> None:
-    """Every file below one folder to the same place below another."""
+    """Move every file below one folder to the same relative path below another."""
+    # Listed first: moving files changes the folders that `rglob` walks through.
     for file in [path for path in source.rglob("*") if path.is_file()]:
-        place = target / file.relative_to(source)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(file, place)
+        destination = target / file.relative_to(source)
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(file, destination)

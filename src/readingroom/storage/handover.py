@@ -1,6 +1,7 @@
-"""Files that one process leaves for the owner of a base's folder: bytes, not a caller's path.
+"""Files that a command hands over to the process that owns a base's folder.
 
-A copy lies in `<data>/<base>/handover` under a name nobody else has, and goes when it was used.
+The owner gets a copy of the bytes, and never opens a path that a caller names. The copy is in
+`<data>/<base>/handover` under a random name, and is deleted after its use.
 """
 
 import shutil
@@ -15,14 +16,14 @@ import anyio
 from pydantic import Field
 
 HANDOVER = "handover"
-_KEPT = timedelta(days=1)
+_MAX_AGE = timedelta(days=1)
 
-# The name of a file there, or of a folder.
-HandedOver = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+# The name of a file or folder there. No other character is allowed, so none can be a path.
+HandoverName = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
 def hand_over(base_folder: Path, file: Path) -> str:
-    """Put a copy where the owner of the folder finds it; returns its name there."""
+    """Copy a file to where the owner of the folder finds it, and return its name there."""
     folder = base_folder / HANDOVER
     folder.mkdir(parents=True, exist_ok=True)
     name = uuid.uuid4().hex
@@ -31,13 +32,13 @@ def hand_over(base_folder: Path, file: Path) -> str:
 
 
 def sweep_handover(base_folder: Path, now: datetime) -> None:
-    """Delete what nobody came for within a day: who left it was killed before the owner was asked.
+    """Delete copies older than a day: the command that made them was killed before it used them.
 
-    The inode's time counts, for the copy of a folder may keep the dates of what was copied.
+    The change time of the inode decides, because a copied folder may keep its modification dates.
     """
     for path in (base_folder / HANDOVER).glob("*"):
-        with suppress(OSError):  # another may be taking it away at this moment
-            if now.timestamp() - path.lstat().st_ctime < _KEPT.total_seconds():
+        with suppress(OSError):  # another process may be deleting it at this moment
+            if now.timestamp() - path.lstat().st_ctime < _MAX_AGE.total_seconds():
                 continue
             if path.is_dir():
                 shutil.rmtree(path)
@@ -46,8 +47,8 @@ def sweep_handover(base_folder: Path, now: datetime) -> None:
 
 
 @asynccontextmanager
-async def handed_over(base_folder: Path, name: str) -> AsyncIterator[Path]:
-    """The copy, until this is left."""
+async def open_handover(base_folder: Path, name: str) -> AsyncIterator[Path]:
+    """Yield the path of a copy, and delete it at the end."""
     path = base_folder / HANDOVER / name
     try:
         yield path

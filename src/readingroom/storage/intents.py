@@ -1,7 +1,7 @@
-"""What was begun and may not be finished: an intent is on disk before the work and gone after it.
+"""Intents: records of changes in progress, on disk from before a change until after it.
 
-The work touches several stores and none of them can undo the others. Whatever interrupts it, the
-intent is still there at the next start, and its owner finishes the work or takes it back.
+A change touches several stores, and none of them can undo the others. Whatever interrupts it, the
+intent is still there at the next start, and its owner completes the change or undoes it.
 """
 
 import json
@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS intents (
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """One piece of work that was begun."""
+    """A change that was begun."""
 
     id: int
     kind: str
@@ -36,7 +36,7 @@ class IntentLog:
         self._path = path
 
     def begin(self, kind: str, **body: Any) -> Intent:
-        """Write down what is about to be done."""
+        """Record a change that is about to be made, and return its intent."""
         with small_database(self._path, _SCHEMA) as db:
             row = db.execute(
                 "INSERT INTO intents (kind, body) VALUES (?, ?)", (kind, json.dumps(body))
@@ -45,12 +45,12 @@ class IntentLog:
             return Intent(row.lastrowid, kind, body)
 
     def finish(self, intent: Intent) -> None:
-        """It is done, or taken back."""
+        """Delete the intent of a change that is complete or undone."""
         with small_database(self._path, _SCHEMA) as db:
             db.execute("DELETE FROM intents WHERE id = ?", (intent.id,))
 
     def unfinished(self) -> list[Intent]:
-        """What an earlier process began and did not finish, oldest first."""
+        """Return the changes that were begun and not completed, oldest first."""
         with small_database(self._path, _SCHEMA) as db:
             rows = db.execute("SELECT id, kind, body FROM intents ORDER BY id").fetchall()
         return [Intent(id, kind, json.loads(body)) for id, kind, body in rows]

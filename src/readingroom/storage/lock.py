@@ -1,4 +1,4 @@
-"""One owner per base folder: a kernel lock that also says where the owner can be reached."""
+"""Locks that give a base's folder one owner, and record where the owner can be reached."""
 
 import fcntl
 import json
@@ -11,7 +11,7 @@ from readingroom.storage.errors import FolderInUse, StorageFailed
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The process that holds a folder: its address and the key its admin route asks for."""
+    """The process that owns a folder: its address, and the key that its admin route requires."""
 
     url: str
     key: str
@@ -19,29 +19,31 @@ class Owner:
 
 
 class FolderLock:
-    """Holds `<folder>/lock` until closed or until the process ends, however it ends."""
+    """A lock on `<folder>/lock`, held until it is released or the process ends in any way."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "lock"
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the folder, or say who has it. A lock file left by a dead process is free."""
+        """Take the lock; raise `FolderInUse`, which names the owner, if another process has it."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StorageFailed(f"{self.path} cannot be opened: {error.strerror}") from error
+        # The kernel releases it with the process, so a file left by a dead one locks nobody out.
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(descriptor)
-            raise FolderInUse(_in_use(self.path)) from error
+            raise FolderInUse(_describe_owner(self.path)) from error
+        # An owner that was killed has left its address, where nobody answers now.
         os.ftruncate(descriptor, 0)
         self._descriptor = descriptor
 
     def announce(self, owner: Owner) -> None:
-        """Write down where the owner answers, so that commands can find it."""
+        """Write where the owner answers, so that commands can find it."""
         assert self._descriptor is not None, "announce() needs the lock"
         body = json.dumps(asdict(owner)).encode()
         os.ftruncate(self._descriptor, 0)
@@ -54,15 +56,15 @@ class FolderLock:
             self._descriptor = None
 
 
-def owner_of(folder: Path) -> Owner | None:
-    """Who a folder's lock file names; None when it names nobody."""
+def read_owner(folder: Path) -> Owner | None:
+    """Return the owner that a folder's lock file names; None when it names nobody."""
     try:
         return Owner(**json.loads((folder / "lock").read_text("utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
         return None
 
 
-def _in_use(path: Path) -> str:
-    owner = owner_of(path.parent)
+def _describe_owner(path: Path) -> str:
+    owner = read_owner(path.parent)
     who = f"process {owner.pid} at {owner.url}" if owner else "another process"
     return f"{path.parent} is in use by {who}; stop it, or choose another directory with --data"

@@ -10,7 +10,7 @@ import pytest
 from readingroom.bases.federal import store
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
 from readingroom.bases.federal.store import file_in
-from readingroom.engine.words import tokenizer
+from readingroom.engine.words import tokenizer_spec
 from readingroom.storage.errors import StorageFailed
 from tests.support.federal.base import asked
 
@@ -23,7 +23,7 @@ def first_release_in(data: Path) -> Path:
     """Return the path of a federal file as 0.1.0 wrote it."""
     path = file_in(data)
     path.parent.mkdir(parents=True)
-    script = FIRST_RELEASE.read_text("utf-8").replace("{tokenizer}", tokenizer())
+    script = FIRST_RELEASE.read_text("utf-8").replace("{tokenizer}", tokenizer_spec())
     with closing(sqlite3.connect(path)) as db:
         db.executescript(script)
         db.commit()

@@ -39,7 +39,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.protocol.backup import BackupCounts, OwnerBackup, ReadBackup, WriteBackup
 from readingroom.protocol.command import Command, RunCommand
 from readingroom.protocol.doctor import Complaint
-from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
+from readingroom.storage.handover import HANDOVER, HandoverName, open_handover
 
 
 class _DocumentsCommand(Command):
@@ -52,7 +52,7 @@ class HandedFile(BaseModel):
     model_config = ConfigDict(defer_build=True)
 
     name: str = Field(min_length=1, max_length=4096)
-    copied: HandedOver
+    copied: HandoverName
 
 
 class IngestFiles(_DocumentsCommand):
@@ -67,7 +67,7 @@ class IngestFiles(_DocumentsCommand):
         async with AsyncExitStack() as stack:
             files = []
             for file in self.files:
-                path = await stack.enter_async_context(handed_over(service.folder, file.copied))
+                path = await stack.enter_async_context(open_handover(service.folder, file.copied))
                 # Opened by the batch when its turn comes: hundreds of files would exhaust
                 # descriptors.
                 files.append(BatchFile(file.name, partial(service.open_upload, path, file.name)))

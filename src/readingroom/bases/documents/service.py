@@ -53,7 +53,7 @@ from readingroom.bases.documents.registry.records import (
 )
 from readingroom.bases.documents.store import DocumentStore
 from readingroom.core.dates import parse_day
-from readingroom.core.pages import runs
+from readingroom.core.pages import find_page_runs
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.text import fold_dashes
 from readingroom.ingest.context import IngestContext
@@ -460,5 +460,7 @@ def _parse_pages(selection: str | None, record: DocumentRecord) -> list[int] | N
 def _cut_pages(text: str, pages: Sequence[int], record: DocumentRecord) -> str:
     """Return the text of some pages, with a blank line where others are left out."""
     bounds = (*record.page_starts, len(text))
-    parts = [text[bounds[first - 1] : bounds[last]].rstrip() for first, last in runs(pages)]
+    parts = [
+        text[bounds[first - 1] : bounds[last]].rstrip() for first, last in find_page_runs(pages)
+    ]
     return "\n\n".join(parts)

@@ -25,8 +25,8 @@ from readingroom.storage.chunks import (
     ChunkCollection,
     Chunks,
     ChunkStore,
-    numbers_of,
-    written,
+    format_numbers,
+    parse_numbers,
 )
 
 CHUNKS = "application_docs"
@@ -190,7 +190,7 @@ def chunks_from(record: DocumentRecord, document: Document, vectors: Vectors) ->
                 "document_id": record.document_id,
                 "source_file": record.source_file,
                 "document_type": record.document_type,
-                "page_numbers": written(chunk.pages),
+                "page_numbers": format_numbers(chunk.pages),
                 "chunk_index": chunk.index,
                 "total_chunks": len(texts),
                 "extraction_method": record.extraction_method,
@@ -224,15 +224,15 @@ def _to_entry(record: DocumentRecord) -> Metadata:
         "source_file": record.source_file,
         "total_chars": record.total_chars,
         "total_words": record.total_words,
-        "page_starts": written(record.page_starts),
-        "blank_pages": written(record.blank_pages),
+        "page_starts": format_numbers(record.page_starts),
+        "blank_pages": format_numbers(record.blank_pages),
     }
 
 
 def _from_entry(document_id: str, entry: Metadata) -> DocumentRecord:
     values: dict[str, Any] = dict(entry)
     for name in ("page_starts", "blank_pages"):
-        values[name] = numbers_of(values[name])
+        values[name] = parse_numbers(values[name])
     return DocumentRecord(document_id=document_id, **values)
 
 
@@ -245,7 +245,7 @@ def _to_stored_chunks(chunks: Chunks) -> list[StoredChunk]:
             document_id=str(metadata["document_id"]),
             source_file=str(metadata["source_file"]),
             document_type=str(metadata["document_type"]),
-            pages=numbers_of(metadata["page_numbers"]),
+            pages=parse_numbers(metadata["page_numbers"]),
             chunk_index=int(metadata["chunk_index"]),
             total_chunks=int(metadata["total_chunks"]),
             extraction_method=metadata["extraction_method"],  # type: ignore[arg-type]

@@ -350,4 +350,4 @@ def _get_text(result: Mapping[str, Any], name: str) -> str | None:
 
 
 def _format_timestamp(seconds: float) -> str:
-    return clock.moment(seconds).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return clock.from_timestamp(seconds).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -11,7 +11,7 @@ from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidDate
 from readingroom.protocol.doctor import Complaint
 from readingroom.protocol.tool import Answer, Body, NonBlank
-from readingroom.storage.handover import HandedOver
+from readingroom.storage.handover import HandoverName
 
 
 def _parse_day(value: object) -> object:
@@ -77,7 +77,7 @@ class ImportedRevision(BaseModel):
 
     revision: NewRevision
     # A copy in the base's folder: the server may not be allowed to read the caller's file.
-    file: HandedOver
+    file: HandoverName
 
 
 class ImportedPolicy(BaseModel):

@@ -35,7 +35,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.protocol.backup import BackupCounts, OwnerBackup, ReadBackup, WriteBackup
 from readingroom.protocol.command import Command, RunCommand
 from readingroom.protocol.doctor import Complaint
-from readingroom.storage.handover import HANDOVER, HandedOver, handed_over
+from readingroom.storage.handover import HANDOVER, HandoverName, open_handover
 
 
 class _PolicyCommand(Command):
@@ -58,10 +58,10 @@ class RevisePolicy(_PolicyCommand):
     name: ClassVar[str] = "policy.revise"
     source: SourceSlug
     revision: NewRevision
-    file: HandedOver
+    file: HandoverName
 
     async def run(self, service: PolicyService, report: ReportProgress) -> IngestedRevision:
-        async with handed_over(service.folder, self.file) as spool:
+        async with open_handover(service.folder, self.file) as spool:
             return await PolicyAdmin(service).revise(self.source, self.revision, spool, report)
 
 

@@ -6,7 +6,7 @@ from readingroom.bases.text.models import TEXT_ID, KbAvailable
 from readingroom.bases.text.service import TextService
 from readingroom.core.errors import RecordNotFound
 from readingroom.engine.chunking import split
-from readingroom.engine.words import words_of
+from readingroom.engine.words import extract_words
 from readingroom.protocol.resources import Resource
 from readingroom.protocol.search import (
     Citation,
@@ -83,7 +83,7 @@ def find_best_passage(query: str, text: str) -> tuple[str, float] | None:
     # Below half, one common word would make any passage a hit.
     best, best_count = None, len(query_words) / 2
     for span in split(text):
-        shared = len(query_words & set(words_of(span.of(text))))
+        shared = len(query_words & set(extract_words(span.of(text))))
         if shared and shared >= best_count and (best is None or shared > best_count):
             best, best_count = span, float(shared)
     return (best.of(text), best_count / len(query_words)) if best else None

@@ -84,7 +84,7 @@ def _read(path: Path) -> LoadedText:
             f"The file {path.name!r} is not UTF-8 text: byte 0x{raw[error.start]:02x} at position "
             f"{error.start}. Save it as UTF-8."
         ) from None
-    return LoadedText(content, len(raw), clock.moment(status.st_mtime))
+    return LoadedText(content, len(raw), clock.from_timestamp(status.st_mtime))
 
 
 def _read_bytes(path: Path) -> tuple[bytes, os.stat_result]:

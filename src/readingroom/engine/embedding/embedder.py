@@ -17,7 +17,7 @@ from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.engine.embedding.machine import count_cores, return_memory
 from readingroom.engine.embedding.weights import Weights, find_weights
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.storage.files import digest_of
+from readingroom.storage.files import hash_file
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -31,14 +31,15 @@ Matrix = NDArray[np.float32]
 """One vector a row."""
 
 MAX_CHARACTERS = 1024
-"""More would not reach the model, which reads 256 tokens."""
+"""Longer texts are cut: the model reads 256 tokens, which are rarely so many characters."""
 _MAX_TOKENS = 256
 # 32 is the size of a call, not of a tensor: small ones are faster, in a third of the memory.
 _TENSOR = 8
-_RECENT_VECTORS = 4096  # six megabytes: queries, and passages that answer many
+# Six megabytes: queries, and the passages that answer many of them.
+_RECENT_VECTORS = 4096
 
-# Raised whenever the same weights give another graph. Not in graph.py: reading it there would
-# import onnx at every start, which only building a graph needs.
+# To be raised whenever the same weights give another graph. It is not in graph.py, because that
+# imports onnx, which only building a graph needs.
 _GRAPH_VERSION = 1
 
 log = logging.getLogger(__name__)
@@ -94,6 +95,7 @@ class Embedder:
         missing = [text for text in dict.fromkeys(checked) if text not in vectors]
         if missing:
             matrix = self._get_model().run(missing)
+            # Callers share the cached arrays, so nobody may change them.
             matrix.setflags(write=False)
             for text, vector in zip(missing, matrix, strict=True):
                 vectors[text] = vector
@@ -112,7 +114,7 @@ class Embedder:
         checked = _check_texts(texts)
         model = self._get_model()
         vectors = np.empty((len(checked), model.dimensions), np.float32)
-        # Texts of one length side by side waste no work on padding.
+        # Texts of similar length in one batch waste no work on padding.
         order = sorted(range(len(checked)), key=lambda number: len(checked[number]))
         with self._bulk:
             for first in range(0, len(order), batch_size):
@@ -123,6 +125,7 @@ class Embedder:
         return vectors
 
     def _get_model(self) -> "_Model":
+        # Checked again inside the lock: another thread may have loaded it meanwhile.
         if self._model is None:
             with self._loading:
                 if self._model is None:
@@ -220,7 +223,7 @@ def _find_graph(weights: Weights, models: Path, precision: "Precision") -> Path:
     """
     stem = f"{weights.digest[:16]}-{precision}-{_GRAPH_VERSION}"
     for path in models.glob(f"{stem}-*.onnx"):
-        if path.stem == f"{stem}-{digest_of(path)[:16]}":
+        if path.stem == f"{stem}-{hash_file(path)[:16]}":
             return path
         log.warning("the model's graph %s is damaged and is built again", path.name)
         path.unlink(missing_ok=True)
@@ -241,9 +244,10 @@ def _build_graph(weights: Weights, models: Path, precision: "Precision", stem: s
             file.write(graph)
             file.flush()
             os.fsync(descriptor)
-        # No secret, and an image is built by one user and run by another.
+        # Readable by all: it is no secret, and a container may be built by one user and run by
+        # another.
         Path(partial).chmod(0o644)
-        final = models / f"{stem}-{digest_of(Path(partial))[:16]}.onnx"
+        final = models / f"{stem}-{hash_file(Path(partial))[:16]}.onnx"
         Path(partial).replace(final)
     except BaseException:
         Path(partial).unlink(missing_ok=True)

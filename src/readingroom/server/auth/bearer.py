@@ -94,7 +94,7 @@ class KeyAuth:
         # In constant time: how long it takes must not tell how much of a guess was right.
         if self._api_key and hmac.compare_digest(token, self._api_key):
             return self._users[_ENVIRONMENT]
-        holder = self.ring.holder(token)
+        holder = self.ring.find_holder(token)
         if holder is None:
             raise Unauthorized(INVALID)
         return self._users[holder]

@@ -78,10 +78,10 @@ class ResourceServer:
     async def authenticate(self, scope: Scope) -> AuthenticatedUser:
         """Return the caller. Raise Unauthorized, or IssuerUnreachable while no key can be had."""
         token = read_bearer_token(scope)
-        return self._users[self._ring.holder(token) or await self._find_holder(token)]
+        return self._users[self._ring.find_holder(token) or await self._find_holder(token)]
 
     async def _find_holder(self, token: bytes) -> Holder:
-        holder = self._ring.holder_of_subject(await self._verify(token))
+        holder = self._ring.find_subject_holder(await self._verify(token))
         if holder is None:
             raise Unauthorized(UNKNOWN_SUBJECT)
         return holder

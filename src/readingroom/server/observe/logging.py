@@ -136,7 +136,7 @@ class JsonLines(logging.Formatter):
         second = int(created)
         if second != self._second:
             self._second = second
-            self._second_text = clock.moment(second).strftime("%Y-%m-%dT%H:%M:%S")
+            self._second_text = clock.from_timestamp(second).strftime("%Y-%m-%dT%H:%M:%S")
         return f"{self._second_text}.{int((created - second) * 1000):03d}+00:00"
 
     def _format_failure(self, record: logging.LogRecord) -> str:

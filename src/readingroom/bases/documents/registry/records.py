@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal
 
-from readingroom.core.pages import cited
+from readingroom.core.pages import cite_pages
 from readingroom.ingest.document import Method
 
 
@@ -94,4 +94,4 @@ def join_chunks(chunks: Sequence[StoredChunk]) -> str:
 
 def format_citation(source_file: str, pages: Sequence[int]) -> str:
     """Return `Transport_Assessment.pdf, p. 14–15`."""
-    return ", ".join(filter(None, [source_file, cited(pages)]))
+    return ", ".join(filter(None, [source_file, cite_pages(pages)]))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from readingroom.bases.federal.schema.sources import SOURCES, Column, Source
-from readingroom.engine.words import tokenizer
+from readingroom.engine.words import tokenizer_spec
 from readingroom.storage.database import transaction
 from readingroom.storage.errors import StorageFailed
 
@@ -99,7 +99,7 @@ def _list_statements() -> Iterator[str]:
     for source in SOURCES:
         yield from _source_table(source)
     for statement in _FIXED_TABLES:
-        yield statement.replace("{tokenizer}", tokenizer())
+        yield statement.replace("{tokenizer}", tokenizer_spec())
 
 
 def _source_table(source: Source) -> Iterator[str]:

@@ -27,7 +27,7 @@ from readingroom.engine.embedding.embedder import Vector
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.hybrid import fuse
 from readingroom.engine.lexical import deadline
-from readingroom.engine.words import sought, words_of
+from readingroom.engine.words import extract_words, parse_query
 from readingroom.protocol.search import Citation, Hit
 
 WEIGHTS = "10.0, 4.0, 2.0, 1.0"  # title, abstract, action, body
@@ -200,7 +200,7 @@ def rank_by_words(
     db: sqlite3.Connection, plan: Plan, passages: Passages
 ) -> tuple[list[RankedRecord], int]:
     """Return records by the BM25 rank of their best passage, and how many match."""
-    match = sought(plan.query).match
+    match = parse_query(plan.query).match
     if match is None:
         return [], 0
     rows = _find_matching(db, match, plan)
@@ -385,7 +385,7 @@ def snippet(passage: sqlite3.Row, query: str) -> str:
 
 def _list_stems(query: str) -> list[str]:
     # Five letters are stem enough to choose a snippet by: regul-ation, regul-ate.
-    return [*sought(query).phrases, *(word[:5] for word in words_of(query))]
+    return [*parse_query(query).phrases, *(word[:5] for word in extract_words(query))]
 
 
 def _count_stems(text: str, stems: Sequence[str]) -> int:

@@ -63,7 +63,7 @@ class FederalVectors:
             # All new vectors have been added, so a difference means that some were removed.
             if len(self._index) != stored:
                 current_ids = {str(row["chunk"]) for row in db.execute("SELECT chunk FROM vectors")}
-                self._index.delete([id for id in self._index.matching() if id not in current_ids])
+                self._index.delete([id for id in self._index.find_ids() if id not in current_ids])
             self._generation = max(self._generation, current)
 
     def _add(self, db: sqlite3.Connection, rows: list[sqlite3.Row]) -> None:

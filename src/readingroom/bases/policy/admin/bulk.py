@@ -10,7 +10,7 @@ from readingroom.bases.policy.registry.records import RevisionStatus
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress
-from readingroom.storage.handover import handed_over
+from readingroom.storage.handover import open_handover
 
 
 class BulkImport:
@@ -62,7 +62,7 @@ class BulkImport:
         # By day, not by label: labels are typed by people, and days cannot overlap.
         existing = by_first_day.get(entry.revision.effective_from)
         # Entered also when nothing is to be done, because leaving it deletes the copy.
-        async with handed_over(self._folder, entry.file) as file:
+        async with open_handover(self._folder, entry.file) as file:
             if existing is None:
                 await self._admin.revise(source, entry.revision, file, self._report)
             elif existing.status == RevisionStatus.FAILED:

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from readingroom.bases.policy.registry.records import Policy, Revision
-from readingroom.core.dates import number
+from readingroom.core.dates import encode_day
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
@@ -19,7 +19,7 @@ from readingroom.engine.index import ChunkIndex, Ranking
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import Vectors
 from readingroom.storage.archive import dump_chunks, fill_chunks
-from readingroom.storage.chunks import Chunks, ChunkStore, numbers_of, written
+from readingroom.storage.chunks import Chunks, ChunkStore, format_numbers, parse_numbers
 
 COLLECTION = "policy_docs"
 
@@ -176,8 +176,10 @@ def chunks_from(
                 # Chroma has no list metadata, so the path travels as text.
                 "section_path": _PATH.join(chunk.section_path),
                 "page_number": chunk.pages[0] if chunk.pages else 1,
-                "pages": written(chunk.pages),
-                "page_starts": written(document.pages[page - 1].start for page in chunk.pages[1:]),
+                "pages": format_numbers(chunk.pages),
+                "page_starts": format_numbers(
+                    document.pages[page - 1].start for page in chunk.pages[1:]
+                ),
                 "chunk_index": chunk.index,
                 "extraction_method": document.method,
                 "start": chunk.start,
@@ -201,8 +203,8 @@ def registry_metadata(policy: Policy, revision: Revision, end: date | None) -> d
     return {
         "source_title": policy.title,
         "version_label": revision.version_label,
-        "effective_from": number(revision.effective_from),
-        "effective_to": number(end),
+        "effective_from": encode_day(revision.effective_from),
+        "effective_to": encode_day(end),
     }
 
 
@@ -233,8 +235,8 @@ def _to_stored_chunks(chunks: Chunks) -> list[StoredChunk]:
             revision_id=str(metadata["revision_id"]),
             section_ref=str(metadata["section_ref"]),
             section_path=tuple(filter(None, str(metadata["section_path"]).split(_PATH))),
-            pages=numbers_of(metadata["pages"]) or (1,),
-            page_starts=numbers_of(metadata["page_starts"]),
+            pages=parse_numbers(metadata["pages"]) or (1,),
+            page_starts=parse_numbers(metadata["page_starts"]),
             chunk_index=int(metadata["chunk_index"]),
             start=int(metadata["start"]),
             end=int(metadata["end"]),

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from readingroom.core.pages import cited
+from readingroom.core.pages import cite_pages
 
 # The slug is part of keys, paths and ids, so nothing in it may need escaping.
 _SLUG = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*", re.ASCII)
@@ -97,4 +97,4 @@ class Revision(BaseModel):
 def format_citation(revision: Revision, section_ref: str, pages: Sequence[int]) -> str:
     """Return `NPPF (December 2024), Para 116, p. 33–34`."""
     name = f"{revision.source} ({revision.version_label})"
-    return ", ".join(filter(None, [name, section_ref, cited(pages)]))
+    return ", ".join(filter(None, [name, section_ref, cite_pages(pages)]))
