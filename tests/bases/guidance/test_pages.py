@@ -83,7 +83,7 @@ class Words(HTMLParser):
             self.found += re.findall(r"\w+", data)
 
 
-def extract_words(html: str) -> list[str]:
+def words_of(html: str) -> list[str]:
     reader = Words()
     reader.feed(html)
     reader.close()
@@ -117,7 +117,7 @@ MARKUP = st.lists(
 @settings(deadline=None)
 @given(MARKUP)
 def test_no_word_is_lost_whatever_the_markup(html: str) -> None:
-    assert is_within(extract_words(html), to_markdown(html, WEBSITE))
+    assert is_within(words_of(html), to_markdown(html, WEBSITE))
 
 
 @settings(deadline=None)
@@ -232,7 +232,7 @@ async def test_every_real_item_would_be_read_whole_were_it_the_commissions(
             told = body(await client.call_tool("get_content_by_path", {"path": item["base_path"]}))
             assert told["content"] == item, file
             for html in _prose(item["details"]):
-                assert is_within(extract_words(html), told["text"]), file
+                assert is_within(words_of(html), told["text"]), file
                 read += 1
     assert read > 180
 
