@@ -79,7 +79,7 @@ def find_best_passage(query: str, text: str) -> tuple[str, float] | None:
 
     None when no passage has at least half of them.
     """
-    query_words = set(words_of(query))
+    query_words = set(extract_words(query))
     # Below half, one common word would make any passage a hit.
     best, best_count = None, len(query_words) / 2
     for span in split(text):
