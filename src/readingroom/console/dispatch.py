@@ -32,6 +32,7 @@ async def dispatch(
 async def _run(
     command: Command, spec: BaseSpec, settings: RoomSettings, report: ReportProgress
 ) -> dict[str, Any]:
+    # Trying the lock is the only way to know: an address in the file may be a dead server's.
     lock = FolderLock(settings.data / command.base)
     try:
         lock.acquire()

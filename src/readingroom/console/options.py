@@ -70,6 +70,7 @@ def fail(error: KnowledgeError, as_json: bool) -> NoReturn:
         click.echo(json.dumps({"error": body}), err=True)
     else:
         click.echo(f"Error: {error.message}", err=True)
+    # 2 is what click exits with for a bad option, and a setting is often given as one.
     sys.exit(2 if isinstance(error, InvalidSetting) else 1)
 
 
@@ -138,6 +139,7 @@ def progress_bar(label: str, hidden: bool) -> Iterator[ReportProgressSync]:
                         item_show_func=lambda item: str(item)[:60] if item else None,
                     )
                 )
+            # Click's bar counts steps and cannot go back; reports may repeat a number.
             bar.update(max(0, round(done) - bar.pos), message)
 
         yield report

@@ -25,6 +25,7 @@ class LRUCache(Generic[K, V]):
         self._weigh = weigh
         self._size = 0
         self._entries: OrderedDict[K, V] = OrderedDict()
+        # Callers are threads, and moving an entry while another is evicted would break the order.
         self._lock = threading.Lock()
 
     def __len__(self) -> int:

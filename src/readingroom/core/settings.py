@@ -202,6 +202,7 @@ def read_settings(
     variables = os.environ if environment is None else environment
     flags = {name: value for name, value in flags.items() if value is not None}
     chosen = _read_environment(kind, variables) | flags
+    # Before the file is read, because the file is inside the directory.
     data = _data_directory(chosen.get("data"))
     file = _read_file(data / CONFIGURATION)
     if is_sample(data):

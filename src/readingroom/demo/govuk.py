@@ -163,6 +163,7 @@ class Emulator:
 @contextmanager
 def on_loopback(emulator: Emulator) -> Iterator[str]:
     """Serve the emulator on a free port, in a thread; yield its URL."""
+    # Bound here and not by uvicorn: the port must be known before the server runs.
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(emulator.app(), log_config=None, lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -172,6 +173,7 @@ def on_loopback(emulator: Emulator) -> Iterator[str]:
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
+        # Without force it would wait for clients that keep their connections open.
         server.should_exit = server.force_exit = True
         thread.join()
 

@@ -87,6 +87,7 @@ def _draw_page(lines: list[_Line], footer: str, number: int) -> bytes:
 
 
 def _draw_text(text: str, size: int, bold: bool, left: int, y: float) -> bytes:
+    # WinAnsiEncoding, which the fonts are declared with below, is Windows code page 1252.
     encoded = text.encode("cp1252", "replace")
     escaped = re.sub(rb"([()\\])", rb"\\\1", encoded)
     font = b"/F2" if bold else b"/F1"

@@ -24,6 +24,7 @@ from readingroom.storage.chunks import ChunkCollection, Chunks
 from readingroom.storage.errors import EmbeddingMismatch
 
 _TEXT = "text"
+# As many as the store reads at once; the whole collection with its vectors would fill memory.
 _PAGE_SIZE = 5_000
 _RECENT_CHUNKS = 4_096  # about 8 MB
 

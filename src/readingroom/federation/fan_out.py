@@ -16,6 +16,7 @@ from readingroom.federation.models import Note
 
 logger = logging.getLogger(__name__)
 
+# Clients and people give up soon after, and four bases in time are better than five too late.
 DEADLINE_SECONDS = 5.0
 _MAX_LATE = 8  # calls that a base may leave unanswered before it is not called any more
 
@@ -76,11 +77,13 @@ class FanOut:
             call.answer = await function()
         except KnowledgeError as error:
             call.error = error
+        # One base with a bug must not take the answers of the others with it.
         except Exception:
             logger.exception("unexpected failure of the base %s", call.base)
             call.error = Internal(f"{call.base} failed; the server's log has the reason")
         finally:
             call.finished.set()
+            # A late call that ends frees its place, so a base that recovers is called again.
             self._late[call.base] -= call.is_late
 
     def _gather(self, calls: list[_Call[T]]) -> Gathered[T]:

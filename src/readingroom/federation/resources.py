@@ -41,6 +41,7 @@ class RoomLibrary:
         path = uri.removeprefix(SCHEME)
         if uri.startswith(SCHEME):
             for adapter in self._desk.adapters:
+                # Lists and overviews first: they are not records, and `fetch` has no id for them.
                 if (text := await adapter.read_resource(path)) is not None:
                     return text
                 if (id := adapter.resource_id(path)) is not None:

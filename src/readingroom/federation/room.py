@@ -46,6 +46,7 @@ def open_room(settings: RoomSettings) -> KnowledgeBase:
             for lock in locks.values():
                 if lock:
                     stack.callback(lock.release)
+            # The desk last, so that it is closed first: its late calls are still in the bases.
             for base in (*bases, desk):
                 await stack.enter_async_context(base.running())
             yield

@@ -74,6 +74,7 @@ class DeskService:
             sources=tuple(sources),
         )
         gathered = await self._search_bases(bases, request, call)
+        # In a thread: embedding the passages takes tens of milliseconds.
         ranked = await anyio.to_thread.run_sync(
             self._rank, question.query, list(gathered.answers.values())
         )
@@ -108,6 +109,8 @@ class DeskService:
     def base_of(self, id: str) -> str:
         """Return the name of the base that an id belongs to."""
         prefix, colon, _ = id.strip().partition(":")
+        # Federal ids have many first words (`hr:`, `pl:`), so their base takes what no other
+        # claims.
         rest = self._id_prefixes.get("", "")
         return self._id_prefixes.get(prefix.lower(), rest) if colon else rest
 

@@ -22,6 +22,7 @@ async def embed_document(document: Document, embedder: Embedder, report: ReportP
     vectors = np.empty((len(texts), DIMENSIONS), np.float32)
     for first in range(0, len(order), _BATCH):
         rows = order[first : first + _BATCH]
+        # abandon_on_cancel: a cancelled ingest ends now, and the batch's result is thrown away.
         vectors[rows] = await anyio.to_thread.run_sync(
             embedder.embed_batch, [texts[row] for row in rows], abandon_on_cancel=True
         )

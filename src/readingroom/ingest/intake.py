@@ -20,6 +20,7 @@ from readingroom.ingest.errors import ExtractionFailed, FileNotFound
 
 _BLOCK_BYTES = 1 << 20
 
+# Somebody who names the root of a disk should get an error, not a day of reading.
 MAX_FILES = 5_000
 """In one folder that is ingested as a whole."""
 
@@ -99,6 +100,7 @@ class Roots:
         Raise `FileNotFound` for a path outside, in the same words whether or not it exists.
         """
         try:
+            # Links are followed first, so that the real path is what must lie below a root.
             real = Path(path).resolve()
             for folder in (root.resolve() for root in self.folders):
                 is_inside = real.is_relative_to(folder) and (or_root or real != folder)
@@ -124,6 +126,7 @@ def open_own_file(path: Path, name: str, max_bytes: int) -> Iterator[Intake]:
 @asynccontextmanager
 async def open_in_thread(opening: AbstractContextManager[Intake]) -> AsyncIterator[Intake]:
     """Enter `Roots.open` or `open_own_file` in a thread: copying a large file takes time."""
+    # Only entering takes long; leaving closes a file and can be done on the event loop.
     intake = await anyio.to_thread.run_sync(opening.__enter__)
     with ExitStack() as stack:
         stack.push(opening)

@@ -18,6 +18,7 @@ POOR_CONFIDENCE = 70.0
 _log = logging.getLogger("readingroom.ingest")
 
 
+# Somebody waits for a page that is shown, so it may take much less than reading a file.
 _RENDER_LIMITS = Limits(cpu_seconds=60, wall_seconds=90, silent_seconds=90)
 _MAX_RENDERED_PIXELS = 16_000_000
 """Of a page that is shown to a reader."""
@@ -47,6 +48,7 @@ class Pipeline:
 
         Raise `UnsupportedFileType`, `ExtractionFailed`, `NoContent` or `NoChunks`.
         """
+        # Before a process is started: most refused files have the wrong type.
         await self.check(intake)
         options = replace(self._options, find_sections=find_sections)
         result = await self._sandbox.read(intake.file, intake.name, options, report)

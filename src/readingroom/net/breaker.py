@@ -34,6 +34,7 @@ class CircuitBreaker:
         """Whether a request could be sent now; the state does not change."""
         if self.state is BreakerState.OPEN:
             return self.wait_seconds <= 0
+        # While a probe is under way nobody else is let through: one request tells enough.
         return self.state is BreakerState.CLOSED
 
     def allow(self) -> bool:
@@ -57,6 +58,7 @@ class CircuitBreaker:
 
     def record_failure(self) -> None:
         self._failures += 1
+        # After a failed probe there is no second try before the next pause.
         if self.state is BreakerState.HALF_OPEN or self._failures >= self._threshold:
             self._open()
 

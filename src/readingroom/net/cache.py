@@ -81,6 +81,7 @@ class MemoryCacheBackend:
 
     async def get(self, key: str) -> CacheEntry | None:
         entry, expires_at = self._entries.get(key) or (None, 0.0)
+        # Deleted when it is next read; until then the bound on size limits what old entries take.
         if self._clock() >= expires_at:
             self._entries.discard(key)
             return None
@@ -129,6 +130,8 @@ class Cache:
 
     async def refresh(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
         """Return the reply fetched anew, without its ETag, even if the stored one is fresh."""
+        # A key of its own: a caller who wants a fresh copy must not share a read that sends the
+        # ETag.
         return await self._flights.run(f"refresh {key}", lambda: self._fetch_anew(key, ttl, fetch))
 
     async def peek(self, key: str) -> CacheEntry | None:
@@ -184,6 +187,7 @@ class Cache:
         return CachedReply(entry, hit=True, age=self._age(entry))
 
     def _age(self, entry: CacheEntry) -> float:
+        # Another machine's clock may be ahead of ours.
         return max(0.0, self._clock() - entry.fetched_at)
 
 
@@ -217,6 +221,7 @@ class SingleFlight(Generic[T]):
         try:
             flight.result = await work()
             return flight.result
+        # Not BaseException: cancelling the leader must not fail those who wait with it.
         except Exception as failure:
             flight.failure = failure
             raise

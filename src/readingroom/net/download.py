@@ -26,6 +26,7 @@ T = TypeVar("T")
 MAX_LISTING_BYTES = 64 * 1024 * 1024
 MAX_FILE_BYTES = 4 * 1024**3
 """No official file is nearly as long; one that never ends would fill the disk."""
+# Nobody waits at a prompt for these files, so waits may be long and spare the host.
 _RETRY = RetryPolicy(attempts=4, first_wait=1.0, max_wait=60.0)
 _FILES_TABLE = """CREATE TABLE IF NOT EXISTS files (
     url TEXT PRIMARY KEY, name TEXT NOT NULL, etag TEXT, modified TEXT,
@@ -148,6 +149,7 @@ class Downloads:
         partial = self._find_partial(remote, part_path)
         headers = _conditional_headers(stored, partial)
         with self._http.stream("GET", remote.url, headers=headers) as response:
+            # 416: the part here is longer than the file, so it belongs to another version of it.
             if response.status_code == 416:
                 part_path.unlink(missing_ok=True)
                 raise TransientError(f"{remote.url} has changed since its download began")
@@ -204,6 +206,7 @@ class Downloads:
         """Give a complete file its own name, then its row: from here on it counts."""
         sha256, size = hash_file(part_path), part_path.stat().st_size
         _check_digest(response, part_path, sha256)
+        # The file before its row: after a crash in between it is only fetched again.
         part_path.replace(path)
         _sync_folder(path.parent)
         headers = response.headers
@@ -225,6 +228,8 @@ class _PartialFile:
 def _conditional_headers(
     stored: sqlite3.Row | None, partial: _PartialFile | None
 ) -> dict[str, str]:
+    # With If-Range a host whose file has changed sends all of it, instead of a rest that does not
+    # fit.
     if partial:
         return {"Range": f"bytes={partial.size}-", "If-Range": partial.validator}
     if stored and stored["etag"]:
@@ -263,16 +268,19 @@ def _write(
                 raise DownloadFailed(f"{response.url} is longer than any official file")
             report(size, total, None)
         file.flush()
+        # Before it gets its name: a file under its own name must be complete after a power cut.
         os.fsync(file.fileno())
     return size
 
 
 def _check_length(response: httpx2.Response, part_path: Path, size: int) -> None:
+    # Of a 206, Content-Length counts the rest alone; the whole length is in Content-Range.
     full_length = response.headers.get("content-range", "").rpartition("/")[2]
     if not full_length.isdecimal():
         full_length = response.headers.get("content-length", "")
     if not full_length.isdecimal() or int(full_length) == size:
         return
+    # Too long cannot be mended by appending, so the next attempt starts anew.
     if size > int(full_length):
         part_path.unlink(missing_ok=True)
     raise TransientError(f"{response.url} broke off at {size} of {full_length} bytes")

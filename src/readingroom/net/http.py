@@ -82,6 +82,7 @@ class RetryPolicy:
         `remaining` seconds.
         """
         wait = self.backoff(attempt) if error.retry_after is None else error.retry_after
+        # A host may ask for hours; the policy says how long we are prepared to wait.
         wait = min(wait, self.max_wait)
         if attempt + 1 >= self.attempts or wait >= remaining:
             raise error
@@ -98,6 +99,7 @@ def retry(
             return work()
         except TransientError as error:
             wait = policy.wait_after(attempt, error, remaining=math.inf)
+        # Outside of the handler, or the next error would carry this one along as its context.
         sleep(wait)
         attempt += 1
 

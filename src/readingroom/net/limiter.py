@@ -54,6 +54,7 @@ class SlidingWindow:
         earlier = turns[0] if len(turns) == self._limit else None
         now = self._clock()
         turn = _Turn(max(now, earlier.time + self._window) if earlier else now)
+        # Refused before it is queued: a turn that is not taken must not delay others.
         if turn.time - now > max_wait:
             return turn.time - now
         turns.append(turn)
@@ -61,6 +62,8 @@ class SlidingWindow:
             # Computed anew after each sleep: the earlier turn moves when its client wakes late.
             while (wait := earlier.time + self._window - self._clock()) > 0:
                 await self._sleep(wait)
+        # A client that woke late used its turn now, and the next one must keep its distance from
+        # now.
         turn.time = max(turn.time, self._clock())
         return None
 

@@ -22,6 +22,7 @@ from readingroom.net.limiter import SlidingWindow
 
 logger = logging.getLogger(__name__)
 
+# Redis is there to save time: when it is slow, going on without it is faster.
 _TIMEOUT = 0.5
 _CONNECTIONS = 8  # a burst queues here, not for new connections to Redis
 _PREFIX = "readingroom:upstream:"

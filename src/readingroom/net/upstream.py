@@ -47,6 +47,7 @@ PREVIEW_BYTES = 4096
 
 _TRACE = TraceContextTextMapPropagator()  # the trace alone: a caller's baggage is not for others
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
+# Statuses that the next attempt would get again. Redirects are for the caller to follow.
 _DEFINITIVE = {200, 301, 302, 303, 307, 308, 404, 410}
 
 Params = Sequence[tuple[str, str]]
@@ -228,6 +229,7 @@ class UpstreamClient:
             headers["If-None-Match"] = request.etag
         if request.bypass_caches:
             headers["Cache-Control"] = "no-cache"
+        # The span of this process comes first; the caller's header counts only where there is none.
         _TRACE.inject(headers)
         if context.traceparent and _TRACEPARENT.fullmatch(context.traceparent):
             headers.setdefault("traceparent", context.traceparent)
@@ -238,6 +240,7 @@ class UpstreamClient:
     def _interpret(self, request: Request, response: httpx2.Response, body: bytes) -> Reply | None:
         """Return the reply that a response stands for; None for a 304."""
         status = response.status_code
+        # Without an ETag of ours a 304 answers nothing that was asked, and counts as a failure.
         if status == 304 and request.etag:
             return None
         if status == 200:

@@ -83,6 +83,7 @@ class OwnerBackup(BaseBackup):
         self, settings: RoomSettings, folder: Path, run: RunCommand, report: ReportProgressSync
     ) -> dict[str, int]:
         name = uuid.uuid4().hex
+        # In the owner's own folder, the only one that it writes to.
         copy = settings.data / self._base / HANDOVER / name
         try:
             counts: dict[str, int] = run(self._write(folder=name), settings)["counts"]

@@ -75,6 +75,7 @@ def read_sample_state(data: Path) -> SampleState:
 def write_sample_state(data: Path, state: SampleState = _NEW) -> None:
     """Write the state in one step: the file that marks the sample is never missing."""
     note = "This directory is the sample's: its texts are not the real documents."
+    # Replaced in one step: without the file the sample would pass for real data.
     fresh = data / f".{SAMPLE_MARK}"
     fresh.write_text(json.dumps({**asdict(state), "note": note}), "utf-8")
     fresh.replace(data / SAMPLE_MARK)

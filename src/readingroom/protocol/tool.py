@@ -155,6 +155,7 @@ class Tool:
         """The schema of the arguments, with the values they may have now."""
         if self.choices is None:
             return self._static_schema
+        # A copy, because the static schema is cached and the choices change with the data.
         schema = copy.deepcopy(self._static_schema)
         for name, values in self.choices().items():
             _set_choices(schema["properties"][name], list(values))

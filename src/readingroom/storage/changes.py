@@ -37,6 +37,7 @@ class Changes:
     async def one_at_a_time(self, key: str) -> AsyncIterator[None]:
         """Enclose a change: one at a time for each key, and never cancelled once it has begun."""
         async with self._locks[key], self._lock.shared():
+            # A client that hangs up must not leave the stores in disagreement.
             with anyio.CancelScope(shield=True):
                 yield
 

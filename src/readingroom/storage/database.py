@@ -34,6 +34,7 @@ def connect(
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
     """Commit everything that is written inside, or nothing of it when an exception leaves."""
+    # The write lock at once: a transaction that begins by reading may fail when it first writes.
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -35,6 +35,7 @@ class ReadWriteLock:
     async def exclusive(self) -> AsyncIterator[None]:
         """Hold the lock alone: wait for those who hold it now, and keep later ones waiting."""
         async with self._entry:
+            # The entry stays locked while waiting, so that new holders cannot starve this one.
             if self._holders:
                 await self._all_released.wait()
             yield

@@ -15,6 +15,7 @@ from readingroom.ingest.read.page import DPI, Line, PageUnreadable, normalize_te
 
 _SURE = 70.0
 """Below this confidence a page may lie on its side; checking takes as long as reading it."""
+# About 480 megabytes in colour once decoded, which the sandbox's memory limit still allows.
 _MAX_FILE_PIXELS = 160_000_000
 _TIMEOUT = 90
 """Seconds per run. A page takes three runs at most, which stay below the sandbox's limit."""
@@ -52,6 +53,7 @@ def recognize(picture: Image.Image, max_pixels: int) -> OcrResult:
     if not degrees:
         return upright
     rotated = _run_tesseract(picture.rotate(-degrees, expand=True))
+    # Detection may be wrong, so both readings are kept and the one with more sure words wins.
     return max(upright, rotated, key=lambda result: (result.confidence or 0.0) * result.words)
 
 
@@ -117,6 +119,7 @@ def _prepare(picture: Image.Image, max_pixels: int) -> Image.Image:
     grey = picture.convert("L")
     pixels = grey.width * grey.height
     if pixels > max_pixels:
+        # By a whole number, which averages blocks of pixels: fast, and letters stay legible.
         grey = grey.reduce(int((pixels / max_pixels) ** 0.5) + 1)
     return grey
 

@@ -127,15 +127,21 @@ class Sandbox:
 
     @asynccontextmanager
     async def _start(self, file: FileIO, job: Job, scratch: str) -> AsyncIterator[Process]:
+        # The process inherits the descriptor with its position, and the name was checked from the
+        # start.
         file.seek(0)
         with _open_stderr(scratch, "wb") as stderr:
             process = await anyio.open_process(
                 [*self._command, job.to_json()],
                 stdin=file,
+                # A file and not a pipe: nobody reads it while the process runs, and a full pipe
+                # would stop it.
                 stderr=stderr,
                 cwd=scratch,
                 # One thread for tesseract: it is ten times slower with more threads than cores.
                 env=sandbox_environment(TMPDIR=scratch, OMP_THREAD_LIMIT="1"),
+                # A group of its own, so that tesseract is killed together with the process that
+                # started it.
                 start_new_session=True,
             )
         try:
@@ -159,6 +165,7 @@ class Sandbox:
                 return None
             except anyio.DelimiterNotFound as error:
                 raise ExtractionFailed("The file holds more text than is accepted") from error
+            # In a thread: the last line of a large document has many megabytes of JSON.
             message = await anyio.to_thread.run_sync(_parse_message, line)
             if message.progress is None:
                 return message

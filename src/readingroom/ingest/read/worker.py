@@ -49,6 +49,7 @@ def confine(memory_bytes: int, cpu_seconds: int) -> None:
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: _MAX_WRITTEN_BYTES,
     }
+    # Never above the hard limit that the process was started with: raising it needs root.
     for resource_id, value in limits.items():
         _, hard = resource.getrlimit(resource_id)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -64,6 +65,7 @@ def exit_with_parent(parent: int) -> None:
 
 def _private_output() -> IO[str]:
     """Return the pipe to the server, and discard what libraries print to standard output."""
+    # C libraries print to descriptor 1, and a stray line would not be a message.
     private = os.dup(sys.stdout.fileno())
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
@@ -84,6 +86,7 @@ def _run_job(job: Job, output: IO[str]) -> dict[str, Any]:
         result = read_file(data, job.name, job.options, report)
     except Refusal as refusal:
         return {"refusal": [refusal.code, refusal.message]}
+    # Raised by Python at RLIMIT_AS. Where a C library meets the limit, the process ends instead.
     except MemoryError:
         return {"refusal": ["extraction_failed", "Reading the file takes too much memory"]}
     field = "document" if isinstance(result, Document) else "skipped"

@@ -236,5 +236,6 @@ def _classify_content(text: str) -> str | None:
         for name, phrases in _TYPICAL_PHRASES.items()
     }
     best = max(scores, key=lambda name: scores[name])
+    # A tie says nothing: a planning statement mentions everybody else's subject once.
     runner_up = max(score for name, score in scores.items() if name != best)
     return best if scores[best] >= _MIN_PHRASES and scores[best] > runner_up else None

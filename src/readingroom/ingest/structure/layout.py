@@ -61,6 +61,8 @@ def make_flow(sheets: Sequence[Sheet]) -> Flow:
         for line, gap in zip(body, _find_gaps(body, leading), strict=True):
             if lines:
                 is_new_page = lines[-1].page != sheet.number
+                # Across pages there is no distance to measure: a paragraph ends where its sentence
+                # does.
                 gap = lines[-1].line.text.endswith(_SENTENCE_ENDS) if is_new_page else gap
                 separator = "\n\n" if gap else "\n"
                 parts.append(separator)
@@ -152,6 +154,8 @@ def _find_repeated(sheets: Sequence[Sheet]) -> set[tuple[str, int]]:
         for sheet in sheets
         for key in {_repeat_key(line) for line in sheet.lines if _is_at_edge(line, sheet)}
     )
+    # Chapters have headers of their own, so a quarter of the pages is enough; three, lest a short
+    # file's lines vanish.
     min_count = max(3, 0.25 * len(sheets))
     return {key for key, count in counts.items() if count >= min_count}
 
@@ -167,6 +171,7 @@ def _is_at_edge(line: Line, sheet: Sheet) -> bool:
 
 
 def _repeat_key(line: Line) -> tuple[str, int]:
+    # Rounded to six points, because scanned and re-set pages shift by a few.
     return re.sub(r"\d+", "#", line.text.lower()), round(line.bottom / 6)
 
 

@@ -23,6 +23,7 @@ _MARGIN_TOLERANCE = 6.0
 """Points within which two lines begin at the same margin."""
 _MIN_MARGIN_SHARE = 0.2
 """Share of a document's characters that makes a margin one of its body text."""
+# Fewer decimal numbers in a whole document are measurements or stray references.
 _MIN_DECIMALS = 8
 _MIN_CONTENTS_LINES = 5
 _MAX_CONTENTS_GAP = 3
@@ -83,6 +84,8 @@ class _Start:
 def find_sections(flow: Flow) -> tuple[Section, ...]:
     """Return the sections in order; from the first one on, they cover the text without gaps."""
     typography = _Typography(flow)
+    # Headings first: numbers within a policy are its clauses, which needs to know where policies
+    # begin.
     headings = _remove_repeats([*_find_headings(typography)], len(flow.lines))
     paragraphs = _find_paragraphs(typography, headings)
     starts = sorted([*headings, *paragraphs], key=lambda start: start.line)
@@ -345,6 +348,7 @@ def _find_plain_numbers(typography: _Typography, headings: Sequence[_Start]) -> 
     columns = [typography.lines[line].line.left / _MARGIN_TOLERANCE for line, _ in candidates]
     frequencies = Counter(round(column) for column in columns)
     usual = frequencies.most_common(1)[0][0] if frequencies else 0
+    # A number in another column is a list item more often than a paragraph, but not always.
     weights = [1.0 if abs(column - usual) <= 2 else 0.2 for column in columns]
     numbers = [number for _, number in candidates]
     for index in find_rising(numbers, max_gap=3, weights=weights):
@@ -380,6 +384,8 @@ def find_rising(
     predecessors: list[int | None] = []
     for index, (number, weight) in enumerate(zip(numbers, weights, strict=True)):
         options = [
+            # A missing number costs something, so that a chain with every number wins over one with
+            # gaps.
             (best[number - gap][0] - 0.5 * (gap - 1), best[number - gap][1])
             for gap in range(1, max_gap + 1)
             if number - gap in best

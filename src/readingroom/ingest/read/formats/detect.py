@@ -37,6 +37,7 @@ def detect_format(head: bytes, name: str) -> Format:
     """Return the format of a file by its first bytes, whatever its name; raise a `Refusal`."""
     if not head:
         raise Refusal("no_content", "The file is empty")
+    # Images first: bytes of a picture may happen to contain `%PDF-`.
     for magic, format in _MAGIC:
         if head.startswith(magic):
             return format

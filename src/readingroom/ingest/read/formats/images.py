@@ -7,6 +7,8 @@ from typing import NamedTuple
 import pypdfium2
 import pypdfium2.raw as pdfium
 
+# A hostile page can nest forms without end and repeat objects by the million. These bounds are far
+# beyond real pages, and keep the time for each in check.
 _MAX_FORM_DEPTH = 8
 _MAX_OBJECTS = 50_000
 _MAX_RECTANGLES = 1_000
