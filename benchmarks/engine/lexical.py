@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.engine.corpus import KEPT, chunks, natural, natural_questions
 from benchmarks.table import Table
 from readingroom.core.filters import Fields
-from readingroom.engine.lexical import BUDGET, Document, LexicalIndex
+from readingroom.engine.lexical import BUDGET, LexicalDocument, LexicalIndex
 from readingroom.engine.words import extract_words
 
 ROWS = 500_000
@@ -23,7 +23,7 @@ def search(questions: int) -> Table:
     with contextlib.closing(LexicalIndex(path, COLUMNS, Fields())) as ours:
         if ours.generation is None:
             texts = enumerate(natural(ROWS))
-            ours.fill((Document(str(row), {"text": text}, {}) for row, text in texts), 1)
+            ours.fill((LexicalDocument(str(row), {"text": text}, {}) for row, text in texts), 1)
         plain = LexicalIndex(path, COLUMNS, Fields(), budget=10**12, seconds=60)
         with contextlib.closing(plain):
             rows = _compare(plain, ours, natural_questions(questions))
@@ -46,7 +46,9 @@ def agreement(questions: int) -> Table:
     rows = []
     with contextlib.closing(LexicalIndex(path, COLUMNS, Fields())) as plain:
         if plain.generation is None:
-            documents = (Document(str(row), {"text": text}, {}) for row, text in enumerate(texts))
+            documents = (
+                LexicalDocument(str(row), {"text": text}, {}) for row, text in enumerate(texts)
+            )
             plain.fill(documents, 1)
         asked = natural_questions(questions)
         wanted = [{hit.id for hit in plain.search(question, 10)} for question in asked]

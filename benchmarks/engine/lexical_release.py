@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.engine.corpus import KEPT, chunks, natural_questions
 from benchmarks.table import Ratio, Table
 from readingroom.core.filters import Fields
-from readingroom.engine.lexical import Document, LexicalIndex
+from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 
 ROWS = 24_000
 COLUMNS = {"text": 1.0}
@@ -56,7 +56,7 @@ def _build_index() -> None:
     with contextlib.closing(LexicalIndex(_PATH, COLUMNS, Fields())) as index:
         if index.generation is None:
             texts = enumerate(chunks(ROWS))
-            index.fill((Document(str(row), {"text": text}, {}) for row, text in texts), 1)
+            index.fill((LexicalDocument(str(row), {"text": text}, {}) for row, text in texts), 1)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from benchmarks.table import Table
 from readingroom.core.filters import Fields
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.hybrid import DEPTH, fuse, search_both
-from readingroom.engine.lexical import Document, LexicalIndex
+from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.vectors import VectorIndex
 
 TARGETS = {"govuk": 0.815, "cranfield": 0.425}
@@ -80,7 +80,7 @@ def _near(index: VectorIndex, vector: Any) -> list[str]:
 
 def _words(test: Judged, folder: Path) -> Rankings:
     index = LexicalIndex(folder / "words.sqlite", {"text": 1.0}, Fields())
-    index.fill((Document(id, {"text": text}, {}) for id, text in test.texts.items()), 1)
+    index.fill((LexicalDocument(id, {"text": text}, {}) for id, text in test.texts.items()), 1)
     return {
         id: [hit.id for hit in index.search(question, DEPTH)]
         for id, question in test.questions.items()

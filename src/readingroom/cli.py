@@ -1,5 +1,6 @@
 """The `readingroom` command: the names of its verbs; a verb is imported when it is run."""
 
+import pkgutil
 from typing import Any
 
 import click
@@ -14,25 +15,20 @@ class _LazyGroup(click.Group):
     """Imports a verb when it is run, and the list of bases when a verb may be one of theirs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        from readingroom.bases import BASES
-
-        groups = [spec.name for spec in BASES.values() if spec.cli]
+        groups = [spec.name for spec in _load("readingroom.bases:BASES").values() if spec.cli]
         return sorted([*_VERBS, *groups])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        from readingroom.protocol.spec import Lazy
-
         if cmd_name in _VERBS:
-            return _as_command(Lazy(f"readingroom.commands.{cmd_name}:{cmd_name}"))
-        from readingroom.bases import BASES
+            command: click.Command = _load(f"readingroom.commands.{cmd_name}:{cmd_name}")
+            return command
+        spec = _load("readingroom.bases:BASES").get(cmd_name)
+        return spec.cli.load() if spec and spec.cli else None
 
-        spec = BASES.get(cmd_name)
-        return _as_command(spec.cli) if spec and spec.cli else None
 
-
-def _as_command(reference: Any) -> click.Command:
-    command: click.Command = reference.load()
-    return command
+def _load(reference: str) -> Any:
+    """Import what `package.module:name` names."""
+    return pkgutil.resolve_name(reference)
 
 
 @click.group(
@@ -60,6 +56,4 @@ def main(ctx: click.Context) -> None:
     Every setting is also an environment variable and a line of readingroom.toml in the data
     directory; docs/settings.md lists them.
     """
-    from readingroom.settings import load_settings
-
-    ctx.obj = load_settings
+    ctx.obj = _load("readingroom.settings:load_settings")

@@ -147,14 +147,14 @@ from collections.abc import Mapping
 from html import escape
 
 from readingroom.bases.toy.service import ToyService
-from readingroom.protocol.pages import Page
+from readingroom.protocol.pages import BasePage
 
 
-def make_pages(service: ToyService) -> tuple[Page, ...]:
+def make_pages(service: ToyService) -> tuple[BasePage, ...]:
     async def render(parameters: Mapping[str, str]) -> tuple[str, str]:
         return "Notes", "".join(f"<p>{escape(note)}</p>" for note in service.notes())
 
-    return (Page("/notes", render),)
+    return (BasePage("/notes", render),)
 ''',
     "adapter.py": '''
 """The toy base in searches over all bases."""

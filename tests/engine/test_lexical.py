@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata, Range
 from readingroom.engine.errors import SearchTimeout
-from readingroom.engine.lexical import Document, LexicalIndex
+from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.words import extract_words, parse_query
 from tests.engine.test_vectors import FIELDS, FILTERS
 from tests.requirements import requirement
@@ -34,8 +34,8 @@ _WORDS = (
 )
 
 
-def document(id: str, body: str, title: str = "", **metadata: Any) -> Document:
-    return Document(id, {"title": title, "body": body}, metadata)
+def document(id: str, body: str, title: str = "", **metadata: Any) -> LexicalDocument:
+    return LexicalDocument(id, {"title": title, "body": body}, metadata)
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_a_word_is_found_though_a_symbol_newer_than_sqlite_clings_to_it(
 class _Brute:
     """FTS5 asked without a plan: an OR of all the words over all documents."""
 
-    def __init__(self, documents: Sequence[Document]) -> None:
+    def __init__(self, documents: Sequence[LexicalDocument]) -> None:
         self.documents = dict(enumerate(documents, 1))
         self.db = sqlite3.connect(":memory:")
         self.db.execute("CREATE VIRTUAL TABLE t USING fts5(a, b, tokenize='porter unicode61')")
@@ -270,7 +270,7 @@ def test_after_any_writes_the_index_is_as_if_it_had_been_filled_anew(
 ) -> None:
     index = LexicalIndex(tmp_path / "words.sqlite", COLUMNS, FIELDS)
     index.fill([], 0)
-    held: dict[str, Document] = {}
+    held: dict[str, LexicalDocument] = {}
     for made in (first, second):
         batch = [
             document(str(number), body, title, **metadata)
@@ -282,7 +282,7 @@ def test_after_any_writes_the_index_is_as_if_it_had_been_filled_anew(
     index.update_metadata(["0", "29"], [{"source": "B"}] * 2, 3)
     held = {id: one for id, one in held.items() if int(id) not in gone}
     if zero := held.get("0"):
-        held["0"] = Document("0", zero.texts, {**zero.metadata, "source": "B"})
+        held["0"] = LexicalDocument("0", zero.texts, {**zero.metadata, "source": "B"})
     anew = LexicalIndex(tmp_path / "anew.sqlite", COLUMNS, FIELDS)
     anew.fill(held.values(), 3)
 
@@ -336,7 +336,7 @@ def test_a_damaged_file_or_one_made_for_other_columns_is_made_anew(
 ) -> None:
     path = tmp_path / "words.sqlite"
     other = LexicalIndex(path, {"text": 1.0}, Fields())
-    other.fill([Document("old", {"text": "cycle"}, {})], 7)
+    other.fill([LexicalDocument("old", {"text": "cycle"}, {})], 7)
     other.close()
     if damage is not None:
         path.write_bytes(damage)
@@ -367,7 +367,7 @@ def test_a_write_that_fails_changes_nothing(index: LexicalIndex) -> None:
     bad: Metadata = {"source": ["A"]}  # type: ignore[dict-item]
 
     with pytest.raises(ValueError, match="cannot be filtered by"):
-        index.upsert([document("kept", "flood"), Document("bad", {"body": "flood"}, bad)], 2)
+        index.upsert([document("kept", "flood"), LexicalDocument("bad", {"body": "flood"}, bad)], 2)
 
     assert index.generation == 1
     assert found(index, "cycle flood") == ["kept"]

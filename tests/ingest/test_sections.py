@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from readingroom.ingest.document import Document, ReadOptions, Section
+from readingroom.ingest.document import Document, DocumentSection, ReadOptions
 from readingroom.ingest.read.reader import read_file
 from readingroom.ingest.structure.sections import find_rising
 from tests.requirements import requirement
@@ -230,7 +230,7 @@ def test_titles_and_pages_are_told(guide: Document) -> None:
     assert one(guide, "Section 5.2").title == "Widths"
 
 
-def one(document: Document, ref: str) -> Section:
+def one(document: Document, ref: str) -> DocumentSection:
     (found,) = [section for section in document.sections if section.ref == ref]
     return found
 

@@ -12,7 +12,7 @@ from readingroom.console.sample import use_sample
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
 from readingroom.federation.commands import Ask
-from readingroom.federation.models import Search
+from readingroom.federation.models import DeskSearch
 from readingroom.federation.room import ROOM
 
 _MAX_WIDTH = 100
@@ -40,7 +40,7 @@ def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     id that fetches it.
     """
     values["source"] = list(values["source"]) or None
-    command = Ask(search=validate(Search, query=question, **values))
+    command = Ask(search=validate(DeskSearch, query=question, **values))
     with use_sample(settings, BASES.values()) as chosen:
         answer = run(command, ROOM, chosen, no_progress)
     print_result(as_json, answer, _format(answer))

@@ -18,7 +18,7 @@ from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.embedding.machine import return_memory
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.hybrid import DEPTH, RRF_K, search_both
-from readingroom.engine.lexical import Document, LexicalHit, LexicalIndex
+from readingroom.engine.lexical import LexicalDocument, LexicalHit, LexicalIndex
 from readingroom.engine.vectors import VectorHit, VectorIndex
 from readingroom.storage.chunks import ChunkCollection, Chunks
 from readingroom.storage.errors import EmbeddingMismatch
@@ -243,9 +243,9 @@ def _new_cache() -> LRUCache[str, tuple[str, Metadata]]:
     return LRUCache(_RECENT_CHUNKS)
 
 
-def _documents(chunks: Chunks) -> Iterator[Document]:
+def _documents(chunks: Chunks) -> Iterator[LexicalDocument]:
     for id, text, metadata in zip(chunks.ids, chunks.texts, chunks.metadatas, strict=True):
-        yield Document(id, {_TEXT: text}, metadata)
+        yield LexicalDocument(id, {_TEXT: text}, metadata)
 
 
 def _score_by_rank(ids: Sequence[str]) -> list[ChunkHit]:

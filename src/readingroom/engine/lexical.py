@@ -37,7 +37,7 @@ _K1, _B = 1.2, 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class LexicalDocument:
     """A text to index: its columns by name, and the metadata that filters may use."""
 
     id: str
@@ -91,7 +91,7 @@ class LexicalIndex:
 
     # --- writing ---
 
-    def upsert(self, documents: Iterable[Document], generation: int | None = None) -> None:
+    def upsert(self, documents: Iterable[LexicalDocument], generation: int | None = None) -> None:
         """Add documents, replacing those with the same ids; all of them or none."""
         batch = {document.id: document for document in documents}
         with self._write(generation) as db:
@@ -116,7 +116,7 @@ class LexicalIndex:
                         (_encode(value), id),
                     )
 
-    def fill(self, documents: Iterable[Document], generation: int) -> None:
+    def fill(self, documents: Iterable[LexicalDocument], generation: int) -> None:
         """Replace everything, for example after the store has changed without this index."""
         with self._write(generation) as db:
             for table in ("documents", "words", "terms"):
@@ -319,7 +319,7 @@ class LexicalIndex:
             if generation is not None:
                 db.execute("UPDATE facts SET generation = ?", (generation,))
 
-    def _insert(self, db: sqlite3.Connection, document: Document) -> int:
+    def _insert(self, db: sqlite3.Connection, document: LexicalDocument) -> int:
         values = self.fields.select(document.metadata)
         names = "".join(f", {_quote(name)}" for name in values)
         row = db.execute(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import ReportProgress
 from readingroom.federation import NAME
-from readingroom.federation.models import DeskAnswer, Search
+from readingroom.federation.models import DeskAnswer, DeskSearch
 from readingroom.protocol.command import Command
 from readingroom.protocol.tool import Call
 
@@ -18,7 +18,7 @@ class Ask(Command):
 
     name: ClassVar[str] = "desk.ask"
     base: ClassVar[str] = NAME
-    search: Search
+    search: DeskSearch
 
     async def run(self, service: "DeskService", report: ReportProgress) -> DeskAnswer:
         return await service.search(self.search, Call(make_request_id(), "operator", report))

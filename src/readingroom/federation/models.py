@@ -20,7 +20,7 @@ PolicyDay = Annotated[
 # --- questions ---
 
 
-class Search(Question):
+class DeskSearch(Question):
     """A search over everything in the room, or over what `source` names."""
 
     query: NonBlank = Field(
@@ -45,7 +45,7 @@ class Search(Question):
     offset: int = Field(default=0, ge=0, le=100, description="`next_offset` of the last answer.")
 
 
-class Fetch(Question):
+class DeskFetch(Question):
     """An id of any base."""
 
     id: Annotated[str, Field(min_length=1, max_length=300)] = Field(

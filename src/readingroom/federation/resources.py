@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from readingroom.core.errors import KnowledgeError, RecordNotFound
-from readingroom.federation.models import Fetch
+from readingroom.federation.models import DeskFetch
 from readingroom.federation.service import DeskService
-from readingroom.protocol.resources import Resource, Template
+from readingroom.protocol.resources import ListedResource, Template
 from readingroom.protocol.tool import Call
 
 SCHEME = "readingroom://"
@@ -25,7 +25,7 @@ class RoomLibrary:
             for template in adapter.templates
         )
 
-    async def resources(self, after: str | None) -> tuple[Sequence[Resource], str | None]:
+    async def resources(self, after: str | None) -> tuple[Sequence[ListedResource], str | None]:
         """Return one page of the resources, and the cursor of the next page."""
         start = int(after) if after and after.isascii() and after.isdecimal() else 0
         resources = [
@@ -61,10 +61,10 @@ class RoomLibrary:
         return [value for value in candidates if value.lower().startswith(prefix.lower())]
 
     async def _read_record(self, id: str, call: Call) -> str:
-        record = await self._desk.fetch(Fetch(id=id), call)
+        record = await self._desk.fetch(DeskFetch(id=id), call)
         texts, offset = [record.text], record.next_offset
         while offset is not None and offset < _MAX_CHARS:
-            page = await self._desk.fetch(Fetch(id=id, offset=offset), call)
+            page = await self._desk.fetch(DeskFetch(id=id, offset=offset), call)
             texts, offset = [*texts, page.text], page.next_offset
         cut = "" if offset is None else f"\n\n[cut: fetch {id} with offset {offset} for the rest]"
         citation = record.citation

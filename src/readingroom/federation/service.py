@@ -17,9 +17,9 @@ from readingroom.federation.models import (
     AssessAgainstPolicy,
     Assessment,
     DeskAnswer,
-    Fetch,
+    DeskFetch,
+    DeskSearch,
     Note,
-    Search,
 )
 from readingroom.protocol.search import DeskHit, DeskRecord, SearchAdapter, SearchRequest
 from readingroom.protocol.tool import Call
@@ -60,7 +60,7 @@ class DeskService:
         ]
         self.running = fan_out.running
 
-    async def search(self, question: Search, call: Call) -> DeskAnswer:
+    async def search(self, question: DeskSearch, call: Call) -> DeskAnswer:
         """Return the best passages of every base that is searched, in one order."""
         started = time.perf_counter()
         bases, sources = self._select(question.source)
@@ -88,7 +88,7 @@ class DeskService:
             next_offset=end if end < len(ranked) else None,
         )
 
-    async def fetch(self, question: Fetch, call: Call) -> DeskRecord:
+    async def fetch(self, question: DeskFetch, call: Call) -> DeskRecord:
         """Return any record of any base.
 
         Raise `RecordNotFound` when it is not there or its base is not served here, and

@@ -10,8 +10,8 @@ from readingroom.federation.models import (
     AssessAgainstPolicy,
     Assessment,
     DeskAnswer,
-    Fetch,
-    Search,
+    DeskFetch,
+    DeskSearch,
 )
 from readingroom.federation.prompts import PROMPTS
 from readingroom.federation.resources import RoomLibrary
@@ -71,7 +71,7 @@ def _make_adapters(
 
 
 def _make_tools(service: DeskService) -> Iterator[Tool]:
-    async def search(question: Search, call: Call) -> DeskAnswer:
+    async def search(question: DeskSearch, call: Call) -> DeskAnswer:
         """Search everything held here at once, across all collections, libraries and databases
         (planning policy, application documents, charity guidance, U.S. federal records, plain
         text), when you have a topic and no id. Is there anything on this subject, whatever kind of
@@ -82,7 +82,7 @@ def _make_tools(service: DeskService) -> Iterator[Tool]:
         """
         return await service.search(question, call)
 
-    async def fetch(question: Fetch, call: Call) -> DeskRecord:
+    async def fetch(question: DeskFetch, call: Call) -> DeskRecord:
         """Open any document or record of any knowledge base when you have its id, whatever its
         kind: what a search result gave, or an id that another record names (a law `pl:110-140`, a
         CRS report `R41234`, `IF11810`, a Federal Register document `2024-00321`, a vote

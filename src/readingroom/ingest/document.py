@@ -54,7 +54,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class DocumentSection:
     """A span of text under one reference; a reference interrupted by a table has two spans."""
 
     ref: str
@@ -93,7 +93,7 @@ class Document:
 
     text: str
     pages: tuple[Page, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[DocumentSection, ...]
     chunks: tuple[Chunk, ...]
     method: Method
     image_ratio: float

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class BasePage:
     """One address below `/{base}` and the coroutine that renders it.
 
     `render` receives the parameters of the path and the query, and returns the page's title and the

@@ -28,7 +28,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ListedResource:
     """A text that can be read by its URI."""
 
     uri: str
@@ -52,7 +52,7 @@ class Library(Protocol):
 
     templates: tuple[Template, ...]
 
-    async def resources(self, after: str | None) -> tuple[Sequence[Resource], str | None]:
+    async def resources(self, after: str | None) -> tuple[Sequence[ListedResource], str | None]:
         """Return one page of the resources, and the cursor of the next page."""
 
     async def read(self, uri: str, call: Call) -> str:

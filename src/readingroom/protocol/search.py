@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from readingroom.protocol.resources import Prompt, Resource, Template
+from readingroom.protocol.resources import ListedResource, Prompt, Template
 from readingroom.protocol.tool import Answer, Call
 
 MAX_TEXT = 20_000
@@ -128,7 +128,7 @@ class SearchAdapter(Protocol):
         """Return the day an application was validated; None when it is not known."""
         return None
 
-    async def list_resources(self) -> list[Resource]:
+    async def list_resources(self) -> list[ListedResource]:
         """Return the resources that a client can attach."""
         return []
 

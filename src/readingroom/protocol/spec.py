@@ -9,7 +9,7 @@ from typing import Any
 
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.errors import Dialect
-from readingroom.protocol.pages import Page
+from readingroom.protocol.pages import BasePage
 from readingroom.protocol.resources import Library, Prompt
 from readingroom.protocol.tool import Tool
 
@@ -42,7 +42,7 @@ class KnowledgeBase:
     """Its resources, where it has some that a client can attach."""
     routers: Callable[[], Sequence[Any]] = tuple
     """Makes its FastAPI routers, which carry their whole prefix, such as `/api/v1`."""
-    pages: Callable[[], Sequence[Page]] = tuple
+    pages: Callable[[], Sequence[BasePage]] = tuple
     """Makes its pages for people, served below `/{name}`."""
     running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Entered for as long as the base is served: what it starts there, it stops there."""

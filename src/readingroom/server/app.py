@@ -24,6 +24,7 @@ from readingroom.server.faces import Face
 from readingroom.server.http import admin
 from readingroom.server.http.errors import ErrorMiddleware, handle_http_exception
 from readingroom.server.http.limits import RateLimiter
+from readingroom.server.http.samples import SampleMiddleware
 from readingroom.server.http.security import AllowedNames, SecurityMiddleware, list_allowed_names
 from readingroom.server.mcp.handlers import Recorder, build_mcp_server
 from readingroom.server.mcp.transports import SessionLimits, Sse, StreamableHttp
@@ -177,7 +178,6 @@ def _build_rest(routers: Sequence[Any], is_sample: bool) -> ASGIApp:
     """Return the app that gets what no other route takes."""
     # Imported only for bases that have REST: FastAPI is slow to import.
     from readingroom.server.http.rest import ReadOnlyMiddleware, build_rest_app
-    from readingroom.server.http.samples import SampleMiddleware
 
     app = ReadOnlyMiddleware(build_rest_app(routers))
     return SampleMiddleware(app) if is_sample else app

@@ -24,7 +24,7 @@ def no_op(step: str) -> None:
     """Do nothing at a step. Tests pass a hook that kills the process there instead."""
 
 
-class Changes:
+class StoreChanges:
     """The changes of one base; `on_step` is called after every step of each."""
 
     def __init__(self, path: Path, on_step: StepHook = no_op) -> None:

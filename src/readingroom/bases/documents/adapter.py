@@ -12,7 +12,7 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
 )
 from readingroom.bases.documents.service import DocumentsService
-from readingroom.protocol.resources import Resource, Template
+from readingroom.protocol.resources import ListedResource, Template
 from readingroom.protocol.search import (
     Citation,
     DeskHit,
@@ -87,9 +87,9 @@ class DocumentsAdapter(SearchAdapter):
         day = application.validation_date if application else None
         return day.isoformat() if day else None
 
-    async def list_resources(self) -> list[Resource]:
+    async def list_resources(self) -> list[ListedResource]:
         return [
-            Resource(
+            ListedResource(
                 f"document/{quote(document.document_id, safe='')}",
                 document.document_id,
                 document.source_file,

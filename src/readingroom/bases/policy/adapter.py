@@ -16,7 +16,7 @@ from readingroom.bases.policy.models import (
 from readingroom.bases.policy.registry.records import COUNTING
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import RecordNotFound
-from readingroom.protocol.resources import Resource, Template
+from readingroom.protocol.resources import ListedResource, Template
 from readingroom.protocol.search import (
     Citation,
     DeskHit,
@@ -86,9 +86,9 @@ class PolicyAdapter(SearchAdapter):
         details = section.model_dump(mode="json", exclude={"text", "status", "id"})
         return self._record(section.id, section.citation, section.text, details, offset)
 
-    async def list_resources(self) -> list[Resource]:
+    async def list_resources(self) -> list[ListedResource]:
         return [
-            Resource(
+            ListedResource(
                 f"policy/{quote(policy.source, safe='')}/{quote(revision.revision_id, safe='')}",
                 revision.revision_id,
                 f"{policy.title} ({revision.version_label})",

@@ -7,7 +7,7 @@ from readingroom.bases.text.service import TextService
 from readingroom.core.errors import RecordNotFound
 from readingroom.engine.chunking import split
 from readingroom.engine.words import extract_words
-from readingroom.protocol.resources import Resource
+from readingroom.protocol.resources import ListedResource
 from readingroom.protocol.search import (
     Citation,
     DeskHit,
@@ -67,8 +67,8 @@ class TextAdapter(SearchAdapter):
             offset=offset,
         )
 
-    async def list_resources(self) -> list[Resource]:
-        return [Resource("text", TEXT_ID, "Plain text", "The one text, whole.")]
+    async def list_resources(self) -> list[ListedResource]:
+        return [ListedResource("text", TEXT_ID, "Plain text", "The one text, whole.")]
 
     def resource_id(self, path: str) -> str | None:
         return TEXT_ID if path == "text" else None

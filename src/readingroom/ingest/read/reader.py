@@ -11,17 +11,18 @@ from readingroom.engine.chunking import Span, find_pages, split
 from readingroom.ingest.document import (
     Chunk,
     Document,
+    DocumentSection,
     ImageSkip,
     Method,
     Page,
     ReadOptions,
     Refusal,
-    Section,
     SkippedFile,
 )
+from readingroom.ingest.read.formats import pdf
 from readingroom.ingest.read.formats.detect import HEAD_BYTES, detect_format
 from readingroom.ingest.read.page import PageUnreadable, Sheet
-from readingroom.ingest.structure import classify, layout
+from readingroom.ingest.structure import classify, layout, sections
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -85,17 +86,13 @@ def assemble(sheets: Sequence[Sheet], name: str, options: ReadOptions) -> Docume
 # for PDFium, Pillow, pytesseract and the patterns of sections, which only some of them need.
 
 
-def _find_sections(flow: layout.Flow) -> tuple[Section, ...]:
-    from readingroom.ingest.structure import sections
-
+def _find_sections(flow: layout.Flow) -> tuple[DocumentSection, ...]:
     return sections.find_sections(flow)
 
 
 def _read_pdf(
     data: bytes, name: str, options: ReadOptions, report: ReportProgressSync
 ) -> list[Sheet] | SkippedFile:
-    from readingroom.ingest.read.formats import pdf
-
     with pdf.open_pdf(data, options.max_pages) as document:
         count = len(document)
         sheets = []
@@ -136,8 +133,6 @@ def _read_image(
 
 
 def _render_pdf_page(data: bytes, index: int, dpi: int, options: ReadOptions) -> Image:
-    from readingroom.ingest.read.formats import pdf
-
     with pdf.open_pdf(data, options.max_pages) as document:
         if index >= len(document):
             raise PageUnreadable(f"the file has {len(document)} pages")
@@ -252,7 +247,7 @@ def _make_page(sheet: Sheet, index: int, flow: layout.Flow) -> Page:
     )
 
 
-def _make_chunks(flow: layout.Flow, sections: Sequence[Section]) -> Iterator[Chunk]:
+def _make_chunks(flow: layout.Flow, sections: Sequence[DocumentSection]) -> Iterator[Chunk]:
     """Yield the chunks of each section in turn, so that none crosses a section's start."""
     index = 0
     for start, end, section in _section_spans(len(flow.text), sections):
@@ -270,8 +265,8 @@ def _make_chunks(flow: layout.Flow, sections: Sequence[Section]) -> Iterator[Chu
 
 
 def _section_spans(
-    length: int, sections: Sequence[Section]
-) -> Iterator[tuple[int, int, Section | None]]:
+    length: int, sections: Sequence[DocumentSection]
+) -> Iterator[tuple[int, int, DocumentSection | None]]:
     first = sections[0].start if sections else length
     if first:
         yield 0, first, None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from readingroom.ingest.document import Section
+from readingroom.ingest.document import DocumentSection
 from readingroom.ingest.structure.layout import Flow, FlowLine
 
 Kind = Literal["part", "chapter", "annex", "section", "policy", "para", "exhibit"]
@@ -81,7 +81,7 @@ class _Start:
     level: int
 
 
-def find_sections(flow: Flow) -> tuple[Section, ...]:
+def find_sections(flow: Flow) -> tuple[DocumentSection, ...]:
     """Return the sections in order; from the first one on, they cover the text without gaps."""
     typography = _Typography(flow)
     # Headings first: numbers within a policy are its clauses, which needs to know where policies
@@ -418,12 +418,12 @@ def _resume_after_exhibits(typography: _Typography, starts: Sequence[_Start]) ->
                 yield replace(enclosing, line=resumed)
 
 
-def _make_sections(flow: Flow, starts: Sequence[_Start]) -> Iterator[Section]:
+def _make_sections(flow: Flow, starts: Sequence[_Start]) -> Iterator[DocumentSection]:
     ancestry: list[_Start] = []
     offsets = [flow.lines[start.line].start for start in starts] + [len(flow.text)]
     for index, start in enumerate(starts):
         ancestry = [ancestor for ancestor in ancestry if ancestor.level < start.level] + [start]
-        yield Section(
+        yield DocumentSection(
             ref=start.ref,
             path=tuple(ancestor.ref for ancestor in ancestry),
             title=start.title,

@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 
 from readingroom.core.errors import KnowledgeError
 from readingroom.protocol import sample
-from readingroom.protocol.resources import Library, Prompt, Resource, Template
+from readingroom.protocol.resources import Library, ListedResource, Prompt, Template
 from readingroom.server.faces import Face
 from readingroom.server.mcp.calls import Context, make_call_from_context
 
@@ -166,7 +166,7 @@ class _ResourceHandlers:
         )
 
 
-def _describe(resource: Resource | Template) -> dict[str, Any]:
+def _describe(resource: ListedResource | Template) -> dict[str, Any]:
     """Return the fields that the listings of resources and of templates have in common."""
     return {
         "name": resource.name,

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from readingroom.protocol.pages import Page
+from readingroom.protocol.pages import BasePage
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.web.templates import render_page
 
@@ -21,6 +21,6 @@ def make_base_page_routes(bases: Iterable[KnowledgeBase]) -> list[Route]:
     ]
 
 
-async def _render(page: Page, request: Request) -> Response:
+async def _render(page: BasePage, request: Request) -> Response:
     title, body = await page.render({**request.query_params, **request.path_params})
     return render_page("base_page.html", title, body=body)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from readingroom.core.errors import InvalidArguments
 from readingroom.core.progress import no_progress
-from readingroom.federation.models import Fetch
+from readingroom.federation.models import DeskFetch
 from readingroom.protocol.sample import MARK
 from readingroom.server.mcp.calls import make_call_from_scope
 from readingroom.web.templates import render_page
@@ -53,10 +53,12 @@ async def show_record(desk: Any, is_sample: bool, request: Request) -> Response:
     )
 
 
-def _read_question(request: Request) -> Fetch:
+def _read_question(request: Request) -> DeskFetch:
     parameters = request.query_params
     try:
-        return Fetch(id=parameters.get("id", ""), offset=int(parameters.get("offset", "0") or 0))
+        return DeskFetch(
+            id=parameters.get("id", ""), offset=int(parameters.get("offset", "0") or 0)
+        )
     except ValidationError as error:
         raise InvalidArguments.of(error) from error
     except ValueError as error:

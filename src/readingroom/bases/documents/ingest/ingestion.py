@@ -27,7 +27,7 @@ from readingroom.ingest.document import Document, SkippedFile
 from readingroom.ingest.embed import Vectors, embed_document
 from readingroom.ingest.intake import Intake
 from readingroom.ingest.structure.classify import classify
-from readingroom.storage.changes import Changes
+from readingroom.storage.changes import StoreChanges
 from readingroom.storage.intents import Intent
 
 Outcome = IngestedDocument | AlreadyIngested | SkippedDocument
@@ -53,7 +53,7 @@ class Ingestion:
         self._store = store
         self._applications = applications
         self._context = context
-        self._changes = Changes(folder / "intents.db", context.on_step)
+        self._changes = StoreChanges(folder / "intents.db", context.on_step)
 
     async def ingest(
         self,

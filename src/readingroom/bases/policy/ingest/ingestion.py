@@ -31,7 +31,7 @@ from readingroom.ingest.document import Document
 from readingroom.ingest.embed import Vectors, embed_document
 from readingroom.ingest.errors import NoContent
 from readingroom.ingest.intake import Intake, Roots, open_in_thread
-from readingroom.storage.changes import Changes
+from readingroom.storage.changes import StoreChanges
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.intents import Intent
@@ -53,7 +53,7 @@ class Ingestion:
         self._registry = registry
         self._store = store
         self._context = context
-        self._changes = Changes(folder / "intents.db", context.on_step)
+        self._changes = StoreChanges(folder / "intents.db", context.on_step)
         self._busy: dict[str, Progress] = {}
 
     # --- changes ---
