@@ -82,8 +82,8 @@ def assemble(sheets: Sequence[Sheet], name: str, options: ReadOptions) -> Docume
     )
 
 
-# Imports inside functions: every document has a process of its own, and each would otherwise pay
-# for PDFium, Pillow, pytesseract and the patterns of sections, which only some of them need.
+# OCR is imported inside functions: every document has a process of its own, and each would
+# otherwise pay for Pillow and pytesseract, which only scans need.
 
 
 def _find_sections(flow: layout.Flow) -> tuple[DocumentSection, ...]:
