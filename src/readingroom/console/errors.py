@@ -14,7 +14,7 @@ class OwnerUnreachable(KnowledgeError):
 
 
 class OwnerRefused(KnowledgeError):
-    """The process that ran the command told an error; its code and message are passed on."""
+    """The process that ran the command raised an error; its code and message are passed on."""
 
     code = "owner_refused"
     http_status = 500

@@ -63,9 +63,9 @@ class StoreChanges:
         await anyio.to_thread.run_sync(self._intents.finish, intent)
         self.on_step(f"{kind}:end")
 
-    async def unfinished(self) -> list[Intent]:
+    async def list_unfinished(self) -> list[Intent]:
         """Return the changes that were begun and not completed, oldest first."""
-        return await anyio.to_thread.run_sync(self._intents.unfinished)
+        return await anyio.to_thread.run_sync(self._intents.list_unfinished)
 
     async def recover(
         self,
@@ -77,7 +77,7 @@ class StoreChanges:
         Errors in `fatal` are raised. Any other is logged, and the change is tried again at the next
         start; until then `doctor` reports it.
         """
-        unfinished = await self.unfinished()
+        unfinished = await self.list_unfinished()
         for intent in unfinished:
             logger.warning("finishing an interrupted %s of %s", intent.kind, intent.body)
             try:

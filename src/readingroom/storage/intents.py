@@ -49,7 +49,7 @@ class IntentLog:
         with small_database(self._path, _SCHEMA) as db:
             db.execute("DELETE FROM intents WHERE id = ?", (intent.id,))
 
-    def unfinished(self) -> list[Intent]:
+    def list_unfinished(self) -> list[Intent]:
         """Return the changes that were begun and not completed, oldest first."""
         with small_database(self._path, _SCHEMA) as db:
             rows = db.execute("SELECT id, kind, body FROM intents ORDER BY id").fetchall()

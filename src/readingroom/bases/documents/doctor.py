@@ -25,7 +25,9 @@ class DocumentsDoctor:
             records = {record.document_id: record for record in await store.list_records()}
             chunk_counts = await store.count_chunks()
             index_sizes = await store.index_sizes()
-            interrupted = [intent.body["document_id"] for intent in await ingestion.unfinished()]
+            interrupted = [
+                intent.body["document_id"] for intent in await ingestion.list_unfinished()
+            ]
             with_files = await ingestion.list_with_files()
         findings = [
             *self._check_interrupted(interrupted),

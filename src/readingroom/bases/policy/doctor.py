@@ -64,7 +64,7 @@ class PolicyDoctor:
         return [await finding.check(self._repair) async for finding in findings]
 
     async def _check_interrupted(self) -> AsyncIterator[Finding]:
-        for intent in await self._service.ingestion.unfinished():
+        for intent in await self._service.ingestion.list_unfinished():
             yield Finding(
                 str(intent.body.get("revision_id", intent.body["source"])),
                 f"an interrupted {intent.kind} could not be finished",

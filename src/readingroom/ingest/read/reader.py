@@ -64,8 +64,8 @@ def assemble(sheets: Sequence[Sheet], name: str, options: ReadOptions) -> Docume
     flow = layout.make_flow(sheets)
     if not flow.text.strip():
         raise Refusal("no_content", _explain_no_text(sheets))
-    sections = _find_sections(flow) if options.find_sections else ()
-    chunks = tuple(_make_chunks(flow, sections))
+    document_sections = sections.find_sections(flow) if options.find_sections else ()
+    chunks = tuple(_make_chunks(flow, document_sections))
     if not chunks:
         raise Refusal("no_chunks", "There is text, but it could not be split into chunks")
     classification = classify.classify(name, flow.text)
@@ -73,7 +73,7 @@ def assemble(sheets: Sequence[Sheet], name: str, options: ReadOptions) -> Docume
     return Document(
         text=flow.text,
         pages=tuple(_make_page(sheet, index, flow) for index, sheet in enumerate(sheets)),
-        sections=sections,
+        sections=document_sections,
         chunks=chunks,
         method=_extraction_method(sheets),
         image_ratio=round(sum(sheet.image_ratio for sheet in sheets) / len(sheets), 3),
@@ -84,10 +84,6 @@ def assemble(sheets: Sequence[Sheet], name: str, options: ReadOptions) -> Docume
 
 # OCR is imported inside functions: every document has a process of its own, and each would
 # otherwise pay for Pillow and pytesseract, which only scans need.
-
-
-def _find_sections(flow: layout.Flow) -> tuple[DocumentSection, ...]:
-    return sections.find_sections(flow)
 
 
 def _read_pdf(

@@ -121,9 +121,9 @@ class Ingestion:
         """Complete or undo every interrupted change; returns how many there were."""
         return await self._changes.recover(self._finish)
 
-    async def unfinished(self) -> list[Intent]:
+    async def list_unfinished(self) -> list[Intent]:
         """Return the changes that were begun and have not ended."""
-        return await self._changes.unfinished()
+        return await self._changes.list_unfinished()
 
     async def _finish(self, intent: Intent) -> None:
         document_id = intent.body["document_id"]

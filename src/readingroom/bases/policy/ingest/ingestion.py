@@ -246,9 +246,9 @@ class Ingestion:
         await self._sweep_uploads()
         return count
 
-    async def unfinished(self) -> list[Intent]:
+    async def list_unfinished(self) -> list[Intent]:
         """Return the changes that were begun and have not ended."""
-        return await self._changes.unfinished()
+        return await self._changes.list_unfinished()
 
     async def _finish(self, intent: Intent, report: ReportProgress) -> None:
         source, revision_id = intent.body["source"], intent.body.get("revision_id", "")
@@ -420,7 +420,7 @@ class Ingestion:
 
     async def _sweep_uploads(self) -> None:
         """Delete what no intent names: interrupted uploads left it."""
-        needed = {intent.body.get("file") for intent in await self.unfinished()}
+        needed = {intent.body.get("file") for intent in await self.list_unfinished()}
         for path in self.uploads.glob("*.pdf"):
             if str(path) not in needed:
                 path.unlink(missing_ok=True)
