@@ -22,6 +22,7 @@ from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.faces import Face
 from readingroom.server.http import admin
+from readingroom.server.http.bodies import BodyLimitMiddleware, make_upload_test
 from readingroom.server.http.errors import ErrorMiddleware, handle_http_exception
 from readingroom.server.http.limits import RateLimiter
 from readingroom.server.http.samples import SampleMiddleware
@@ -97,7 +98,7 @@ def build_app(
     app.router.redirect_slashes = False  # policies are chosen by the exact path
     if routers := [router for base in bases for router in base.routers()]:
         # Not a route: one for every path would hide that another allows other methods (405).
-        app.router.default = _build_rest(routers, settings.sample)
+        app.router.default = _build_rest(routers, settings)
     return app
 
 
@@ -174,13 +175,16 @@ def _build_cors_options(names: AllowedNames) -> dict[str, Any]:
     }
 
 
-def _build_rest(routers: Sequence[Any], is_sample: bool) -> ASGIApp:
+def _build_rest(routers: Sequence[Any], settings: ServerSettings) -> ASGIApp:
     """Return the app that gets what no other route takes."""
     # Imported only for bases that have REST: FastAPI is slow to import.
     from readingroom.server.http.rest import ReadOnlyMiddleware, build_rest_app
 
-    app = ReadOnlyMiddleware(build_rest_app(routers))
-    return SampleMiddleware(app) if is_sample else app
+    rest = build_rest_app(routers)
+    is_upload = make_upload_test(rest.routes)
+    # Who may not write is refused before the body is read.
+    app = ReadOnlyMiddleware(BodyLimitMiddleware(rest, settings.max_body_bytes, is_upload))
+    return SampleMiddleware(app) if settings.sample else app
 
 
 def _make_admin_route(

@@ -38,6 +38,13 @@ class ForbiddenOrigin(KnowledgeError):
     http_status = 403
 
 
+class RequestTooLarge(KnowledgeError):
+    """The body has more than READINGROOM_MAX_BODY_BYTES bytes; an upload has a limit of its own."""
+
+    code = "request_too_large"
+    http_status = 413
+
+
 class TooManySessions(KnowledgeError):
     """READINGROOM_MAX_SESSIONS sessions are open; one must end first."""
 

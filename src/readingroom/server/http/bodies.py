@@ -1,0 +1,87 @@
+"""The size of request bodies: one over the limit is refused before anything parses it."""
+
+from collections.abc import Callable, Iterable
+
+from starlette.routing import BaseRoute, Match
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from readingroom.server.errors import RequestTooLarge
+
+_UPLOAD_TYPE = "multipart/form-data"
+
+
+class BodyLimitMiddleware:
+    """ASGI middleware: reads a body of at most `max_bytes` and passes it on whole.
+
+    Requests for which `is_upload` holds pass as they are: `web/uploads.py` counts their bytes as
+    they arrive.
+    """
+
+    def __init__(
+        self, app: ASGIApp, max_bytes: int, is_upload: Callable[[Scope], bool] = lambda scope: False
+    ) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+        self._is_upload = is_upload
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _has_body(scope) and not self._is_upload(scope):
+            receive = await self._read_body(scope, receive)
+        await self._app(scope, receive, send)
+
+    async def _read_body(self, scope: Scope, receive: Receive) -> Receive:
+        """Return a `receive` that yields the body in one message. Raise RequestTooLarge."""
+        declared = dict(scope["headers"]).get(b"content-length", b"")
+        self._check_size(int(declared) if declared.isdigit() else 0)
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":  # the caller has left
+                return receive
+            body += message.get("body", b"")
+            self._check_size(len(body))
+            if not message.get("more_body", False):
+                return _replay(bytes(body), receive)
+
+    def _check_size(self, byte_count: int) -> None:
+        if byte_count > self._max_bytes:
+            raise RequestTooLarge(
+                f"The body of a request may have {self._max_bytes} bytes; send less at once, or "
+                "files as multipart/form-data where the operation takes uploads"
+            )
+
+
+def make_upload_test(routes: Iterable[BaseRoute]) -> Callable[[Scope], bool]:
+    """Return a function that tells whether a request is an upload to a route that takes them."""
+    upload_routes = [route for route in routes if _takes_uploads(route)]
+
+    def is_upload(scope: Scope) -> bool:
+        content_type = dict(scope["headers"]).get(b"content-type", b"").lower()
+        # The header alone proves nothing: every other route would read the form into memory.
+        return content_type.startswith(_UPLOAD_TYPE.encode()) and any(
+            route.matches(scope)[0] is Match.FULL for route in upload_routes
+        )
+
+    return is_upload
+
+
+def _takes_uploads(route: BaseRoute) -> bool:
+    """Whether a FastAPI route documents a form with a file (`describe_upload_form`)."""
+    described = getattr(route, "openapi_extra", None) or {}
+    return _UPLOAD_TYPE in described.get("requestBody", {}).get("content", {})
+
+
+def _has_body(scope: Scope) -> bool:
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+        for name, value in scope["headers"]
+    )
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_replayed() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return receive_replayed
