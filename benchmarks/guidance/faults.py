@@ -1,6 +1,7 @@
 """What a caller sees when GOV.UK misbehaves, and how many requests it was spared."""
 
 import contextlib
+import json
 import logging
 import time
 from collections import Counter
@@ -42,7 +43,7 @@ class Trial:
         """What the caller saw, and how many seconds it took."""
         started = time.perf_counter()
         result = await self.client.call_tool(tool, {"path": _PAGE})
-        return self._seen(result.structured_content), time.perf_counter() - started
+        return self._seen(json.loads(result.content[0].text)), time.perf_counter() - started
 
     def _seen(self, answer: Any) -> str:
         if "error" in answer:

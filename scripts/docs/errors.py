@@ -1,6 +1,7 @@
 """docs/errors.md: every code, and how each base and REST render an error."""
 
 import importlib
+import json
 import pkgutil
 import re
 from collections.abc import Iterator
@@ -66,7 +67,8 @@ OTHER_CODES = {
 def errors_page() -> str:
     intro = """\
 A code is stable: programs may act on it. Its message is for people and may change. A tool's error
-is a result with `isError: true`, in the dialect of the tool's base."""
+is a result with `isError: true`, in the dialect of the tool's base. It stands in the text item and
+never in `structuredContent`, which is for answers: those alone fit the tool's output schema."""
     rows = [
         (f"[{code(error.code)}](#{slug(error.code)})", str(error.http_status))
         for error in all_errors()
@@ -132,13 +134,13 @@ def dialect_section(dialect: Dialect) -> str:
 
 
 def render(dialect: Dialect, error: KnowledgeError) -> object:
-    """What a client gets: the body of the result, its texts and meta, or a protocol error."""
+    """What a client gets: the JSON in the text item, the texts and meta, or a protocol error."""
     if dialect.arguments_are_params and isinstance(error, InvalidArguments):
         message = f"Invalid params: {error.summary}"
         return {"code": -32602, "message": message, "data": {"errors": error.errors}}
     result = dialect.render(error, "4b19150c")
-    if result.body is not None:
-        return result.body
+    if not result.meta:
+        return json.loads(result.texts[0])
     return {"content": result.texts, "_meta": result.meta}
 
 

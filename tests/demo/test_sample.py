@@ -112,6 +112,10 @@ async def test_every_base_marks_its_answers(demo: Served) -> None:
             "get_policy_section", {"source": "NOBODY", "section_ref": "1"}
         )
     assert refused.is_error and refused.meta is not None and refused.meta["sample"] is True
+    async with http(f"{demo.url}/guidance/mcp") as client:
+        refused = await client.call_tool("get_content_by_path", {"path": "/no-such-page"})
+    assert refused.is_error and list(cited(body(refused)))
+    assert all(said.startswith("[sample] ") for said in cited(body(refused)))
 
 
 def cited(told: Any) -> Iterator[str]:

@@ -148,7 +148,7 @@ def test_an_unknown_argument_is_an_error_that_names_it(
     result = answered.json()["result"]
     assert result["isError"]
     (field,) = arguments
-    told = result["structuredContent"]["error"]
+    told = json.loads(result["content"][0]["text"])["error"]
     assert told == f"Invalid arguments: {field or 'arguments'}: Extra inputs are not permitted"
 
 

@@ -10,10 +10,13 @@ from readingroom.core.errors import KnowledgeError
 
 @dataclass(frozen=True, slots=True)
 class ErrorResult:
-    """An error as a tool result carries it: texts, and a body or meta beside them."""
+    """An error as a tool result carries it: its text items, and meta beside them.
+
+    There is no structured content: a tool's output schema describes its answers only, and clients
+    on the TypeScript SDK v1 discard an error whose structured content does not fit that schema.
+    """
 
     texts: tuple[str, ...]
-    body: Mapping[str, Any] | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -80,7 +83,7 @@ class GuidanceDialect:
 
 
 def _make_result(body: Mapping[str, Any]) -> ErrorResult:
-    return ErrorResult((json.dumps(body, ensure_ascii=False),), body)
+    return ErrorResult((json.dumps(body, ensure_ascii=False),))
 
 
 def _hint_field(error: KnowledgeError) -> dict[str, Any]:

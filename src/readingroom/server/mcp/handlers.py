@@ -9,7 +9,7 @@ import anyio.to_thread
 import mcp_types as wire
 from mcp.server import CacheHint, Server
 from mcp.shared.exceptions import MCPError
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from readingroom import __version__
 from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
@@ -166,16 +166,25 @@ def _render_answer(tool: Tool, answer: Any) -> wire.CallToolResult:
 
 def _mark_as_sample(result: wire.CallToolResult) -> wire.CallToolResult:
     """Return the result marked as sample, its text still equal to its structured content."""
+    meta = {**(result.meta or {}), **sample.META}
+    if result.is_error:
+        content = [_mark_error_text(item) for item in result.content]
+        return result.model_copy(update={"content": content, "meta": meta})
     body = sample.mark_citations(result.structured_content)
     content = [wire.TextContent(text=to_json(body).decode())] if body else result.content
-    meta = {**(result.meta or {}), **sample.META}
     return result.model_copy(update={"structured_content": body, "content": content, "meta": meta})
+
+
+def _mark_error_text(item: wire.ContentBlock) -> wire.ContentBlock:
+    """Return the item with its citations marked if it holds a JSON object, else as it is."""
+    if not isinstance(item, wire.TextContent) or not item.text.startswith("{"):
+        return item
+    return wire.TextContent(text=to_json(sample.mark_citations(from_json(item.text))).decode())
 
 
 def _render_error(error: ErrorResult, meta: Mapping[str, Any]) -> wire.CallToolResult:
     return wire.CallToolResult(
         content=[wire.TextContent(text=text) for text in error.texts],
-        structured_content=dict(error.body) if error.body is not None else None,
         is_error=True,
         _meta={**meta, **error.meta} or None,
     )
