@@ -11,8 +11,8 @@ from benchmarks.table import Table
 from readingroom.core.progress import no_progress
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.ingest.document import Document
-from readingroom.ingest.intake import open_own_file
 from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.private_copy import open_own_file
 from readingroom.ingest.read.sandbox import Sandbox
 from tests.support.documents.base import REF, room_with_model
 from tests.support.kit import Served, body, http, serving
@@ -96,8 +96,8 @@ async def _extraction_alone(paths: Sequence[Path]) -> tuple[list[Document], floa
     documents_by_path: dict[Path, Document] = {}
 
     async def read(path: Path) -> None:
-        with open_own_file(path, path.name, 2**28) as intake:
-            document = await pipeline.read(intake, no_progress)
+        with open_own_file(path, path.name, 2**28) as private_copy:
+            document = await pipeline.read(private_copy, no_progress)
         assert isinstance(document, Document)
         documents_by_path[path] = document
 

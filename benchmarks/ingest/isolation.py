@@ -15,7 +15,7 @@ from readingroom.core.progress import no_progress
 from readingroom.ingest.document import ReadOptions
 from readingroom.ingest.read import reader
 from readingroom.ingest.read.sandbox import Sandbox
-from tests.support.papers import paper, taken
+from tests.support.papers import open_private_copy, paper
 
 TARGET_MS = 200
 
@@ -86,8 +86,8 @@ def _apart() -> None:
 
 
 async def _read_apart() -> None:
-    with taken(_PAPER, "paper.pdf", len(_PAPER)) as intake:
-        await Sandbox().read(intake.file, intake.name, ReadOptions(), no_progress)
+    with open_private_copy(_PAPER, "paper.pdf", len(_PAPER)) as private_copy:
+        await Sandbox().read(private_copy.file, private_copy.file_name, ReadOptions(), no_progress)
 
 
 def _row(name: str, costs: list[Cost], verdict: str = "") -> tuple[str, ...]:

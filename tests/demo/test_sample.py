@@ -28,8 +28,8 @@ from readingroom.demo.corpus import (
 )
 from readingroom.demo.paper import make_pdf
 from readingroom.ingest.document import Document
-from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.private_copy import Roots
 from readingroom.ingest.read.sandbox import Sandbox
 from readingroom.settings import load_settings
 from scripts.contracts.changes import compare
@@ -376,8 +376,8 @@ def test_a_document_that_is_made_again_is_the_same(tmp_path: Path) -> None:
 
 
 async def read(file: Path) -> Document:
-    with Roots("sample", (file.parent,), 2**20).open(str(file)) as intake:
-        document = await Pipeline(Sandbox()).read(intake, no_progress, find_sections=True)
+    with Roots("sample", (file.parent,), 2**20).open(str(file)) as private_copy:
+        document = await Pipeline(Sandbox()).read(private_copy, no_progress, find_sections=True)
     assert isinstance(document, Document)
     return document
 

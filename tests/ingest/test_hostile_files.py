@@ -9,12 +9,12 @@ import pytest
 
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import no_progress
-from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.private_copy import Roots
 from readingroom.ingest.read.sandbox import Limits, Sandbox
 from tests.requirements import requirement
 from tests.support import hostile
-from tests.support.papers import taken
+from tests.support.papers import open_private_copy
 from tests.support.processes import descendants
 
 TYPED = {
@@ -40,8 +40,11 @@ def no_process_is_left() -> Iterator[None]:
 async def test_a_hostile_file_is_a_typed_error_within_its_limits(name: str) -> None:
     began = time.monotonic()
 
-    with taken(hostile.FILES[name](), name) as intake, pytest.raises(KnowledgeError) as told:
-        await Pipeline(Sandbox(LIMITS)).read(intake, no_progress)
+    with (
+        open_private_copy(hostile.FILES[name](), name) as private_copy,
+        pytest.raises(KnowledgeError) as told,
+    ):
+        await Pipeline(Sandbox(LIMITS)).read(private_copy, no_progress)
 
     assert told.value.code in TYPED
     assert "log has the reason" not in told.value.message, "a reason nobody foresaw"

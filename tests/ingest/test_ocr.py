@@ -17,7 +17,7 @@ from readingroom.ingest.read.sandbox import Sandbox
 from readingroom.ingest.setup import make_pipeline
 from readingroom.settings import load_settings
 from tests.requirements import requirement
-from tests.support.papers import HEIGHT, LEFT, WIDTH, Paper, image_file, paper, taken
+from tests.support.papers import HEIGHT, LEFT, WIDTH, Paper, image_file, open_private_copy, paper
 
 pytestmark = pytest.mark.anyio
 
@@ -34,8 +34,8 @@ SENTENCE = "Covered cycle parking is provided for every dwelling."
 
 
 async def read(data: bytes, name: str, **options: object) -> Document | SkippedFile:
-    with taken(data, name) as intake:
-        return await Pipeline(Sandbox(), ReadOptions(**options)).read(intake, no_progress)  # type: ignore[arg-type]
+    with open_private_copy(data, name) as private_copy:
+        return await Pipeline(Sandbox(), ReadOptions(**options)).read(private_copy, no_progress)  # type: ignore[arg-type]
 
 
 async def read_text(data: bytes, name: str, **options: object) -> Document:
@@ -192,8 +192,8 @@ async def test_ocr_tells_its_progress_after_the_text_pages() -> None:
     async def listen(done: float, total: float | None, message: str | None) -> None:
         heard.append((done, total, message))
 
-    with taken(scanned_pdf(scan("A word."), words=TEXT), "scan.pdf") as intake:
-        await Pipeline(Sandbox()).read(intake, listen)
+    with open_private_copy(scanned_pdf(scan("A word."), words=TEXT), "scan.pdf") as private_copy:
+        await Pipeline(Sandbox()).read(private_copy, listen)
 
     assert heard == [(2, 2, "page 2 of 2"), (3, 3, "OCR of page 2, 1 of 1")]
 
@@ -217,12 +217,14 @@ async def test_the_settings_reach_the_pipeline(tmp_path: Path) -> None:
     literal = {"ENABLE_OCR": "false", "IMAGE_SKIP": "ratio", "IMAGE_RATIO_THRESHOLD": "0.4"}
     hasty = {"READINGROOM_INGEST_SECONDS": "0.01"}
 
-    with taken(scan_of_words, "scan.pdf") as intake:
+    with open_private_copy(scan_of_words, "scan.pdf") as private_copy:
         by_ratio = make_pipeline(load_settings({"data": tmp_path}, literal))
-        assert await by_ratio.read(intake, no_progress) == SkippedFile(0.5, 2)
+        assert await by_ratio.read(private_copy, no_progress) == SkippedFile(0.5, 2)
         without_ocr = make_pipeline(load_settings({"data": tmp_path}, {"ENABLE_OCR": "false"}))
-        found = await without_ocr.read(intake, no_progress)
+        found = await without_ocr.read(private_copy, no_progress)
         assert isinstance(found, Document)
         assert found.method == "text_layer"
         with pytest.raises(ExtractionFailed, match=r"more than 0\.01 seconds"):
-            await make_pipeline(load_settings({"data": tmp_path}, hasty)).read(intake, no_progress)
+            await make_pipeline(load_settings({"data": tmp_path}, hasty)).read(
+                private_copy, no_progress
+            )

@@ -10,7 +10,7 @@ import pytest
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.core import clock
 from readingroom.ingest.context import IngestContext
-from readingroom.ingest.intake import Roots
+from readingroom.ingest.private_copy import Roots
 from readingroom.storage.handover import hand_over
 from tests.support.documents import base as documents
 from tests.support.policy import base as policies

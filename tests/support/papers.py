@@ -12,7 +12,7 @@ from reportlab.lib.pagesizes import A4
 from reportlab.lib.utils import ImageReader, simpleSplit
 from reportlab.pdfgen.canvas import Canvas
 
-from readingroom.ingest.intake import Intake, open_own_file
+from readingroom.ingest.private_copy import PrivateCopy, open_own_file
 
 WIDTH, HEIGHT = A4
 LEFT, RIGHT = 72.0, WIDTH - 72
@@ -20,12 +20,12 @@ TOP, BOTTOM = HEIGHT - 90, 90.0
 
 
 @contextmanager
-def taken(data: bytes, name: str, largest: int = 2**28) -> Iterator[Intake]:
-    """Bytes taken in as the file that somebody sent under this name."""
+def open_private_copy(data: bytes, name: str, largest: int = 2**28) -> Iterator[PrivateCopy]:
+    """A private copy of these bytes, as of a file that somebody sent under this name."""
     with tempfile.NamedTemporaryFile(buffering=0) as file:
         file.write(data)
-        with open_own_file(Path(file.name), name, largest) as intake:
-            yield intake
+        with open_own_file(Path(file.name), name, largest) as private_copy:
+            yield private_copy
 
 
 class Paper:

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from readingroom.core import clock
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.private_copy import Roots
 from readingroom.storage.changes import StepHook, no_op
 
 

@@ -8,7 +8,7 @@ import anyio.to_thread
 
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.document import Document, ReadOptions, Refusal, SkippedFile
-from readingroom.ingest.intake import Intake
+from readingroom.ingest.private_copy import PrivateCopy
 from readingroom.ingest.read.formats.detect import HEAD_BYTES, check_name, detect_format
 from readingroom.ingest.read.sandbox import Limits, Sandbox, error_from_refusal
 
@@ -33,27 +33,32 @@ class Pipeline:
         # A sandbox of its own, so that showing a page does not wait for a thousand scans.
         self._render_sandbox = Sandbox(_RENDER_LIMITS)
 
-    async def check(self, intake: Intake) -> None:
+    async def check(self, private_copy: PrivateCopy) -> None:
         """Raise for a file that its name or its first bytes rule out, before it is read."""
         try:
-            check_name(intake.name)
-            detect_format(await anyio.to_thread.run_sync(intake.head, HEAD_BYTES), intake.name)
+            check_name(private_copy.file_name)
+            detect_format(
+                await anyio.to_thread.run_sync(private_copy.read_head, HEAD_BYTES),
+                private_copy.file_name,
+            )
         except Refusal as refusal:
             raise error_from_refusal(refusal.code, refusal.message) from refusal
 
     async def read(
-        self, intake: Intake, report: ReportProgress, *, find_sections: bool = False
+        self, private_copy: PrivateCopy, report: ReportProgress, *, find_sections: bool = False
     ) -> Document | SkippedFile:
         """Return a file's document, or `SkippedFile` when it holds nothing but pictures.
 
         Raise `UnsupportedFileType`, `ExtractionFailed`, `NoContent` or `NoChunks`.
         """
         # Before a process is started: most refused files have the wrong type.
-        await self.check(intake)
+        await self.check(private_copy)
         options = replace(self._options, find_sections=find_sections)
-        result = await self._sandbox.read(intake.file, intake.name, options, report)
+        result = await self._sandbox.read(
+            private_copy.file, private_copy.file_name, options, report
+        )
         if isinstance(result, Document):
-            _log_poor_pages(result, intake)
+            _log_poor_pages(result, private_copy)
         return result
 
     async def render_page(self, file: FileIO, name: str, page: int, dpi: int) -> bytes:
@@ -62,7 +67,7 @@ class Pipeline:
         return await self._render_sandbox.render_page(file, name, options, page, dpi)
 
 
-def _log_poor_pages(document: Document, intake: Intake) -> None:
+def _log_poor_pages(document: Document, private_copy: PrivateCopy) -> None:
     # By the file's hash: its name may be confidential.
     for page in document.pages:
         if page.confidence is not None and page.confidence < POOR_CONFIDENCE:
@@ -70,7 +75,7 @@ def _log_poor_pages(document: Document, intake: Intake) -> None:
                 "OCR is unsure of a page",
                 extra={
                     "fields": {
-                        "sha256": intake.sha256,
+                        "sha256": private_copy.sha256,
                         "page": page.number,
                         "confidence": page.confidence,
                     }

@@ -7,8 +7,8 @@ from readingroom.core.settings import RoomSettings
 from readingroom.engine.embedding.shared import embedder_for
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import ReadOptions
-from readingroom.ingest.intake import Roots
 from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.private_copy import Roots
 from readingroom.ingest.read.sandbox import Limits, Sandbox
 
 

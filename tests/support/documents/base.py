@@ -17,8 +17,8 @@ from readingroom.bases.documents.service import DocumentsService
 from readingroom.core.progress import no_progress
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Chunk, Classification, Document, Page
-from readingroom.ingest.intake import Intake, Roots
 from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.private_copy import PrivateCopy, Roots
 from readingroom.ingest.read.sandbox import Sandbox
 from tests.support.model import EMBEDDER, WordEmbedder, with_model
 
@@ -29,11 +29,11 @@ REF = "25/01178/REM"
 class PlainPipeline:
     """Reads what `plain` writes: every paragraph is a chunk and a page. No process, no PDF."""
 
-    async def check(self, intake: Intake) -> None:
+    async def check(self, private_copy: PrivateCopy) -> None:
         """Everything is accepted."""
 
-    async def read(self, intake: Intake, report: Any) -> Document:
-        text = intake.head(1 << 20).decode().partition("\n")[2]
+    async def read(self, private_copy: PrivateCopy, report: Any) -> Document:
+        text = private_copy.read_head(1 << 20).decode().partition("\n")[2]
         chunks, pages, at = [], [], 0
         for index, paragraph in enumerate(text.split("\n\n")):
             end = at + len(paragraph)

@@ -21,8 +21,8 @@ from readingroom.core.progress import no_progress
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Chunk, Classification, Document, Page
 from readingroom.ingest.errors import NoContent
-from readingroom.ingest.intake import Intake, Roots
 from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.private_copy import PrivateCopy, Roots
 from readingroom.ingest.read.sandbox import Sandbox
 from tests.support.model import EMBEDDER, WordEmbedder
 
@@ -70,8 +70,10 @@ def pdf(
 class PlainPipeline:
     """Reads what `plain` writes: every paragraph is a section and a chunk. No process, no PDF."""
 
-    async def read(self, intake: Intake, report: Any, *, find_sections: bool) -> Document:
-        text = intake.head(1 << 20).decode().partition("\n")[2]
+    async def read(
+        self, private_copy: PrivateCopy, report: Any, *, find_sections: bool
+    ) -> Document:
+        text = private_copy.read_head(1 << 20).decode().partition("\n")[2]
         if not text:
             raise NoContent("No text was found")
         chunks, at = [], 0

@@ -58,7 +58,7 @@ from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.text import fold_dashes
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.errors import FileNotFound, NoChunks
-from readingroom.ingest.intake import Intake, open_in_thread, open_own_file
+from readingroom.ingest.private_copy import PrivateCopy, open_in_thread, open_own_file
 from readingroom.storage.handover import sweep_handover
 
 
@@ -273,9 +273,13 @@ class DocumentsService:
 
     async def ingest(self, question: IngestDocument, report: ReportProgress) -> Outcome:
         """Ingest a file of an allowed folder into an application."""
-        async with open_in_thread(self._context.roots.open(question.file_path)) as intake:
+        async with open_in_thread(self._context.roots.open(question.file_path)) as private_copy:
             return await self.ingestion.ingest(
-                intake, question.application_ref, question.file_path, question.document_type, report
+                private_copy,
+                question.application_ref,
+                question.file_path,
+                question.document_type,
+                report,
             )
 
     async def ingest_folder(self, question: IngestFolder, report: ReportProgress) -> FolderIngested:
@@ -306,19 +310,25 @@ class DocumentsService:
         report: ReportProgress,
     ) -> Outcome:
         """Ingest an uploaded file into an application, under the name its sender gave it."""
-        async with open_in_thread(self.open_upload(file, name)) as intake:
-            return await self.ingestion.ingest(intake, application_ref, None, document_type, report)
+        async with open_in_thread(self.open_upload(file, name)) as private_copy:
+            return await self.ingestion.ingest(
+                private_copy, application_ref, None, document_type, report
+            )
 
-    def open_upload(self, file: Path, name: str) -> AbstractContextManager[Intake]:
+    def open_upload(self, file: Path, name: str) -> AbstractContextManager[PrivateCopy]:
         """Return a context that opens an uploaded file under the name its sender gave it."""
         return open_own_file(file, name, self._context.roots.max_file_bytes)
 
     async def reingest(self, record: DocumentRecord) -> None:
         """Ingest a document again from our copy of its file, to replace missing chunks."""
         file = self.ingestion.file_of(record)
-        async with open_in_thread(self.open_upload(file, record.source_file)) as intake:
+        async with open_in_thread(self.open_upload(file, record.source_file)) as private_copy:
             await self.ingestion.ingest(
-                intake, record.application_ref, record.file_path, record.document_type, no_progress
+                private_copy,
+                record.application_ref,
+                record.file_path,
+                record.document_type,
+                no_progress,
             )
 
     @property

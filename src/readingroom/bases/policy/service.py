@@ -53,7 +53,7 @@ from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.core.dates import parse_day
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.context import IngestContext
-from readingroom.ingest.intake import open_in_thread
+from readingroom.ingest.private_copy import open_in_thread
 from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.handover import sweep_handover
 from readingroom.storage.keyvalue import KeyValues, check_durable, check_room, open_key_values
@@ -301,7 +301,7 @@ class PolicyService:
         revisions = await self.registry.get_revisions(question.source)
         revision = timeline.find_revision(revisions, question.revision_id)
         # Opened before the check below, so that a bad path is refused whether or not chunks exist.
-        async with open_in_thread(self._context.roots.open(question.file_path)) as intake:
+        async with open_in_thread(self._context.roots.open(question.file_path)) as private_copy:
             chunks = await self.store.get_chunks(question.source, question.revision_id)
             if chunks and revision.counts and not question.reindex:
                 return IngestedRevision(
@@ -312,7 +312,7 @@ class PolicyService:
                     extraction_method=chunks[0].extraction_method,
                     already_ingested=True,
                 )
-            return await self.ingestion.ingest(revision, intake, report)
+            return await self.ingestion.ingest(revision, private_copy, report)
 
     async def remove(self, question: RemovePolicyRevision) -> RemovedRevision:
         """Delete a revision's chunks; one that is not registered has none to delete."""

@@ -12,7 +12,7 @@ from readingroom.bases.documents.ingest.ingestion import Ingestion, Outcome
 from readingroom.bases.documents.models import FileOutcome, FolderIngested
 from readingroom.core.errors import Internal, KnowledgeError
 from readingroom.core.progress import ReportProgress
-from readingroom.ingest.intake import Intake, open_in_thread
+from readingroom.ingest.private_copy import PrivateCopy, open_in_thread
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class BatchFile:
     """A file to ingest: its name, how to open it, and its path if it lies in a folder of theirs."""
 
     name: str
-    open: Callable[[], AbstractContextManager[Intake]]
+    open: Callable[[], AbstractContextManager[PrivateCopy]]
     file_path: str | None = None
 
 
@@ -79,9 +79,9 @@ class Batch:
             )
 
         try:
-            async with open_in_thread(file.open()) as intake:
+            async with open_in_thread(file.open()) as private_copy:
                 outcome = await self._ingestion.ingest(
-                    intake,
+                    private_copy,
                     self._application_ref,
                     file.file_path,
                     self._document_type,

@@ -25,7 +25,7 @@ from readingroom.core.progress import ReportProgress, scale_progress
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Document, SkippedFile
 from readingroom.ingest.embed import Vectors, embed_document
-from readingroom.ingest.intake import Intake
+from readingroom.ingest.private_copy import PrivateCopy
 from readingroom.ingest.structure.classify import classify
 from readingroom.storage.changes import StoreChanges
 from readingroom.storage.intents import Intent
@@ -57,7 +57,7 @@ class Ingestion:
 
     async def ingest(
         self,
-        intake: Intake,
+        private_copy: PrivateCopy,
         application_ref: str,
         file_path: str | None,
         document_type: str | None,
@@ -71,28 +71,30 @@ class Ingestion:
         """
         try:
             # By name and first bytes, so that a hopeless file never reaches the reading process.
-            await self._context.pipeline.check(intake)
-            complete = await self._find_complete(application_ref, intake)
+            await self._context.pipeline.check(private_copy)
+            complete = await self._find_complete(application_ref, private_copy)
             if complete:
                 return AlreadyIngested(document_id=complete.document_id)
-            document = await self._context.pipeline.read(intake, scale_progress(report, 0, 50))
+            document = await self._context.pipeline.read(
+                private_copy, scale_progress(report, 0, 50)
+            )
             if isinstance(document, SkippedFile):
-                return await self._record_skip(intake, application_ref, document)
+                return await self._record_skip(private_copy, application_ref, document)
             # Outside of the lock, which would otherwise be held for minutes.
             vectors = await embed_document(
                 document, self._context.embedder, scale_progress(report, 50, 95)
             )
             async with self._changes.one_at_a_time(_LOCK):
                 # Another call may have stored the same bytes while this one was reading them.
-                complete = await self._find_complete(application_ref, intake)
+                complete = await self._find_complete(application_ref, private_copy)
                 if complete:
                     return AlreadyIngested(document_id=complete.document_id)
                 record = await self._create_record(
-                    intake, application_ref, file_path, document_type, document
+                    private_copy, application_ref, file_path, document_type, document
                 )
-                return await self._commit(record, document, vectors, intake)
+                return await self._commit(record, document, vectors, private_copy)
         except KnowledgeError as error:
-            await self._record_failure(intake, application_ref, error)
+            await self._record_failure(private_copy, application_ref, error)
             raise
 
     async def remove(self, document_id: str) -> int:
@@ -145,36 +147,38 @@ class Ingestion:
 
     # --- steps of a change ---
 
-    async def _find_complete(self, application_ref: str, intake: Intake) -> DocumentRecord | None:
+    async def _find_complete(
+        self, application_ref: str, private_copy: PrivateCopy
+    ) -> DocumentRecord | None:
         """Return the document with these bytes if none of its chunks is missing.
 
         One that lacks chunks is not returned, so that ingesting it again repairs it.
         """
-        record = await self._store.find_record(application_ref, intake.sha256)
+        record = await self._store.find_record(application_ref, private_copy.sha256)
         if record and len(await self._store.get_chunks(record.document_id)) == record.chunk_count:
             return record
         return None
 
     async def _create_record(
         self,
-        intake: Intake,
+        private_copy: PrivateCopy,
         application_ref: str,
         file_path: str | None,
         document_type: str | None,
         document: Document,
     ) -> DocumentRecord:
-        document_id = await self._choose_id(application_ref, intake.sha256)
+        document_id = await self._choose_id(application_ref, private_copy.sha256)
         return DocumentRecord(
             document_id=document_id,
-            file_path=file_path or str(self._copy_path(document_id, intake.name)),
-            file_hash=intake.sha256,
+            file_path=file_path or str(self._copy_path(document_id, private_copy.file_name)),
+            file_hash=private_copy.sha256,
             application_ref=application_ref,
             document_type=document_type or document.classification.document_type,
             chunk_count=len(document.chunks),
             ingested_at=self._context.now().isoformat(timespec="seconds"),
             extraction_method=document.method,
             contains_drawings=document.contains_drawings,
-            source_file=intake.name,
+            source_file=private_copy.file_name,
             total_chars=document.total_chars,
             total_words=document.total_words,
             page_starts=tuple(page.start for page in document.pages),
@@ -192,13 +196,17 @@ class Ingestion:
         raise AssertionError("every id that this hash allows belongs to another document")
 
     async def _commit(
-        self, record: DocumentRecord, document: Document, vectors: Vectors, intake: Intake
+        self,
+        record: DocumentRecord,
+        document: Document,
+        vectors: Vectors,
+        private_copy: PrivateCopy,
     ) -> IngestedDocument:
         on_step = self._changes.on_step
         chunks = chunks_from(record, document, vectors)
         async with self._changes.intent("ingest", document_id=record.document_id):
             # The copy before the entry: a registered document always has pages to draw.
-            await anyio.to_thread.run_sync(self._write_copy, intake, record)
+            await anyio.to_thread.run_sync(self._write_copy, private_copy, record)
             on_step("ingest:file")
             await self._store.put(chunks)
             on_step("ingest:chunks")
@@ -238,25 +246,25 @@ class Ingestion:
     # --- files that were not ingested ---
 
     async def _record_skip(
-        self, intake: Intake, application_ref: str, skipped: SkippedFile
+        self, private_copy: PrivateCopy, application_ref: str, skipped: SkippedFile
     ) -> SkippedDocument:
         message = f"{skipped.image_ratio:.0%} of its {skipped.total_pages} pages are pictures"
-        await self._add_unread(intake, application_ref, "skipped", skipped.reason, message)
+        await self._add_unread(private_copy, application_ref, "skipped", skipped.reason, message)
         return SkippedDocument(
             reason=skipped.reason, image_ratio=skipped.image_ratio, total_pages=skipped.total_pages
         )
 
     async def _record_failure(
-        self, intake: Intake, application_ref: str, error: KnowledgeError
+        self, private_copy: PrivateCopy, application_ref: str, error: KnowledgeError
     ) -> None:
         if error.http_status < 500:  # only what is wrong with the file itself
             await self._add_unread(
-                intake, application_ref, "error", error.code, error.message[:500]
+                private_copy, application_ref, "error", error.code, error.message[:500]
             )
 
     async def _add_unread(
         self,
-        intake: Intake,
+        private_copy: PrivateCopy,
         application_ref: str,
         outcome: Literal["skipped", "error"],
         reason: str,
@@ -264,10 +272,10 @@ class Ingestion:
     ) -> None:
         entry = UnreadEntry(
             application_ref=application_ref,
-            file_hash=intake.sha256,
-            source_file=intake.name,
+            file_hash=private_copy.sha256,
+            source_file=private_copy.file_name,
             # Its text could not be read, so the name has to do.
-            document_type=classify(intake.name, "").document_type,
+            document_type=classify(private_copy.file_name, "").document_type,
             outcome=outcome,
             reason=reason,
             message=message,
@@ -277,13 +285,13 @@ class Ingestion:
 
     # --- our copies of the files ---
 
-    def _write_copy(self, intake: Intake, record: DocumentRecord) -> None:
+    def _write_copy(self, private_copy: PrivateCopy, record: DocumentRecord) -> None:
         path = self.file_of(record)
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name("partial")
-        intake.file.seek(0)
+        private_copy.file.seek(0)
         with partial.open("wb") as copy:
-            shutil.copyfileobj(intake.file, copy)
+            shutil.copyfileobj(private_copy.file, copy)
         # Renamed when whole: a file under its own name is never half written.
         partial.replace(path)
 

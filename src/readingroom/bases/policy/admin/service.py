@@ -36,7 +36,7 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import FileTooLarge
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.errors import FileNotFound, UnsupportedFileType
-from readingroom.ingest.intake import open_in_thread
+from readingroom.ingest.private_copy import open_in_thread
 from readingroom.protocol.rest import API
 
 _PDF_MARK = b"%PDF-"
@@ -246,8 +246,10 @@ class PolicyAdmin:
 
     async def _ingest(self, revision: Revision, report: ReportProgress) -> IngestedRevision:
         file = self._service.ingestion.file_of(revision.source, revision.revision_id)
-        async with open_in_thread(self._service.ingestion.own_files().open(str(file))) as intake:
-            return await self._service.ingestion.ingest(revision, intake, report)
+        async with open_in_thread(
+            self._service.ingestion.own_files().open(str(file))
+        ) as private_copy:
+            return await self._service.ingestion.ingest(revision, private_copy, report)
 
     async def _find_revision(self, source: str, revision_id: str) -> Revision:
         await self._service.registry.get_policy(source)

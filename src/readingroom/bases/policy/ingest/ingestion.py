@@ -30,7 +30,7 @@ from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import Vectors, embed_document
 from readingroom.ingest.errors import NoContent
-from readingroom.ingest.intake import Intake, Roots, open_in_thread
+from readingroom.ingest.private_copy import PrivateCopy, Roots, open_in_thread
 from readingroom.storage.changes import StoreChanges
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.errors import RegistryUnavailable
@@ -101,7 +101,7 @@ class Ingestion:
         return new, [revision for revision in changed if revision.revision_id != revision_id]
 
     async def ingest(
-        self, revision: Revision, intake: Intake, report: ReportProgress
+        self, revision: Revision, private_copy: PrivateCopy, report: ReportProgress
     ) -> IngestedRevision:
         """Read, embed and store a file; the revision counts once all of it is stored.
 
@@ -113,12 +113,12 @@ class Ingestion:
             try:
                 # Reading takes minutes, so it runs outside of the lock; other revisions change
                 # meanwhile.
-                document, vectors = await self._read_and_embed(revision, intake, report)
+                document, vectors = await self._read_and_embed(revision, private_copy, report)
             except KnowledgeError as error:
                 await self.mark_failed(revision, error.message)
                 raise
             async with self._changes.one_at_a_time(revision.source):
-                return await self._commit(revision, document, vectors, intake)
+                return await self._commit(revision, document, vectors, private_copy)
 
     async def exchange_file(self, revision: Revision, spool: Path) -> None:
         """Replace a revision's file; the new one is read when the revision is next ingested."""
@@ -285,20 +285,22 @@ class Ingestion:
         final = self.file_of(revision.source, revision.revision_id)
         # The crash came before or after the rename; one of the two has the bytes.
         file = spool if await anyio.Path(spool).exists() else final
-        async with open_in_thread(self.own_files().open(str(file))) as intake:
-            await self.ingest(revision, intake, report)
+        async with open_in_thread(self.own_files().open(str(file))) as private_copy:
+            await self.ingest(revision, private_copy, report)
 
     # --- steps of an ingestion ---
 
     async def _read_and_embed(
-        self, revision: Revision, intake: Intake, report: ReportProgress
+        self, revision: Revision, private_copy: PrivateCopy, report: ReportProgress
     ) -> tuple[Document, Vectors]:
         async def report_reading(done: float, total: float | None, message: str | None) -> None:
             self._set_progress(revision, "extracting", 40 * done / total if total else 0, 0)
             await report(done, total, message)
 
         self._set_progress(revision, "extracting", 0, 0)
-        document = await self._context.pipeline.read(intake, report_reading, find_sections=True)
+        document = await self._context.pipeline.read(
+            private_copy, report_reading, find_sections=True
+        )
         if not isinstance(document, Document):
             raise NoContent("The file contains only pictures; no text was found in it")
         return document, await self._embed(revision, document, report)
@@ -315,7 +317,7 @@ class Ingestion:
         return await embed_document(document, self._context.embedder, report_embedding)
 
     async def _commit(
-        self, revision: Revision, document: Document, vectors: Vectors, intake: Intake
+        self, revision: Revision, document: Document, vectors: Vectors, private_copy: PrivateCopy
     ) -> IngestedRevision:
         source, revision_id = revision.source, revision.revision_id
         policy = await self._registry.get_policy(source)
@@ -328,7 +330,7 @@ class Ingestion:
         # Percentages are shares of the usual time: reading 40, embedding 55, storing the rest.
         self._set_progress(revision, "storing", 95, len(chunks))
         # The caller's own file may be gone or changed by the time a recovery needs it.
-        spool = await anyio.to_thread.run_sync(self._copy_to_spool, intake)
+        spool = await anyio.to_thread.run_sync(self._copy_to_spool, private_copy)
         async with self._changes.intent(
             "ingest", source=source, revision_id=revision_id, file=str(spool)
         ):
@@ -399,13 +401,13 @@ class Ingestion:
 
     # --- files ---
 
-    def _copy_to_spool(self, intake: Intake) -> Path:
+    def _copy_to_spool(self, private_copy: PrivateCopy) -> Path:
         """Copy what is being ingested, for the recovery after a crash; returns the copy."""
         self.uploads.mkdir(parents=True, exist_ok=True)
         spool = self.uploads / f"{uuid.uuid4().hex}.pdf"
-        intake.file.seek(0)
+        private_copy.file.seek(0)
         with spool.open("wb") as copy:
-            shutil.copyfileobj(intake.file, copy)
+            shutil.copyfileobj(private_copy.file, copy)
         return spool
 
     def _move_into_place(self, spool: Path, source: str, revision_id: str) -> None:

@@ -12,7 +12,7 @@ from readingroom.bases.policy.registry.records import Revision, RevisionStatus
 from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import no_progress
-from readingroom.ingest.intake import open_in_thread
+from readingroom.ingest.private_copy import open_in_thread
 from readingroom.storage.errors import RegistryUnavailable
 
 logger = logging.getLogger(__name__)
@@ -85,8 +85,8 @@ class Jobs:
 
     async def _ingest(self, revision: Revision) -> None:
         file = self._ingestion.file_of(revision.source, revision.revision_id)
-        async with open_in_thread(self._ingestion.own_files().open(str(file))) as intake:
-            await self._ingestion.ingest(revision, intake, no_progress)
+        async with open_in_thread(self._ingestion.own_files().open(str(file))) as private_copy:
+            await self._ingestion.ingest(revision, private_copy, no_progress)
 
     async def _mark_failed(self, revision: Revision, error: Exception) -> None:
         """Mark a revision as failed, so that none stays `processing` for good."""

@@ -8,7 +8,7 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from io import FileIO
@@ -32,18 +32,18 @@ _FILE_FLAGS = os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
-    """A private copy of a file, with its size and hash."""
+class PrivateCopy:
+    """A copy of a file that only this process can reach, with its size and hash."""
 
-    name: str
+    file_name: str
     size_bytes: int
     sha256: str
     file: FileIO
 
-    def head(self, count: int) -> bytes:
+    def read_head(self, byte_count: int) -> bytes:
         """Return the first bytes."""
         self.file.seek(0)
-        return self.file.read(count)
+        return self.file.read(byte_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Roots:
     max_file_bytes: int
 
     @contextmanager
-    def open(self, path: str) -> Iterator[Intake]:
+    def open(self, path: str) -> Iterator[PrivateCopy]:
         """Open the file at a path below a root; links may not lead out.
 
         Raise `FileNotFound`, or `ExtractionFailed` when the file is too large.
@@ -69,8 +69,8 @@ class Roots:
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise FileNotFound(f"{path!r} is not a regular file")
-            with _copy(_read_blocks(descriptor), real.name, self.max_file_bytes) as intake:
-                yield intake
+            with _copy_file(descriptor, real.name, self.max_file_bytes) as private_copy:
+                yield private_copy
         finally:
             os.close(descriptor)
 
@@ -114,63 +114,71 @@ class Roots:
 
 
 @contextmanager
-def open_own_file(path: Path, name: str, max_bytes: int) -> Iterator[Intake]:
-    """Open a file that this server stored, under the name that its sender gave it."""
+def open_own_file(path: Path, file_name: str, max_bytes: int) -> Iterator[PrivateCopy]:
+    """Open a file that this server stored, under the name that its sender gave it.
+
+    Raise `ExtractionFailed` when the file is too large.
+    """
     with (
         path.open("rb", buffering=0) as file,
-        _copy(_read_blocks(file.fileno()), Path(name).name, max_bytes) as intake,
+        _copy_file(file.fileno(), Path(file_name).name, max_bytes) as private_copy,
     ):
-        yield intake
+        yield private_copy
 
 
 @asynccontextmanager
-async def open_in_thread(opening: AbstractContextManager[Intake]) -> AsyncIterator[Intake]:
+async def open_in_thread(
+    opening: AbstractContextManager[PrivateCopy],
+) -> AsyncIterator[PrivateCopy]:
     """Enter `Roots.open` or `open_own_file` in a thread: copying a large file takes time."""
     # Only entering takes long; leaving closes a file and can be done on the event loop.
-    intake = await anyio.to_thread.run_sync(opening.__enter__)
+    private_copy = await anyio.to_thread.run_sync(opening.__enter__)
     with ExitStack() as stack:
         stack.push(opening)
-        yield intake
+        yield private_copy
 
 
-def _open_below(folder: Path, parts: Sequence[str]) -> int:
+def _open_below(root: Path, path_parts: Sequence[str]) -> int:
     """Return a descriptor of the file, opened step by step without following links."""
     # One call with the whole path would follow a link that somebody swaps in for a folder.
     if os.open not in os.supports_dir_fd:  # Windows
-        return os.open(folder.joinpath(*parts), _FILE_FLAGS)
-    parent = os.open(folder, _FOLDER_FLAGS)
+        return os.open(root.joinpath(*path_parts), _FILE_FLAGS)
+    *folder_names, file_name = path_parts
+    parent = os.open(root, _FOLDER_FLAGS)
     try:
-        for part in parts[:-1]:
-            child = os.open(part, _FOLDER_FLAGS | _NO_LINK, dir_fd=parent)
+        for folder_name in folder_names:
+            child = os.open(folder_name, _FOLDER_FLAGS | _NO_LINK, dir_fd=parent)
             os.close(parent)
             parent = child
-        return os.open(parts[-1], _FILE_FLAGS, dir_fd=parent)
+        return os.open(file_name, _FILE_FLAGS, dir_fd=parent)
     finally:
         os.close(parent)
 
 
-def _read_blocks(descriptor: int) -> Iterator[bytes]:
-    while block := os.read(descriptor, _BLOCK_BYTES):
-        yield block
-
-
 @contextmanager
-def _copy(blocks: Iterable[bytes], name: str, max_bytes: int) -> Iterator[Intake]:
+def _copy_file(descriptor: int, file_name: str, max_bytes: int) -> Iterator[PrivateCopy]:
+    """Copy an open file; raise `ExtractionFailed` when it is too large."""
+    # Before a byte is copied: a sparse file of many gigabytes takes no room where it lies.
+    _check_size(os.fstat(descriptor).st_size, file_name, max_bytes)
     digest = hashlib.sha256()
-    size = 0
+    size_bytes = 0
     # Without a buffer: its position would be wrong once another process reads the descriptor.
     with tempfile.TemporaryFile(buffering=0) as copy:
-        for block in blocks:
-            size += len(block)
-            if size > max_bytes:
-                raise ExtractionFailed(
-                    f"The file {name!r} is larger than {max_bytes // 2**20} MB",
-                    largest_bytes=max_bytes,
-                )
+        while block := os.read(descriptor, _BLOCK_BYTES):
+            size_bytes += len(block)
+            _check_size(size_bytes, file_name, max_bytes)  # it may grow while it is copied
             digest.update(block)
             remaining = memoryview(block)
             while remaining:
                 remaining = remaining[copy.write(remaining) :]
         # A name that is not valid Unicode can be opened, but neither stored nor sent in JSON.
-        valid_name = name.encode("utf-8", "replace").decode("utf-8")
-        yield Intake(valid_name, size, digest.hexdigest(), copy)
+        valid_name = file_name.encode("utf-8", "replace").decode("utf-8")
+        yield PrivateCopy(valid_name, size_bytes, digest.hexdigest(), copy)
+
+
+def _check_size(size_bytes: int, file_name: str, max_bytes: int) -> None:
+    if size_bytes > max_bytes:
+        raise ExtractionFailed(
+            f"The file {file_name!r} is larger than {max_bytes // 2**20} MB",
+            largest_bytes=max_bytes,
+        )

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from readingroom.ingest import intake
+from readingroom.ingest import private_copy as private_copies
 from readingroom.ingest.errors import ExtractionFailed, FileNotFound
-from readingroom.ingest.intake import Roots, open_in_thread
+from readingroom.ingest.private_copy import Roots, open_in_thread
 from readingroom.ingest.setup import make_context
 from readingroom.settings import load_settings
 from tests.requirements import requirement
-from tests.support.papers import taken
+from tests.support.papers import open_private_copy
 
 
 @pytest.fixture
@@ -30,22 +30,22 @@ def roots(inbox: Path, largest: int = 2**20) -> Roots:
 
 @requirement("ingest:roots")
 def test_a_file_inside_a_root_is_taken_with_its_hash(inbox: Path) -> None:
-    with roots(inbox).open(str(inbox / "deep" / "er" / "plan.pdf")) as taken:
-        assert taken.name == "plan.pdf"
-        assert taken.size_bytes == 13
-        assert taken.sha256 == hashlib.sha256(b"%PDF-1.7 plan").hexdigest()
-        assert taken.head(8) == b"%PDF-1.7"
+    with roots(inbox).open(str(inbox / "deep" / "er" / "plan.pdf")) as private_copy:
+        assert private_copy.file_name == "plan.pdf"
+        assert private_copy.size_bytes == 13
+        assert private_copy.sha256 == hashlib.sha256(b"%PDF-1.7 plan").hexdigest()
+        assert private_copy.read_head(8) == b"%PDF-1.7"
 
 
 @requirement("ingest:roots")
 def test_what_is_hashed_is_what_is_parsed_even_if_the_file_changes_meanwhile(inbox: Path) -> None:
     path = inbox / "deep" / "er" / "plan.pdf"
 
-    with roots(inbox).open(str(path)) as taken:
+    with roots(inbox).open(str(path)) as private_copy:
         path.write_bytes(b"%PDF-1.7 another plan")
 
-        taken.file.seek(0)
-        assert hashlib.sha256(taken.file.read()).hexdigest() == taken.sha256
+        private_copy.file.seek(0)
+        assert hashlib.sha256(private_copy.file.read()).hexdigest() == private_copy.sha256
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_a_path_that_leads_out_is_outside_and_nothing_is_said_of_it(inbox: Path,
 def test_a_link_that_stays_inside_is_followed(inbox: Path) -> None:
     (inbox / "link.pdf").symlink_to(inbox / "deep" / "er" / "plan.pdf")
 
-    with roots(inbox).open(str(inbox / "link.pdf")) as taken:
-        assert taken.name == "plan.pdf"
+    with roots(inbox).open(str(inbox / "link.pdf")) as private_copy:
+        assert private_copy.file_name == "plan.pdf"
 
 
 @pytest.mark.parametrize("name", ["missing.pdf", "deep", "pipe.pdf", "a\0b.pdf", "a" * 5000])
@@ -97,14 +97,14 @@ def test_a_folder_swapped_for_a_link_after_the_check_leads_nowhere(
 ) -> None:
     (inbox.parent / "er").mkdir()
     (inbox.parent / "er" / "plan.pdf").write_bytes(b"%PDF-1.7 secret")
-    honest = intake._open_below
+    honest = private_copies._open_below
 
     def swapped(folder: Path, parts: tuple[str, ...]) -> int:
         (inbox / "deep").rename(inbox / "gone")
         (inbox / "deep").symlink_to(inbox.parent)
         return honest(folder, parts)
 
-    monkeypatch.setattr(intake, "_open_below", swapped)
+    monkeypatch.setattr(private_copies, "_open_below", swapped)
 
     with (
         pytest.raises(FileNotFound),
@@ -124,17 +124,34 @@ def test_a_file_over_the_size_cap_is_refused(inbox: Path) -> None:
 
 
 @requirement("ingest:roots")
+def test_a_large_sparse_file_is_refused_before_a_byte_of_it_is_read(
+    inbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (inbox / "sparse.pdf").open("wb") as file:
+        file.truncate(20 * 2**30)
+    monkeypatch.delattr(private_copies.os, "read")
+
+    with (
+        pytest.raises(ExtractionFailed, match="larger than 1 MB"),
+        roots(inbox).open(str(inbox / "sparse.pdf")),
+    ):
+        pass
+
+
+@requirement("ingest:roots")
 def test_bytes_handed_over_keep_only_the_last_part_of_their_name() -> None:
-    with taken(b"%PDF-1.7", "../../etc/plan.pdf") as intake:
-        assert (intake.name, intake.size_bytes) == ("plan.pdf", 8)
+    with open_private_copy(b"%PDF-1.7", "../../etc/plan.pdf") as private_copy:
+        assert (private_copy.file_name, private_copy.size_bytes) == ("plan.pdf", 8)
 
 
 @pytest.mark.anyio
 @requirement("ingest:roots")
 async def test_a_file_is_taken_in_a_thread_and_let_go_of_at_the_end(inbox: Path) -> None:
-    async with open_in_thread(roots(inbox).open(str(inbox / "deep" / "er" / "plan.pdf"))) as taken:
-        assert taken.size_bytes == 13
-    assert taken.file.closed
+    async with open_in_thread(
+        roots(inbox).open(str(inbox / "deep" / "er" / "plan.pdf"))
+    ) as private_copy:
+        assert private_copy.size_bytes == 13
+    assert private_copy.file.closed
     with pytest.raises(FileNotFound):
         async with open_in_thread(roots(inbox).open("/etc/passwd")):
             pass
