@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ from readingroom import __version__
 from readingroom.commands.backup import base_backups, run_command, summarise
 from readingroom.console.options import common, print_result, print_tenths
 from readingroom.core import clock
-from readingroom.core.settings import CONFIGURATION, MODELS, RoomSettings
+from readingroom.core.settings import CONFIGURATION, MODELS, SAMPLE_MARK, RoomSettings
 from readingroom.protocol.backup import BaseBackup
-from readingroom.storage.archive import Manifest, read_manifest, unpack
+from readingroom.storage.archive import Manifest, unpack
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty
+from readingroom.storage.keys import KEYS, Key, KeyRing
 
 # Both are inside the data directory: on one file system, putting in place is a rename.
 RESTORING = ".restoring"
@@ -33,7 +35,8 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
     """Fill the data directory from the backup FILE.
 
     Nothing is put in place before all of FILE has been read and checked. With --force what was
-    there is kept in the folder `.replaced` of the data directory.
+    there is kept in the folder `.replaced` of the data directory. The keys in FILE come back too,
+    and are listed: whoever has one of them may call.
     """
     home = settings.data
     bases = base_backups()
@@ -44,14 +47,22 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
         # What a restore that was killed has left.
         shutil.rmtree(staging, ignore_errors=True)
         try:
-            manifest = _unpack(file, staging, bases)
+            report = print_tenths("unpacking: {} of {} files")
+            manifest = unpack(file, staging, partial(_check_manifest, bases), report)
+            keys = _restore_keys(staging)
             counts = _restore_bases(manifest, bases, settings, force)
             _put_in_place(staging, home)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-    body = {"data": str(home), "created_at": manifest.created_at, "bases": manifest.bases | counts}
-    text = f"Restored {summarise(manifest)} to {home}. Check it: readingroom doctor"
-    print_result(as_json, body, text)
+    body = {
+        "data": str(home),
+        "created_at": manifest.created_at,
+        "bases": manifest.bases | counts,
+        "keys": [asdict(key) for key in keys],
+    }
+    lines = [f"Restored {summarise(manifest)} to {home}. Check it: readingroom doctor"]
+    lines += [_describe_key(key) for key in keys]
+    print_result(as_json, body, "\n".join(lines))
 
 
 def _check_empty(home: Path, force: bool) -> None:
@@ -79,16 +90,36 @@ def _lock_bases(bases: dict[str, BaseBackup], home: Path) -> Iterator[None]:
         yield
 
 
-def _unpack(file: Path, staging: Path, bases: dict[str, BaseBackup]) -> Manifest:
-    """Unpack the backup. Raise `BackupUnusable` when a newer version made it."""
-    manifest = read_manifest(file)
+def _check_manifest(bases: dict[str, BaseBackup], manifest: Manifest) -> None:
+    """Raise `BackupUnusable` for a file that `backup` would not write, or of a newer version."""
     for name, counts in manifest.bases.items():
         if name not in bases or not bases[name].can_read(counts):
             raise BackupUnusable(
                 f"The backup was made by a newer Reading Room ({manifest.version}), which knows "
                 f"more than this one ({__version__}): restore it with that version, or a later one"
             )
-    return unpack(file, staging, print_tenths("unpacking: {} of {} files"))
+    for file_name in manifest.files:
+        # Everything else would get to the data directory as it is, read by nobody before.
+        if file_name not in (KEYS, SAMPLE_MARK) and not any(
+            bases[name].is_backup_file(file_name) for name in manifest.bases
+        ):
+            raise BackupUnusable(f"The backup holds a file that no backup has: {file_name!r}")
+
+
+def _restore_keys(staging: Path) -> list[Key]:
+    """Replace the unpacked key file by a new one with the same keys, and return them."""
+    if not (staging / KEYS).exists():
+        return []
+    copy = (staging / KEYS).rename(staging / f".{KEYS}")
+    keys = KeyRing(staging).restore(copy)
+    copy.unlink()
+    return keys
+
+
+def _describe_key(key: Key) -> str:
+    rights = ", read-only" if key.read_only else ""
+    holder = f"OAuth subject {key.subject!r}" if key.subject else "whoever has it"
+    return f"Key {key.name} ({holder}, made {key.created_at}{rights}) is valid from now on"
 
 
 def _restore_bases(

@@ -1,5 +1,6 @@
 """How a base is backed up and restored: as files, in a folder that `backup` packs."""
 
+import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
@@ -28,6 +29,9 @@ class BaseBackup(Protocol):
 
     def can_read(self, counts: Mapping[str, Any]) -> bool:
         """Return whether a backup with these counts was made by a version no newer than this."""
+
+    def is_backup_file(self, file_name: str) -> bool:
+        """Return whether `write` gives a file this name in the backup: `policy/chunks.db`."""
 
     def lock(self, data: Path) -> AbstractContextManager[None]:
         """Keep every other process out of the base. Raise `FolderInUse` when one is in it."""
@@ -71,10 +75,14 @@ class ReadBackup(Command):
 class OwnerBackup(BaseBackup):
     """Backup of a base whose folder has one owner, which reads and writes the copies."""
 
-    def __init__(self, base: str, write: type[WriteBackup], read: type[ReadBackup]) -> None:
+    def __init__(
+        self, base: str, write: type[WriteBackup], read: type[ReadBackup], files: re.Pattern[str]
+    ) -> None:
+        """`files` matches the names of the files that `write` makes, relative to its folder."""
         self._base = base
         self._write = write
         self._read = read
+        self._files = files
 
     def exists(self, settings: RoomSettings) -> bool:
         return (settings.data / self._base).is_dir()
@@ -94,6 +102,10 @@ class OwnerBackup(BaseBackup):
 
     def can_read(self, counts: Mapping[str, Any]) -> bool:
         return True
+
+    def is_backup_file(self, file_name: str) -> bool:
+        folder, _, name = file_name.partition("/")
+        return folder == self._base and self._files.fullmatch(name) is not None
 
     @contextmanager
     def lock(self, data: Path) -> Iterator[None]:

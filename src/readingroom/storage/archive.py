@@ -11,19 +11,19 @@ import os
 import sqlite3
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.storage.chunks import ChunkCollection, Chunks
-from readingroom.storage.database import connect, transaction
+from readingroom.storage.database import connect, open_untrusted, transaction
 from readingroom.storage.errors import BackupUnusable, StorageFailed
-from readingroom.storage.files import hash_file
+from readingroom.storage.files import hash_file, is_plain_name
 
 FORMAT = 1
 _MANIFEST = "manifest.json"
@@ -45,8 +45,12 @@ CREATE TABLE about (embedding TEXT) STRICT;
 class Entry(BaseModel):
     """Size and checksum of a file in a backup."""
 
-    bytes: int
+    bytes: int = Field(ge=0)
     sha256: str
+
+
+# Shown to the operator, so they must not be able to move the cursor of a terminal.
+_Line = Annotated[str, Field(pattern=r"^[ -~]{0,60}$")]
 
 
 class Manifest(BaseModel):
@@ -55,9 +59,10 @@ class Manifest(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     format: int = FORMAT
-    version: str
-    created_at: str
-    bases: dict[str, dict[str, Any]]
+    version: _Line
+    created_at: _Line
+    bases: dict[_Line, dict[_Line, int]]
+    """What the copy of each base holds: `{"policy": {"policies": 6, "chunks": 174}}`."""
     files: dict[str, Entry]
 
 
@@ -92,21 +97,27 @@ def pack(manifest: Manifest, folder: Path, file: Path, report: ReportProgressSyn
         part.unlink(missing_ok=True)
 
 
-def unpack(file: Path, folder: Path, report: ReportProgressSync) -> Manifest:
+def unpack(
+    file: Path,
+    folder: Path,
+    check: Callable[[Manifest], None],
+    report: ReportProgressSync = no_progress_sync,
+) -> Manifest:
     """Extract and check every file, and return the manifest.
 
-    Raise `BackupUnusable` when a file is missing, damaged or not in the manifest.
+    `check` is called with the manifest before anything is written, and raises `BackupUnusable` to
+    refuse it. So does this when a file is missing, damaged or not in the manifest.
     """
     with _open(file) as tar:
         manifest = _read_manifest(tar)
+        check(manifest)
         missing = dict(manifest.files)
         while member := tar.next():
             entry = missing.pop(member.name, None)
             if entry is None or not member.isfile():
                 raise BackupUnusable(f"{file} is damaged: {member.name} does not belong in it")
-            content = tar.extractfile(member)
-            assert content is not None
-            if _copy(content, folder / member.name) != entry:
+            # Compared first: of a file that is larger than declared nothing is written.
+            if member.size != entry.bytes or _extract(tar, member, folder) != entry.sha256:
                 raise BackupUnusable(f"{file} is damaged: {member.name} is not what was backed up")
             report(len(manifest.files) - len(missing), len(manifest.files), None)
         if missing:
@@ -114,17 +125,13 @@ def unpack(file: Path, folder: Path, report: ReportProgressSync) -> Manifest:
     return manifest
 
 
-def read_manifest(file: Path) -> Manifest:
-    """Return the manifest of a backup; raise `BackupUnusable` when it has none."""
-    with _open(file) as tar:
-        return _read_manifest(tar)
-
-
 @contextmanager
 def _open(file: Path) -> Iterator[tarfile.TarFile]:
     try:
-        # As a stream: it is read once from the beginning, and never sought in.
-        with tarfile.open(file, "r|gz") as tar:
+        with (
+            gzip.open(file) as content,
+            tarfile.open(fileobj=_ForwardReader(content), mode="r:") as tar,
+        ):
             yield tar
     except FileNotFoundError as error:
         raise BackupUnusable(f"There is no file {file}") from error
@@ -132,32 +139,48 @@ def _open(file: Path) -> Iterator[tarfile.TarFile]:
         raise BackupUnusable(f"{file} is damaged, or not a backup: {error}") from error
 
 
+class _ForwardReader(io.RawIOBase):
+    """The content of a backup, read once from its beginning, some bytes at a time.
+
+    tarfile believes the sizes that headers claim. One could make it fill the memory, or go back
+    and read the same members for ever; here such a read is an error.
+    """
+
+    def __init__(self, content: gzip.GzipFile) -> None:
+        self._content = content
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= _BLOCK:
+            raise tarfile.ReadError("a header claims a size that no header has")
+        return self._content.read(size)
+
+    def tell(self) -> int:
+        return self._content.tell()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if offset < self.tell():
+            raise tarfile.ReadError("a header claims a size below zero")
+        return self._content.seek(offset, whence)
+
+
 def _read_manifest(tar: tarfile.TarFile) -> Manifest:
     member = tar.next()
     if member is None or member.name != _MANIFEST or member.size > _MAX_MANIFEST_BYTES:
         raise BackupUnusable("The file is not a backup: it does not begin with a manifest")
-    content = tar.extractfile(member)
-    assert content is not None
     try:
-        fields = json.loads(content.read())
+        fields = json.loads(b"".join(_read_blocks(tar, member)))
         # Before it is validated: the manifest of a newer version may have other fields.
         if fields.get("format", 0) > FORMAT:
             raise BackupUnusable(
-                f"The backup was made by a newer Reading Room ({fields.get('version')}): install "
+                f"The backup was made by a newer Reading Room ({fields.get('version')!r}): install "
                 "that version, or a later one, and restore with it"
             )
         manifest = Manifest.model_validate(fields)
-    except (ValueError, AttributeError, TypeError, ValidationError) as error:
+    except (ValueError, AttributeError, TypeError, RecursionError, ValidationError) as error:
         raise BackupUnusable("The backup is damaged: its manifest cannot be read") from error
-    if not all(_is_inside(name) for name in manifest.files):
+    if not all(is_plain_name(part) for name in manifest.files for part in name.split("/")):
         raise BackupUnusable("The backup names files outside of itself")
     return manifest
-
-
-def _is_inside(name: str) -> bool:
-    """Return whether a file of this name is inside the folder that it is unpacked to."""
-    parts = name.split("/")
-    return not any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts)
 
 
 @contextmanager
@@ -189,15 +212,24 @@ def _make_entry(path: Path) -> Entry:
     return Entry(bytes=path.stat().st_size, sha256=hash_file(path))
 
 
-def _copy(content: IO[bytes], path: Path) -> Entry:
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> str:
+    """Write a member to its path below `folder`, and return the SHA-256 of its bytes."""
+    path = folder / member.name
     path.parent.mkdir(parents=True, exist_ok=True)
-    digest, size = hashlib.sha256(), 0
+    digest = hashlib.sha256()
     with path.open("wb") as file:
         path.chmod(0o600)
-        while block := content.read(_BLOCK):
+        for block in _read_blocks(tar, member):
             digest.update(block)
-            size += file.write(block)
-    return Entry(bytes=size, sha256=digest.hexdigest())
+            file.write(block)
+    return digest.hexdigest()
+
+
+def _read_blocks(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
+    content = tar.extractfile(member)
+    assert content is not None
+    while block := content.read(_BLOCK):
+        yield block
 
 
 # --- what goes into it ---
@@ -246,16 +278,27 @@ def dump_chunks(chunks: ChunkCollection, path: Path) -> int:
     return total
 
 
-def fill_chunks(path: Path, chunks: ChunkCollection) -> int:
-    """Add the chunks that `dump_chunks` wrote, and return how many there are."""
-    with closing(_open_reader(path)) as db:
-        (embedding,) = db.execute("SELECT embedding FROM about").fetchone()
-        if embedding is not None:
-            # First: it refuses vectors that another model made than those already here.
-            chunks.claim(embedding)
-        cursor = db.execute("SELECT id, text, metadata, vector FROM chunks ORDER BY rowid")
-        while rows := cursor.fetchmany(_ROWS):
-            chunks.upsert(_decode_rows(rows))
+def fill_chunks(path: Path, chunks: ChunkCollection, validate: Callable[[Chunks], object]) -> int:
+    """Add the chunks that `dump_chunks` wrote, and return how many there are.
+
+    `validate` raises `ValueError`, `KeyError` or `TypeError` for chunks that the base could not
+    have written. Raise `BackupUnusable` for those, and for a file that cannot be read.
+    """
+    try:
+        with closing(open_untrusted(path)) as db:
+            (embedding,) = db.execute("SELECT embedding FROM about").fetchone()
+            if embedding is not None:
+                # First: it refuses vectors that another model made than those already here.
+                chunks.claim(str(embedding))
+            cursor = db.execute("SELECT id, text, metadata, vector FROM chunks ORDER BY rowid")
+            while rows := cursor.fetchmany(_ROWS):
+                page = _decode_rows(rows)
+                validate(page)
+                chunks.upsert(page)
+    except (sqlite3.Error, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BackupUnusable(
+            f"{path.name} of the backup holds what no backup has: {error}"
+        ) from error
     return chunks.count()
 
 

@@ -31,6 +31,11 @@ def connect(
     return db
 
 
+def open_untrusted(path: Path) -> sqlite3.Connection:
+    """Open a file that anybody may have made, such as one of a backup, for reading its rows."""
+    return connect(path, pragmas={"query_only": "ON", "trusted_schema": "OFF"})
+
+
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
     """Commit everything that is written inside, or nothing of it when an exception leaves."""

@@ -1,14 +1,32 @@
-"""Files: hashing, linking and moving them."""
+"""Files: hashing, linking and moving them, and paths that stay inside their folder."""
 
 import hashlib
 import shutil
 from pathlib import Path
+
+from readingroom.storage.errors import StorageFailed
 
 
 def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def resolve_inside(folder: Path, *names: str) -> Path:
+    """Return `folder / name / …`; raise `StorageFailed` when that leads anywhere else.
+
+    The names come out of a store, and whoever wrote the store chose them: `../..` is one too.
+    """
+    path = folder.joinpath(*names)
+    if not all(map(is_plain_name, names)) or folder.resolve() not in path.resolve().parents:
+        raise StorageFailed(f"{'/'.join(names)[:200]!r} is not the path of a file in {folder.name}")
+    return path
+
+
+def is_plain_name(name: str) -> bool:
+    """Return whether this names a file of the folder it is looked up in, and of no other."""
+    return name not in ("", ".", "..") and not any(character in name for character in "/\\\0")
 
 
 def link_or_copy(source: Path, target: Path) -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from readingroom.core import clock
-from readingroom.storage.database import connect, transaction
+from readingroom.storage.database import connect, open_untrusted, transaction
 from readingroom.storage.errors import (
+    BackupUnusable,
     InvalidKeyName,
     InvalidSubject,
     KeyExists,
@@ -98,7 +99,7 @@ class KeyRing:
 
         Raise `InvalidSubject`, `InvalidKeyName` or `KeyExists`.
         """
-        if not subject.strip() or not subject.isprintable() or len(subject) > _MAX_SUBJECT:
+        if not _is_subject(subject):
             raise InvalidSubject(
                 f"A subject is 1 to {_MAX_SUBJECT} printable characters, exactly as the "
                 "token's `sub` has it"
@@ -107,7 +108,7 @@ class KeyRing:
         self._insert(name, secrets.token_bytes(32), subject, read_only)
 
     def _insert(self, name: str, digest: bytes, subject: str | None, read_only: bool) -> None:
-        if not _NAME.fullmatch(name) or name == _RESERVED:
+        if not _is_key_name(name):
             raise InvalidKeyName(
                 f"{name!r} cannot name a key: use 1 to 64 letters, digits, '.', '-' or '_', "
                 f"starting with a letter or digit, and not {_RESERVED!r}"
@@ -126,6 +127,22 @@ class KeyRing:
         """Return every key, sorted by name."""
         rows = self._read("SELECT name, created_at, subject, read_only FROM api_keys ORDER BY name")
         return [Key(name, created, subject, bool(flag)) for name, created, subject, flag in rows]
+
+    def restore(self, copy: Path) -> list[Key]:
+        """Add the keys of another file, which is not trusted, and return them.
+
+        Only rows are taken over, since a database can also hold triggers, which would act on every
+        later change of the keys. Raise `BackupUnusable` for anything that is not a key.
+        """
+        try:
+            rows = _read_rows(copy)
+        except sqlite3.Error as error:
+            raise BackupUnusable(f"The keys of the backup cannot be read: {error}") from error
+        if not all(_is_key(*row) for row in rows):
+            raise BackupUnusable("The keys of the backup are not such as Reading Room makes")
+        with self._writing() as db:
+            db.executemany("INSERT INTO api_keys VALUES (?, ?, ?, ?, ?)", rows)
+        return [Key(name, created, subject, bool(flag)) for name, _, created, subject, flag in rows]
 
     def revoke(self, name: str) -> None:
         """Delete a key, whose next request is then refused; raise `KeyNotFound`."""
@@ -231,6 +248,38 @@ def _prepare(db: sqlite3.Connection) -> None:
 def _missing_columns(db: sqlite3.Connection) -> list[str]:
     present = {column[1] for column in db.execute("PRAGMA table_info(api_keys)")}
     return [column for column in _ADDED_COLUMNS if column not in present]
+
+
+def _read_rows(path: Path) -> list[tuple[Any, ...]]:
+    """Return the rows of a file that may be anybody's, in the order of our columns."""
+    with closing(open_untrusted(path)) as db:
+        missing = _missing_columns(db)
+        subject = "NULL" if "subject" in missing else "subject"
+        read_only = "0" if "read_only" in missing else "read_only"
+        return db.execute(
+            f"SELECT name, hash, created_at, {subject}, {read_only} FROM api_keys ORDER BY name"
+        ).fetchall()
+
+
+def _is_key(name: object, digest: object, created: object, subject: object, flag: object) -> bool:
+    return (
+        isinstance(name, str)
+        and _is_key_name(name)
+        and isinstance(digest, bytes)
+        and len(digest) == hashlib.sha256().digest_size
+        and isinstance(created, str)
+        and created.isprintable()
+        and (subject is None or (isinstance(subject, str) and _is_subject(subject)))
+        and flag in (0, 1)
+    )
+
+
+def _is_key_name(name: str) -> bool:
+    return bool(_NAME.fullmatch(name)) and name != _RESERVED
+
+
+def _is_subject(subject: str) -> bool:
+    return bool(subject.strip()) and subject.isprintable() and len(subject) <= _MAX_SUBJECT
 
 
 def _digest(secret: bytes) -> bytes:

@@ -1,24 +1,32 @@
 """Writes the whole documents base to files for a backup, and restores it from them."""
 
 import json
+import re
 from dataclasses import replace as with_values
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
+from readingroom.bases.documents.ids import DOCUMENT_ID_PATTERN
 from readingroom.bases.documents.registry.records import DocumentRecord
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.protocol.backup import BackupCounts
 from readingroom.storage.archive import copy_database
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty
-from readingroom.storage.files import link_or_copy, move_files
+from readingroom.storage.files import link_or_copy, move_files, resolve_inside
 
 _ABOUT = "about.json"
 _CHUNKS = "chunks.db"
 _REGISTRY = "registry.db"
 _APPLICATIONS = "applications.db"
 _FILES = "files"
+
+BACKUP_FILES = re.compile(
+    rf"about\.json|(chunks|registry|applications)\.db|files/{DOCUMENT_ID_PATTERN}/[\w-]+\.\w+",
+    re.ASCII,
+)
+"""The names of the files that `write_backup` makes."""
 
 
 async def write_backup(service: DocumentsService, folder: Path) -> BackupCounts:
@@ -39,12 +47,12 @@ async def restore_backup(
     `home` is where the base's folder will be in the end: a restore works in a folder beside it.
 
     Raises:
-        BackupUnusable: the files cannot be read.
+        BackupUnusable: the files cannot be read, or are not such as `write_backup` writes.
         DataNotEmpty: the base has documents, and `replace` is not set.
     """
     try:
-        old_home = json.loads(await anyio.Path(folder / _ABOUT).read_bytes())["folder"]
-    except (OSError, ValueError, KeyError) as error:
+        old_home = Path(json.loads(await anyio.Path(folder / _ABOUT).read_bytes())["folder"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise BackupUnusable(f"The documents of the backup cannot be read: {error}") from error
     existing = await service.store.list_records()
     if existing and not replace:
@@ -74,10 +82,10 @@ def _copy_files(service: DocumentsService, records: list[DocumentRecord], folder
     for record in records:
         file = service.ingestion.file_of(record)
         if file.exists():
-            link_or_copy(file, folder / _FILES / record.document_id / file.name)
+            link_or_copy(file, resolve_inside(folder / _FILES, record.document_id, file.name))
 
 
 def _restore_files(service: DocumentsService, folder: Path) -> None:
     if (database := folder / _APPLICATIONS).exists():
-        copy_database(database, service.folder / _APPLICATIONS)
+        service.applications.restore(database)
     move_files(folder / _FILES, service.folder / _FILES)

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from readingroom.bases.documents.backup import restore_backup, write_backup
+from readingroom.bases.documents.backup import BACKUP_FILES, restore_backup, write_backup
 from readingroom.bases.documents.doctor import DocumentsDoctor
+from readingroom.bases.documents.ids import ApplicationRef
 from readingroom.bases.documents.ingest.batch import BatchFile
 from readingroom.bases.documents.models import (
     ApplicationList,
     ApplicationOverview,
-    ApplicationRef,
     ApplicationSet,
     ChosenType,
     DocumentHits,
@@ -199,7 +199,7 @@ class _DocumentsBackup(OwnerBackup):
         return {}
 
 
-BACKUP = _DocumentsBackup("documents", BackUpDocuments, RestoreDocuments)
+BACKUP = _DocumentsBackup("documents", BackUpDocuments, RestoreDocuments, BACKUP_FILES)
 
 
 def check(settings: RoomSettings, repair: bool, run: RunCommand) -> list[Complaint]:

@@ -1,11 +1,11 @@
 """Questions to the documents base and its answers."""
 
-import re
 from datetime import date, datetime
 from typing import Annotated, Literal, get_args
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
+from readingroom.bases.documents.ids import ApplicationRef
 from readingroom.core.modes import Mode
 from readingroom.ingest.document import Method
 from readingroom.protocol.doctor import Complaint
@@ -30,22 +30,6 @@ DocumentType = Literal[
 EXPECTED_TYPES: tuple[DocumentType, ...] = get_args(DocumentType)
 EmptyReason = Literal["no_documents", "no_documents_of_these_types", "nothing_matches"]
 
-# Lone surrogates cannot be encoded as UTF-8, which every store needs.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-
-
-def _clean_reference(text: str) -> str:
-    """Return a reference without surrounding blanks; it is compared exactly otherwise."""
-    if _CONTROL.search(text):
-        raise ValueError("must not contain control characters")
-    return text.strip()
-
-
-ApplicationRef = Annotated[
-    NonBlank,
-    Field(max_length=100, description="Planning application reference, such as `25/01178/REM`."),
-    AfterValidator(_clean_reference),
-]
 DocumentId = Annotated[
     str,
     Field(min_length=1, max_length=300, description="Document id, such as `25_01178_REM_a1b2c3`."),

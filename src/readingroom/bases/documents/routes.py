@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import anyio
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from readingroom.bases.documents.ids import ApplicationRef
 from readingroom.bases.documents.models import (
     AlreadyIngested,
     ApplicationList,
     ApplicationOverview,
     ApplicationPatch,
-    ApplicationRef,
     ApplicationSet,
     ChosenType,
     DocumentHits,

@@ -76,7 +76,7 @@ class DocumentsService:
         self._chroma = chroma
         self._context = context
         self.store: DocumentStore
-        self._applications: ApplicationStore
+        self.applications: ApplicationStore
         self.ingestion: Ingestion
 
     @asynccontextmanager
@@ -84,8 +84,8 @@ class DocumentsService:
         """Open the stores and finish interrupted changes; close the stores on exit."""
         with self._state_folder() as folder:
             self.store = DocumentStore(self._chroma, folder / "words.db", self._context.embedder)
-            self._applications = ApplicationStore(folder / "applications.db")
-            self.ingestion = Ingestion(folder, self.store, self._applications, self._context)
+            self.applications = ApplicationStore(folder / "applications.db")
+            self.ingestion = Ingestion(folder, self.store, self.applications, self._context)
             await self.store.open()
             try:
                 # Before anything is served: a half-stored document must not be found.
@@ -190,7 +190,7 @@ class DocumentsService:
 
     async def get_application(self, reference: str) -> Application | None:
         """Return an application's own record, or None if it has none."""
-        return await anyio.to_thread.run_sync(self._applications.get, reference)
+        return await anyio.to_thread.run_sync(self.applications.get, reference)
 
     async def get_overview(self, question: ApplicationOverview) -> Overview:
         """Return an application's record, its documents by type, and what could not be read.
@@ -200,7 +200,7 @@ class DocumentsService:
         """
         reference = question.application_ref
         application = await self.get_application(reference)
-        unread = await anyio.to_thread.run_sync(self._applications.list_unread, reference)
+        unread = await anyio.to_thread.run_sync(self.applications.list_unread, reference)
         records = await self.store.list_records(reference)
         if application is None and not unread and not records:
             raise ApplicationNotFound(
@@ -229,7 +229,7 @@ class DocumentsService:
         """Return every application that has a record or a document."""
         applications = {
             application.reference: application
-            for application in await anyio.to_thread.run_sync(self._applications.list_all)
+            for application in await anyio.to_thread.run_sync(self.applications.list_all)
         }
         counts = Counter(record.application_ref for record in await self.store.list_records())
         entries = [
@@ -347,7 +347,7 @@ class DocumentsService:
         if day := values.get("validation_date"):
             values["validation_date"] = parse_day(day)
         application = await anyio.to_thread.run_sync(
-            self._applications.update, question.reference, values, self._context.now()
+            self.applications.update, question.reference, values, self._context.now()
         )
         return ApplicationSet(application=_to_application_record(application))
 

@@ -6,11 +6,13 @@ engine's `ChunkIndex`. Metadata holds the contract's fields and, after them, our
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
 import numpy as np
+from pydantic import TypeAdapter
 
 from readingroom.bases.documents.registry.records import DocumentRecord, StoredChunk
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
@@ -139,10 +141,15 @@ class DocumentStore:
         return await anyio.to_thread.run_sync(dump_chunks, self._index.collection, chunks)
 
     async def fill(self, chunks: Path, registry: Path) -> int:
-        """Put back what `dump` wrote; the indexes follow on next need."""
+        """Put back what `dump` wrote; the indexes follow on next need.
+
+        Raise `BackupUnusable` for anything that `dump` does not write.
+        """
         # Into the collection directly: both indexes are then built once, at the next search.
-        count = await anyio.to_thread.run_sync(fill_chunks, chunks, self._index.collection)
-        await anyio.to_thread.run_sync(fill_chunks, registry, self._registry)
+        count = await anyio.to_thread.run_sync(
+            fill_chunks, chunks, self._index.collection, _validate_chunks
+        )
+        await anyio.to_thread.run_sync(fill_chunks, registry, self._registry, _validate_entries)
         await self.rebuild()
         return count
 
@@ -254,6 +261,18 @@ def _to_stored_chunks(chunks: Chunks) -> list[StoredChunk]:
         )
         for id, text, metadata in zip(chunks.ids, chunks.texts, chunks.metadatas, strict=True)
     ]
+
+
+def _validate_chunks(chunks: Chunks) -> None:
+    validator = TypeAdapter(StoredChunk)
+    for chunk in _to_stored_chunks(chunks):
+        validator.validate_python(asdict(chunk))
+
+
+def _validate_entries(entries: Chunks) -> None:
+    validator = TypeAdapter(DocumentRecord)
+    for document_id, entry in zip(entries.ids, entries.metadatas, strict=True):
+        validator.validate_python(asdict(_from_entry(document_id, entry)))
 
 
 def _build_filter(

@@ -35,6 +35,9 @@ class FederalBackup(BaseBackup):
     def can_read(self, counts: Mapping[str, Any]) -> bool:
         return bool(counts.get("schema", 0) <= SCHEMA_VERSION)
 
+    def is_backup_file(self, file_name: str) -> bool:
+        return file_name == file_in(Path()).as_posix()
+
     @contextmanager
     def lock(self, data: Path) -> Iterator[None]:
         if _is_open_elsewhere(file_in(data)):

@@ -4,6 +4,7 @@ Registry and chunks are written as plain records, not as files of their stores, 
 outlives the version of either store and can move from our own registry to one at REDIS_URL.
 """
 
+import re
 import shutil
 from pathlib import Path
 
@@ -11,15 +12,25 @@ import anyio
 import anyio.to_thread
 from pydantic import BaseModel
 
-from readingroom.bases.policy.registry.records import Policy, Revision
+from readingroom.bases.policy.registry.records import (
+    REVISION_ID_PATTERN,
+    SLUG_PATTERN,
+    Policy,
+    Revision,
+)
 from readingroom.bases.policy.service import PolicyService
 from readingroom.protocol.backup import BackupCounts
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty
-from readingroom.storage.files import link_or_copy
+from readingroom.storage.files import link_or_copy, resolve_inside
 
 _REGISTRY = "registry.json"
 _CHUNKS = "chunks.db"
 _FILES = "files"
+
+BACKUP_FILES = re.compile(
+    rf"registry\.json|chunks\.db|files/{SLUG_PATTERN}/{REVISION_ID_PATTERN}\.pdf", re.ASCII
+)
+"""The names of the files that `write_backup` makes."""
 
 
 class _RegistryDump(BaseModel):
@@ -51,7 +62,7 @@ async def restore_backup(
     `home` is where the base's folder will be in the end: a restore works in a folder beside it.
 
     Raises:
-        BackupUnusable: the files cannot be read.
+        BackupUnusable: the files cannot be read, or are not such as `write_backup` writes.
         DataNotEmpty: the registry has policies, and `replace` is not set.
     """
     try:
@@ -87,12 +98,16 @@ def _copy_files(service: PolicyService, revisions: list[Revision], folder: Path)
     for revision in revisions:
         file = service.ingestion.file_of(revision.source, revision.revision_id)
         if file.exists():
-            link_or_copy(file, folder / revision.source / f"{revision.revision_id}.pdf")
+            link_or_copy(file, _path_in_backup(folder, revision))
+
+
+def _path_in_backup(folder: Path, revision: Revision) -> Path:
+    return resolve_inside(folder, revision.source, f"{revision.revision_id}.pdf")
 
 
 def _restore_files(service: PolicyService, dump: _RegistryDump, folder: Path) -> None:
     for revision in dump.revisions:
-        file = folder / revision.source / f"{revision.revision_id}.pdf"
+        file = _path_in_backup(folder, revision)
         if file.exists():
             target = service.ingestion.file_of(revision.source, revision.revision_id)
             target.parent.mkdir(parents=True, exist_ok=True)

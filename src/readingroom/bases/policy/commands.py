@@ -18,7 +18,7 @@ from readingroom.bases.policy.admin_models import (
     PolicyDiagnosis,
     PolicyIndex,
 )
-from readingroom.bases.policy.backup import restore_backup, write_backup
+from readingroom.bases.policy.backup import BACKUP_FILES, restore_backup, write_backup
 from readingroom.bases.policy.doctor import PolicyDoctor
 from readingroom.bases.policy.models import (
     GetPolicySection,
@@ -167,7 +167,7 @@ COMMANDS: tuple[type[Command], ...] = (
     BackUpPolicies,
 )
 
-BACKUP = OwnerBackup("policy", BackUpPolicies, RestorePolicies)
+BACKUP = OwnerBackup("policy", BackUpPolicies, RestorePolicies, BACKUP_FILES)
 
 
 def check(settings: RoomSettings, repair: bool, run: RunCommand) -> list[Complaint]:

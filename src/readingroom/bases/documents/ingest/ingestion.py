@@ -28,6 +28,7 @@ from readingroom.ingest.embed import Vectors, embed_document
 from readingroom.ingest.private_copy import PrivateCopy
 from readingroom.ingest.structure.classify import classify
 from readingroom.storage.changes import StoreChanges
+from readingroom.storage.files import resolve_inside
 from readingroom.storage.intents import Intent
 
 Outcome = IngestedDocument | AlreadyIngested | SkippedDocument
@@ -49,7 +50,7 @@ class Ingestion:
         applications: ApplicationStore,
         context: IngestContext,
     ) -> None:
-        self._folder = folder
+        self._files = folder / "files"
         self._store = store
         self._applications = applications
         self._context = context
@@ -298,14 +299,15 @@ class Ingestion:
     def _copy_path(self, document_id: str, name: str) -> Path:
         """Return a path with a name that people recognise and every file system accepts."""
         stem = _UNSAFE.sub("_", PurePath(name).stem)[:_MAX_STEM_CHARS].lstrip("-") or "document"
-        return self._folder / "files" / document_id / f"{stem}{PurePath(name).suffix.lower()}"
+        file_name = f"{stem}{PurePath(name).suffix.lower()}"
+        return resolve_inside(self._files, document_id, file_name)
 
     def _list_file_folders(self) -> set[str]:
-        return {path.parent.name for path in (self._folder / "files").glob("*/*.*")}
+        return {path.parent.name for path in self._files.glob("*/*.*")}
 
     def _delete_copy(self, document_id: str) -> None:
         # Missing is fine: a recovery may delete what a first attempt has deleted.
-        shutil.rmtree(self._folder / "files" / document_id, ignore_errors=True)
+        shutil.rmtree(resolve_inside(self._files, document_id), ignore_errors=True)
 
 
 def candidate_ids(application_ref: str, sha256: str) -> Iterator[str]:

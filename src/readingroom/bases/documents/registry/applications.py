@@ -1,13 +1,18 @@
 """SQLite store of the applications' own records and of files that could not be ingested."""
 
+import sqlite3
 from collections.abc import Mapping
-from dataclasses import astuple, fields, replace
+from contextlib import closing
+from dataclasses import asdict, astuple, fields, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from readingroom.bases.documents.registry.records import Application, UnreadEntry
-from readingroom.storage.database import small_database
+from readingroom.storage.database import open_untrusted, small_database
+from readingroom.storage.errors import BackupUnusable
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS applications (
@@ -79,6 +84,26 @@ class ApplicationStore:
             db.execute(
                 f"INSERT OR REPLACE INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", astuple(entry)
             )
+
+    def restore(self, copy: Path) -> None:
+        """Add the rows of another store's file, which is not trusted.
+
+        Only rows are taken over: the triggers of that file would act on every later change. Raise
+        `BackupUnusable` for rows that no store has.
+        """
+        try:
+            with closing(open_untrusted(copy)) as source:
+                applications = source.execute("SELECT * FROM applications").fetchall()
+                unread = source.execute("SELECT * FROM unread").fetchall()
+            for row in applications:
+                TypeAdapter(Application).validate_python(asdict(_from_row(row)))
+            for row in unread:
+                TypeAdapter(UnreadEntry).validate_python(asdict(UnreadEntry(*row)))
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            raise BackupUnusable(f"{copy.name} of the backup cannot be read: {error}") from error
+        with small_database(self._path, _SCHEMA) as db:
+            db.executemany("INSERT INTO applications VALUES (?, ?, ?, ?, ?, ?)", applications)
+            db.executemany(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", unread)
 
     def delete_unread(self, reference: str, file_hash: str) -> None:
         """Delete the entry of a file that was ingested after all."""

@@ -5,18 +5,20 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal
 
+from readingroom.bases.documents.ids import ApplicationRef, StoredDocumentId
 from readingroom.core.pages import cite_pages
 from readingroom.ingest.document import Method
 
 
+# What a restore reads is validated by the annotations; nothing else checks them.
 @dataclass(frozen=True, slots=True)
 class DocumentRecord:
     """A document's entry in the registry: the contract's fields, then ours."""
 
-    document_id: str
+    document_id: StoredDocumentId
     file_path: str
     file_hash: str
-    application_ref: str
+    application_ref: ApplicationRef
     document_type: str
     chunk_count: int
     ingested_at: str
@@ -41,8 +43,8 @@ class StoredChunk:
 
     chunk_id: str
     text: str
-    application_ref: str
-    document_id: str
+    application_ref: ApplicationRef
+    document_id: StoredDocumentId
     source_file: str
     document_type: str
     pages: tuple[int, ...]
@@ -58,7 +60,7 @@ class StoredChunk:
 class Application:
     """An application's own record; every field but its reference is optional."""
 
-    reference: str
+    reference: ApplicationRef
     address: str | None = None
     description: str | None = None
     validation_date: date | None = None
@@ -70,7 +72,7 @@ class Application:
 class UnreadEntry:
     """A file that was submitted for an application and is not among its documents, and why."""
 
-    application_ref: str
+    application_ref: ApplicationRef
     file_hash: str
     source_file: str
     document_type: str

@@ -4,13 +4,19 @@ ChromaDB is what lasts; the engine's `ChunkIndex` keeps both indexes in step wit
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 
 import anyio.to_thread
+from pydantic import TypeAdapter
 
-from readingroom.bases.policy.registry.records import Policy, Revision
+from readingroom.bases.policy.registry.records import (
+    Policy,
+    Revision,
+    SourceSlug,
+    StoredRevisionId,
+)
 from readingroom.core.dates import encode_day
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
 from readingroom.core.modes import Mode
@@ -34,8 +40,8 @@ class StoredChunk:
 
     chunk_id: str
     text: str
-    source: str
-    revision_id: str
+    source: SourceSlug
+    revision_id: StoredRevisionId
     section_ref: str
     section_path: tuple[str, ...]
     pages: tuple[int, ...]
@@ -102,9 +108,14 @@ class PolicyStore:
         return await anyio.to_thread.run_sync(dump_chunks, self._index.collection, path)
 
     async def fill(self, path: Path) -> int:
-        """Put back what `dump` wrote; the indexes follow on next need."""
+        """Put back what `dump` wrote; the indexes follow on next need.
+
+        Raise `BackupUnusable` for anything that `dump` does not write.
+        """
         # Into the collection directly: both indexes are then built once, at the next search.
-        count = await anyio.to_thread.run_sync(fill_chunks, path, self._index.collection)
+        count = await anyio.to_thread.run_sync(
+            fill_chunks, path, self._index.collection, _validate_chunks
+        )
         await self.rebuild()
         return count
 
@@ -244,3 +255,9 @@ def _to_stored_chunks(chunks: Chunks) -> list[StoredChunk]:
         )
         for id, text, metadata in zip(chunks.ids, chunks.texts, chunks.metadatas, strict=True)
     ]
+
+
+def _validate_chunks(chunks: Chunks) -> None:
+    validator = TypeAdapter(StoredChunk)
+    for chunk in _to_stored_chunks(chunks):
+        validator.validate_python(asdict(chunk))

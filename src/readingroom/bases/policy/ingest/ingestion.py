@@ -34,6 +34,7 @@ from readingroom.ingest.private_copy import PrivateCopy, Roots, open_in_thread
 from readingroom.storage.changes import StoreChanges
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.errors import RegistryUnavailable
+from readingroom.storage.files import resolve_inside
 from readingroom.storage.intents import Intent
 
 MAX_FILE_BYTES = 50 * 1024 * 1024
@@ -222,7 +223,7 @@ class Ingestion:
 
     def file_of(self, source: str, revision_id: str) -> Path:
         """Return the path of our copy of a revision's file."""
-        return self._folder / source / revision_id / "document.pdf"
+        return resolve_inside(self._folder, source, revision_id, "document.pdf")
 
     @property
     def uploads(self) -> Path:

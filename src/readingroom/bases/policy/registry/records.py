@@ -11,7 +11,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from readingroom.core.pages import cite_pages
 
 # The slug is part of keys, paths and ids, so nothing in it may need escaping.
-_SLUG = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*", re.ASCII)
+SLUG_PATTERN = r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*"
+REVISION_ID_PATTERN = r"[A-Za-z0-9_-]{1,120}"
+_SLUG = re.compile(SLUG_PATTERN, re.ASCII)
 
 
 def _validate_slug(text: str) -> str:
@@ -25,6 +27,10 @@ SourceSlug = Annotated[
     Field(max_length=80, description="Policy source slug, such as `NPPF` or `LTN_1_20`."),
     AfterValidator(_validate_slug),
 ]
+
+
+StoredRevisionId = Annotated[str, Field(pattern=f"^{REVISION_ID_PATTERN}$")]
+"""An id that the registry has given; it names a folder too, so it must be nothing else."""
 
 
 class PolicyCategory(StrEnum):
@@ -58,7 +64,7 @@ class Policy(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
-    source: str
+    source: SourceSlug
     title: str
     description: str | None = None
     category: PolicyCategory
@@ -71,8 +77,8 @@ class Revision(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
-    revision_id: str
-    source: str
+    revision_id: StoredRevisionId
+    source: SourceSlug
     version_label: str
     effective_from: date
     effective_to: date | None = None
