@@ -1,5 +1,6 @@
 """The `readingroom` command: the names of its verbs; a verb is imported when it is run."""
 
+import os
 import pkgutil
 from typing import Any
 
@@ -56,4 +57,6 @@ def main(ctx: click.Context) -> None:
     Every setting is also an environment variable and a line of readingroom.toml in the data
     directory; docs/settings.md lists them.
     """
+    # Whatever is made from here on is its owner's alone: most of a data directory is documents.
+    os.umask(0o077)
     ctx.obj = _load("readingroom.settings:load_settings")

@@ -1,6 +1,7 @@
 """The command line: help that teaches, JSON for machines, exit codes that mean something."""
 
 import json
+import os
 import re
 import sqlite3
 import stat
@@ -39,6 +40,24 @@ def test_every_command_explains_itself(path: tuple[str, ...]) -> None:
     result = invoke(*path, "--help")
     assert result.returncode == 0
     assert result.stdout.startswith("Usage:")
+
+
+@requirement("room:cli")
+def test_what_a_command_makes_is_its_owners_alone(tmp_path: Path) -> None:
+    """Also where everybody's default is to let others read, as on most machines."""
+    data = tmp_path / "made" / "room"
+    umask = os.umask(0o022)
+    try:
+        added = run(
+            *("policy", "add", "NPPF", "--title", "The NPPF", "--category", "national_policy"),
+            *("--data", str(data)),
+        )
+        assert added.returncode == 0, added.stderr
+    finally:
+        os.umask(umask)
+    modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in (data, *data.rglob("*"))}
+    assert (data / "policy" / "chroma" / "chroma.sqlite3") in modes
+    assert [path for path, mode in modes.items() if mode & 0o077] == []
 
 
 @requirement("room:cli")

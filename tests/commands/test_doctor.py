@@ -64,6 +64,18 @@ def test_secrets_that_others_can_read_are_reported(tmp_path: Path) -> None:
 
 
 @requirement("room:doctor")
+@pytest.mark.parametrize(("mode", "is_note"), [(0o755, False), (0o711, False), (0o750, True)])
+def test_a_directory_that_others_can_look_into_is_reported(
+    tmp_path: Path, mode: int, is_note: bool
+) -> None:
+    tmp_path.chmod(mode)
+    (finding,) = checks.check_permissions(load_settings({"data": tmp_path}, {}))
+    assert (finding.fix, finding.is_note) == (f"chmod 700 {tmp_path}", is_note)
+    tmp_path.chmod(0o700)
+    assert findings("permissions", tmp_path) == []
+
+
+@requirement("room:doctor")
 def test_an_interrupted_restore_is_reported(tmp_path: Path) -> None:
     (tmp_path / ".restoring").mkdir()
     assert findings("directory", tmp_path) == ["a restore was interrupted"]

@@ -90,7 +90,7 @@ def invoke(*args: str) -> subprocess.CompletedProcess[str]:
 @contextlib.contextmanager
 def serving(*args: str, data: Path, env: Mapping[str, str] = {}) -> Iterator[Served]:
     """`readingroom serve` on a free port; ready when this is entered, ended when it is left."""
-    data.mkdir(parents=True, exist_ok=True)
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = data.parent / f"{data.name}.log"
     with log.open("w", encoding="utf-8") as stderr:
         process = subprocess.Popen(

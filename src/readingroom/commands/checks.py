@@ -65,7 +65,16 @@ def check_directory(settings: ServerSettings) -> Iterator[Complaint]:
 
 
 def check_permissions(settings: ServerSettings) -> Iterator[Complaint]:
-    """What holds secrets is its owner's alone."""
+    """The data directory, and what holds secrets in it, is its owner's alone."""
+    data = settings.data
+    if data.exists() and (granted := stat.S_IMODE(data.stat().st_mode) & 0o077):
+        yield _complain(
+            "permissions",
+            f"other accounts of this machine may look into {data}",
+            f"chmod 700 {data}",
+            # A group may have been given the directory on purpose, everybody has not.
+            is_note=not granted & 0o007,
+        )
     for name in (KEYS, CONFIGURATION):
         path = settings.data / name
         if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077:
