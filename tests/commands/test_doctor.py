@@ -12,6 +12,7 @@ import pytest
 from readingroom.bases import BASES
 from readingroom.bases.federal.store import file_in, prepare
 from readingroom.commands import checks
+from readingroom.ingest.confine import landlock
 from readingroom.protocol.doctor import Complaint
 from readingroom.settings import Settings, load_settings
 from readingroom.storage.keys import KeyRing
@@ -46,9 +47,17 @@ def doctor(data: Path, **variables: str) -> tuple[int, Any]:
 def test_a_new_directory_is_well_and_everything_was_looked_at(tmp_path: Path) -> None:
     code, report = doctor(tmp_path)
     assert (code, report["complaints"]) == (0, [])
-    assert {"disk", "model", "tesseract", "Redis", "permissions", "versions", "port"} <= set(
-        report["checked"]
-    )
+    looked_at = {
+        "disk",
+        "model",
+        "tesseract",
+        "sandbox",
+        "Redis",
+        "permissions",
+        "versions",
+        "port",
+    }
+    assert looked_at <= set(report["checked"])
     ended = run("doctor", "--data", str(tmp_path), timeout=300)
     assert ended.stdout.splitlines()[-1].startswith("All is well: ")
 
@@ -113,6 +122,25 @@ def test_missing_parts_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", str(tmp_path))
     assert findings("tesseract", tmp_path) == ["it is not installed, so scanned pages have no text"]
     assert findings("tesseract", tmp_path, ENABLE_OCR="false") == []
+
+
+@requirement("room:doctor", "ingest:sandbox:confined")
+def test_a_kernel_that_cannot_confine_readers_of_documents_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert findings("sandbox", tmp_path) == []
+    monkeypatch.setattr(landlock, "find_abi", lambda: 0)
+
+    (note,) = check_all("sandbox", load_settings({"data": tmp_path}, {}))
+
+    assert note.is_note
+    assert "not kept from files (this needs Landlock" in note.problem
+
+
+@requirement("room:doctor", "ingest:sandbox:confined")
+def test_a_directory_that_readers_of_documents_may_read_is_reported() -> None:
+    (problem,) = findings("sandbox", Path("/usr/local/share/readingroom"))
+    assert "lies inside /usr, which readers of documents may read" in problem
 
 
 @requirement("room:doctor")

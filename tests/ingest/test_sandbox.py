@@ -28,8 +28,8 @@ GENEROUS = Limits(wall_seconds=120, silent_seconds=120, cpu_seconds=60)
 def behaving(code: str, limits: Limits = GENEROUS) -> Sandbox:
     """A sandbox whose process, once confined, does this instead of reading."""
     confined = "import sys\nfrom readingroom.ingest.read.job import Job\n"
-    confined += "from readingroom.ingest.read.worker import confine\n"
-    confined += "job = Job.from_json(sys.argv[1])\nconfine(job.memory_bytes, job.cpu_seconds)\n"
+    confined += "from readingroom.ingest.confine.process import confine_process\n"
+    confined += "confine_process(Job.from_json(sys.argv[1]).confinement)\n"
     return Sandbox(limits, command=(sys.executable, "-c", confined + textwrap.dedent(code)))
 
 
@@ -102,19 +102,23 @@ async def test_a_flood_of_output_is_cut_off() -> None:
 
 
 @requirement("ingest:sandbox:group")
-async def test_what_the_process_started_dies_with_it(tmp_path: Path) -> None:
-    note = tmp_path / "pid"
-    does = f"""
-        import os, pathlib, subprocess, time
+async def test_what_the_process_started_dies_with_it() -> None:
+    does = """
+        import json, os, subprocess, time
         child = subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL)
-        pathlib.Path({str(note)!r}).write_text(str(child.pid))
+        print(json.dumps({"progress": [child.pid, 0, ""]}), flush=True)
         os.abort()
     """
+    children: list[int] = []
 
-    with pytest.raises(ExtractionFailed):
-        await read(behaving(does))
+    async def note(process_id: float, total: float | None, message: str | None) -> None:
+        children.append(int(process_id))
 
-    wait_until(lambda: not is_alive(int(note.read_text())))
+    with tempfile.TemporaryFile(buffering=0) as file, pytest.raises(ExtractionFailed):
+        await behaving(does).read(file, "paper.pdf", ReadOptions(), note)
+
+    (child,) = children
+    wait_until(lambda: not is_alive(child))
 
 
 @requirement("ingest:sandbox:group")
@@ -156,31 +160,45 @@ def test_a_process_ends_when_the_server_is_killed(tmp_path: Path) -> None:
     wait_until(lambda: not is_alive(int(note.read_text())))
 
 
-@requirement("ingest:sandbox:seats")
-async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
-    does = f"""
-        import os, pathlib, time
-        here = pathlib.Path({str(tmp_path)!r})
-        mine = here / str(os.getpid())
-        mine.touch()
-        # On a busy machine the process beside this one may start late; the last one is alone.
-        end = time.monotonic() + 5
-        while (count := len([*here.glob('[0-9]*')])) < 2 and time.monotonic() < end:
-            time.sleep(0.05)
-        time.sleep(0.2)
-        (here / "most").open("a").write(f"{{max(count, len([*here.glob('[0-9]*')]))}} ")
-        mine.unlink()
+def waiting_for(file: Path) -> str:
+    """What a process does that reports its start and ends when the file is there."""
+    return f"""
+        import os, time
+        print('{{"progress": [{{}}, 0, ""]}}'.replace("{{}}", str(os.getpid())), flush=True)
+        while not os.path.exists({str(file)!r}):
+            time.sleep(0.01)
         print('{{"skipped": {{"image_ratio": 1.0, "total_pages": 1, "reason": "image_based"}}}}')
     """
-    sandbox = Sandbox(GENEROUS, max_processes=2, command=behaving(does)._command)
+
+
+@requirement("ingest:sandbox:seats")
+async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
+    before = descendants()
+    everybody_may_end = tmp_path / "end"
+    command = behaving(waiting_for(everybody_may_end))._command
+    sandbox = Sandbox(GENEROUS, max_processes=2, command=command)
+    started: list[int] = []
+    two_run = anyio.Event()
+
+    async def note(process_id: float, total: float | None, message: str | None) -> None:
+        started.append(int(process_id))
+        if len(started) == 2:
+            two_run.set()
+
+    async def read_one() -> None:
+        with tempfile.TemporaryFile(buffering=0) as file:
+            await sandbox.read(file, "paper.pdf", ReadOptions(), note)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
-            tasks.start_soon(read, sandbox)
+            tasks.start_soon(read_one)
+        await two_run.wait()
+        await anyio.wait_all_tasks_blocked()
+        assert descendants() - before == {*started}
+        assert len(started) == 2
+        everybody_may_end.touch()
 
-    counts = [int(count) for count in (tmp_path / "most").read_text().split()]
-    assert len(counts) == 5
-    assert max(counts) == 2
+    assert len(started) == 5
 
 
 @requirement("ingest:sandbox:secrets")

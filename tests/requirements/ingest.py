@@ -50,6 +50,11 @@ INGEST = (
     ),
     Requirement("ingest:sandbox:seats", "No more processes run at once than there are cores."),
     Requirement("ingest:sandbox:secrets", "The process that reads a file knows no secret."),
+    Requirement(
+        "ingest:sandbox:confined",
+        "A reader of files that was taken over reads no key, writes nowhere but in its scratch "
+        "folder, opens no socket and signals nobody; where the kernel offers less, it is told.",
+    ),
     Requirement("ingest:sandbox:progress", "Progress is told page by page."),
     Requirement(
         "ingest:hostile",

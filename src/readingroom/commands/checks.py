@@ -13,16 +13,19 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from importlib import metadata
+from pathlib import Path
 
 import anyio
 import httpx2
 
 from readingroom.commands.restore import REPLACED, RESTORING
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.settings import CONFIGURATION, reveal
+from readingroom.core.settings import CONFIGURATION, reveal, sandbox_environment
 from readingroom.engine.embedding.weights import find_weights
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.room import ALL_PORT
+from readingroom.ingest.confine.process import describe_gaps
+from readingroom.ingest.confine.program_paths import find_program_paths
 from readingroom.net.http import make_client
 from readingroom.protocol.doctor import Complaint
 from readingroom.server.settings import ServerSettings
@@ -124,6 +127,17 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
         )
 
 
+def check_sandbox(settings: ServerSettings) -> Iterator[Complaint]:
+    """A document that takes over its reader can do no harm."""
+    if gaps := describe_gaps():
+        fix = "use a newer Linux kernel; until then read only documents that you trust"
+        yield _complain("sandbox", gaps, fix, is_note=True)
+    for path in find_program_paths(sandbox_environment()):
+        if settings.data.resolve().is_relative_to(Path(path).resolve()):
+            problem = f"{settings.data} lies inside {path}, which readers of documents may read"
+            yield _complain("sandbox", problem, "choose another directory with --data")
+
+
 def check_versions(settings: ServerSettings) -> Iterator[Complaint]:
     """Python's SQLite and the packages we stand on."""
     if sqlite3.sqlite_version_info < _MIN_SQLITE:
@@ -212,6 +226,7 @@ CHECKS: dict[str, Check] = {
     "disk": check_disk,
     "model": check_model,
     "tesseract": check_tesseract,
+    "sandbox": check_sandbox,
     "versions": check_versions,
     "Redis": check_redis,
     "port": check_port,

@@ -1,15 +1,19 @@
 """The reader of files as the settings want it, shared by all bases of a process."""
 
+import logging
 from functools import lru_cache
 from pathlib import Path
 
 from readingroom.core.settings import RoomSettings
 from readingroom.engine.embedding.shared import embedder_for
+from readingroom.ingest.confine.process import describe_gaps
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.document import ReadOptions
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import Roots
 from readingroom.ingest.read.sandbox import Limits, Sandbox
+
+_log = logging.getLogger("readingroom.ingest")
 
 
 def make_context(
@@ -37,4 +41,6 @@ def make_pipeline(settings: RoomSettings) -> Pipeline:
         image_ratio_threshold=settings.image_ratio_threshold,
         image_skip=settings.image_skip,
     )
+    if gaps := describe_gaps():
+        _log.warning(gaps)
     return Pipeline(Sandbox(Limits(wall_seconds=settings.ingest_seconds)), options)

@@ -1,23 +1,23 @@
 """The job that a sandboxed process receives on its command line."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
+from readingroom.ingest.confine.process import Confinement
 from readingroom.ingest.document import ReadOptions
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Which file to read and how, for which parent process, within which limits."""
+    """Which file to read and how, for which parent process, and what the process may do."""
 
-    name: str
+    file_name: str
     options: ReadOptions
-    parent: int
-    memory_bytes: int
-    cpu_seconds: int
     page: int | None = None
     """Render this page as a picture instead of reading the file."""
     dpi: int = 0
+    parent_id: int = 0
+    confinement: Confinement = field(default_factory=Confinement)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -25,4 +25,6 @@ class Job:
     @classmethod
     def from_json(cls, text: str) -> "Job":
         fields = json.loads(text)
-        return cls(**fields | {"options": ReadOptions(**fields["options"])})
+        options = ReadOptions(**fields.pop("options"))
+        confinement = Confinement(**fields.pop("confinement"))
+        return cls(options=options, confinement=confinement, **fields)

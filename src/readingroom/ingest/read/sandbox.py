@@ -9,8 +9,8 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
@@ -26,6 +26,8 @@ from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.settings import sandbox_environment
 from readingroom.engine.embedding.machine import count_cores
+from readingroom.ingest.confine.process import Confinement, hide_memory
+from readingroom.ingest.confine.program_paths import find_program_paths
 from readingroom.ingest.document import Document, ReadOptions, RefusalCode, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed, NoChunks, NoContent, UnsupportedFileType
 from readingroom.ingest.read.job import Job
@@ -81,33 +83,30 @@ class Sandbox:
         max_processes: int | None = None,
         command: tuple[str, ...] = WORKER,
     ) -> None:
+        # From the processes that it starts: they have our account, and our environment has keys.
+        hide_memory()
         self._limits = limits or Limits()
         self._slots = anyio.CapacityLimiter(max_processes or count_cores())
         self._command = command
 
     async def read(
-        self, file: FileIO, name: str, options: ReadOptions, report: ReportProgress
+        self, file: FileIO, file_name: str, options: ReadOptions, report: ReportProgress
     ) -> Document | SkippedFile:
         """Return the document in a file, or `SkippedFile`; raise what `_ERRORS` lists."""
-        message = await self._run(file, self._make_job(name, options), report)
+        message = await self._run(file, Job(file_name, options), report)
         result = message.document or message.skipped
         if result is None:
             raise ExtractionFailed("The program that reads files gave no answer")
         return result
 
     async def render_page(
-        self, file: FileIO, name: str, options: ReadOptions, page: int, dpi: int
+        self, file: FileIO, file_name: str, options: ReadOptions, page: int, dpi: int
     ) -> bytes:
         """Return one page of a file as a PNG."""
-        job = replace(self._make_job(name, options), page=page, dpi=dpi)
-        message = await self._run(file, job, no_progress)
+        message = await self._run(file, Job(file_name, options, page, dpi), no_progress)
         if message.picture is None:
             raise ExtractionFailed("The program that reads files gave no picture")
         return message.picture
-
-    def _make_job(self, name: str, options: ReadOptions) -> Job:
-        limits = self._limits
-        return Job(name, options, os.getpid(), limits.memory_bytes, limits.cpu_seconds)
 
     async def _run(self, file: FileIO, job: Job, report: ReportProgress) -> WorkerMessage:
         """Return the last message of a process; raise the error that it reports or ends with."""
@@ -127,19 +126,24 @@ class Sandbox:
 
     @asynccontextmanager
     async def _start(self, file: FileIO, job: Job, scratch: str) -> AsyncIterator[Process]:
-        # The process inherits the descriptor with its position, and the name was checked from the
-        # start.
-        file.seek(0)
-        with _open_stderr(scratch, "wb") as stderr:
+        # One thread for tesseract: it is ten times slower with more threads than cores.
+        environment = sandbox_environment(TMPDIR=scratch, OMP_THREAD_LIMIT="1")
+        confinement = Confinement(
+            readable_paths=find_program_paths(environment),
+            writable_paths=(scratch, os.devnull),
+            memory_bytes=self._limits.memory_bytes,
+            cpu_seconds=self._limits.cpu_seconds,
+        )
+        job = replace(job, parent_id=os.getpid(), confinement=confinement)
+        with _open_for_reading(file) as stdin, _open_stderr(scratch, "wb") as stderr:
             process = await anyio.open_process(
                 [*self._command, job.to_json()],
-                stdin=file,
+                stdin=stdin,
                 # A file and not a pipe: nobody reads it while the process runs, and a full pipe
                 # would stop it.
                 stderr=stderr,
                 cwd=scratch,
-                # One thread for tesseract: it is ten times slower with more threads than cores.
-                env=sandbox_environment(TMPDIR=scratch, OMP_THREAD_LIMIT="1"),
+                env=environment,
                 # A group of its own, so that tesseract is killed together with the process that
                 # started it.
                 start_new_session=True,
@@ -196,6 +200,22 @@ class Sandbox:
             traceback = stderr.read().decode("utf-8", "replace")
         _log.error("a file could not be read because of an unexpected error:\n%s", traceback)
         raise ExtractionFailed("The file cannot be read; the server's log has the reason")
+
+
+@contextmanager
+def _open_for_reading(file: FileIO) -> Iterator[FileIO]:
+    """Open an open file a second time, from its start and for reading alone.
+
+    The process could else change the copy that is kept after it has been read.
+    """
+    try:
+        descriptor = os.open(f"/proc/self/fd/{file.fileno()}", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:  # not Linux: the process inherits our descriptor with its position
+        file.seek(0)
+        yield file
+        return
+    with FileIO(descriptor) as reopened:
+        yield reopened
 
 
 def _open_stderr(scratch: str, mode: Literal["rb", "wb"]) -> IO[bytes]:

@@ -14,51 +14,28 @@ import time
 from dataclasses import asdict
 from typing import IO, Any
 
+from readingroom.ingest.confine.process import confine_process
 from readingroom.ingest.document import Document, Refusal
 from readingroom.ingest.read.job import Job
 from readingroom.ingest.read.reader import read_file, render_page
 
 _PARENT_CHECK_SECONDS = 0.5
-_MAX_WRITTEN_BYTES = 512 * 2**20
-"""Per file that the process writes; a page for tesseract takes at most 40 million bytes."""
 
 
 def main() -> None:
     """Read the file on standard input and write the result."""
     job = Job.from_json(sys.argv[1])
-    confine(job.memory_bytes, job.cpu_seconds)
+    # First of all, and before there is a second thread, which would stay unconfined.
+    confine_process(job.confinement)
     if hasattr(os, "killpg"):  # not on Windows, where the end of the server goes unnoticed
-        threading.Thread(target=exit_with_parent, args=(job.parent,), daemon=True).start()
+        threading.Thread(target=exit_with_parent, args=(job.parent_id,), daemon=True).start()
     with _private_output() as output:
         _write_message(output, **_run_job(job, output))
 
 
-def confine(memory_bytes: int, cpu_seconds: int) -> None:
-    """Have the kernel enforce limits on this process and on all that it starts.
-
-    macOS accepts the memory limit without enforcing it, and Windows has no such limits; there, the
-    time limits of the sandbox still hold.
-    """
-    try:
-        import resource
-    except ImportError:
-        return
-    limits = {
-        resource.RLIMIT_AS: memory_bytes,
-        resource.RLIMIT_CPU: cpu_seconds,
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: _MAX_WRITTEN_BYTES,
-    }
-    # Never above the hard limit that the process was started with: raising it needs root.
-    for resource_id, value in limits.items():
-        _, hard = resource.getrlimit(resource_id)
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(resource_id, (value, value))
-
-
-def exit_with_parent(parent: int) -> None:
+def exit_with_parent(parent_id: int) -> None:
     """Kill this process and its group as soon as the server that started it is gone."""
-    while os.getppid() == parent:
+    while os.getppid() == parent_id:
         time.sleep(_PARENT_CHECK_SECONDS)
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
@@ -81,9 +58,9 @@ def _run_job(job: Job, output: IO[str]) -> dict[str, Any]:
     try:
         data = sys.stdin.buffer.read()
         if job.page is not None:
-            png = render_page(data, job.name, job.page, job.dpi, job.options)
+            png = render_page(data, job.file_name, job.page, job.dpi, job.options)
             return {"picture": base64.b64encode(png).decode("ascii")}
-        result = read_file(data, job.name, job.options, report)
+        result = read_file(data, job.file_name, job.options, report)
     except Refusal as refusal:
         return {"refusal": [refusal.code, refusal.message]}
     # Raised by Python at RLIMIT_AS. Where a C library meets the limit, the process ends instead.

@@ -1,0 +1,1 @@
+"""Keeps the process that reads a document from files, networks and other processes."""

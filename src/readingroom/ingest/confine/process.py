@@ -1,0 +1,137 @@
+"""Confines the current process: its files, sockets, signals, memory, time and descriptors.
+
+The process that reads a document calls `confine_process` before it looks at the first byte.
+"""
+
+import ctypes
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from readingroom.ingest.confine import landlock, seccomp
+
+_MAX_WRITTEN_BYTES = 512 * 2**20
+"""Per file that the process writes; a page for tesseract takes at most 40 million bytes."""
+_MAX_DESCRIPTORS = 128
+_MORE_TASKS = 512
+"""Processes and threads that the account may have beyond those it has now."""
+
+_SET_DUMPABLE, _SET_NO_NEW_PRIVILEGES = 4, 38
+_CAPABILITY_VERSION = 0x20080522
+_READ_ANY_FILE = 1 << 2
+"""CAP_DAC_READ_SEARCH: root may have been started from a folder that is another account's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What a process may still do once it is confined; by default nothing."""
+
+    readable_paths: tuple[str, ...] = ()
+    writable_paths: tuple[str, ...] = ()
+    memory_bytes: int = 0
+    cpu_seconds: int = 0
+
+
+def confine_process(confinement: Confinement) -> None:
+    """Take from this process, and from all that it starts, whatever is not named. For good.
+
+    What the system does not offer is left out: `describe_gaps` says what. Raise `OSError` when the
+    system offers something and then refuses it. To be called while there is one thread.
+    """
+    _limit_resources(confinement.memory_bytes, confinement.cpu_seconds)
+    if sys.platform != "linux":
+        return
+    with suppress(OSError):  # a container may forbid it
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    _prctl(_SET_NO_NEW_PRIVILEGES, 1)
+    _drop_capabilities()
+    abi = landlock.find_abi()
+    if abi:
+        landlock.restrict_files(confinement.readable_paths, confinement.writable_paths, abi)
+    if seccomp.is_available():
+        seccomp.refuse_calls(refuse_signals=abi < landlock.SIGNALS_ABI)
+
+
+def describe_gaps() -> str | None:
+    """Return what this system cannot keep from a process that reads documents; None: nothing."""
+    abi = landlock.find_abi()
+    gaps = []
+    if abi == 0:
+        gaps.append("files (this needs Landlock, Linux 5.13 or later)")
+    elif abi < landlock.EMPTYING_ABI:
+        gaps.append("emptying files of the installation (this needs Linux 6.2 or later)")
+    if not seccomp.is_available():
+        gaps.append("networks and other processes (this needs seccomp, on x86_64 or aarch64)")
+    if not gaps:
+        return None
+    return f"a hostile document that takes over its reader is not kept from {' and '.join(gaps)}"
+
+
+def hide_memory() -> None:
+    """Hide this process's memory and environment from other processes of the same account.
+
+    The kernel then writes no core dump of it, and only root can attach a debugger.
+    """
+    if sys.platform == "linux":
+        _prctl(_SET_DUMPABLE, 0)
+
+
+def _limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
+    """Have the kernel enforce limits on this process and on all that it starts.
+
+    macOS accepts the memory limit without enforcing it, and Windows has no such limits; there, the
+    time limits of the sandbox still hold.
+    """
+    try:
+        import resource
+    except ImportError:
+        return
+    limits: Mapping[int, int] = {
+        resource.RLIMIT_AS: memory_bytes,
+        resource.RLIMIT_CPU: cpu_seconds,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: _MAX_WRITTEN_BYTES,
+        resource.RLIMIT_NOFILE: _MAX_DESCRIPTORS,
+        resource.RLIMIT_NPROC: _count_tasks() + _MORE_TASKS,
+    }
+    # Never above the hard limit that the process was started with: raising it needs root.
+    for resource_id, value in limits.items():
+        _, hard = resource.getrlimit(resource_id)
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(resource_id, (value, value))
+
+
+def _count_tasks() -> int:
+    """Return how many processes and threads this account has, which the kernel counts together."""
+    own_id = os.getuid()
+    tasks = 0
+    with suppress(OSError):
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it may end meanwhile
+                if folder.stat().st_uid == own_id:
+                    tasks += (folder / "task").stat().st_nlink - 2
+    return tasks
+
+
+def _drop_capabilities() -> None:
+    """Give up what root may do, but for reading."""
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    # Effective, permitted and inheritable, for the lower and the upper 32 capabilities.
+    sets = (ctypes.c_uint32 * 6)()
+    libc = ctypes.CDLL(None, use_errno=True)
+    _check(libc.capget(header, sets))
+    reading = sets[1] & _READ_ANY_FILE
+    kept = (ctypes.c_uint32 * 6)(reading, reading)
+    _check(libc.capset(header, kept))
+
+
+def _prctl(option: int, value: int) -> None:
+    _check(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0))
+
+
+def _check(result: int) -> None:
+    if result != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -1,0 +1,45 @@
+"""Finds the files that a reader of documents needs: Python, packages, tesseract, C libraries."""
+
+import os
+import shutil
+import site
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import readingroom
+
+_SYSTEM_PATHS = (
+    *("/usr", "/lib", "/lib32", "/lib64", "/bin", "/nix/store"),
+    *("/etc/ld.so.cache", "/dev/urandom"),
+)
+
+
+def find_program_paths(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the paths of the programs that read documents, as a process with this environment
+    finds them.
+
+    Not `sys.path`: its first entry may be the folder in which the server was started.
+    """
+    # A path named `/` would open every file.
+    return tuple(sorted({path for path in _list_paths(environment) if path != "/"}))
+
+
+def _list_paths(environment: Mapping[str, str]) -> Iterator[str]:
+    yield from _SYSTEM_PATHS
+    yield from (sys.prefix, sys.base_prefix, str(Path(sys.executable).resolve().parent))
+    yield from (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
+    yield str(Path(readingroom.__file__).parent)
+    if site.ENABLE_USER_SITE:
+        yield site.getusersitepackages()
+    for variable in ("PYTHONPATH", "LD_LIBRARY_PATH", "TESSDATA_PREFIX"):
+        folders = environment.get(variable, "").split(os.pathsep)
+        yield from (folder for folder in folders if Path(folder).is_absolute())
+    tesseract = shutil.which("tesseract", path=environment.get("PATH"))
+    if tesseract is not None:
+        program = Path(tesseract).resolve()
+        yield str(program)
+        # Not the folder above: for `~/bin/tesseract` that is the home directory.
+        for name in ("lib", "share/tessdata", "share/tesseract-ocr"):
+            yield str(program.parents[1] / name)

@@ -1,0 +1,202 @@
+"""seccomp: the kernel refuses this process, and all that it starts, some system calls for good.
+
+The list is of what is refused: a list of what is allowed would break with each new C library. A
+refused call fails with EPERM. The filter is a small BPF program, see the kernel's
+Documentation/userspace-api/seccomp_filter.rst; it needs no privilege, and containers allow it.
+"""
+
+import ctypes
+import os
+import platform
+import struct
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_LD_WORD, _JUMP_IF_EQUAL, _JUMP_IF_GREATER_OR_EQUAL, _RETURN = 0x20, 0x15, 0x35, 0x06
+_ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000 | 1, 0x80000000  # 1 is EPERM
+_NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
+_X32_BIT = 0x40000000
+"""Set in the numbers of a second set of calls on x86_64."""
+_SET_FILTER, _IS_ACTION_AVAILABLE = 1, 2
+_ALL_THREADS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Architecture:
+    audit_number: int
+    seccomp: int
+    """The number of the call `seccomp` itself."""
+    column: int
+    """Of this architecture in the tables of numbers below."""
+
+
+_ARCHITECTURES = {
+    "x86_64": _Architecture(0xC000003E, 317, 0),
+    "aarch64": _Architecture(0xC00000B7, 277, 1),
+}
+
+_NONE = -1
+# Name: number on x86_64, number on aarch64.
+_REFUSED = {
+    # Networks, and sockets of this machine. With io_uring a socket can be made without the calls.
+    "socket": (41, 198),
+    "socketpair": (53, 199),
+    "io_uring_setup": (425, 425),
+    # Other processes of the same account: their memory, descriptors, priorities and keys.
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440),
+    "pidfd_open": (434, 434),
+    "pidfd_getfd": (438, 438),
+    "kcmp": (312, 272),
+    "setpriority": (141, 140),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+    "ioprio_set": (251, 30),
+    "migrate_pages": (256, 238),
+    "move_pages": (279, 239),
+    "shmget": (29, 194),
+    "shmat": (30, 196),
+    "semget": (64, 190),
+    "msgget": (68, 186),
+    "mq_open": (240, 180),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    # The group of processes that is killed together.
+    "setsid": (112, 157),
+    "setpgid": (109, 154),
+    # What Landlock leaves open: the attributes of files, and watching folders.
+    "chmod": (90, _NONE),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, _NONE),
+    "lchown": (94, _NONE),
+    "fchown": (93, 55),
+    "fchownat": (260, 54),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "removexattrat": (466, 466),
+    "utime": (132, _NONE),
+    "utimes": (235, _NONE),
+    "futimesat": (261, _NONE),
+    "utimensat": (280, 88),
+    "file_setattr": (469, 469),
+    "truncate": (76, 45),
+    "inotify_init": (253, _NONE),
+    "inotify_init1": (294, 26),
+    "fanotify_init": (300, 262),
+    "open_by_handle_at": (304, 265),
+    # Parts of the kernel that no parser needs.
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+}
+_SIGNALS = {
+    "tkill": (200, 130),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
+}
+_KILL_CALL, _TGKILL, _PRLIMIT, _FCNTL = (62, 129), (234, 131), (302, 261), (72, 25)
+_F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
+"""Commands of `fcntl` by which the kernel is asked to send a signal to somebody."""
+
+
+def is_available() -> bool:
+    """Return whether this kernel takes filters and the numbers for this machine are known."""
+    architecture = _find_architecture()
+    if architecture is None:
+        return False
+    action = ctypes.c_uint32(_REFUSE & 0xFFFF0000)
+    libc = ctypes.CDLL(None, use_errno=True)
+    answer: int = libc.syscall(architecture.seccomp, _IS_ACTION_AVAILABLE, 0, ctypes.byref(action))
+    return answer == 0
+
+
+def refuse_calls(*, refuse_signals: bool) -> None:
+    """Have the kernel refuse the calls listed here to every thread of this process.
+
+    With `refuse_signals`, also signals to any process but this one and its own group. The caller
+    has set `no_new_privs`. Raise `OSError` when the kernel refuses.
+    """
+    architecture = _find_architecture()
+    assert architecture is not None, "ask is_available() first"
+    program = b"".join(_make_program(architecture, refuse_signals))
+    instructions = ctypes.create_string_buffer(program, len(program))
+    count = len(program) // 8
+    header = struct.pack("HxxxxxxP", count, ctypes.addressof(instructions))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(architecture.seccomp, _SET_FILTER, _ALL_THREADS, header) != 0:
+        raise OSError(ctypes.get_errno(), "seccomp refused")
+
+
+def _find_architecture() -> _Architecture | None:
+    if sys.platform != "linux" or sys.maxsize < 2**32:
+        return None
+    return _ARCHITECTURES.get(platform.machine())
+
+
+def _make_program(architecture: _Architecture, refuse_signals: bool) -> Iterator[bytes]:
+    column = architecture.column
+    yield _instruction(_LD_WORD, _ARCHITECTURE_OFFSET)
+    yield _instruction(_JUMP_IF_EQUAL, architecture.audit_number, if_true=1)
+    yield _instruction(_RETURN, _KILL)
+    yield _instruction(_LD_WORD, _NUMBER_OFFSET)
+    yield _instruction(_JUMP_IF_GREATER_OR_EQUAL, _X32_BIT, if_false=1)
+    yield _instruction(_RETURN, _KILL)
+    calls = _REFUSED | (_SIGNALS if refuse_signals else {})
+    for numbers in calls.values():
+        if numbers[column] != _NONE:
+            yield _instruction(_JUMP_IF_EQUAL, numbers[column], if_false=1)
+            yield _instruction(_RETURN, _REFUSE)
+    # Limits of another process: a limit of processor time would end it.
+    yield _refuse_unless(_PRLIMIT[column], 0, (0,))
+    yield _refuse_if(_FCNTL[column], 1, (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX))
+    if refuse_signals:
+        own_id = os.getpid()
+        yield _refuse_unless(_KILL_CALL[column], 0, (0, own_id, -own_id))
+        yield _refuse_unless(_TGKILL[column], 0, (own_id,))
+    yield _instruction(_RETURN, _ALLOW)
+
+
+def _refuse_unless(call: int, argument: int, allowed: Sequence[int]) -> bytes:
+    """Return instructions that refuse a call unless its argument is one of these values."""
+    return _compare_argument(call, argument, allowed, found=_ALLOW, not_found=_REFUSE)
+
+
+def _refuse_if(call: int, argument: int, refused: Sequence[int]) -> bytes:
+    """Return instructions that refuse a call if its argument is one of these values."""
+    return _compare_argument(call, argument, refused, found=_REFUSE, not_found=_ALLOW)
+
+
+def _compare_argument(
+    call: int, argument: int, values: Sequence[int], found: int, not_found: int
+) -> bytes:
+    count = len(values)
+    # The lower half of the argument: those compared here are of 32 bits.
+    instructions = [
+        _instruction(_JUMP_IF_EQUAL, call, if_false=count + 3),
+        _instruction(_LD_WORD, _ARGUMENTS_OFFSET + 8 * argument),
+    ]
+    for index, value in enumerate(values):
+        instructions.append(_instruction(_JUMP_IF_EQUAL, value, if_true=count - index))
+    instructions += [_instruction(_RETURN, not_found), _instruction(_RETURN, found)]
+    return b"".join(instructions)
+
+
+def _instruction(code: int, operand: int, *, if_true: int = 0, if_false: int = 0) -> bytes:
+    """Return one BPF instruction; jumps count the instructions to skip."""
+    return struct.pack("=HBBI", code, if_true, if_false, operand & 0xFFFFFFFF)
