@@ -1,5 +1,6 @@
 """The embedded registry server: it lives and dies with us, and forgets nothing."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from readingroom.storage.keyvalue import (
     open_key_values,
 )
 from tests.requirements import requirement
+from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.anyio
 
@@ -84,6 +86,61 @@ async def test_a_killed_owner_takes_the_server_along_and_loses_nothing(tmp_path:
         while servers_in(folder):  # noqa: ASYNC110 - the kernel reaps a process when it pleases
             await anyio.sleep(0.05)
     assert servers_in(folder) == []
+
+
+def pid_of_server(folder: Path) -> int:
+    """The process id of the valkey-server in a folder, which is not the shell that watches it."""
+    names = {int(id): Path(f"/proc/{id}/comm").read_text().strip() for id in servers_in(folder)}
+    (pid,) = (pid for pid, name in names.items() if name == "valkey-server")
+    return pid
+
+
+@requirement("policy:NFR-003")
+async def test_a_killed_server_is_started_again_and_has_lost_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "registry"
+    async with open_key_values(None, folder) as client:
+        for turn in range(2):
+            await client.set(f"turn:{turn}", "acknowledged")
+            os.kill(pid_of_server(folder), signal.SIGKILL)
+            assert await client.get(f"turn:{turn}") == "acknowledged"
+        assert caplog.text.count("started again") == 2
+        os.kill(pid_of_server(folder), signal.SIGKILL)
+        async with anyio.create_task_group() as tasks:  # it is started once, for all of them
+            for number in range(20):
+                tasks.start_soon(client.set, f"at once:{number}", number)
+        assert len(await client.keys("at once:*")) == 20
+        assert await client.get("turn:0") == "acknowledged"
+    assert caplog.text.count("started again") == 3
+    await anyio.to_thread.run_sync(lambda: wait_until(lambda: servers_in(folder) == []))
+
+
+@requirement("policy:NFR-003")
+async def test_a_server_that_cannot_start_again_is_not_waited_for_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "registry"
+    async with open_key_values(None, folder) as client:
+        await client.ping()
+        os.kill(pid_of_server(folder), signal.SIGKILL)
+        monkeypatch.setattr(EmbeddedServer, "_configuration", lambda self: "no-such-option yes")
+        with pytest.raises(RegistryUnavailable, match="does not start"):
+            await client.ping()
+        with pytest.raises(RegistryUnavailable, match="could not be started again"):
+            await client.ping()
+
+
+@requirement("policy:NFR-003")
+async def test_the_server_and_its_shell_know_none_of_our_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCP_API_KEY", "a-secret-of-ours")
+    async with open_key_values(None, tmp_path / "registry"):
+        processes = servers_in(tmp_path / "registry")
+        environments = [Path(f"/proc/{id}/environ").read_bytes() for id in processes]
+        assert len(environments) >= 2
+        assert not any(b"a-secret-of-ours" in environment for environment in environments)
 
 
 @requirement("policy:FR-003:unavailable")

