@@ -41,6 +41,10 @@ ROOM = (
         "room:limits",
         "A caller's rate, the size of a body and the number of sessions are limited.",
     ),
+    Requirement(
+        "room:connections",
+        "Connections that keep the server waiting are closed, and nobody else is refused for them.",
+    ),
     Requirement("room:metrics", "Prometheus metrics count calls, errors and latency per tool."),
     Requirement("room:cli", "Every command has --help, --json and clear exit codes."),
     Requirement("room:docs", "Every tool, setting, error and command is documented."),

@@ -1,6 +1,8 @@
 """HTTPS without a proxy, and behind one."""
 
+import socket
 import ssl
+from contextlib import ExitStack
 from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -16,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from readingroom.core import clock
 from tests.requirements import requirement
-from tests.support.kit import run, serving
+from tests.support.kit import HANG_SECONDS, run, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -111,3 +113,27 @@ async def test_behind_a_proxy_the_public_address_stands_where_clients_read_it(
         path = served.url + "/.well-known/oauth-protected-resource"
         told = httpx2.get(path, headers={"Host": NAME}, trust_env=False).json()
     assert told["resource"].startswith(f"https://{NAME}")
+
+
+@requirement("room:connections")
+async def test_handshakes_that_never_end_shut_nobody_out(
+    tmp_path: Path, pair: tuple[Path, Path]
+) -> None:
+    cert, key = pair
+    flags = ("--tls-cert", str(cert), "--tls-key", str(key))
+    with (
+        serving("text", *flags, data=tmp_path / "data", max_descriptors=1024) as served,
+        ExitStack() as held,
+    ):
+        port = int(served.url.rpartition(":")[2])
+        for _ in range(1500):
+            held.enter_context(socket.create_connection(("127.0.0.1", port)))
+        answer = httpx2.get(
+            f"{served.url}/health",
+            verify=ssl.create_default_context(cafile=cert),
+            timeout=HANG_SECONDS,
+            trust_env=False,
+        )
+    assert answer.status_code == 200
+    assert [line for line in served.lines() if "Too many" in line["message"]]
+    assert not [line for line in served.lines() if line["level"] == "ERROR"]

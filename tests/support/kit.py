@@ -88,13 +88,24 @@ def invoke(*args: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextlib.contextmanager
-def serving(*args: str, data: Path, env: Mapping[str, str] = {}) -> Iterator[Served]:
-    """`readingroom serve` on a free port; ready when this is entered, ended when it is left."""
+def serving(
+    *args: str,
+    data: Path,
+    env: Mapping[str, str] = {},
+    max_descriptors: int | tuple[int, int] | None = None,
+) -> Iterator[Served]:
+    """`readingroom serve` on a free port; ready when this is entered, ended when it is left.
+
+    `max_descriptors` is how many files it may open: one limit, or the soft and the hard one.
+    """
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = data.parent / f"{data.name}.log"
     with log.open("w", encoding="utf-8") as stderr:
         process = subprocess.Popen(
-            command("serve", *args, "--port", "0", "--json", "--data", str(data)),
+            [
+                *_limit_descriptors(max_descriptors),
+                *command("serve", *args, "--port", "0", "--json", "--data", str(data)),
+            ],
             env=clean_environment(env),
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -113,6 +124,14 @@ def serving(*args: str, data: Path, env: Mapping[str, str] = {}) -> Iterator[Ser
         finally:
             process.kill()
             process.stdout.close()
+
+
+def _limit_descriptors(limit: int | tuple[int, int] | None) -> list[str]:
+    """What stands before a command so that it may open so many files."""
+    if limit is None:
+        return []
+    soft, hard = (limit, limit) if isinstance(limit, int) else limit
+    return ["sh", "-c", f'ulimit -Sn {soft} && ulimit -Hn {hard} && exec "$@"', "sh"]
 
 
 @contextlib.asynccontextmanager

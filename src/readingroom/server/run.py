@@ -1,18 +1,29 @@
 """Runs the app on a socket until Ctrl-C, and stops within two seconds."""
 
+import asyncio
 import gc
 import signal
 import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from readingroom.core.errors import InvalidSetting
+from readingroom.server.connections import (
+    ConnectionGuard,
+    GuardedProtocol,
+    TlsProtocol,
+    choose_limits,
+    count_spare_descriptors,
+    raise_descriptor_limit,
+)
 from readingroom.server.errors import PortInUse
 
 _GRACE_SECONDS = 1  # for calls in progress; event streams are closed at once
@@ -30,14 +41,19 @@ class Certificate:
     def check(self) -> None:
         """Raise InvalidSetting unless the files are a matching pair, before anything is started."""
         try:
-            # A key with a password would make OpenSSL ask for it on the terminal.
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(self.chain, self.key, password=lambda: "")
+            self.make_context()
         except (OSError, ValueError) as error:  # an SSLError is an OSError
             raise InvalidSetting(
                 f"{self.chain} and {self.key} are not a matching certificate and key: {error}. "
                 "Both must be PEM files, and the key must have no password."
             ) from error
+
+    def make_context(self) -> ssl.SSLContext:
+        """Return the TLS context of a server with this certificate."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # A key with a password would make OpenSSL ask for it on the terminal.
+        context.load_cert_chain(self.chain, self.key, password=lambda: "")
+        return context
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -75,9 +91,17 @@ def run(
     on_ready: Callable[[], None],
 ) -> None:
     """Serve until a signal; call `on_ready` as soon as requests are answered."""
+    descriptor_limit = raise_descriptor_limit()
+    guard = ConnectionGuard(choose_limits(descriptor_limit))
+    protocol: Callable[..., asyncio.Protocol] = partial(GuardedProtocol, guard)
+    if certificate:
+        protocol = partial(TlsProtocol, guard, certificate.make_context())
     config = uvicorn.Config(
         app,
-        http="h11",  # refuses the malformed headers that the 2026-07-28 wire forbids
+        # h11 refuses the malformed headers that the 2026-07-28 wire forbids.
+        http=cast(type[asyncio.Protocol], protocol),
+        # On uvloop the first bytes of a handshake are lost when it is begun after the accept.
+        loop="asyncio" if certificate else "auto",
         ws="none",
         lifespan="on",
         log_config=None,
@@ -87,12 +111,12 @@ def run(
         # Believed of anybody else, X-Forwarded-For would be a way around the rate limit.
         proxy_headers=bool(trusted_proxies),
         forwarded_allow_ips=list(trusted_proxies),
-        ssl_certfile=certificate.chain if certificate else None,
-        ssl_keyfile=certificate.key if certificate else None,
+        # So many connections may be accepted at once before the guard has seen them.
+        backlog=count_spare_descriptors(descriptor_limit) // 2,
         timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    _Server(config, on_ready).run(sockets=[listener])
+    _Server(config, guard, on_ready).run(sockets=[listener])
     # The process ends now: a last garbage collection of all modules would take longest of all.
     gc.freeze()
 
@@ -100,13 +124,21 @@ def run(
 class _Server(uvicorn.Server):
     """Uvicorn, but a signal is not a failure: the process exits with 0."""
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, guard: ConnectionGuard, on_ready: Callable[[], None]
+    ) -> None:
         super().__init__(config)
+        self._guard = guard
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Uvicorn does not know those whose TLS handshake has not ended, and would wait for them.
+        self._guard.abort_half_open()
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.force_exit = self.should_exit and sig == signal.SIGINT

@@ -1,0 +1,347 @@
+"""Open connections: how many there may be, how long one may send headers or leave answers unread.
+
+A connection is half-open until the headers of a request are complete. Half-open ones cost an
+attacker nothing, so they are closed after a deadline, and when one address has too many of them:
+the oldest first, because accepting must go on for everybody else at that address.
+"""
+
+import asyncio
+import logging
+import resource
+import ssl
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
+
+from readingroom.server.http.addresses import group_address
+
+logger = logging.getLogger(__name__)
+
+_TICK_SECONDS = 0.5
+# A connection whose request is already in the socket must be read before it may be judged, and
+# between two ticks the event loop reads every socket.
+_GRACE_TICKS = 2
+_WARNING_SECONDS = 60
+_MAX_DESCRIPTORS = 65_536  # more serves nobody, and some programs loop over all of them
+_MAX_CONNECTIONS = 8_192  # some 25 KB each
+_LINGER_SECONDS = 2.0
+_TOO_LONG = 16 * 1024  # h11's own limit for a request line with its headers
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """How many connections there may be, and how long one may keep us waiting."""
+
+    max_connections: int = 1024
+    max_half_open: int = 50
+    """Half-open connections of one address; whole requests are not counted, because the callers of
+    a proxy or a household share an address."""
+    header_seconds: float = 15.0
+    unread_seconds: float = 30.0
+    """How long a client may take nothing of an answer that waits for it."""
+
+
+def raise_descriptor_limit() -> int:
+    """Raise the soft limit of open files to the hard one, and return the limit that now holds."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MAX_DESCRIPTORS)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return _MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError):  # macOS has a lower limit than it says
+        return soft
+    return wanted
+
+
+def count_spare_descriptors(descriptor_limit: int) -> int:
+    """Return how many descriptors connections must leave to files and to those being accepted."""
+    return min(descriptor_limit // 2, 2048)
+
+
+def choose_limits(descriptor_limit: int) -> ConnectionLimits:
+    """Return the limits that fit into so many open files."""
+    available = descriptor_limit - count_spare_descriptors(descriptor_limit)
+    return ConnectionLimits(max_connections=min(available, _MAX_CONNECTIONS))
+
+
+class ConnectionGuard:
+    """Knows the open connections of a process and closes those that keep us waiting."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self._tick = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._open: set[GuardedProtocol] = set()
+        # Dictionaries keep their order: the oldest connection comes first.
+        self._half_open: dict[GuardedProtocol, int] = {}
+        """By connection, the tick at which it began to wait for headers."""
+        self._idle: dict[GuardedProtocol, None] = {}
+        self._unread: dict[GuardedProtocol, tuple[int, int]] = {}
+        """By connection, the tick at which its buffer last shrank, and to how many bytes."""
+        self._warned_at = -float("inf")
+
+    def add(self, connection: "GuardedProtocol") -> None:
+        """Count a new connection, and close another one if there are too many."""
+        self._open.add(connection)
+        self.expect_headers(connection)
+        if len(self._open) > self.limits.max_connections:
+            # The newest is the last to go: it may be a request that is already in the socket.
+            victim = next(iter(self._half_open)) if len(self._half_open) > 1 else None
+            victim = victim or next(iter(self._idle), connection)
+            self._warn("Too many open connections", victim, 1)
+            victim.abort()
+
+    def remove(self, connection: "GuardedProtocol") -> None:
+        """Forget a connection that is closed."""
+        self._open.discard(connection)
+        self._half_open.pop(connection, None)
+        self._idle.pop(connection, None)
+        self._unread.pop(connection, None)
+
+    def expect_headers(self, connection: "GuardedProtocol") -> None:
+        """Start the deadline for a request's headers, unless it runs already."""
+        self._idle.pop(connection, None)
+        self._half_open.setdefault(connection, self._tick)
+        self._schedule()
+
+    def record_headers(self, connection: "GuardedProtocol") -> None:
+        """Note that the headers of a request are complete."""
+        self._half_open.pop(connection, None)
+        self._idle.pop(connection, None)
+
+    def record_idle(self, connection: "GuardedProtocol") -> None:
+        """Note that a request was answered: until the next one the connection can be spared."""
+        self._half_open.pop(connection, None)
+        self._idle[connection] = None
+
+    def record_unread(self, connection: "GuardedProtocol") -> None:
+        """Note that the client does not read as fast as we write."""
+        self._unread[connection] = (self._tick, connection.count_unread_bytes())
+        self._schedule()
+
+    def record_read(self, connection: "GuardedProtocol") -> None:
+        """Note that the client has read nearly all that was written."""
+        self._unread.pop(connection, None)
+
+    def abort_half_open(self) -> None:
+        """Close every connection without a request, as the server shuts down."""
+        for connection in list(self._half_open):
+            connection.abort()
+
+    def _schedule(self) -> None:
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_TICK_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        self._timer = None
+        self._tick += 1
+        self._close_late()
+        self._close_crowding()
+        self._close_unread()
+        if self._half_open or self._unread:
+            self._schedule()
+
+    def _close_late(self) -> None:
+        oldest = self._tick - self.limits.header_seconds / _TICK_SECONDS
+        for connection in [item for item, began in self._half_open.items() if began <= oldest]:
+            connection.refuse(408, "The headers of the request did not come in time")
+
+    def _close_crowding(self) -> None:
+        """Close the oldest half-open connections of every address that has too many."""
+        surplus = Counter(connection.address for connection in self._half_open)
+        for address in surplus:
+            surplus[address] -= self.limits.max_half_open
+        crowding = []
+        for connection, began in self._half_open.items():
+            if surplus[connection.address] > 0 and began <= self._tick - _GRACE_TICKS:
+                surplus[connection.address] -= 1
+                crowding.append(connection)
+        if crowding:
+            self._warn("Too many half-open connections of one address", crowding[0], len(crowding))
+        _abort_all(crowding)
+
+    def _close_unread(self) -> None:
+        oldest = self._tick - self.limits.unread_seconds / _TICK_SECONDS
+        stalled = []
+        for connection, (since, unread_bytes) in self._unread.items():
+            now_unread = connection.count_unread_bytes()
+            if now_unread < unread_bytes:
+                self._unread[connection] = (self._tick, now_unread)
+            elif since <= oldest:
+                stalled.append(connection)
+        for connection in stalled:
+            logger.warning(
+                "An answer that nobody reads was dropped",
+                extra={"fields": {"client_ip": connection.address}},
+            )
+        _abort_all(stalled)
+
+    def _warn(self, message: str, connection: "GuardedProtocol", closed: int) -> None:
+        """Log one line a minute: a flood must not fill the log as well."""
+        now = asyncio.get_running_loop().time()
+        if now - self._warned_at >= _WARNING_SECONDS:
+            self._warned_at = now
+            fields = {
+                "client_ip": connection.address,
+                "closed": closed,
+                "half_open": len(self._half_open),
+                "open": len(self._open),
+            }
+            logger.warning("%s; the oldest are closed", message, extra={"fields": fields})
+
+
+def _abort_all(connections: Iterable["GuardedProtocol"]) -> None:
+    for connection in connections:
+        connection.abort()
+
+
+class GuardedProtocol(H11Protocol):
+    """Uvicorn's HTTP protocol on a connection that a guard knows."""
+
+    def __init__(self, guard: ConnectionGuard, **server: Any) -> None:
+        super().__init__(**server)
+        self.address = "unknown"
+        self._guard = guard
+        self._is_lingering = False
+
+    def register(self, transport: asyncio.Transport) -> None:
+        """Let the guard know of the connection, which may still have its TLS handshake to do."""
+        peer = transport.get_extra_info("peername")
+        self.address = group_address(peer[0]) if peer else "unknown"
+        self.transport = transport
+        self._guard.add(self)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        if self.transport is None:
+            self.register(transport)
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._guard.remove(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_lingering:
+            return
+        super().data_received(data)
+        self._report_state()
+
+    def on_response_complete(self) -> None:
+        self._guard.record_idle(self)
+        super().on_response_complete()
+        self._report_state()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._guard.record_unread(self)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._guard.record_read(self)
+
+    def count_unread_bytes(self) -> int:
+        """Return how much of our answers the client's machine has not taken yet."""
+        return self.transport.get_write_buffer_size()
+
+    def abort(self) -> None:
+        """Close the connection at once, and drop what was not sent."""
+        self._guard.remove(self)
+        self.transport.abort()
+
+    def refuse(self, status: int, message: str) -> None:
+        """Answer an incomplete request and close; without an answer where nothing was asked."""
+        if self.conn.their_state is not h11.IDLE or not self.conn.trailing_data[0]:
+            self.abort()
+            return
+        self._answer_and_close(status, message)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no valid request; one that is too long has statuses of its own."""
+        unparsed, _ = self.conn.trailing_data
+        if self.conn.their_state is h11.ERROR and len(unparsed) > _TOO_LONG:
+            is_address = b"\n" not in unparsed
+            status = 414 if is_address else 431
+            too_long = "The address" if is_address else "The headers"
+            self._answer_and_close(status, f"{too_long} of the request are too long")
+        else:
+            super().send_400_response(msg)
+
+    def _report_state(self) -> None:
+        if self.transport.is_closing() or self._is_lingering:
+            return
+        if self.conn.their_state is not h11.IDLE:
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._guard.record_headers(self)
+        elif self.conn.trailing_data[0]:
+            self._guard.expect_headers(self)
+
+    def _answer_and_close(self, status: int, message: str) -> None:
+        body = message.encode()
+        headers = [
+            (b"content-type", b"text/plain; charset=utf-8"),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+        ]
+        response = h11.Response(status_code=status, headers=headers, reason=STATUS_PHRASES[status])
+        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self._is_lingering = True
+        self._guard.record_idle(self)
+        if self.transport.can_write_eof():
+            # Closing while the client still sends would reset the connection: no answer arrives.
+            self.transport.write_eof()
+            self.loop.call_later(_LINGER_SECONDS, self.transport.close)
+        else:
+            self.transport.close()
+
+
+class TlsProtocol(asyncio.Protocol):
+    """Does the TLS handshake of a connection that the guard already knows, then speaks HTTP.
+
+    Where asyncio itself does it, nobody counts the connections whose handshake never ends.
+    """
+
+    def __init__(self, guard: ConnectionGuard, context: ssl.SSLContext, **server: Any) -> None:
+        self._http = GuardedProtocol(guard, **server)
+        self._guard = guard
+        self._context = context
+        self._early = b""
+        self._handshake: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._http.register(transport)
+        self._handshake = asyncio.get_running_loop().create_task(self._shake_hands(transport))
+
+    def data_received(self, data: bytes) -> None:
+        # A client may send its request with the last message of the handshake.
+        self._early += data
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._guard.remove(self._http)
+
+    async def _shake_hands(self, transport: asyncio.Transport) -> None:
+        try:
+            encrypted = await asyncio.get_running_loop().start_tls(
+                transport,
+                self,
+                self._context,
+                server_side=True,
+                ssl_handshake_timeout=self._guard.limits.header_seconds,
+            )
+        except (OSError, TimeoutError):  # an SSLError is an OSError
+            encrypted = None
+        if encrypted is None or encrypted.is_closing():
+            self._guard.remove(self._http)
+            transport.abort()
+            return
+        encrypted.set_protocol(self._http)
+        self._http.connection_made(encrypted)
+        if self._early:
+            self._http.data_received(self._early)
