@@ -121,6 +121,13 @@ PATHS_AROUND_HEALTH = [
 
 
 @requirement("room:auth:open-paths")
+def test_readiness_needs_no_key_and_paths_around_it_do(locked_room: Served) -> None:
+    assert locked_room.get("/ready").json() == {"status": "ready"}
+    for path in ("/ready/", "//ready", "/ready/../mcp", "/%72eady", "/ready;x=1"):
+        assert raw_get(locked_room, path, {}) == unauthorized("Missing Authorization header")
+
+
+@requirement("room:auth:open-paths")
 @pytest.mark.parametrize("path", PATHS_AROUND_HEALTH)
 def test_no_path_around_health_is_open(locked_room: Served, path: str) -> None:
     assert raw_get(locked_room, path, {}) == unauthorized("Missing Authorization header")

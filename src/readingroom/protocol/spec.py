@@ -1,7 +1,7 @@
 """A knowledge base before it is opened (`BaseSpec`) and once it is open (`KnowledgeBase`)."""
 
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -12,6 +12,10 @@ from readingroom.protocol.errors import Dialect
 from readingroom.protocol.pages import BasePage
 from readingroom.protocol.resources import Library, Prompt
 from readingroom.protocol.tool import Tool
+
+
+async def _is_always_ready() -> None:
+    """Nothing that this base needs can go away while it is served."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,8 @@ class KnowledgeBase:
     """Makes its pages for people, served below `/{name}`."""
     running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Entered for as long as the base is served: what it starts there, it stops there."""
+    check_ready: Callable[[], Awaitable[object]] = _is_always_ready
+    """Raises a `KnowledgeError` while the base cannot answer."""
     collectors: tuple[Any, ...] = ()
     """Prometheus collectors of its own, shown at `/metrics` beside the server's."""
 

@@ -31,6 +31,7 @@ from readingroom.server.mcp.handlers import Recorder, build_mcp_server
 from readingroom.server.mcp.transports import SessionLimits, Sse, StreamableHttp
 from readingroom.server.observe.logging import log_call
 from readingroom.server.observe.metrics import CONTENT_TYPE, Metrics
+from readingroom.server.observe.readiness import Readiness
 from readingroom.server.pages.bases import make_base_page_routes
 from readingroom.server.pages.landing import LandingPages
 from readingroom.server.pages.manifest import build_manifest_routes
@@ -71,6 +72,7 @@ def build_app(
         *make_base_page_routes(bases),
         Route("/", pages.show_index),
         Route("/health", _show_health),
+        Route("/ready", Readiness(bases).show),
         Route("/metrics", partial(_show_metrics, metrics)),
     ]
     if desk := next((base for base in bases if base.name == DESK), None):

@@ -32,7 +32,9 @@ class ServerSettings(RoomSettings):
         "Serve without any key on an address that other machines can reach.",
     )
     api_key: Annotated[SecretStr, BeforeValidator(strip_key)] | None = setting(
-        None, "MCP_API_KEY", "The key every request but /health must carry; empty means none."
+        None,
+        "MCP_API_KEY",
+        "The key every request but /health and /ready must carry; empty means none.",
     )
     josh_auth: Literal["disabled", "oauth"] | None = setting(
         None,

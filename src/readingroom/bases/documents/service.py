@@ -112,6 +112,10 @@ class DocumentsService:
             with tempfile.TemporaryDirectory(prefix="readingroom-documents-") as folder:
                 yield Path(folder)
 
+    async def check_ready(self) -> None:
+        """Raise `StoreUnusable` while no document can be read."""
+        await self.store.check_readable()
+
     # --- reading ---
 
     async def search(self, question: SearchApplicationDocs) -> DocumentHits:

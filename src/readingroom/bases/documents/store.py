@@ -55,6 +55,10 @@ class DocumentStore:
     async def close(self) -> None:
         await anyio.to_thread.run_sync(self._close)
 
+    async def check_readable(self) -> None:
+        """Raise `StoreUnusable` while chunks cannot be read."""
+        await anyio.to_thread.run_sync(self._registry.count)
+
     # --- the registry ---
 
     async def find_record(self, application_ref: str, sha256: str) -> DocumentRecord | None:

@@ -63,6 +63,7 @@ def open_documents(
         stateful=True,
         sse=True,
         running=service.running,
+        check_ready=service.check_ready,
     )
 
 

@@ -119,6 +119,11 @@ class PolicyService:
         # The registry of one data directory must not be read with the chunks of another.
         await check_room(client, self.folder / "room")
 
+    async def check_ready(self) -> None:
+        """Raise `RegistryUnavailable` or `StoreUnusable` while no policy can be read."""
+        await self.registry.ping()
+        await self.store.check_readable()
+
     @property
     def today(self) -> date:
         return self.now().date()

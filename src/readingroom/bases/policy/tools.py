@@ -67,6 +67,7 @@ def open_policy(
         stateful=True,
         sse=True,
         running=service.running,
+        check_ready=service.check_ready,
     )
 
 

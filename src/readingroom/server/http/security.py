@@ -15,7 +15,7 @@ from readingroom.server.http.limits import RateLimiter
 from readingroom.server.settings import ServerSettings
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-_HEALTH = ("/health", b"/health")
+_OPEN_PATHS = ("/health", "/ready")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class SecurityMiddleware:
         self._own_key_paths = own_key_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not _is_health(scope):
+        if scope["type"] == "http" and not _is_open(scope):
             self._check_names(scope)
             await self._check_caller(scope)
         await self._app(scope, receive, send)
@@ -103,9 +103,10 @@ class SecurityMiddleware:
             scope["state"]["allowance"] = self._limiter.allowance(caller)
 
 
-def _is_health(scope: Scope) -> bool:
-    """Whether this is the one path that is always open; also compared as it was on the wire."""
-    return (scope["path"], scope.get("raw_path", _HEALTH[1])) == _HEALTH
+def _is_open(scope: Scope) -> bool:
+    """Return whether this path is always open; it is also compared as it was on the wire."""
+    path = scope["path"]
+    return path in _OPEN_PATHS and scope.get("raw_path", path.encode()) == path.encode()
 
 
 def _is_allowed(value: str, allowed: Collection[str]) -> bool:

@@ -76,6 +76,10 @@ class PolicyStore:
     async def close(self) -> None:
         await anyio.to_thread.run_sync(self._close)
 
+    async def check_readable(self) -> None:
+        """Raise `StoreUnusable` while chunks cannot be read."""
+        await anyio.to_thread.run_sync(self._index.collection.count)
+
     async def put(self, chunks: Chunks) -> None:
         """Add chunks, in place of those with the same ids."""
         await anyio.to_thread.run_sync(self._index.put, chunks)

@@ -1,0 +1,53 @@
+"""`GET /ready`: whether every base can answer, and which cannot and why."""
+
+import math
+from collections.abc import Sequence
+
+import anyio
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from readingroom.core.errors import KnowledgeError
+from readingroom.protocol.spec import KnowledgeBase
+
+_TIMEOUT_SECONDS = 5.0
+# Open to everybody, so however often it is asked for, the bases are asked once a second.
+_MAX_AGE_SECONDS = 1.0
+
+
+class Readiness:
+    """Asks each base whether it can answer."""
+
+    def __init__(self, bases: Sequence[KnowledgeBase]) -> None:
+        self._bases = bases
+        self._lock = anyio.Lock()
+        self._checked_at = -math.inf
+        self._degraded: dict[str, str] = {}
+
+    async def show(self, request: Request) -> Response:
+        """Return 200, or 503 with the error code of each base that cannot answer."""
+        async with self._lock:
+            if anyio.current_time() - self._checked_at > _MAX_AGE_SECONDS:
+                self._degraded = await self._check_bases()
+                self._checked_at = anyio.current_time()
+        if self._degraded:
+            body = {"status": "degraded", "degraded": self._degraded}
+            return JSONResponse(body, status_code=503)
+        return JSONResponse({"status": "ready"})
+
+    async def _check_bases(self) -> dict[str, str]:
+        degraded: dict[str, str] = {}
+
+        async def check(base: KnowledgeBase) -> None:
+            try:
+                with anyio.fail_after(_TIMEOUT_SECONDS):
+                    await base.check_ready()
+            except KnowledgeError as error:
+                degraded[base.name] = error.code
+            except TimeoutError:
+                degraded[base.name] = "timeout"
+
+        async with anyio.create_task_group() as tasks:
+            for base in self._bases:
+                tasks.start_soon(check, base)
+        return dict(sorted(degraded.items()))

@@ -1,0 +1,44 @@
+"""Whether each base can answer, as probes ask: `/ready`."""
+
+import os
+import signal
+from pathlib import Path
+
+import httpx2
+
+from tests.requirements import requirement
+from tests.storage.test_keyvalue import pid_of_server
+from tests.support.kit import serving
+from tests.support.processes import wait_until
+from tests.support.valkey import valkey
+
+
+@requirement("policy:FR-003:unavailable")
+def test_a_base_whose_registry_is_away_is_named_until_it_is_back(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with (
+        valkey(tmp_path) as (url, process),
+        serving("policy", data=data, env={"REDIS_URL": url}) as served,
+    ):
+        assert served.get("/ready").json() == {"status": "ready"}
+        process.kill()
+        process.wait()
+        wait_until(lambda: served.get("/ready").status_code == 503)
+        degraded = {"status": "degraded", "degraded": {"policy": "registry_unavailable"}}
+        assert served.get("/ready").json() == degraded
+        assert served.get("/health").status_code == 200
+        with valkey(tmp_path):
+            wait_until(lambda: served.get("/ready").status_code == 200)
+
+
+@requirement("policy:NFR-003")
+def test_a_served_policy_base_survives_the_death_of_its_own_registry(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with serving("policy", data=data) as served:
+        policy = {"source": "NPPF", "title": "The NPPF", "category": "national_policy"}
+        url = f"{served.url}/api/v1/policies"
+        assert httpx2.post(url, json=policy, timeout=60, trust_env=False).status_code == 201
+        os.kill(pid_of_server(data / "policy" / "registry"), signal.SIGKILL)
+        answer = served.get("/api/v1/policies")
+        assert [listed["source"] for listed in answer.json()["policies"]] == ["NPPF"]
+        assert served.get("/ready").status_code == 200
