@@ -22,6 +22,10 @@ PARTS = {
         )
     },
     "federal-answers": "benchmarks.federal.answers",
+    **{
+        f"beside-{part}": f"benchmarks.beside.{part}"
+        for part in ("startup", "calls", "engine", "ingest", "federal")
+    },
 }
 
 
@@ -45,7 +49,9 @@ def _parse_arguments() -> argparse.Namespace:
     kind.add_argument("--quick", action="store_true", help="a smoke run, too short to quote")
     kind.add_argument("--write", action="store_true", help="write the tables to RESULTS.md")
     parser.add_argument("--part", choices=PARTS, action="append", help="one part; may be repeated")
-    parser.add_argument("--baseline", help="a worktree of 0.1.0, for redesign [made in build/]")
+    parser.add_argument(
+        "--baseline", help="a worktree of 0.1.0, for redesign and beside [made in build/]"
+    )
     return parser.parse_args()
 
 

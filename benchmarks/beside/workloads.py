@@ -1,0 +1,287 @@
+"""Work on the code of either version, and the processor time it takes.
+
+    PYTHONPATH=SRC python -P benchmarks/beside/workloads.py NAME ARGUMENT…
+
+It prints one JSON object: the seconds of each row. `PLACES` says where either version has a
+thing; the rest of the code is the same for both.
+"""
+
+import importlib
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Costs = dict[str, float]
+
+
+PLACES = {
+    "split": ("engine.chunking:split",),
+    "Embedder": ("engine.embedding.embedder:Embedder", "engine.embedding:Embedder"),
+    "VectorIndex": ("engine.vectors:VectorIndex",),
+    "LexicalIndex": ("engine.lexical:LexicalIndex",),
+    "LexicalDocument": ("engine.lexical:LexicalDocument", "engine.lexical:Document"),
+    "Fields": ("core.filters:Fields",),
+    "ChunkStore": ("storage.chunks:ChunkStore",),
+    "Chunks": ("storage.chunks:Chunks",),
+    "ChunkIndex": ("engine.index:ChunkIndex", "engine.shelf:Shelf"),
+    "read_file": ("ingest.read.reader:read_file", "ingest.reading:read"),
+    "ReadOptions": ("ingest.document:ReadOptions", "ingest.document:Options"),
+    "GovukPage": ("bases.guidance.page:GovukPage", "bases.guidance.page:Page"),
+    "Sandbox": ("ingest.read.sandbox:Sandbox", "ingest.sandbox:Sandbox"),
+    "no_progress": ("core.progress:no_progress", "core.progress:unheard"),
+}
+"""Where the present tree has a thing, then where 0.1.0 had it, if that was elsewhere."""
+
+
+def find(name: str) -> Any:
+    """Return an object of the version that is on the path; raise ImportError if it is nowhere."""
+    for place in PLACES[name]:
+        module, _, attribute = place.partition(":")
+        try:
+            return getattr(importlib.import_module(f"readingroom.{module}"), attribute)
+        except (ModuleNotFoundError, AttributeError):
+            continue
+    raise ImportError(f"{name} is at none of {PLACES[name]}")
+
+
+def measure_engine(texts_path: str, models: str) -> Costs:
+    """Chunks, vectors and words: cut, embedded, stored and searched."""
+    costs: Costs = {}
+    texts = json.loads(Path(texts_path).read_text("utf-8"))
+    _measure_splitting(costs, texts)
+    _measure_embedding(costs, texts, Path(models))
+    _measure_vectors(costs)
+    _measure_words(costs, texts)
+    return costs
+
+
+def _measure_splitting(costs: Costs, texts: list[str]) -> None:
+    split = find("split")
+    text = "\n\n".join(texts[:1500])
+    with add_cost(
+        costs, "cutting 1,500 paragraphs into chunks, 10 times", work=lambda: split(text)
+    ):
+        for _ in range(10):
+            split(text)
+
+
+def _measure_embedding(costs: Costs, texts: list[str], models: Path) -> None:
+    embedder_class = find("Embedder")
+    long_texts = [text for text in texts if len(text) > 760]
+    for precision in ("float32", "int8"):
+        embedder = embedder_class(models, precision=precision)
+        embedder.embed("loads the model")
+        with add_cost(costs, f"embedding 16 chunks of 800 characters, {precision}"):
+            embedder.embed_batch(long_texts[:16])
+        questions = [text[:80] for text in texts[:40]]
+        with add_cost(costs, f"embedding 40 questions, {precision}"):
+            for question in questions:
+                embedder.embed(question)
+
+
+def _measure_vectors(costs: Costs) -> None:
+    index_class = find("VectorIndex")
+    filters = importlib.import_module("readingroom.core.filters")
+    numbers = np.random.default_rng(1)
+    rows = numbers.standard_normal((30_000, 384), dtype=np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    ids = [str(number) for number in range(len(rows))]
+    metadatas = [{"group": f"G{number % 20}", "day": number % 365} for number in range(len(rows))]
+    index = index_class(filters.Fields(("group",), ("day",)))
+    with add_cost(costs, "30,000 vectors into the index"):
+        for start in range(0, len(rows), 5_000):
+            stop = start + 5_000
+            index.upsert(ids[start:stop], rows[start:stop], metadatas[start:stop])
+    narrow = filters.And((filters.Equals("group", "G7"), filters.Range("day", high=180)))
+    for row, where, count in (("all", None, 60), ("2 % of", narrow, 600)):
+        with add_cost(costs, f"{count} searches in {row} 30,000 vectors"):
+            for question in rows[:count]:
+                assert len(index.search(question, 10, where)) == 10
+
+
+def _measure_words(costs: Costs, texts: list[str]) -> None:
+    index_class = find("LexicalIndex")
+    document = find("LexicalDocument")
+    fields = find("Fields")()
+    documents = [document(str(row), {"text": text}, {}) for row, text in enumerate(texts)]
+    questions = [" ".join(text.split()[3:11]) for text in texts[:120]]
+    with tempfile.TemporaryDirectory() as folder:
+        index = index_class(Path(folder) / "words.sqlite", {"text": 1.0}, fields)
+        with add_cost(costs, f"{len(texts):,} chunks into the index of words"):
+            index.fill(documents, 1)
+        with add_cost(costs, f"{len(questions)} searches by words, the 10 best"):
+            for question in questions:
+                assert index.search(question, 10)
+        index.close()
+
+
+def measure_store(texts_path: str, models: str) -> Costs:
+    """The chunks of a base in ChromaDB with both indexes: written, read again, searched."""
+    costs: Costs = {}
+    store_class = find("ChunkStore")
+    chunks_class = find("Chunks")
+    filters = importlib.import_module("readingroom.core.filters")
+    fields = filters.Fields(equality=("source",), ranges=("effective_from",))
+    texts = json.loads(Path(texts_path).read_text("utf-8"))[:2000]
+    vectors = np.random.default_rng(1).standard_normal((len(texts), 384), dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    with tempfile.TemporaryDirectory() as folder:
+        store = store_class(Path(folder) / "chroma")
+        collection = store.collection("policy_docs")
+        index = _open_index(collection, fields, Path(models), Path(folder) / "words.sqlite")
+        with add_cost(costs, f"{len(texts):,} chunks into the store"):
+            for start in range(0, len(texts), 500):
+                numbers = range(start, start + 500)
+                index.put(
+                    chunks_class(
+                        [f"chunk-{number:06}" for number in numbers],
+                        [texts[number] for number in numbers],
+                        [_describe_chunk(number) for number in numbers],
+                        vectors[numbers.start : numbers.stop],
+                    )
+                )
+            index.words()
+        again = _open_index(collection, fields, Path(models), Path(folder) / "words.sqlite")
+        with add_cost(costs, f"both indexes opened on {len(texts):,} stored chunks"):
+            again.vectors()
+            again.words()
+        where = filters.And(
+            (filters.In("source", ("S01", "S02")), filters.Range("effective_from", high=20_200_601))
+        )
+        questions = [text[:60] for text in texts[:60]]
+        other_questions = [text[:60] for text in texts[60:120]]
+        _search_vectors(again, "loads the model", where)
+        with add_cost(costs, f"{len(questions)} searches by meaning under a filter, with texts"):
+            for question in questions:
+                _search_vectors(again, question, where)
+        with add_cost(costs, f"{len(other_questions)} hybrid searches under a filter"):
+            for question in other_questions:
+                _search_hybrid(again, question, where)
+        store.close()
+    return costs
+
+
+def _open_index(collection: Any, fields: Any, models: Path, words: Path) -> Any:
+    embedder = find("Embedder")(models)
+    index_class = find("ChunkIndex")
+    if index_class.__name__ == "ChunkIndex":
+        return index_class(collection, fields, embedder, words)
+    lexical = find("LexicalIndex")
+    return index_class(collection, fields, embedder, lexical(words, {"text": 1.0}, fields))
+
+
+def _search_vectors(index: Any, question: str, where: Any) -> None:
+    search = getattr(index, "search_vectors", None) or index.near
+    fetch = getattr(index, "fetch", None) or index.named
+    assert fetch([hit.id for hit in search(question, 10, where)]).texts
+
+
+def _search_hybrid(index: Any, question: str, where: Any) -> None:
+    mode = ("hybrid",) if hasattr(index, "search_vectors") else ()
+    assert index.search(question, 10, where, *mode)
+
+
+def _describe_chunk(number: int) -> dict[str, Any]:
+    return {
+        "source": f"S{number % 20:02}",
+        "effective_from": 20_180_101 + 20_000 * (number % 2),
+        "section_ref": f"Para {number % 243}",
+        "page_number": number % 90,
+    }
+
+
+def measure_reading(shared: str) -> Costs:
+    """Files read: a policy with its sections, other PDFs, a scan, GOV.UK pages."""
+    costs: Costs = {}
+    data = Path(shared)
+    read = find("read_file")
+    options = find("ReadOptions")
+    policy = (data / "policy" / "NPPF_Draft_December_2025.pdf").read_bytes()
+    with add_cost(costs, "a policy of 124 pages read, with its sections"):
+        document = read(policy, "policy.pdf", options(find_sections=True), ignore_progress)
+    assert len(document.sections) > 100
+    others = [
+        (data / "documents" / name).read_bytes()
+        for name in ("pypdf/GeoBase_NHNC1_Data_Model_UML_EN.pdf", "pikepdf/form_dd0293.pdf")
+    ]
+    with add_cost(costs, "two other PDFs read"):
+        for content in others:
+            read(content, "paper.pdf", options(), ignore_progress)
+    # Several threads of tesseract wait for each other by spinning, which is noise.
+    os.environ["OMP_THREAD_LIMIT"] = "1"
+    scan = (data / "documents" / "ocrmypdf" / "typewriter.png").read_bytes()
+    with add_cost(costs, "a scanned page read by OCR, with tesseract"):
+        read(scan, "scan.png", options(), ignore_progress)
+    _measure_pages(costs, data / "guidance" / "examples")
+    return costs
+
+
+def _measure_pages(costs: Costs, examples: Path) -> None:
+    page_class = find("GovukPage")
+    contents = [json.loads(path.read_text("utf-8")) for path in sorted(examples.rglob("*.json"))]
+    contents = [content for content in contents if isinstance(content, dict)]
+    with add_cost(costs, f"{len(contents)} GOV.UK pages rendered as Markdown, 3 times"):
+        for _ in range(3):
+            assert all(page_class(content).text is not None for content in contents)
+
+
+def measure_sandbox(shared: str) -> Costs:
+    """One page read in a confined process, and what that takes beside reading it here."""
+    import anyio
+
+    costs: Costs = {}
+    sandbox_class = find("Sandbox")
+    options = find("ReadOptions")
+    progress = find("no_progress")
+    path = Path(shared) / "documents" / "pypdf" / "crazyones.pdf"
+
+    async def read_five_times() -> None:
+        for _ in range(5):
+            with path.open("rb", buffering=0) as file:
+                await sandbox_class().read(file, path.name, options(), progress)
+
+    with add_cost(costs, "a page read in a confined process, 5 times"):
+        anyio.run(read_five_times)
+    return costs
+
+
+def ignore_progress(*_: Any) -> None:
+    """Take a report of progress and do nothing."""
+
+
+@contextmanager
+def add_cost(costs: Costs, row: str, work: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """Add to `costs` what this process and its ended children spend in the block.
+
+    `work` is done before, so that what happens only once is not counted.
+    """
+    work()
+    before = _read_seconds()
+    yield
+    costs[row] = _read_seconds() - before
+
+
+def _read_seconds() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+WORKLOADS: dict[str, Callable[..., Costs]] = {
+    "engine": measure_engine,
+    "store": measure_store,
+    "reading": measure_reading,
+    "sandbox": measure_sandbox,
+}
+
+
+if __name__ == "__main__":
+    print(json.dumps(WORKLOADS[sys.argv[1]](*sys.argv[2:])))
