@@ -81,6 +81,7 @@ licences: .venv/dev.stamp
 
 sbom: .venv/dev.stamp
 	@mkdir -p build
+	@cp deploy/vex.json build/vex.json
 	$(PART) $(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
 	    --validate --of JSON -o build/sbom.json $(BIN)/python
 

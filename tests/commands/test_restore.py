@@ -198,7 +198,7 @@ HOSTILE: dict[Callable[[Path, Files], Files], str] = {
 """How a backup is changed, and how the refusal begins."""
 
 
-@requirement("room:backup")
+@requirement("room:restore")
 @pytest.mark.parametrize("change", HOSTILE, ids=lambda change: change.__name__)
 def test_a_hostile_backup_is_refused_and_touches_nothing(
     backup_files: Files, tmp_path: Path, change: Callable[[Path, Files], Files]
@@ -216,7 +216,7 @@ def test_a_hostile_backup_is_refused_and_touches_nothing(
     assert set(tmp_path.rglob("*")) == before | {evil}
 
 
-@requirement("room:backup")
+@requirement("room:restore")
 def test_a_true_backup_comes_back_and_its_keys_are_named(
     backup_files: Files, tmp_path: Path
 ) -> None:
@@ -235,7 +235,7 @@ def test_a_true_backup_comes_back_and_its_keys_are_named(
     assert ring.keys() == []
 
 
-@requirement("room:backup")
+@requirement("room:restore")
 def test_of_a_file_larger_than_declared_nothing_is_written(tmp_path: Path) -> None:
     content = bytes(4_000_000)
     entries = {"keys.db": {"bytes": 10, "sha256": hashlib.sha256(content).hexdigest()}}
@@ -257,7 +257,7 @@ def _negative_size(tar: tarfile.TarFile) -> None:
     tar.fileobj.write(header.tobuf(tarfile.GNU_FORMAT))  # type: ignore[union-attr]
 
 
-@requirement("room:backup")
+@requirement("room:restore")
 @pytest.mark.parametrize("add", [_huge_header, _negative_size])
 def test_a_header_of_an_impossible_size_is_refused_without_reading_it(
     tmp_path: Path, add: Callable[[tarfile.TarFile], None]
@@ -278,7 +278,7 @@ def test_a_header_of_an_impossible_size_is_refused_without_reading_it(
     assert peak < 20_000_000
 
 
-@requirement("room:backup")
+@requirement("room:restore")
 @pytest.mark.parametrize("name", ["../victim", "..", ".", "", "a/b", "/etc", "a\0b", "link"])
 def test_a_path_that_leaves_its_folder_is_refused(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "files"
@@ -291,7 +291,7 @@ def test_a_path_that_leaves_its_folder_is_refused(tmp_path: Path, name: str) -> 
     assert resolve_inside(folder, "25_1_a1b2c3", "a.pdf") == folder / "25_1_a1b2c3" / "a.pdf"
 
 
-@requirement("room:backup")
+@requirement("room:restore")
 @pytest.mark.anyio
 async def test_an_intent_or_a_chunk_that_names_another_folder_deletes_nothing_there(
     tmp_path: Path, caplog: pytest.LogCaptureFixture

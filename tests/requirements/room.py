@@ -103,6 +103,11 @@ ROOM = (
         "room:packages", "The wheel works alone; image, service and bundle hold to their rules."
     ),
     Requirement("room:backup", "A backup taken under load restores to equal answers."),
+    Requirement("room:restore", "A restore takes only what backup writes, whatever a backup says."),
+    Requirement(
+        "room:supply:vex", "A known weakness of a package that does no harm here is told so."
+    ),
+    Requirement("room:ready", "/ready names the bases that cannot answer."),
     Requirement(
         "room:sample",
         "Answers from the sample corpus are marked as sample everywhere.",

@@ -13,7 +13,7 @@ from tests.support.processes import wait_until
 from tests.support.valkey import valkey
 
 
-@requirement("policy:FR-003:unavailable")
+@requirement("room:ready", "policy:FR-003:unavailable")
 def test_a_base_whose_registry_is_away_is_named_until_it_is_back(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with (

@@ -1,8 +1,11 @@
 """The chunk store: five verbs, one owner."""
 
+import json
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +187,48 @@ def test_a_damaged_store_is_told_and_lets_go_of_its_folder(tmp_path: Path) -> No
     for _ in range(2):
         with pytest.raises(StoreUnusable, match="cannot be opened"):
             ChunkStore(directory)
+
+
+FUNCTION = {
+    "type": "known",
+    "name": "sentence_transformer",
+    "config": {
+        "model_name": "somebody/model",
+        "device": "cpu",
+        "normalize_embeddings": False,
+        "kwargs": {"trust_remote_code": True},
+    },
+}
+
+
+@requirement("engine:chunks:verbs")
+@pytest.mark.parametrize("where", ["keys", "defaults", "sparse"])
+def test_a_collection_that_names_an_embedding_function_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Chroma builds it at the first write, and one of them runs code out of a model's files."""
+    from chromadb.utils.embedding_functions import SentenceTransformerEmbeddingFunction
+
+    built: list[Any] = []
+    monkeypatch.setattr(SentenceTransformerEmbeddingFunction, "build_from_config", built.append)
+    opened = ChunkStore(tmp_path / "chroma")
+    opened.collection("policy_docs").upsert(chunks("a"))
+    opened.close()
+    with closing(sqlite3.connect(tmp_path / "chroma" / "chroma.sqlite3")) as db:
+        schema = json.loads(db.execute("SELECT schema_str FROM collections").fetchone()[0])
+        part = schema["keys"]["#embedding"] if where == "keys" else schema["defaults"]
+        index = (
+            part["sparse_vector"]["sparse_vector_index"]
+            if where == "sparse"
+            else part["float_list"]["vector_index"]
+        )
+        index["config"]["embedding_function"] = FUNCTION
+        db.execute("UPDATE collections SET schema_str = ?", (json.dumps(schema),))
+        db.commit()
+    opened = ChunkStore(tmp_path / "chroma")
+    try:
+        with pytest.raises(StoreUnusable, match="names an embedding function"):
+            opened.collection("policy_docs").upsert(chunks("b"))
+    finally:
+        opened.close()
+    assert built == []

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _BATCH = 5_000
 # Chroma builds a graph for searches that we never make, so it is built as cheaply as possible.
 _GRAPH: Any = {"space": "l2", "ef_construction": 10, "max_neighbors": 4}
+# How Chroma describes the embedding function of a collection that has none.
+_NO_FUNCTION = ("legacy", "unknown")
 _GENERATION = "generation"
 _EMBEDDING = "embedding"
 
@@ -58,16 +60,27 @@ class ChunkStore:
             raise
 
     def collection(self, name: str) -> "ChunkCollection":
-        """Return the collection of that name, which is created when it does not exist."""
+        """Return the collection of that name, which is created when it does not exist.
+
+        Raise `StoreUnusable` for one that names an embedding function: Chroma would build it, and
+        the files may name one that runs code of their author's.
+        """
         with _translate_errors():
-            return ChunkCollection(
-                self._client.get_or_create_collection(
-                    # Chroma's own embedding function would download a model.
-                    name,
-                    embedding_function=None,
-                    configuration={"hnsw": _GRAPH},
-                )
+            collection = self._client.get_or_create_collection(
+                # Chroma's own embedding function would download a model.
+                name,
+                embedding_function=None,
+                configuration={"hnsw": _GRAPH},
             )
+            # Not `collection.schema`, which builds what it describes.
+            model = collection.get_model()
+        functions = _find_embedding_functions([model.configuration_json, model.serialized_schema])
+        if any(function.get("type") not in _NO_FUNCTION for function in functions):
+            raise StoreUnusable(
+                f"The chunk store's collection {name} names an embedding function, which Reading "
+                "Room never stores: somebody else wrote to it. Restore a backup."
+            )
+        return ChunkCollection(collection)
 
     def close(self) -> None:
         if hasattr(self, "_client"):
@@ -233,6 +246,19 @@ def _import_chromadb() -> Any:
         if is_hidden:
             del sys.modules[hidden]
     return chromadb
+
+
+def _find_embedding_functions(description: Any) -> Iterator[dict[str, Any]]:
+    """Yield every embedding function in a collection's configuration and schema."""
+    if isinstance(description, list):
+        for item in description:
+            yield from _find_embedding_functions(item)
+    elif isinstance(description, dict):
+        for key, value in description.items():
+            if key == "embedding_function" and isinstance(value, dict):
+                yield value
+            else:
+                yield from _find_embedding_functions(value)
 
 
 def _first_cause(error: BaseException) -> BaseException:
