@@ -21,6 +21,11 @@ conformance.minutes := 10
 # Tests that run at once. More than there are cores does not pay: they compute as much as they wait.
 WORKERS ?= 2
 
+# Environments of the Python clients that the tests run, apart from ours: clients on the first line
+# of the Python SDK cannot share one with the second, and what they pin must not hold back what we
+# serve.
+CLIENTS := build/clients/mcp1/.stamp build/clients/mcp2/.stamp
+
 PART = @$(BIN)/python .ci/part $@ $($@.minutes)
 
 .DEFAULT_GOAL := help
@@ -59,7 +64,7 @@ clean: ## remove everything that make made
 # --- the parts of `make test` ---
 
 setup: .venv/bin/python
-	$(PART) $(MAKE) -s .venv/dev.stamp tests/node/node_modules/.stamp tesseract
+	$(PART) $(MAKE) -s .venv/dev.stamp tests/node/node_modules/.stamp $(CLIENTS) tesseract
 
 format: .venv/dev.stamp
 	$(PART) $(BIN)/ruff format --check .
@@ -85,10 +90,10 @@ sbom: .venv/dev.stamp
 	$(PART) $(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
 	    --validate --of JSON -o build/sbom.json $(BIN)/python
 
-pytest: .venv/dev.stamp tests/node/node_modules/.stamp tesseract
+pytest: .venv/dev.stamp tests/node/node_modules/.stamp $(CLIENTS) tesseract
 	$(PART) $(BIN)/pytest -n $(WORKERS)
 
-pytest-all: .venv/dev.stamp tests/node/node_modules/.stamp tesseract
+pytest-all: .venv/dev.stamp tests/node/node_modules/.stamp $(CLIENTS) tesseract
 	$(PART) $(BIN)/pytest --full --cov -n $(WORKERS)
 
 conformance: .venv/dev.stamp tests/node/node_modules/.stamp ## the official MCP conformance suite
@@ -137,14 +142,22 @@ tests/node/node_modules/.stamp: tests/node/package.json tests/node/package-lock.
 	@cd tests/node && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
+build/clients/%/.stamp: tests/clients/%.lock | .venv/bin/python
+	@echo "Installing what $< names into build/clients/$*"
+	@$(BIN)/python -m venv --clear --without-pip build/clients/$*
+	@$(PIP) --python build/clients/$*/bin/python install -qq --no-compile --no-deps --require-hashes -r $<
+	@touch $@
+
 # --- pinned versions ---
 
 # The development lock is constrained by the runtime lock, so that what is tested is what is served.
-COMPILE = build/lock/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
+COMPILE = build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
     --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 
 lock: .venv/bin/python ## resolve the locks anew, moving as little as possible; ARGS=--upgrade moves all
 	@$(BIN)/python -m venv build/lock
 	@build/lock/bin/pip install -qq uv==0.13.7
-	@$(COMPILE) --group build --group model $(ARGS) -o requirements.lock
-	@$(COMPILE) --extra otel --group dev -c requirements.lock $(ARGS) -o requirements-dev.lock
+	@$(COMPILE) pyproject.toml --group build --group model $(ARGS) -o requirements.lock
+	@$(COMPILE) pyproject.toml --extra otel --group dev -c requirements.lock $(ARGS) -o requirements-dev.lock
+	@$(COMPILE) tests/clients/mcp1.in $(ARGS) -o tests/clients/mcp1.lock
+	@$(COMPILE) tests/clients/mcp2.in $(ARGS) -o tests/clients/mcp2.lock

@@ -44,7 +44,13 @@ def test_a_licence_is_let_in_or_not(licence: str, passes: bool) -> None:
 
 
 def test_no_registry_is_named_in_the_locks() -> None:
-    for lock in ("requirements.lock", "requirements-dev.lock", "tests/node/package-lock.json"):
+    for lock in (
+        "requirements.lock",
+        "requirements-dev.lock",
+        "tests/clients/mcp1.lock",
+        "tests/clients/mcp2.lock",
+        "tests/node/package-lock.json",
+    ):
         text = (ROOT / lock).read_text("utf-8")
         assert "index-url" not in text
         assert '"resolved"' not in text

@@ -90,7 +90,8 @@ ROOM = (
     Requirement(
         "room:clients",
         "The Python SDK over stdio, Streamable HTTP on both wires and SSE, "
-        "and the TypeScript inspector all work.",
+        "both versions of both SDKs, the libraries on top of them and the inspector all work, "
+        "and show every error.",
     ),
     Requirement("room:dialects", "The error body of each base is the one its dialect prescribes."),
     Requirement("room:crash", "kill -9 at any moment loses nothing that was acknowledged."),

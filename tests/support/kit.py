@@ -66,8 +66,8 @@ def _our_variables() -> set[str]:
     return {variable_of(field) for field in Settings.model_fields.values()}
 
 
-def command(*args: str) -> list[str]:
-    return [sys.executable, "-m", "readingroom", *args]
+def command(*args: str, program: str = "readingroom") -> list[str]:
+    return [sys.executable, "-m", program, *args]
 
 
 def run(
@@ -93,6 +93,7 @@ def serving(
     data: Path,
     env: Mapping[str, str] = {},
     max_descriptors: int | tuple[int, int] | None = None,
+    program: str = "readingroom",
 ) -> Iterator[Served]:
     """`readingroom serve` on a free port; ready when this is entered, ended when it is left.
 
@@ -104,7 +105,9 @@ def serving(
         process = subprocess.Popen(
             [
                 *_limit_descriptors(max_descriptors),
-                *command("serve", *args, "--port", "0", "--json", "--data", str(data)),
+                *command(
+                    "serve", *args, "--port", "0", "--json", "--data", str(data), program=program
+                ),
             ],
             env=clean_environment(env),
             stdout=subprocess.PIPE,
