@@ -1,12 +1,11 @@
 """The `readingroom` command: the names of its verbs; a verb is imported when it is run."""
 
 import os
-import pkgutil
-from typing import Any
 
 import click
 
 from readingroom import __version__
+from readingroom.core.imports import import_reference
 
 _VERBS = ("serve", "ask", "stdio", "keys", "model", "connect", "backup", "restore", "doctor")
 """Each is a click command of its own name in the module of that name in `commands/`."""
@@ -16,20 +15,17 @@ class _LazyGroup(click.Group):
     """Imports a verb when it is run, and the list of bases when a verb may be one of theirs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        groups = [spec.name for spec in _load("readingroom.bases:BASES").values() if spec.cli]
+        groups = [
+            spec.name for spec in import_reference("readingroom.bases:BASES").values() if spec.cli
+        ]
         return sorted([*_VERBS, *groups])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in _VERBS:
-            command: click.Command = _load(f"readingroom.commands.{cmd_name}:{cmd_name}")
+            command: click.Command = import_reference(f"readingroom.commands.{cmd_name}:{cmd_name}")
             return command
-        spec = _load("readingroom.bases:BASES").get(cmd_name)
+        spec = import_reference("readingroom.bases:BASES").get(cmd_name)
         return spec.cli.load() if spec and spec.cli else None
-
-
-def _load(reference: str) -> Any:
-    """Import what `package.module:name` names."""
-    return pkgutil.resolve_name(reference)
 
 
 @click.group(
@@ -59,4 +55,4 @@ def main(ctx: click.Context) -> None:
     """
     # Whatever is made from here on is its owner's alone: most of a data directory is documents.
     os.umask(0o077)
-    ctx.obj = _load("readingroom.settings:load_settings")
+    ctx.obj = import_reference("readingroom.settings:load_settings")

@@ -1,11 +1,13 @@
 """The lexical index finds by words, safely, within its budget, and keeps step with every write."""
 
+import re
 import sqlite3
 import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unicodedata import category, ucd_3_2_0
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata, Range
 from readingroom.engine.errors import SearchTimeout
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
-from readingroom.engine.words import extract_words, parse_query
+from readingroom.engine.words import extract_words, parse_query, tokenizer_spec
 from tests.engine.test_vectors import FIELDS, FILTERS
 from tests.requirements import requirement
 from tests.support.filters import passes
@@ -401,3 +403,17 @@ def test_threads_search_while_one_writes(index: LexicalIndex) -> None:
 
     assert wrong == []
     assert len(found(index, "racks", 60, Range("start", low=1))) == 1
+
+
+def test_separators_are_the_symbols_newer_than_the_unicode_of_sqlite() -> None:
+    separators = set(tokenizer_spec().partition("'")[2].rstrip("'"))
+
+    assert separators >= set("🚲₿\uf0b7")
+    assert not separators & set("€Ꞗ")  # SQLite knows the one, and the other is a new letter
+    assert {sign for sign in separators if category(sign) != "Co"} == {
+        sign
+        for sign in map(chr, range(0x80, 0xE01F0))
+        if ucd_3_2_0.category(sign) == "Cn"
+        and category(sign) != "Cn"
+        and not re.match(r"[\w\s]", sign)
+    }

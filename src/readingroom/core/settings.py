@@ -16,6 +16,10 @@ from pydantic.fields import FieldInfo
 
 from readingroom.core.errors import InvalidSetting
 
+# Pydantic would look for plugins in every package that is installed, at each start. What accepts
+# our input must not depend on them anyway.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 CONFIGURATION = "readingroom.toml"

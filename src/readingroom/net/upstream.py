@@ -6,9 +6,8 @@ short) is retried while the deadline allows, then raised.
 
 import logging
 import random
-import re
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +15,6 @@ from urllib.parse import urlencode
 
 import anyio
 import httpx2
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from pydantic_core import from_json
 
 from readingroom.net.breaker import BreakerState, CircuitBreaker
@@ -45,8 +43,6 @@ MAX_BODY_BYTES = 5 * 1024 * 1024
 FAIL_FAST_SECONDS = 2.0
 PREVIEW_BYTES = 4096
 
-_TRACE = TraceContextTextMapPropagator()  # the trace alone: a caller's baggage is not for others
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 # Statuses that the next attempt would get again. Redirects are for the caller to follow.
 _DEFINITIVE = {200, 301, 302, 303, 307, 308, 404, 410}
 
@@ -59,8 +55,8 @@ class CallContext:
 
     client: str
     correlation_id: str
-    traceparent: str | None = None
-    """The trace to continue, where no span of this process is part of one."""
+    trace_headers: Mapping[str, str] = field(default_factory=dict)
+    """The headers that make a request part of the caller's trace, where there is one."""
     facts: dict[str, Any] = field(default_factory=dict)
 
     def record_request(self, milliseconds: float) -> None:
@@ -224,15 +220,11 @@ class UpstreamClient:
     async def _exchange(
         self, request: Request, url: httpx2.URL, context: CallContext
     ) -> tuple[httpx2.Response, bytes]:
-        headers = {"X-Correlation-ID": context.correlation_id}
+        headers = {**context.trace_headers, "X-Correlation-ID": context.correlation_id}
         if request.etag:
             headers["If-None-Match"] = request.etag
         if request.bypass_caches:
             headers["Cache-Control"] = "no-cache"
-        # The span of this process comes first; the caller's header counts only where there is none.
-        _TRACE.inject(headers)
-        if context.traceparent and _TRACEPARENT.fullmatch(context.traceparent):
-            headers.setdefault("traceparent", context.traceparent)
         async with self._http.stream("GET", url, headers=headers) as response:
             self._http.cookies.clear()  # no request is linked to the one before
             return response, await _read_body(response)

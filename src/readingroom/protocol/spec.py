@@ -1,12 +1,12 @@
 """A knowledge base before it is opened (`BaseSpec`) and once it is open (`KnowledgeBase`)."""
 
-import pkgutil
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
+from readingroom.core.imports import import_reference
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.errors import Dialect
 from readingroom.protocol.pages import BasePage
@@ -68,7 +68,7 @@ class Lazy:
 
     def load(self) -> Any:
         """Import the module and return what the reference names."""
-        return pkgutil.resolve_name(self.reference)
+        return import_reference(self.reference)
 
     def __call__(self, *args: Any) -> Any:
         return self.load()(*args)

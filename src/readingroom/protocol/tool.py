@@ -107,8 +107,8 @@ class Call:
     """The client whose calls are counted together: a key, an address, or the one of stdio."""
     correlation_id: str = ""
     """The caller's own id for a chain of calls, else the request id; passed on upstream."""
-    traceparent: str | None = None
-    """The trace that the HTTP request belongs to, where it has one."""
+    trace_headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers that make requests to other servers part of the caller's trace, if there is one."""
     request_bytes: int | None = None
     """The length of the HTTP request's body, as its header states it."""
     facts: dict[str, Any] = field(default_factory=dict)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readingroom.core.filters import Condition, Filter, In, Metadata, Range, Value, flatten
+from readingroom.core.imports import pause_garbage_collection
 from readingroom.storage.errors import EmbeddingMismatch, StoreUnusable
 from readingroom.storage.lock import FolderLock
 
@@ -240,8 +241,9 @@ def _import_chromadb() -> Any:
     if is_hidden:
         sys.modules[hidden] = None  # type: ignore[assignment]
     try:
-        import chromadb
-        import chromadb.config
+        with pause_garbage_collection():
+            import chromadb
+            import chromadb.config
     finally:
         if is_hidden:
             del sys.modules[hidden]

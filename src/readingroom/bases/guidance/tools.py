@@ -186,4 +186,4 @@ def call_context(call: Call) -> CallContext:
     call.facts["correlation_id"] = call.correlation_id
     if call.request_bytes is not None:
         call.facts["request_bytes"] = call.request_bytes
-    return CallContext(call.client, call.correlation_id, call.traceparent, call.facts)
+    return CallContext(call.client, call.correlation_id, call.trace_headers, call.facts)

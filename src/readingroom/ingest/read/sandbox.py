@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from io import FileIO
 from pathlib import Path
 from typing import IO, Literal, NoReturn
@@ -69,9 +70,6 @@ class WorkerMessage:
     document: Document | None = None
     skipped: SkippedFile | None = None
     picture: Base64Bytes | None = None
-
-
-_MESSAGE = TypeAdapter(WorkerMessage)
 
 
 class Sandbox:
@@ -241,6 +239,12 @@ def _kill_group(process: Process) -> None:
 
 def _parse_message(line: bytes) -> WorkerMessage:
     try:
-        return _MESSAGE.validate_json(line)
+        return _make_message_adapter().validate_json(line)
     except ValidationError as error:
         raise ExtractionFailed("The program that reads files gave no sensible answer") from error
+
+
+@cache
+def _make_message_adapter() -> TypeAdapter[WorkerMessage]:
+    # Not at import: every command that opens a base imports this module, and few read a file.
+    return TypeAdapter(WorkerMessage)

@@ -1,8 +1,10 @@
-"""The context of a call: who is calling, under which request id."""
+"""The context of a call: who is calling, under which request id, as part of which trace."""
 
+import re
 from typing import Any
 
 from mcp.server import ServerRequestContext
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from starlette.types import Scope
 
 from readingroom.core.ids import make_request_id
@@ -12,13 +14,23 @@ from readingroom.server.auth.bearer import client_ip
 
 Context = ServerRequestContext[Any, Any]
 
+_TRACE = TraceContextTextMapPropagator()  # the trace alone: a caller's baggage is not for others
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
+
 
 def make_call_from_context(context: Context) -> Call:
     """Return the call of an MCP message: one in an HTTP request, or one over stdio."""
     report = context.session.report_progress
     if context.request is None:
         request_id = make_request_id()
-        return Call(request_id, "anonymous", report, correlation_id=request_id)
+        trace_headers = _make_trace_headers(None)
+        return Call(
+            request_id,
+            "anonymous",
+            report,
+            correlation_id=request_id,
+            trace_headers=trace_headers,
+        )
     return make_call_from_scope(context.request.scope, report)
 
 
@@ -34,6 +46,17 @@ def make_call_from_scope(scope: Scope, report: ReportProgress) -> Call:
         report=report,
         client=f"key:{user.username}" if user else f"ip:{client_ip(scope)}",
         correlation_id=state["correlation_id"],
-        traceparent=headers.get(b"traceparent"),
+        trace_headers=_make_trace_headers(headers.get(b"traceparent")),
         request_bytes=int(length) if length.isdecimal() else None,
     )
+
+
+def _make_trace_headers(traceparent: str | None) -> dict[str, str]:
+    """Return the headers for requests to other servers, given the `traceparent` that came with
+    the HTTP request. It counts only where no span of this process is part of a trace.
+    """
+    headers: dict[str, str] = {}
+    _TRACE.inject(headers)
+    if not headers and traceparent and _TRACEPARENT.fullmatch(traceparent):
+        headers["traceparent"] = traceparent
+    return headers
