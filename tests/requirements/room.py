@@ -108,6 +108,7 @@ ROOM = (
     Requirement(
         "room:supply:vex", "A known weakness of a package that does no harm here is told so."
     ),
+    Requirement("room:paths", "What callers are told names no path of the machine."),
     Requirement("room:ready", "/ready names the bases that cannot answer."),
     Requirement(
         "room:sample",

@@ -13,7 +13,7 @@ from tests.support.processes import wait_until
 from tests.support.valkey import valkey
 
 
-@requirement("room:ready", "policy:FR-003:unavailable")
+@requirement("room:ready", "room:paths", "policy:FR-003:unavailable")
 def test_a_base_whose_registry_is_away_is_named_until_it_is_back(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with (
@@ -27,6 +27,9 @@ def test_a_base_whose_registry_is_away_is_named_until_it_is_back(tmp_path: Path)
         degraded = {"status": "degraded", "degraded": {"policy": "registry_unavailable"}}
         assert served.get("/ready").json() == degraded
         assert served.get("/health").status_code == 200
+        refusal = served.get("/api/v1/policies")
+        assert (refusal.status_code, str(tmp_path) in refusal.text) == (503, False)
+        assert str(tmp_path) in served.log.read_text("utf-8")
         with valkey(tmp_path):
             wait_until(lambda: served.get("/ready").status_code == 200)
 

@@ -7,6 +7,7 @@ database needs `get`, `upsert`, `update_metadata`, `delete` and `count` to repla
 import contextlib
 import functools
 import itertools
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from readingroom.storage.lock import FolderLock
 
 if TYPE_CHECKING:
     import chromadb
+
+logger = logging.getLogger(__name__)
 
 # Chroma's limit is 5,461 with its own metadata rows; this stays clear of it.
 _BATCH = 5_000
@@ -276,7 +279,8 @@ def _translate_errors() -> Iterator[None]:
     except (InvalidArgumentError, InvalidDimensionException) as error:
         raise ValueError(str(error)) from error
     except (ChromaError, OSError) as error:
-        raise StoreUnusable(f"The chunk store failed: {error}") from error
+        logger.error("the chunk store failed: %s", error)
+        raise StoreUnusable("The chunk store failed; the server's log has the reason") from error
 
 
 def _read_pages(read: Callable[..., Any]) -> Iterator[Any]:

@@ -1,11 +1,14 @@
 """SQLite: how connections are opened, shared between threads, and used in transactions."""
 
+import logging
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from readingroom.storage.errors import StorageFailed
+from readingroom.storage.errors import StorageFailed, describe_cause
+
+logger = logging.getLogger(__name__)
 
 _MAX_IDLE = 8  # each with a cache of its own; more are opened for a rush, and closed after it
 _NO_PRAGMAS: Mapping[str, str | int] = {}
@@ -64,7 +67,8 @@ def small_database(path: Path, schema: str) -> Iterator[sqlite3.Connection]:
             with transaction(db):
                 yield db
     except (OSError, sqlite3.Error) as error:
-        raise StorageFailed(f"{path} cannot be used: {error}") from error
+        logger.error("%s cannot be used: %s", path, error)
+        raise StorageFailed(f"{path.name} cannot be used: {describe_cause(error)}") from error
 
 
 class ConnectionPool:

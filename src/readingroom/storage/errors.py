@@ -3,6 +3,11 @@
 from readingroom.core.errors import KnowledgeError
 
 
+def describe_cause(error: Exception) -> str:
+    """Return why the file system or a database refused, without the paths of this machine."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 class EmbeddingMismatch(KnowledgeError):
     """The stored vectors were made by another model or precision than the one that runs."""
 

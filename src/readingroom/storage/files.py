@@ -1,10 +1,16 @@
 """Files: hashing, linking and moving them, and paths that stay inside their folder."""
 
 import hashlib
+import logging
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
-from readingroom.storage.errors import StorageFailed
+from readingroom.storage.errors import StorageFailed, describe_cause
+
+logger = logging.getLogger(__name__)
 
 
 def hash_file(path: Path) -> str:
@@ -27,6 +33,33 @@ def resolve_inside(folder: Path, *names: str) -> Path:
 def is_plain_name(name: str) -> bool:
     """Return whether this names a file of the folder it is looked up in, and of no other."""
     return name not in ("", ".", "..") and not any(character in name for character in "/\\\0")
+
+
+@contextmanager
+def translate_os_errors(problem: str) -> Iterator[None]:
+    """Raise `StorageFailed` in place of an `OSError`, whose paths are only told to the log."""
+    try:
+        yield
+    except OSError as error:
+        logger.error("%s: %s", problem, error)
+        raise StorageFailed(f"{problem}: {describe_cause(error)}") from error
+
+
+def copy_stream(content: IO[bytes], target: Path) -> None:
+    """Write an open file, from its beginning, to `target`.
+
+    Raise `StorageFailed` when that fails, as on a full disk; nothing is left of `target` then.
+    """
+    with translate_os_errors("The file cannot be kept"):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        content.seek(0)
+        try:
+            with target.open("wb") as copy:
+                shutil.copyfileobj(content, copy)
+        except OSError:
+            with suppress(OSError):
+                target.unlink()
+            raise
 
 
 def link_or_copy(source: Path, target: Path) -> None:

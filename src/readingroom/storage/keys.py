@@ -20,6 +20,7 @@ from readingroom.storage.errors import (
     KeyExists,
     KeyNotFound,
     StorageFailed,
+    describe_cause,
 )
 
 KEYS = "keys.db"
@@ -230,8 +231,9 @@ class KeyRing:
             raise self._make_error(error) from error
 
     def _make_error(self, error: Exception) -> StorageFailed:
-        reason = getattr(error, "strerror", None) or error
-        return StorageFailed(f"The keys in {self.path.name} cannot be used: {reason}")
+        return StorageFailed(
+            f"The keys in {self.path.name} cannot be used: {describe_cause(error)}"
+        )
 
 
 def _prepare(db: sqlite3.Connection) -> None:

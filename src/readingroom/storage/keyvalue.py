@@ -29,13 +29,14 @@ from valkey.exceptions import ResponseError, ValkeyError
 
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.settings import sandbox_environment
-from readingroom.storage.errors import RegistryUnavailable, WrongRoom
+from readingroom.storage.errors import RegistryUnavailable, WrongRoom, describe_cause
 
 logger = logging.getLogger(__name__)
 
 KeyValues = Any  # the client's own annotations mix its blocking and its async answers
 
 _ROOM = "readingroom:room"
+_LOG = "valkey.log"
 # The kernel's limit is 104 bytes on macOS and 108 on Linux.
 _MAX_SOCKET_PATH = 100
 # For a server to start, or for the one before it to end; a large append-only file takes a while.
@@ -93,13 +94,19 @@ async def check_room(client: KeyValues, marker: Path) -> None:
             await client.set(_ROOM, server_room)
             await anyio.to_thread.run_sync(_read_or_write_marker, marker, server_room)
     except (OSError, ValkeyError) as error:
-        raise RegistryUnavailable(f"The policy registry does not answer: {error}") from error
+        raise registry_unavailable(error) from error
     if folder_room != server_room:
         raise WrongRoom(
-            f"The registry at REDIS_URL does not belong to {marker.parent}: "
+            "The registry at REDIS_URL does not belong to this data directory: "
             f"{'it is empty' if server_room is None else 'another data directory uses it'}. "
-            f"Restore it from its backup, choose another server or database, or another --data."
+            "Restore it from its backup, choose another server or database, or another --data."
         )
+
+
+def registry_unavailable(error: Exception) -> RegistryUnavailable:
+    """Return the error to raise when the server does not answer; addresses go to the log only."""
+    logger.error("the policy registry does not answer: %s", error)
+    return RegistryUnavailable("The policy registry does not answer; the log has the reason")
 
 
 def _read_or_write_marker(marker: Path, room: str | None) -> str | None:
@@ -153,7 +160,10 @@ class EmbeddedServer:
             self._runtime = _make_runtime_directory()
             self._spawn(lock)
         except OSError as error:
-            raise RegistryUnavailable(f"The registry cannot be started: {error}") from error
+            logger.error("the registry in %s cannot be started: %s", self._folder, error)
+            raise RegistryUnavailable(
+                f"The registry cannot be started: {describe_cause(error)}"
+            ) from error
         try:
             await self._wait_until_ready()
         except BaseException:
@@ -241,7 +251,7 @@ class EmbeddedServer:
         except TimeoutError as error:
             os.close(descriptor)
             raise RegistryUnavailable(
-                f"Another registry still runs in {self._folder} and does not end"
+                "Another registry still runs in this data directory and does not end"
             ) from error
         return descriptor
 
@@ -273,7 +283,7 @@ class EmbeddedServer:
             "unixsocket": str(self.socket),
             "unixsocketperm": "700",
             "dir": str(self._folder),
-            "logfile": str(self._folder / "valkey.log"),
+            "logfile": str(self._folder / _LOG),
             "loglevel": "warning",
             # No snapshots: the append-only file has everything.
             "save": "",
@@ -293,8 +303,9 @@ class EmbeddedServer:
                         raise TimeoutError
                     await anyio.sleep(0.01)
         except TimeoutError as error:
+            logger.error("the registry does not start: see %s", self._folder / _LOG)
             raise RegistryUnavailable(
-                f"The registry in {self._folder} does not start; valkey.log there has the reason"
+                f"The registry does not start; {_LOG} in its folder has the reason"
             ) from error
 
 

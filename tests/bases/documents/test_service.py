@@ -1,5 +1,6 @@
 """The documents base's answers, on real files, real stores and a real model."""
 
+import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from readingroom.bases.documents.registry.records import format_citation
 from readingroom.core.errors import InvalidDate, UnrecognizedId
 from readingroom.core.progress import no_progress
 from readingroom.ingest.errors import NoChunks
+from readingroom.storage.errors import StorageFailed
 from tests.requirements import requirement
 from tests.support.documents.base import PLAIN, REF, Desk, desk
 from tests.support.papers import paper
@@ -333,6 +335,19 @@ async def test_an_explicit_type_wins(empty: Desk) -> None:
     await empty.ingest("Bat survey.pdf", plain("one"), document_type="elevation")
     (record,) = await listed(empty)
     assert record.document_type == "elevation"
+
+
+@requirement("room:paths")
+async def test_a_file_that_cannot_be_kept_is_told_and_can_be_ingested_later(empty: Desk) -> None:
+    content = plain("Bats roost in the old barn.")
+    document_id = next(candidate_ids(REF, hashlib.sha256(content).hexdigest()))
+    folder = empty.service.folder / "files" / document_id
+    folder.mkdir(parents=True)
+    (folder / "partial").symlink_to("/dev/full")
+    with pytest.raises(StorageFailed, match="cannot be kept: No space left"):
+        await empty.ingest("Bats.pdf", content)
+    assert await empty.service.list_all_documents() == []
+    assert (await empty.ingest("Bats.pdf", content)).status == "success"
 
 
 @requirement("documents:delete", "documents:remove")

@@ -1,5 +1,6 @@
 """Reads the federal file: records, lists, texts, and up to which date each source is loaded."""
 
+import logging
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,9 @@ from readingroom.bases.federal.schema.sources import MEMBER_VOTES, SOURCES, Reso
 from readingroom.bases.federal.schema.tables import ensure_schema
 from readingroom.core.errors import RecordNotFound
 from readingroom.storage import database
-from readingroom.storage.errors import StorageFailed
+from readingroom.storage.errors import StorageFailed, describe_cause
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -73,7 +76,10 @@ def translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, sqlite3.Error) as error:
-        raise StorageFailed(f"The federal records in {path} cannot be used: {error}") from error
+        logger.error("the federal records in %s cannot be used: %s", path, error)
+        raise StorageFailed(
+            f"The federal records in {path.name} cannot be used: {describe_cause(error)}"
+        ) from error
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.engine.embedding.machine import count_cores, return_memory
 from readingroom.engine.embedding.weights import Weights, find_weights
 from readingroom.engine.errors import ModelUnavailable
+from readingroom.storage.errors import describe_cause
 from readingroom.storage.files import hash_file
 
 if TYPE_CHECKING:
@@ -141,8 +142,9 @@ class Embedder:
                 self._threads or count_cores(),
             )
         except OSError as error:
+            log.error("the embedding model cannot be read, or built in %s: %s", self._models, error)
             raise ModelUnavailable(
-                f"The embedding model cannot be read, or built in {self._models}: {error}"
+                f"The embedding model cannot be read or built: {describe_cause(error)}"
             ) from error
 
 
@@ -236,7 +238,7 @@ def _build_graph(weights: Weights, models: Path, precision: "Precision", stem: s
     try:
         graph = build_graph(weights.folder, precision)
     except (ValueError, KeyError) as error:
-        raise ModelUnavailable(f"{weights.folder} holds no usable model: {error}") from error
+        raise ModelUnavailable(f"{weights.folder.name} holds no usable model: {error}") from error
     models.mkdir(parents=True, exist_ok=True)
     descriptor, partial = tempfile.mkstemp(dir=models, prefix=f".{stem}-")
     try:

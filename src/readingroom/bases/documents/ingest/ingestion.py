@@ -28,7 +28,7 @@ from readingroom.ingest.embed import Vectors, embed_document
 from readingroom.ingest.private_copy import PrivateCopy
 from readingroom.ingest.structure.classify import classify
 from readingroom.storage.changes import StoreChanges
-from readingroom.storage.files import resolve_inside
+from readingroom.storage.files import copy_stream, resolve_inside, translate_os_errors
 from readingroom.storage.intents import Intent
 
 Outcome = IngestedDocument | AlreadyIngested | SkippedDocument
@@ -288,13 +288,11 @@ class Ingestion:
 
     def _write_copy(self, private_copy: PrivateCopy, record: DocumentRecord) -> None:
         path = self.file_of(record)
-        path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name("partial")
-        private_copy.file.seek(0)
-        with partial.open("wb") as copy:
-            shutil.copyfileobj(private_copy.file, copy)
+        copy_stream(private_copy.file, partial)
         # Renamed when whole: a file under its own name is never half written.
-        partial.replace(path)
+        with translate_os_errors("The file cannot be kept"):
+            partial.replace(path)
 
     def _copy_path(self, document_id: str, name: str) -> Path:
         """Return a path with a name that people recognise and every file system accepts."""

@@ -63,14 +63,14 @@ def _read_version(db: sqlite3.Connection) -> int:
 def _check_version(version: int, path: Path) -> None:
     if version > SCHEMA_VERSION:
         raise StorageFailed(
-            f"{path} was written by a newer Reading Room (schema {version}, this one reads "
+            f"{path.name} was written by a newer Reading Room (schema {version}, this one reads "
             f"{SCHEMA_VERSION}): install that version, or restore an older backup"
         )
     if version < SCHEMA_VERSION:
         raise StorageFailed(
-            f"{path} was written by a Reading Room older than 0.1.0 (schema {version}, this one "
-            f"reads {SCHEMA_VERSION}): move the file away and load the official files again with "
-            "`readingroom federal load`"
+            f"{path.name} was written by a Reading Room older than 0.1.0 (schema {version}, this "
+            f"one reads {SCHEMA_VERSION}): move the file away and load the official files again "
+            "with `readingroom federal load`"
         )
 
 

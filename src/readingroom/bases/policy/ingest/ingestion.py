@@ -34,7 +34,7 @@ from readingroom.ingest.private_copy import PrivateCopy, Roots, open_in_thread
 from readingroom.storage.changes import StoreChanges
 from readingroom.storage.chunks import Chunks
 from readingroom.storage.errors import RegistryUnavailable
-from readingroom.storage.files import resolve_inside
+from readingroom.storage.files import copy_stream, resolve_inside, translate_os_errors
 from readingroom.storage.intents import Intent
 
 MAX_FILE_BYTES = 50 * 1024 * 1024
@@ -404,18 +404,16 @@ class Ingestion:
 
     def _copy_to_spool(self, private_copy: PrivateCopy) -> Path:
         """Copy what is being ingested, for the recovery after a crash; returns the copy."""
-        self.uploads.mkdir(parents=True, exist_ok=True)
         spool = self.uploads / f"{uuid.uuid4().hex}.pdf"
-        private_copy.file.seek(0)
-        with spool.open("wb") as copy:
-            shutil.copyfileobj(private_copy.file, copy)
+        copy_stream(private_copy.file, spool)
         return spool
 
     def _move_into_place(self, spool: Path, source: str, revision_id: str) -> None:
         final = self.file_of(source, revision_id)
-        final.parent.mkdir(parents=True, exist_ok=True)
-        # A rename within one file system is atomic, so a reader sees the old file or the new one.
-        spool.replace(final)
+        with translate_os_errors("The file cannot be kept"):
+            final.parent.mkdir(parents=True, exist_ok=True)
+            # A rename in one file system is atomic: a reader sees the old file or the new one.
+            spool.replace(final)
 
     async def _delete_file(self, source: str, revision_id: str) -> None:
         folder = self.file_of(source, revision_id).parent

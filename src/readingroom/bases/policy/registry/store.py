@@ -17,8 +17,7 @@ from readingroom.bases.policy.errors import PolicyExists, PolicyNotFound
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, Revision
 from readingroom.core.dates import days_since_epoch
-from readingroom.storage.errors import RegistryUnavailable
-from readingroom.storage.keyvalue import KeyValues
+from readingroom.storage.keyvalue import KeyValues, registry_unavailable
 
 _ALL_POLICIES = "policies_all"
 # Incremented in every transaction, so one round trip tells a reader that nothing has changed.
@@ -226,7 +225,7 @@ class PolicyRegistry:
                 self._check = None
             yield
         except (OSError, ValkeyError) as error:
-            raise RegistryUnavailable(f"The policy registry does not answer: {error}") from error
+            raise registry_unavailable(error) from error
 
 
 def _put(pipe: Any, revision: Revision) -> None:
