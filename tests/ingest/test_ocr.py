@@ -13,6 +13,8 @@ from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, ReadOptions, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.pipeline import Pipeline
+from readingroom.ingest.read import ocr
+from readingroom.ingest.read.reader import read_file
 from readingroom.ingest.read.sandbox import Sandbox
 from readingroom.ingest.setup import make_pipeline
 from readingroom.settings import load_settings
@@ -228,3 +230,33 @@ async def test_the_settings_reach_the_pipeline(tmp_path: Path) -> None:
             await make_pipeline(load_settings({"data": tmp_path}, hasty)).read(
                 private_copy, no_progress
             )
+
+
+@requirement("ingest:ocr:blank")
+async def test_a_blank_page_is_not_given_to_tesseract(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Image.Image] = []
+    really = ocr._run_tesseract
+
+    def note(picture: Image.Image) -> ocr.OcrResult:
+        seen.append(picture)
+        return really(picture)
+
+    monkeypatch.setattr(ocr, "_run_tesseract", note)
+    blank = Image.new("L", (1200, 1600), 255)
+    speckled = blank.copy()
+    speckled.putpixel((600, 800), 0)
+    frames = [blank, speckled, Image.new("L", (1200, 1600), 128), scan("A few words."), blank]
+    tiff = image_file(frames[0], "TIFF", save_all=True, append_images=frames[1:])
+
+    document = read_file(tiff, "pages.tiff", ReadOptions(), lambda *progress: None)
+
+    assert isinstance(document, Document)
+    assert [page.text for page in document.pages] == ["", "", "", "A few words.", ""]
+    assert len(seen) == 1
+
+
+@requirement("ingest:ocr:blank")
+def test_faint_words_are_not_blank() -> None:
+    faint = scan("A few words.").point(lambda shade: 255 - (255 - shade) // 60)
+
+    assert [line.text for line in ocr.recognize(faint, 40_000_000).lines] == ["A few words."]

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from readingroom.core.caller import current_caller
 from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, ReadOptions, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed
@@ -176,7 +177,7 @@ async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
     before = descendants()
     everybody_may_end = tmp_path / "end"
     command = behaving(waiting_for(everybody_may_end))._command
-    sandbox = Sandbox(GENEROUS, max_processes=2, command=command)
+    sandbox = Sandbox(GENEROUS, processes_per_caller=2, command=command)
     started: list[int] = []
     two_run = anyio.Event()
 
@@ -199,6 +200,40 @@ async def test_no_more_run_at_once_than_there_are_seats(tmp_path: Path) -> None:
         everybody_may_end.touch()
 
     assert len(started) == 5
+
+
+@requirement("ingest:sandbox:callers")
+async def test_a_caller_whose_files_never_end_keeps_nobody_else_waiting(tmp_path: Path) -> None:
+    everybody_may_end = tmp_path / "end"
+    command = behaving(waiting_for(everybody_may_end))._command
+    sandbox = Sandbox(GENEROUS, processes_per_caller=2, command=command)
+    started: list[str] = []
+    greedy_runs, modest_runs = anyio.Event(), anyio.Event()
+
+    async def note(process_id: float, total: float | None, message: str | None) -> None:
+        started.append(current_caller.get())
+        if started == ["greedy", "greedy"]:
+            greedy_runs.set()
+        if "modest" in started:
+            modest_runs.set()
+
+    async def read_as(caller: str) -> None:
+        current_caller.set(caller)
+        with tempfile.TemporaryFile(buffering=0) as file:
+            await sandbox.read(file, "paper.pdf", ReadOptions(), note)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(10):
+            tasks.start_soon(read_as, "greedy")
+        await greedy_runs.wait()
+        tasks.start_soon(read_as, "modest")
+        with anyio.fail_after(60):
+            await modest_runs.wait()
+        assert started == ["greedy", "greedy", "modest"]
+        everybody_may_end.touch()
+
+    assert len(started) == 11
+    assert sandbox._seats._seats_of_caller == {}
 
 
 @requirement("ingest:sandbox:secrets")

@@ -55,6 +55,13 @@ INGEST = (
         "A reader of files that was taken over reads no key, writes nowhere but in its scratch "
         "folder, opens no socket and signals nobody; where the kernel offers less, it is told.",
     ),
+    Requirement(
+        "ingest:sandbox:callers", "One caller never has all the processes that may run at once."
+    ),
+    Requirement("ingest:ocr:blank", "A page without ink is not given to tesseract."),
+    Requirement(
+        "ingest:growth", "Twice as much text never takes more than about twice as long to read."
+    ),
     Requirement("ingest:sandbox:progress", "Progress is told page by page."),
     Requirement(
         "ingest:hostile",

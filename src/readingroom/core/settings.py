@@ -144,7 +144,7 @@ class RoomSettings(BaseModel):
         ge=1024,
     )
     ingest_seconds: float = setting(
-        1800.0,
+        300.0,
         "READINGROOM_INGEST_SECONDS",
         "Reading one file may take this long, OCR included.",
         gt=0,

@@ -21,6 +21,8 @@ _TIMEOUT = 90
 """Seconds per run. A page takes three runs at most, which stay below the sandbox's limit."""
 _POINTS_PER_PIXEL = 72 / DPI
 """Also for pages that were scaled down: only proportions matter."""
+_MIN_INK_PIXELS = 50
+"""Pixels of another shade than the paper's; at 300 DPI a single letter has more."""
 _WORD_LEVEL = 5
 """The level of words in tesseract's table."""
 
@@ -46,6 +48,8 @@ class OcrResult:
 def recognize(picture: Image.Image, max_pixels: int) -> OcrResult:
     """Return the lines of a picture; raise `PageUnreadable` when tesseract fails."""
     picture = _prepare(picture, max_pixels)
+    if _is_blank(picture):
+        return OcrResult([], None, picture.height * _POINTS_PER_PIXEL)
     upright = _run_tesseract(picture)
     if upright.confidence is not None and upright.confidence >= _SURE:
         return upright
@@ -122,6 +126,13 @@ def _prepare(picture: Image.Image, max_pixels: int) -> Image.Image:
         # By a whole number, which averages blocks of pixels: fast, and letters stay legible.
         grey = grey.reduce(int((pixels / max_pixels) ** 0.5) + 1)
     return grey
+
+
+def _is_blank(grey_picture: Image.Image) -> bool:
+    """Whether a picture has no ink for a single letter, so that tesseract need not look at it."""
+    # A thousand blank pages are a small file, and tesseract takes long for each.
+    shades = grey_picture.histogram()
+    return sum(shades) - max(shades) < _MIN_INK_PIXELS
 
 
 def _run_tesseract(picture: Image.Image) -> OcrResult:

@@ -18,6 +18,8 @@ FEW_CHARACTERS = 10
 # Not normalized: NFKC would turn m² into m2, and 10½ into 101/2.
 _NOT_NORMALIZED = re.compile("[²³¹¼-¾⁰-\u209f⅐-⅟↉]")
 _NOISE = re.compile("[\x00\x01\x03-\x08\x0b\x0c\x0e-\x1f\x7f\xad\u200b\ufeff\ud800-\udfff]")
+_BLOCK_CHARS = 4_000
+"""Longer texts are normalized in blocks: sorting thousands of accents on one letter takes long."""
 
 
 class PageUnreadable(Exception):
@@ -66,6 +68,9 @@ def normalize_text(text: str) -> str:
     """Return the text without ligatures, exotic spaces and control characters."""
     if text.isascii() and text.isprintable():
         return text
+    if len(text) > _BLOCK_CHARS:
+        starts = range(0, len(text), _BLOCK_CHARS)
+        return "".join(normalize_text(text[start : start + _BLOCK_CHARS]) for start in starts)
     text = _NOISE.sub("", text)
     if unicodedata.is_normalized("NFKC", text):
         return text

@@ -23,6 +23,7 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import Base64Bytes, TypeAdapter, ValidationError
 
+from readingroom.core.caller import current_caller
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.settings import sandbox_environment
@@ -32,6 +33,7 @@ from readingroom.ingest.confine.program_paths import find_program_paths
 from readingroom.ingest.document import Document, ReadOptions, RefusalCode, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed, NoChunks, NoContent, UnsupportedFileType
 from readingroom.ingest.read.job import Job
+from readingroom.ingest.read.seats import Seats
 
 WORKER = (sys.executable, "-P", "-m", "readingroom.ingest.read.worker")
 
@@ -55,7 +57,7 @@ class Limits:
 
     memory_bytes: int = 1536 * 2**20
     cpu_seconds: int = 900
-    wall_seconds: float = 1800.0
+    wall_seconds: float = 300.0
     silent_seconds: float = 300.0
     """Without progress. This catches a hang long before the time for a thousand scans is over."""
     answer_bytes: int = 256 * 2**20
@@ -73,18 +75,18 @@ class WorkerMessage:
 
 
 class Sandbox:
-    """Starts confined processes, by default as many at once as there are cores."""
+    """Starts confined processes: for one caller as many at once as there are cores, by default."""
 
     def __init__(
         self,
         limits: Limits | None = None,
-        max_processes: int | None = None,
+        processes_per_caller: int | None = None,
         command: tuple[str, ...] = WORKER,
     ) -> None:
         # From the processes that it starts: they have our account, and our environment has keys.
         hide_memory()
         self._limits = limits or Limits()
-        self._slots = anyio.CapacityLimiter(max_processes or count_cores())
+        self._seats = Seats(per_caller=processes_per_caller or count_cores())
         self._command = command
 
     async def read(
@@ -108,7 +110,7 @@ class Sandbox:
 
     async def _run(self, file: FileIO, job: Job, report: ReportProgress) -> WorkerMessage:
         """Return the last message of a process; raise the error that it reports or ends with."""
-        async with self._slots:
+        async with self._seats.take(current_caller.get()):
             with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch:
                 async with self._start(file, job, scratch) as process:
                     try:

@@ -188,6 +188,9 @@ _MIN_PHRASES = 3
 _OPENING_CHARS = 60_000
 """Only the opening is examined: a document says what it is on its first pages."""
 
+_MAX_NAME_CHARS = 300
+"""More than a file system takes; the name of an upload can be longer."""
+
 _RENDERING = re.compile(
     r"\b(?:bird ?s ?eyes?(?: view)?s?|perspectives?|cgis?|3 ?d ?(?:visual|view|render|model)\w*"
     r"|(?:artists?|artist s) impressions?|photo ?montages?|street ?scenes?"
@@ -223,7 +226,7 @@ def is_drawing(name: str, document_type: str) -> bool:
 
 def _split_name(name: str) -> str:
     """Return a name as words: `ProposedSite_Plan02-RevB.pdf` is `proposed site plan 02 rev b`."""
-    stem = PurePath(name).stem
+    stem = PurePath(name).stem[:_MAX_NAME_CHARS]
     seams = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Za-z]{3})(?=[0-9])"
     spaced = re.sub(seams, " ", stem)
     return re.sub(r"[^a-z0-9]+", " ", spaced.lower().replace("&", " and ")).strip()

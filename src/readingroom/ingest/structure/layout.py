@@ -18,8 +18,11 @@ _PAGE_NUMBER = re.compile(
 )
 _SENTENCE_ENDS = (".", "!", "?", ":", ";", "”", '"')
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_BROKEN = re.compile(rf"({_WORD.pattern}){BROKEN_WORD}({_WORD.pattern})")
-_ENDS_IN_HYPHEN = re.compile(r"[^\W\d_]-$")
+_LAST_WORD = re.compile(rf"{_WORD.pattern}$")
+_MAX_WORD_CHARS = 100
+_MAX_JOINED_CHARS = 5_000
+"""A line that has become this long by joining is joined to no more."""
+_MAX_PAGE_NUMBER_CHARS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +97,24 @@ def rejoin_words(sheets: Sequence[Sheet]) -> None:
     texts = (line.text for sheet in sheets for line in sheet.lines)
     frequencies = Counter(word.lower() for text in texts for word in _WORD.findall(text))
     for line in broken_lines:
-        text = _BROKEN.sub(lambda match: _rejoin(match[1], match[2], frequencies), line.text)
-        line.text = text.replace(BROKEN_WORD, "-").strip()
+        line.text = _mend_line(line.text, frequencies).strip()
+
+
+def _mend_line(text: str, frequencies: Counter[str]) -> str:
+    """Return a line with the words around each mark rejoined; a mark between others is a hyphen."""
+    # Not one pattern for both words: it would try every letter before a mark as the first.
+    mended: list[str] = []
+    before, *pieces = text.split(BROKEN_WORD)
+    for after in pieces:
+        head = _LAST_WORD.search(before[-_MAX_WORD_CHARS:])
+        tail = _WORD.match(after)
+        if head and tail:
+            mended += [before[: len(before) - len(head[0])], _rejoin(head[0], tail[0], frequencies)]
+            before = after[tail.end() :]
+        else:
+            mended += [before, "-"]
+            before = after
+    return "".join([*mended, before])
 
 
 def _rejoin(head: str, tail: str, frequencies: Counter[str]) -> str:
@@ -108,7 +127,7 @@ def _join_halves(lines: Sequence[Line]) -> Iterator[Line]:
     """Append the second half of a broken word to the first, where the reader has not done so."""
     above: Line | None = None
     for line in lines:
-        if above and _ENDS_IN_HYPHEN.search(above.text) and line.text[0].islower():
+        if above and _is_broken(above.text) and line.text[0].islower():
             half, _, rest = line.text.partition(" ")
             above.text = above.text[:-1] + BROKEN_WORD + half
             above.low = line.low
@@ -117,6 +136,11 @@ def _join_halves(lines: Sequence[Line]) -> Iterator[Line]:
             line.text = rest.lstrip()
         yield line
         above = line
+
+
+def _is_broken(text: str) -> bool:
+    """Whether a line ends in the middle of a word."""
+    return text[-1:] == "-" and text[-2:-1].isalpha() and len(text) < _MAX_JOINED_CHARS
 
 
 def _measure_leading(sheets: Sequence[Sheet]) -> float:
@@ -163,7 +187,11 @@ def _find_repeated(sheets: Sequence[Sheet]) -> set[tuple[str, int]]:
 def _is_running_line(line: Line, sheet: Sheet, repeated: set[tuple[str, int]]) -> bool:
     if not _is_at_edge(line, sheet):
         return False
-    return _repeat_key(line) in repeated or bool(_PAGE_NUMBER.fullmatch(line.text.lower()))
+    return _repeat_key(line) in repeated or _is_page_number(line.text)
+
+
+def _is_page_number(text: str) -> bool:
+    return len(text) <= _MAX_PAGE_NUMBER_CHARS and bool(_PAGE_NUMBER.fullmatch(text.lower()))
 
 
 def _is_at_edge(line: Line, sheet: Sheet) -> bool:

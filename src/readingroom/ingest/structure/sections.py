@@ -28,9 +28,16 @@ _MIN_DECIMALS = 8
 _MIN_CONTENTS_LINES = 5
 _MAX_CONTENTS_GAP = 3
 """Lines without a page number that a table of contents may hold: group names, long titles."""
+_MAX_TITLE_CHARS = 500
+"""Of a title that goes on over several lines."""
+
+# A line may be as long as its author likes, so no pattern below may take more than one pass over
+# it: one that is searched for sees only the end of the line, and one that ends in `.*` matches any
+# character there, or it would fail at the last and be tried again from every other place.
+_TAIL_CHARS = 200
 
 # A title begins with a capital; after a mere mention the sentence goes on in lower case.
-_TITLE = r"(?:\s*[:.–—-]\s*|\s+)?(?P<title>[A-Z0-9“‘\"'].*)?"
+_TITLE = r"(?:\s*[:.–—-]\s*|\s+)?(?P<title>[A-Z0-9“‘\"'](?s:.*))?"
 _WORD_HEADING = re.compile(
     r"(?P<word>(?i:chapter|part|section))\s+"
     rf"(?P<number>\d{{1,2}}(?:\.\d{{1,3}})*|[IVX]+|[A-Z])(?![\w(]){_TITLE}"
@@ -47,13 +54,13 @@ _POLICY = re.compile(
 )
 _CODE = re.compile(
     r"(?!(?:ANNEX|PART|TABLE|BOX|STEP|NOTE|PHASE|STAGE|ZONE)\b)"
-    r"(?P<number>[A-Z]{1,5}\s?\d{1,3}[A-Za-z]?)\s*[:–—-]\s+(?P<title>[A-Z“‘].*)"
+    r"(?P<number>[A-Z]{1,5}\s?\d{1,3}[A-Za-z]?)\s*[:–—-]\s+(?P<title>[A-Z“‘](?s:.*))"
 )
 _NUMBERED_TITLE = re.compile(r"(?P<number>\d{1,2})\.?\s*(?P<title>[A-Z][^.]{2,})")
 _DECIMAL = re.compile(
-    r"(?P<number>(?:\d{1,2}|[A-Z])(?:\.\d{1,3}){1,3})\.?(?:\s*(?P<title>[^\d\s].*)|\s+\d.*)?"
+    r"(?P<number>(?:\d{1,2}|[A-Z])(?:\.\d{1,3}){1,3})\.?(?s:\s*(?P<title>[^\d\s].*)|\s+\d.*)?"
 )
-_PLAIN = re.compile(r"(?P<number>\d{1,3})\.\s*(?P<title>[^\d\s].*)?")
+_PLAIN = re.compile(r"(?P<number>\d{1,3})\.\s*(?P<title>[^\d\s](?s:.*))?")
 _MEASURE = re.compile(r"(?:m|km|mm|ha|metres?|miles?|hectares?|million|billion|per ?cent|%)\b|%")
 _ENDS_IN_NUMBER = re.compile(r"(?:\.{2,}|\s)\s*(\d{1,3})$")
 _LEADERS = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}$")
@@ -112,11 +119,14 @@ class _Typography:
         lengths = sorted(len(line.line.text) for line in flow.lines if self._is_body(line))
         self.full_length = lengths[len(lengths) * 3 // 4] if lengths else 0
         self._contents = _find_contents(flow.lines)
+        self._contents |= {
+            index for index, line in enumerate(flow.lines) if _LEADERS.search(_tail(line))
+        }
 
     def match_lines(self, pattern: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
         """Yield the lines that the pattern matches, except those of tables of contents."""
         for index, flow_line in enumerate(self.lines):
-            if index in self._contents or _LEADERS.search(flow_line.line.text):
+            if index in self._contents:
                 continue
             if match := pattern.fullmatch(flow_line.line.text):
                 yield index, match
@@ -157,10 +167,11 @@ class _Typography:
         if not title or not self.stands_out(index):
             return title
         first = self.lines[index].line
-        for following in self.lines[index + 1 :]:
+        for number in range(index + 1, len(self.lines)):
+            following = self.lines[number]
             line = following.line
             is_alike = line.bold == first.bold and abs(line.size - first.size) < 0.5
-            if following.gap or not is_alike:
+            if following.gap or not is_alike or len(title) > _MAX_TITLE_CHARS:
                 break
             title = f"{title} {line.text}"
         return title
@@ -189,7 +200,7 @@ def _find_contents(lines: Sequence[FlowLine]) -> set[int]:
     contents: set[int] = set()
     run: list[tuple[int, int]] = []
     for line, flow_line in enumerate(lines):
-        match = _ENDS_IN_NUMBER.search(flow_line.line.text)
+        match = _ENDS_IN_NUMBER.search(_tail(flow_line))
         if match is None:
             continue
         number = int(match[1])
@@ -198,6 +209,11 @@ def _find_contents(lines: Sequence[FlowLine]) -> set[int]:
             run = []
         run.append((line, number))
     return contents | _lines_of_run(run)
+
+
+def _tail(flow_line: FlowLine) -> str:
+    """Return the end of a line, where the page number of a line of contents is."""
+    return flow_line.line.text[-_TAIL_CHARS:]
 
 
 def _lines_of_run(run: Sequence[tuple[int, int]]) -> set[int]:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from readingroom.core.caller import current_caller
 from readingroom.server.auth.bearer import client_ip, log_refusal
 from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.errors import ForbiddenOrigin, IssuerUnreachable, Misdirected, Unauthorized
@@ -97,6 +98,7 @@ class SecurityMiddleware:
 
     def _count_request(self, scope: Scope, caller: str) -> None:
         """Count a request; ErrorMiddleware sends the caller what remains."""
+        current_caller.set(caller)
         try:
             self._limiter.spend(caller)
         finally:

@@ -27,6 +27,8 @@ from readingroom.ingest.read.page import (
 if TYPE_CHECKING:  # slow to import, and most PDFs never need a picture
     from PIL.Image import Image
 
+_MAX_ROW_CHARS = 5_000
+"""Pieces of a row are joined up to this length."""
 _BOLD = re.compile("bold|black|heavy|semib|demi", re.IGNORECASE)
 
 
@@ -136,6 +138,8 @@ def _first_letter(text: str) -> int:
 
 def _is_same_row(line: Line, following: Line) -> bool:
     """Whether a line goes on after a raised footnote mark or a wide gap."""
+    if len(line.text) > _MAX_ROW_CHARS:
+        return False
     is_level = abs(line.low - following.bottom) < 0.5 * max(line.size, following.size)
     return is_level and following.left > line.left
 

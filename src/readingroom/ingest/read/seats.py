@@ -1,0 +1,30 @@
+"""Seats for the processes that read files: one caller never takes all of them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+
+
+class Seats:
+    """A number of seats for each caller, and in all one more than that."""
+
+    def __init__(self, per_caller: int) -> None:
+        self._per_caller = per_caller
+        self._all_seats = anyio.CapacityLimiter(per_caller + 1)
+        self._seats_of_caller: dict[str, anyio.CapacityLimiter] = {}
+
+    @asynccontextmanager
+    async def take(self, caller: str) -> AsyncIterator[None]:
+        """Wait for a seat, and give it back at the end."""
+        own_seats = self._seats_of_caller.setdefault(
+            caller, anyio.CapacityLimiter(self._per_caller)
+        )
+        try:
+            # The own ones first: who waits for one of those keeps nobody else waiting.
+            async with own_seats, self._all_seats:
+                yield
+        finally:
+            statistics = own_seats.statistics()
+            if not statistics.borrowed_tokens and not statistics.tasks_waiting:
+                self._seats_of_caller.pop(caller, None)
