@@ -37,8 +37,6 @@ class KnowledgeBase:
     """Whether sessions are kept (progress during long calls); else each call stands alone."""
     sse: bool = False
     """Whether the older HTTP+SSE transport is offered too."""
-    josh_auth: bool = False
-    """Whether JOSH_AUTH, where it is set, decides who may call; else the keys do."""
     extend: Callable[[Any], None] | None = None
     """Adds handlers to the SDK's protocol server that nothing else here can express."""
     prompts: tuple[Prompt, ...] = ()
@@ -130,7 +128,7 @@ class BaseSpec:
 
     def open_base(self, settings: RoomSettings) -> KnowledgeBase:
         """Open the base; in a read-only room without the tools that write."""
-        base: KnowledgeBase = replace(self.open(settings), josh_auth=self.josh_auth)
+        base: KnowledgeBase = self.open(settings)
         if self.routes:
             base = replace(
                 base, routers=cache(partial(self.routes, base.service, settings.read_only))

@@ -162,7 +162,7 @@ def traced(base: KnowledgeBase) -> list[str]:
 def base_of(data: Path, embedder: Any = None, budget: Budget | None = None) -> KnowledgeBase:
     base = open_federal(data / "federal", embedder or HashedWords(), budget)
     routers = cache(partial(make_routers, base.service, False))
-    return replace(base, routers=routers, josh_auth=True)  # as BaseSpec.open_base does
+    return replace(base, routers=routers)  # as BaseSpec.open_base does
 
 
 @contextlib.asynccontextmanager

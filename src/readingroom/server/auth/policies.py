@@ -8,6 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Scope
 
+from readingroom.bases import BASES
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.auth.bearer import MALFORMED, MISSING, AuthPolicy, KeyAuth, OpenAccess
 from readingroom.server.errors import Unauthorized
@@ -20,6 +21,12 @@ WELL_KNOWN = "/.well-known/oauth-protected-resource"
 MANIFEST = "/server.json"
 
 
+def follows_josh_auth(base: KnowledgeBase) -> bool:
+    """Return whether JOSH_AUTH, where it is set, decides who may call a base; else the keys do."""
+    spec = BASES.get(base.name)  # the desk, among others, has none
+    return spec is not None and spec.josh_auth
+
+
 class AuthPolicies:
     """The policies of one process, by path."""
 
@@ -28,7 +35,7 @@ class AuthPolicies:
     ) -> None:
         self.key_auth = key_auth
         self._public_url = settings.public_url
-        josh_faces = [face for face in faces if any(base.josh_auth for base in face.bases)]
+        josh_faces = [face for face in faces if any(map(follows_josh_auth, face.bases))]
         self._josh_policy = _make_josh_policy(settings, key_auth) if josh_faces else key_auth
         self._josh_pages = {f"{face.path}/mcp": face for face in josh_faces}
         """The faces whose page, like the documents about them, anybody may read."""
@@ -112,7 +119,7 @@ class AuthPolicies:
 
     def _find_strictest(self, bases: Iterable[KnowledgeBase]) -> AuthPolicy:
         return _choose_stricter(
-            *(self._josh_policy if base.josh_auth else self.key_auth for base in bases)
+            *(self._josh_policy if follows_josh_auth(base) else self.key_auth for base in bases)
         )
 
 

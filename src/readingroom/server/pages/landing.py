@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 
 from readingroom import __version__
 from readingroom.bases import BASES
-from readingroom.server.auth.policies import MANIFEST, AuthPolicies
+from readingroom.server.auth.policies import MANIFEST, AuthPolicies, follows_josh_auth
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import resolve_address
 from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
@@ -62,7 +62,7 @@ class LandingPages:
         )
 
     def _describe_registry_entry(self, face: Face) -> dict[str, str] | None:
-        if not any(base.josh_auth for base in face.bases):
+        if not any(map(follows_josh_auth, face.bases)):
             return None
         return {
             "name": registry_name(self._settings),

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from readingroom import __version__
-from readingroom.server.auth.policies import MANIFEST, AuthPolicies
+from readingroom.server.auth.policies import MANIFEST, AuthPolicies, follows_josh_auth
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import is_loopback, resolve_address
 from readingroom.server.settings import ServerSettings
@@ -33,7 +33,7 @@ def build_manifest_routes(
     faces: tuple[Face, ...], settings: ServerSettings, policies: AuthPolicies
 ) -> list[BaseRoute]:
     """Return the manifest's route, where the federal base has a face of its own."""
-    federal = [face for face in faces if all(base.josh_auth for base in face.bases)]
+    federal = [face for face in faces if all(map(follows_josh_auth, face.bases))]
     return [Route(MANIFEST, partial(_show_manifest, face, settings, policies)) for face in federal]
 
 
