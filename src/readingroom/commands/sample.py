@@ -42,8 +42,10 @@ def renew_sample(data: Path, reset: bool) -> None:
         return
     _check_unused(data)
     for path in data.iterdir():
-        # The model would have to be fetched again; a link may lead to somebody's own folder.
-        if path.is_dir() and path.name != MODELS and not path.is_symlink():
+        # The model would have to be fetched again, a link may lead to somebody's own folder, and
+        # what a restore moved aside (`.replaced`) is no part of the sample.
+        is_kept = path.name == MODELS or path.name.startswith(".") or path.is_symlink()
+        if path.is_dir() and not is_kept:
             shutil.rmtree(path)
     write_sample_state(data)
 
