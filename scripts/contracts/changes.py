@@ -10,6 +10,9 @@ Every difference between what 0.1.0 offered and what this version offers, found 
 snapshots: `tools/list` of each server, the OpenAPI document, the command line, the settings, the
 error codes and the stored formats. The snapshots are in `tests/contracts/`; after a change
 `python -m scripts.contracts` writes them and this page, and a test compares them with the code."""
+INDEXES = """\
+They decide how fast a file is read, not what it holds: each version opens the other's files, and
+this one remakes the indexes of a file that 0.1.0 wrote."""
 MARK = "<!-- Written by `python -m scripts.contracts`; changes made here by hand are lost. -->"
 
 Difference = tuple[str, Any, Any]
@@ -17,14 +20,17 @@ ABSENT = object()
 
 
 def changes_page(baseline: dict[str, Any], current: dict[str, Any]) -> str:
-    """Render the differences: those of texts apart from all others."""
+    """Render the differences: those of texts and of indexes apart from all others."""
     texts = [row for row in compare(baseline, current) if is_text(row[0])]
+    indexes = [row for row in compare(baseline, current) if is_index(row)]
     others = find_shape_differences(baseline, current)
     return "\n".join(
         [
             *("# Changes of public contracts since 0.1.0", "", MARK, "", INTRO, ""),
             *("## Names, types, fields, paths and formats", ""),
             *(render_rows(others) or ["None."]),
+            *("", f"## Indexes ({len(indexes)})", "", INDEXES, ""),
+            *(render_rows(indexes) or ["None."]),
             *("", f"## Texts ({len(texts)})", ""),
             *(render_rows(texts) or ["None."]),
             "",
@@ -34,7 +40,8 @@ def changes_page(baseline: dict[str, Any], current: dict[str, Any]) -> str:
 
 def find_shape_differences(baseline: dict[str, Any], current: dict[str, Any]) -> list[Difference]:
     """Return the differences that a program could notice."""
-    return [row for row in compare(baseline, current) if not is_text(row[0])]
+    differences = compare(baseline, current)
+    return [row for row in differences if not is_text(row[0]) and not is_index(row)]
 
 
 def compare(old: Any, new: Any, path: str = "") -> Iterator[Difference]:
@@ -52,6 +59,12 @@ def compare(old: Any, new: Any, path: str = "") -> Iterator[Difference]:
 
 def is_text(path: str) -> bool:
     return path.rpartition(" / ")[2] in TEXT_KEYS
+
+
+def is_index(difference: Difference) -> bool:
+    """Whether only the key of an index differs, which is remade when a file is opened."""
+    _, *statements = difference
+    return all(str(statement).startswith("CREATE INDEX ") for statement in statements)
 
 
 def render_rows(differences: list[Difference]) -> list[str]:

@@ -1,13 +1,19 @@
 """The tables of the federal base: made at once, and the same as those that 0.1.0 wrote."""
 
+import json
 import re
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from readingroom.bases.federal import store
+from readingroom.bases.federal.filters import build_row_filter
+from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES, Source
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
 from readingroom.bases.federal.store import file_in
 from readingroom.engine.words import tokenizer_spec
@@ -38,16 +44,92 @@ def schema_of(path: Path) -> set[tuple[str, str, str]]:
 
 def test_a_new_file_has_the_tables_of_the_first_release(tmp_path: Path) -> None:
     store.prepare(tmp_path / "new.db")
-    assert schema_of(tmp_path / "new.db") == schema_of(first_release_in(tmp_path))
+    new, old = schema_of(tmp_path / "new.db"), schema_of(first_release_in(tmp_path))
+    assert {row for row in new if row[0] != "index"} == {row for row in old if row[0] != "index"}
+    assert {name for _, name, _ in new} == {name for _, name, _ in old}
 
 
-def test_a_file_of_the_first_release_is_opened_unchanged(tmp_path: Path) -> None:
+def test_a_file_of_the_first_release_gets_the_new_indexes_and_nothing_else(tmp_path: Path) -> None:
     path = first_release_in(tmp_path)
     before = schema_of(path)
     store.prepare(path)
-    assert schema_of(path) == before
+    store.prepare(tmp_path / "new.db")
+    after = schema_of(path)
+    assert after == schema_of(tmp_path / "new.db")
+    columns = [
+        (source.name, column.name) for source in SOURCES for column in source.resource.filters
+    ]
+    assert after - before == {
+        (
+            "index",
+            f"{table}_{column}",
+            f"CREATE INDEX {table}_{column} ON {table} ({column}, published_at DESC, id)",
+        )
+        for table, column in columns
+    }
     with closing(sqlite3.connect(path)) as db:
+        # 0.1.0 opens the file still: it looks at the version and the tables only.
         assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,) == (9,)
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    store.prepare(path)
+    assert schema_of(path) == after
+
+
+def plans_of(path: Path, source: Source, filters: dict[str, Any]) -> Iterator[str]:
+    """Yield how SQLite reads the first page of a filtered list, the next, and one undated."""
+    row_filter = build_row_filter(source.resource, filters)
+    with closing(store.connect(path)) as db:
+        for after in (None, ("2024-01-31", "a"), (None, "a")):
+            statements: list[str] = []
+            db.set_trace_callback(statements.append)
+            store.list_records(db, source, row_filter, 20, after)
+            db.set_trace_callback(None)
+            for statement in statements:
+                if not statement.startswith("SELECT id, published_at, record"):
+                    continue
+                if "since" in filters and "published_at IS NULL" in statement:
+                    continue  # nothing passes both
+                plan = db.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+                yield "; ".join(row["detail"] for row in plan)
+
+
+def test_no_filtered_list_is_sorted(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    store.prepare(path)
+    values = {"TEXT": "x", "INTEGER": 118, "BOOLEAN": True}
+    for source in SOURCES:
+        filters = {column.name: values[column.kind] for column in source.resource.filters}
+        filters["since"] = "2023-01-03"
+        for size in (0, 1, 2):
+            for names in combinations(filters, size):
+                for plan in plans_of(path, source, {name: filters[name] for name in names}):
+                    assert "TEMP B-TREE" not in plan, (source.name, names, plan)
+                    assert f"USING INDEX {source.name}_" in plan, (source.name, names, plan)
+
+
+def test_a_list_is_read_by_the_rarest_of_its_values(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    store.prepare(path)
+    with closing(store.connect(path, writing=True)) as db:
+        db.executemany(
+            "INSERT INTO amendments (id, record, loader) VALUES (?, ?, 'test')",
+            [
+                (f"a{number}", json.dumps(fields | {"published_at": "2020-01-01"}))
+                for number in range(6_000)
+                for fields in [
+                    {
+                        "congress": 100 + number % 2,
+                        "chamber": ("house", "senate")[number // 2 % 2],
+                        "type": "samdt" if number < 10 else "hamdt",
+                    }
+                ]
+            ],
+        )
+    (plan, *_) = plans_of(path, BY_NAME["amendments"], {"chamber": "house", "type": "samdt"})
+    assert "USING INDEX amendments_type " in plan
+    # Both are frequent: records of one Congress have dates near each other.
+    (plan, *_) = plans_of(path, BY_NAME["amendments"], {"chamber": "house", "congress": 100})
+    assert "USING INDEX amendments_congress " in plan
 
 
 async def test_a_file_of_the_first_release_answers(tmp_path: Path) -> None:

@@ -28,6 +28,11 @@ FILE = "federal.db"
 _CACHE_KIB = 64 * 1024
 _LOG_PAGES = 16 * 1024
 
+_MAX_COUNTED = 2_000
+"""Up to how many rows are counted to choose an index: it takes a fraction of reading a page."""
+_OF_ONE_TIME = ("congress", "year")
+"""Columns whose values each belong to a few years."""
+
 # An enrolled bill is the last version, though its text has no date.
 NEWEST_TEXT = "part = 'enr' DESC, dated DESC, length(body) DESC, part"
 
@@ -192,25 +197,64 @@ def list_records(
     after: Sequence[Any] | None,
 ) -> RowPage:
     """Return a page of a source's active records, newest first, those without a date last."""
-    where, values = [row_filter.sql], [*row_filter.values]
-    if after:
-        day, id = after
-        # Spelt out: a row comparison with NULL is never true, and some records have no date.
-        where.append(
-            "(published_at < ? OR (published_at = ? AND id > ?) OR published_at IS NULL)"
-            if day is not None
-            else "(? IS NULL AND ? IS NULL AND published_at IS NULL AND id > ?)"
+    rows: list[sqlite3.Row] = []
+    index = _choose_index(db, source, row_filter)
+    for condition, values in _list_remaining(after):
+        rows += db.execute(
+            f"""SELECT id, published_at, record FROM {source.name} {index}
+                WHERE {row_filter.sql}{condition}
+                ORDER BY published_at DESC, id LIMIT ?""",
+            (*row_filter.values, *values, limit + 1 - len(rows)),
         )
-        values += [day, day, id]
-    rows = db.execute(
-        f"""SELECT id, published_at, record FROM {source.name} WHERE {" AND ".join(where)}
-            ORDER BY published_at DESC, id LIMIT ?""",
-        (*values, limit + 1),
-    ).fetchall()
+        if len(rows) > limit:
+            break
     loaded_up_to = read_progress(db, source).loaded_up_to
     records = [from_json(row["record"]) | {"loaded_up_to": loaded_up_to} for row in rows[:limit]]
     last = rows[limit - 1] if len(rows) > limit else None
     return RowPage(records, (last["published_at"], last["id"]) if last else None)
+
+
+def _choose_index(db: sqlite3.Connection, source: Source, row_filter: RowFilter) -> str:
+    """Return the clause that names the index to read: the one of the rarest value.
+
+    Every column's index ends in the order of lists, so to SQLite all of them look alike. It might
+    read all Senate amendments, newest first, until it comes to those of a Congress long ago.
+    """
+    columns = [name for name in source.resource.lookups if name in row_filter.filters]
+    if len(columns) < 2:
+        return ""
+    counts = {
+        name: count_up_to(db, source.name, name, row_filter.filters[name], _MAX_COUNTED)
+        for name in columns
+    }
+    # Of two frequent values, the one whose records are of the same years: the others are spread.
+    rarest = min(columns, key=lambda name: (counts[name], name not in _OF_ONE_TIME))
+    return f"INDEXED BY {source.name}_{rarest}"
+
+
+def count_up_to(db: sqlite3.Connection, table: str, column: str, value: Any, limit: int) -> int:
+    """Return how many rows have this value in an indexed column, counted up to a limit."""
+    (count,) = db.execute(
+        f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {column} = ? LIMIT ?)", (value, limit)
+    ).fetchone()
+    return int(count)
+
+
+def _list_remaining(after: Sequence[Any] | None) -> list[tuple[str, tuple[Any, ...]]]:
+    """Return conditions, each with its values, that select in turn what follows a sort key.
+
+    Each is one range of an index. All in one condition would be an OR, for which SQLite reads and
+    sorts everything that follows.
+    """
+    if after is None:
+        return [("", ())]
+    day, id = after
+    if day is None:
+        return [(" AND published_at IS NULL AND id > ?", (id,))]
+    return [
+        (" AND published_at <= ? AND (published_at < ? OR id > ?)", (day, day, id)),
+        (" AND published_at IS NULL", ()),
+    ]
 
 
 def count_records(db: sqlite3.Connection, source: Source, row_filter: RowFilter) -> int:

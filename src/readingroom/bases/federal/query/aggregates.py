@@ -204,17 +204,12 @@ class Aggregator:
         for name in resource.lookups:
             if name in row_filter.filters:
                 limit = rows // _LOOKUP_COST + 1
-                count = self._count(
-                    f"SELECT 1 FROM {resource.name} WHERE {name} = ? LIMIT {limit}",
-                    (row_filter.filters[name],),
-                )
+                value = row_filter.filters[name]
+                count = store.count_up_to(self._db, resource.name, name, value, limit)
                 if count * _LOOKUP_COST < rows:
                     index = f"INDEXED BY {resource.name}_{name}" if resource.facts else ""
                     rows = count
         return index, rows
-
-    def _count(self, rows: str, values: Sequence[Any]) -> int:
-        return int(self._db.execute(f"SELECT count(*) FROM ({rows})", values).fetchone()[0])
 
     # --- numbers and groups ---
 
@@ -386,9 +381,7 @@ class Aggregator:
             (value,) = self._db.execute(newest).fetchone() or (None,)
             if value is None or name in request.row_filter.filters:
                 continue
-            rows = self._count(
-                f"SELECT 1 FROM {resource.name} WHERE {name} = ? LIMIT {max_rows + 1}", (value,)
-            )
+            rows = store.count_up_to(self._db, resource.name, name, value, max_rows + 1)
             if rows <= max_rows:
                 yield {"filters": {name: value}, "rows": rows}
         if resource.facts and "since" not in request.row_filter.filters:
@@ -402,9 +395,9 @@ class Aggregator:
         ).fetchone()
         if (day := parse_first_day(row[0]) if row else None) is not None:
             since = (day + timedelta(days=1)).isoformat()
-            rows = self._count(
-                f"SELECT 1 FROM {resource.name} WHERE {resource.date_sql} >= ?", (since,)
-            )
+            (rows,) = self._db.execute(
+                f"SELECT count(*) FROM {resource.name} WHERE {resource.date_sql} >= ?", (since,)
+            ).fetchone()
             if rows:
                 yield {"filters": {"since": since}, "rows": rows}
 

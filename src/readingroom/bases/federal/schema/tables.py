@@ -5,7 +5,7 @@ are generated from that JSON, so no column can disagree with its record.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from readingroom.bases.federal.schema.sources import SOURCES, Column, Source
@@ -75,7 +75,7 @@ def _check_version(version: int, path: Path) -> None:
 
 
 def _list_missing(db: sqlite3.Connection) -> Iterator[str]:
-    """Yield the SQL of tables and columns that the file lacks, because it is older than them."""
+    """Yield the SQL of tables, columns and indexes that the file lacks, being older than them."""
     for source in SOURCES:
         existing = {row[1] for row in db.execute(f"PRAGMA table_xinfo({source.name})")}
         if not existing:
@@ -86,12 +86,12 @@ def _list_missing(db: sqlite3.Connection) -> Iterator[str]:
                 # SQLite cannot add a column that it would have to store in every row.
                 added = _define_generated(column).replace("STORED", "VIRTUAL")
                 yield f"ALTER TABLE {source.name} ADD COLUMN {added}"
-                if not column.measure:
-                    yield _column_index(source, column)
-        indexed = [row[2] for row in db.execute(f"PRAGMA index_info({source.resource.facts})")]
-        if indexed != _list_facts(source):
-            yield f"DROP INDEX IF EXISTS {source.resource.facts}"
-            yield _facts_index(source)
+        for index, key in _list_indexes(source).items():
+            indexed = [row[2] for row in db.execute(f"PRAGMA index_info({index})")]
+            if indexed != [column.removesuffix(" DESC") for column in key]:
+                # Those of 0.1.0 end in the column they are named after, so its lists were sorted.
+                yield f"DROP INDEX IF EXISTS {index}"
+                yield _create_index(source, index, key)
 
 
 def _list_statements() -> Iterator[str]:
@@ -120,28 +120,37 @@ CREATE TABLE {source.name} (
     tombstone_reason TEXT,
     successor_id TEXT{generated}{citation}
 )"""
-    yield f"CREATE INDEX {source.name}_newest ON {source.name} (published_at DESC, id)"
-    for column in source.resource.filters:
-        yield _column_index(source, column)
-    yield _facts_index(source)
+    for index, key in _list_indexes(source).items():
+        yield _create_index(source, index, key)
 
 
-def _column_index(source: Source, column: Column) -> str:
-    return f"CREATE INDEX {source.name}_{column.name} ON {source.name} ({column.name})"
+def _create_index(source: Source, index: str, key: Sequence[str]) -> str:
+    return f"CREATE INDEX {index} ON {source.name} ({', '.join(key)})"
 
 
-def _facts_index(source: Source) -> str:
-    """Return the SQL of an index over every column that aggregates use.
+_LIST_ORDER = ("published_at DESC", "id")
 
-    Aggregates read it instead of the table, whose rows hold long records.
+
+def _list_indexes(source: Source) -> dict[str, tuple[str, ...]]:
+    """Return the indexes of a source's table by name, each with the columns of its key.
+
+    All but the last end in the order of lists, so that a page of a filtered list is read without
+    sorting everything that passes the filter. The last has every column that aggregates use: they
+    read it instead of the table, whose rows hold long records.
     """
-    return (
-        f"CREATE INDEX {source.resource.facts} ON {source.name} ({', '.join(_list_facts(source))})"
-    )
-
-
-def _list_facts(source: Source) -> list[str]:
-    return ["published_at", "status", *(column.name for column in source.columns), "id"]
+    return {
+        f"{source.name}_newest": _LIST_ORDER,
+        **{
+            f"{source.name}_{column.name}": (column.name, *_LIST_ORDER)
+            for column in source.resource.filters
+        },
+        f"{source.name}_facts": (
+            "published_at",
+            "status",
+            *(column.name for column in source.columns),
+            "id",
+        ),
+    }
 
 
 def _define_generated(column: Column) -> str:
