@@ -188,6 +188,43 @@ def test_a_large_scan_by_signs_finds_what_brute_force_finds(
     assert found / (40 * 2 * 10) > 0.99
 
 
+def make_revisions(count: int, dimensions: int) -> tuple[Any, Any]:
+    """Return rows like many near-equal revisions of 1,000 texts, and queries about other texts."""
+    made = np.random.default_rng(7)
+    # As in real embeddings, a few directions hold most of the variance, along no single axis.
+    scale = ((np.arange(dimensions) + 5.0) ** -1.2).astype(np.float32)
+    rotation = np.linalg.qr(made.standard_normal((dimensions, dimensions)))[0].astype(np.float32)
+
+    def draw(size: int) -> Any:
+        return (made.standard_normal((size, dimensions), np.float32) * scale) @ rotation
+
+    rows = draw(1_000)[made.integers(0, 1_000, count)] + 0.3 * draw(count)
+    queries = draw(40)
+    return tuple(
+        matrix / np.linalg.norm(matrix, axis=1, keepdims=True) for matrix in (rows, queries)
+    )
+
+
+@requirement("engine:vectors:signs")
+def test_the_more_rows_pass_the_more_candidates_signs_choose(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows, queries = make_revisions(100_000, 128)
+    index = VectorIndex(FIELDS, 128)
+    index.upsert([str(number) for number in range(len(rows))], rows, [{}] * len(rows))
+
+    def measure_recall() -> float:
+        found = 0
+        for query in queries:
+            tenth = np.partition(2 - 2 * rows @ query, 9)[9]
+            found += sum(hit.distance <= tenth + 1e-5 for hit in index.search(query, 10))
+        return found / (10 * len(queries))
+
+    assert measure_recall() > 0.99
+    monkeypatch.setattr(vectors, "_CANDIDATE_SHARE", len(rows))  # 1,000 candidates, as in 0.1.0
+    assert measure_recall() < 0.97
+
+
 @requirement("engine:vectors:bad-input")
 def test_bad_vectors_are_refused_and_change_nothing() -> None:
     index = VectorIndex(FIELDS, SIZE)

@@ -20,8 +20,10 @@ DIMENSIONS = 384
 _EXACT_INDEX = 65_536
 # In a larger index, this many rows that pass the filter are still scanned exactly.
 _EXACT_ROWS = 4_096
-# Of more rows, signs choose this many for the exact distance (recall 0.998 on real vectors).
-_DEPTH = 1_000
+# Of more rows, signs choose at least this many for the exact distance, and at least one in so many:
+# the more rows there are, the more of them agree in their signs with a query by chance.
+_MIN_CANDIDATES = 1_000
+_CANDIDATE_SHARE = 50
 _BLOCK = 8_192
 # 512 vectors of 384 floats take 768 KB, which stay in a core's cache.
 _GATHERED = 512
@@ -186,7 +188,8 @@ def _choose_candidates(
 ) -> tuple[RowNumbers, Floats]:
     """Return the rows that may be nearest, and the approximate distance of each."""
     if len(rows) > _EXACT_ROWS and view.count > _EXACT_INDEX and view.are_units:
-        rows = _nearest_by_signs(view, query, max(_DEPTH, 100 * k), rows)
+        depth = max(_MIN_CANDIDATES, len(rows) // _CANDIDATE_SHARE, 100 * k)
+        rows = _nearest_by_signs(view, query, depth, rows)
     # The squared distance less the square of the query, which is the same for every row.
     return rows, view.squares[rows] - 2 * _products(view, query, rows)
 
