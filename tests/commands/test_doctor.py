@@ -73,6 +73,15 @@ def test_secrets_that_others_can_read_are_reported(tmp_path: Path) -> None:
 
 
 @requirement("room:doctor")
+@pytest.mark.parametrize(("key", "problems"), [("k", 1), ("x" * 19, 1), ("x" * 20, 0), (None, 0)])
+def test_a_key_that_can_be_guessed_is_reported(
+    tmp_path: Path, key: str | None, problems: int
+) -> None:
+    settings = load_settings({"data": tmp_path, "api_key": key}, {})
+    assert len(list(checks.check_api_key(settings))) == problems
+
+
+@requirement("room:doctor")
 @pytest.mark.parametrize(("mode", "is_note"), [(0o755, False), (0o711, False), (0o750, True)])
 def test_a_directory_that_others_can_look_into_is_reported(
     tmp_path: Path, mode: int, is_note: bool

@@ -280,6 +280,18 @@ async def test_prompts_name_tools_that_are_there(served: Served) -> None:
 
 
 @requirement("room:resources")
+@pytest.mark.parametrize("cursor", ["abc", "9" * 5000, "-1", "٣", "1.5"])
+async def test_a_cursor_that_no_list_gave_out_is_invalid(served: Served, cursor: str) -> None:
+    errors = len([line for line in served.lines() if line["level"] == "ERROR"])
+    async with http(served.url + "/mcp") as client:
+        with pytest.raises(MCPError) as refused:
+            await client.list_resources(cursor=cursor)
+        assert (await client.list_resources(cursor="0")).resources
+    assert refused.value.error.code == -32602
+    assert len([line for line in served.lines() if line["level"] == "ERROR"]) == errors
+
+
+@requirement("room:resources")
 async def test_resources_are_listed_read_and_completed(served: Served) -> None:
     async with http(served.url + "/mcp") as client:
         listed = (await client.list_resources()).resources

@@ -1,13 +1,14 @@
 """What a hostile client sends: refused with the right code, and the server goes on serving."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
 from tests.requirements import requirement
-from tests.support.kit import LEGACY, MODERN, POST, Served, rpc
+from tests.support.kit import LEGACY, MODERN, POST, Served, rpc, run, serving
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +54,96 @@ def test_an_evil_origin_is_forbidden(room: Served, path: str, origin: str) -> No
     refused = post(room, path, rpc("tools/list"), Origin=origin)
     assert refused.status_code == 403
     assert refused.json()["error"]["code"] == "forbidden_origin"
+
+
+ENDPOINTS = [
+    ("POST", "/mcp"),
+    ("GET", "/mcp"),
+    ("DELETE", "/mcp"),
+    ("POST", "/text/mcp"),
+    ("GET", "/text/sse"),
+    ("POST", f"/text/messages/?session_id={'0' * 32}"),
+]
+
+
+@requirement("room:host", "room:origin")
+@WIRES
+@pytest.mark.parametrize(
+    ("names", "status"),
+    [
+        ({"Host": "rebound.example:8000"}, 421),
+        ({"Host": "127.0.0.1.rebound.example"}, 421),
+        ({"Host": "127.0.0.1:x"}, 421),
+        ({"Origin": "http://rebound.example:8000"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://127.0.0.1:8000.rebound.example"}, 403),
+    ],
+)
+@pytest.mark.parametrize(("method", "path"), ENDPOINTS)
+def test_a_page_that_was_rebound_to_this_address_reaches_no_transport(
+    room: Served, method: str, path: str, names: dict[str, str], status: int, wire: str
+) -> None:
+    # Ours is the only check: the SDK's own is off, and its are the same cases.
+    sent = {**POST, "MCP-Protocol-Version": wire, **names}
+    body = json.dumps(rpc("tools/list")).encode() if method == "POST" else None
+    refused = httpx2.request(
+        method, room.url + path, content=body, headers=sent, timeout=300, trust_env=False
+    )
+    assert refused.status_code == status
+
+
+@requirement("room:origin")
+def test_every_origin_of_a_request_must_be_allowed(room: Served) -> None:
+    origins = [("Origin", "https://evil.example"), ("Origin", "http://localhost")]
+    refused = httpx2.get(room.url + "/", headers=origins, trust_env=False)
+    assert refused.status_code == 403
+
+
+EMBEDDED = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
+LINKED = EMBEDDED | {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
+@requirement("room:origin", "room:limits")
+def test_what_a_page_elsewhere_embeds_is_refused_and_spends_nothing(tmp_path: Path) -> None:
+    with serving("text", data=tmp_path / "data", env={"READINGROOM_RATE_LIMIT": "5"}) as served:
+        for path in ("/", "/nowhere", "/mcp", "/metrics", "/sse") * 4:
+            refused = served.get(path, **EMBEDDED)
+            assert refused.status_code == 403
+            assert "x-ratelimit-remaining" not in refused.headers
+        framed = served.get("/", **LINKED | {"Sec-Fetch-Dest": "iframe"})
+        assert framed.status_code == 403
+        assert served.get("/").headers["x-ratelimit-remaining"] == "4"
+        assert served.get("/", **LINKED).status_code == 200
+        assert served.get("/", **{"Sec-Fetch-Site": "same-origin"}).status_code == 200
+        allowed = served.get("/", **EMBEDDED, Origin="http://localhost:6274")
+        assert allowed.status_code == 200
+
+
+@requirement("room:admin", "room:limits")
+def test_a_flood_of_this_machine_does_not_lock_the_shell_out(tmp_path: Path) -> None:
+    env = {"MCP_API_KEY": "sesame", "READINGROOM_RATE_LIMIT": "3"}
+    with serving("documents", data=tmp_path, env=env) as served:
+        statuses = [served.get("/nowhere").status_code for _ in range(5)]
+        listed = run("documents", "list", "25/01178/REM", "--data", str(tmp_path))
+        guessed = [
+            post(served, "/admin/documents.list", {}, Authorization="Bearer x").status_code
+            for _ in range(5)
+        ]
+    assert statuses[-1] == 429
+    assert "Too many requests" not in listed.stderr
+    assert guessed[-1] == 429
+
+
+@requirement("room:pages")
+@pytest.mark.parametrize(
+    "path", ["/", "/health", "/docs", "/nowhere", "/v1/bills", "/openapi.json", "/metrics"]
+)
+def test_every_response_tells_browsers_to_keep_their_hands_off(room: Served, path: str) -> None:
+    told = room.get(path).headers
+    assert told["x-content-type-options"] == "nosniff"
+    assert "frame-ancestors 'none'" in told["content-security-policy"]
+    assert told["cross-origin-resource-policy"] == "same-origin"
+    assert told["referrer-policy"] == "no-referrer"
 
 
 @requirement("room:origin", "room:host")

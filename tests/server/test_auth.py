@@ -331,7 +331,17 @@ def test_guessing_keys_is_rate_limited(tmp_path: Path) -> None:
         honest = served.get("/", Authorization="Bearer sesame")
     assert guesses == [401] * 5 + [429] * 2
     assert honest.status_code == 200
-    assert len([line for line in served.lines() if line["level"] == "WARNING"]) == 5
+    refusals = [line for line in served.lines() if line["message"] == "Invalid bearer token"]
+    assert [line["level"] for line in refusals] == ["WARNING"] * 5
+
+
+@requirement("room:keys")
+@pytest.mark.parametrize(("key", "is_warned"), [("k", True), ("x" * 19, True), ("x" * 20, False)])
+def test_a_key_that_can_be_guessed_is_warned_of(tmp_path: Path, key: str, is_warned: bool) -> None:
+    with serving("text", data=tmp_path / "data", env={"MCP_API_KEY": key}) as served:
+        warnings = [line for line in served.lines() if "can be guessed" in line["message"]]
+    assert bool(warnings) is is_warned
+    assert key == "k" or not any(key in line["message"] for line in warnings)
 
 
 @requirement("policy:FR-010:log")

@@ -14,6 +14,7 @@ import pytest
 
 from readingroom.bases import BASES
 from readingroom.server.errors import RateLimited
+from readingroom.server.http.addresses import group_address
 from readingroom.server.http.limits import RateLimiter
 from readingroom.server.run import bind
 from tests.requirements import requirement
@@ -242,6 +243,47 @@ def test_the_bucket_refills_with_time_and_callers_do_not_share_it() -> None:
     now[0] = 1.0
     limiter.spend("ann")
     assert refused.value.hint["retry_after"] == 1
+
+
+@requirement("room:limits")
+def test_a_flood_of_other_callers_gives_nobody_a_new_allowance() -> None:
+    limiter = RateLimiter(600, clock=lambda: 0.0)
+    for _ in range(600):
+        limiter.spend("ann")
+    for number in range(25_000):
+        limiter.spend(f"ip:{number}")
+    with pytest.raises(RateLimited):
+        limiter.spend("ann")
+    assert len(limiter._buckets) <= 10_000
+
+
+@requirement("room:limits")
+@pytest.mark.parametrize(
+    ("address", "counted_as"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:ffff::1", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("unknown", "unknown"),
+    ],
+)
+def test_an_address_is_counted_with_all_that_its_owner_has(address: str, counted_as: str) -> None:
+    assert group_address(address) == counted_as
+
+
+@requirement("room:limits")
+async def test_one_network_of_ipv6_is_one_caller(tmp_path: Path) -> None:
+    app = app_of(specimen(), data=tmp_path, rate_limit=5)
+    statuses = []
+    async with app.router.lifespan_context(app):
+        for number in range(8):
+            transport = httpx2.ASGITransport(app, client=(f"2001:db8::{number}", 50000))
+            async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as web:
+                statuses.append((await web.get("/")).status_code)
+    assert statuses == [200] * 5 + [429] * 3
 
 
 async def opened(web: httpx2.AsyncClient) -> dict[str, str]:

@@ -23,6 +23,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
 from readingroom.core.errors import InvalidSetting
+from readingroom.server.auth import oauth
 from readingroom.server.auth.oauth import (
     FRESH_SECONDS,
     RETRY_SECONDS,
@@ -610,6 +611,23 @@ async def test_metadata_that_names_another_issuer_is_not_believed(rotating: Issu
 
 
 @requirement("federal:auth:oauth")
+@pytest.mark.anyio
+async def test_an_issuer_elsewhere_cannot_send_us_to_a_port_of_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    async def fetch_document(web: httpx2.AsyncClient, url: str) -> dict[str, Any]:
+        asked.append(url)
+        return {"issuer": "https://id.example.org", "jwks_uri": "http://127.0.0.1:9/keys"}
+
+    monkeypatch.setattr(oauth, "_fetch_document", fetch_document)
+    with pytest.raises(IssuerUnreachable):
+        await SigningKeys("https://id.example.org").find("key", "RS256")
+    assert not [url for url in asked if "127.0.0.1" in url]
+
+
+@requirement("federal:auth:oauth")
 def test_where_metadata_is_looked_for() -> None:
     assert list_metadata_urls("https://id.example.org/tenant/") == [
         "https://id.example.org/.well-known/oauth-authorization-server/tenant",
@@ -667,6 +685,9 @@ def test_what_tells_of_the_federal_base_is_open_and_nothing_beside_it(guarded: S
         page = guarded.get(path, Accept="text/html")
         assert (page.status_code, page.headers["content-type"][:9]) == (200, "text/html")
         assert guarded.get(path, Accept="text/event-stream").status_code == 401
+        assert "get_bill_dossier" in page.text
+        for hidden in ("remove_document", "get_policy_section", "get_kb_content", "assess_against"):
+            assert hidden not in page.text
     assert guarded.get("/server.json").json()["name"].endswith("/josh")
     for path in ("/server.json/", "/text/server.json", "/federal/server.json"):
         assert guarded.get(path).status_code == 401, path

@@ -102,6 +102,21 @@ def test_what_was_asked_before_the_input_ended_is_answered(calls: int) -> None:
 
 
 @requirement("room:clients")
+def test_a_line_that_is_no_message_leaves_a_line_in_the_debug_log() -> None:
+    done = subprocess.run(
+        command("stdio", "text", "--log-level", "debug"),
+        env=clean_environment(),
+        input="{a-payload\n" + json.dumps(INITIALIZE) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [INITIALIZE["id"]]
+    assert "is no JSON-RPC message" in done.stderr
+    assert "a-payload" not in done.stderr
+
+
+@requirement("room:clients")
 def test_a_client_that_never_reads_the_log_is_still_answered() -> None:
     process = stdio_process()
     assert process.stdin is not None

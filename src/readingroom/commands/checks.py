@@ -28,7 +28,7 @@ from readingroom.ingest.confine.process import describe_gaps
 from readingroom.ingest.confine.program_paths import find_program_paths
 from readingroom.net.http import make_client
 from readingroom.protocol.doctor import Complaint
-from readingroom.server.settings import ServerSettings
+from readingroom.server.settings import MIN_KEY_CHARS, ServerSettings
 from readingroom.storage.database import connect
 from readingroom.storage.keys import KEYS
 from readingroom.storage.keyvalue import check_durable, open_key_values
@@ -84,6 +84,17 @@ def check_permissions(settings: ServerSettings) -> Iterator[Complaint]:
             if name == CONFIGURATION and b"api_key" not in path.read_bytes():
                 continue
             yield _complain("permissions", f"others may read {path}", f"chmod 600 {path}")
+
+
+def check_api_key(settings: ServerSettings) -> Iterator[Complaint]:
+    """MCP_API_KEY, where it is set, cannot be guessed."""
+    key = reveal(settings.api_key)
+    if key and len(key) < MIN_KEY_CHARS:
+        yield _complain(
+            "key",
+            f"MCP_API_KEY has fewer than {MIN_KEY_CHARS} characters and can be guessed",
+            "make one with `openssl rand -hex 32`, or named keys with `readingroom keys add NAME`",
+        )
 
 
 def check_disk(settings: ServerSettings) -> Iterator[Complaint]:
@@ -223,6 +234,7 @@ def _is_ours(scheme: str, port: int) -> bool:
 CHECKS: dict[str, Check] = {
     "directory": check_directory,
     "permissions": check_permissions,
+    "key": check_api_key,
     "disk": check_disk,
     "model": check_model,
     "tesseract": check_tesseract,

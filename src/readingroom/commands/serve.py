@@ -33,7 +33,7 @@ from readingroom.server.observe.telemetry import start_tracing
 from readingroom.server.pages.landing import LandingPages, format_client_configuration
 from readingroom.server.run import Certificate, bind, format_local_address
 from readingroom.server.run import run as run_server
-from readingroom.server.settings import ServerSettings
+from readingroom.server.settings import MIN_KEY_CHARS, ServerSettings
 from readingroom.storage.keys import KeyRing
 from readingroom.storage.lock import FolderLock, Owner
 
@@ -84,6 +84,7 @@ def _serve(only: BaseSpec | None, settings: ServerSettings, as_json: bool) -> No
     key_auth = KeyAuth(reveal(settings.api_key), KeyRing(settings.data))
     by_token = only is not None and only.josh_auth and settings.josh_auth == "oauth"
     _check_bind(settings, key_auth.is_required or by_token)
+    _warn_of_short_key(settings)
     port = (only or ROOM).default_port(settings)
     certificate = _load_certificate(settings)
     # Before the bases are opened, which takes a while: a busy port is reported at once.
@@ -168,6 +169,16 @@ def _check_bind(settings: ServerSettings, guarded: bool) -> None:
             "add a key with `readingroom keys add NAME`, or pass --insecure."
         )
     logger.warning("Serving everybody who can reach %s: no key is set", exposed)
+
+
+def _warn_of_short_key(settings: ServerSettings) -> None:
+    key = reveal(settings.api_key)
+    if key and len(key) < MIN_KEY_CHARS:
+        logger.warning(
+            "MCP_API_KEY has fewer than %d characters and can be guessed; make one with "
+            "`openssl rand -hex 32`, or named keys with `readingroom keys add`",
+            MIN_KEY_CHARS,
+        )
 
 
 def _find_exposed_address(settings: ServerSettings) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from readingroom.core.errors import KnowledgeError, RecordNotFound
+from readingroom.core.errors import InvalidCursor, KnowledgeError, RecordNotFound
 from readingroom.federation.models import DeskFetch
 from readingroom.federation.service import DeskService
 from readingroom.protocol.resources import ListedResource, Template
@@ -11,6 +11,7 @@ from readingroom.protocol.tool import Call
 
 SCHEME = "readingroom://"
 _PAGE_SIZE = 100
+_MAX_CURSOR_DIGITS = 12
 _MAX_CHARS = 200_000  # of one resource; tools read longer texts page by page
 
 
@@ -26,8 +27,8 @@ class RoomLibrary:
         )
 
     async def resources(self, after: str | None) -> tuple[Sequence[ListedResource], str | None]:
-        """Return one page of the resources, and the cursor of the next page."""
-        start = int(after) if after and after.isascii() and after.isdecimal() else 0
+        """Return one page of the resources, and the cursor of the next. Raise InvalidCursor."""
+        start = _parse_cursor(after) if after else 0
         resources = [
             replace(resource, uri=SCHEME + resource.uri)
             for adapter in self._desk.adapters
@@ -69,3 +70,9 @@ class RoomLibrary:
         cut = "" if offset is None else f"\n\n[cut: fetch {id} with offset {offset} for the rest]"
         citation = record.citation
         return f"{citation.citation_string}\n{citation.url}\n\n{''.join(texts)}{cut}"
+
+
+def _parse_cursor(cursor: str) -> int:
+    if len(cursor) > _MAX_CURSOR_DIGITS or not (cursor.isascii() and cursor.isdecimal()):
+        raise InvalidCursor("This cursor is not one that this list gave out; start without one")
+    return int(cursor)

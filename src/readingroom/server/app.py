@@ -21,14 +21,15 @@ from readingroom.protocol.command import ADMIN_PREFIX, Command
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.faces import Face
-from readingroom.server.http import admin
+from readingroom.server.http.admin import AdminEndpoint, AdminKey
 from readingroom.server.http.bodies import BodyLimitMiddleware, make_upload_test
 from readingroom.server.http.errors import ErrorMiddleware, handle_http_exception
 from readingroom.server.http.limits import RateLimiter
 from readingroom.server.http.samples import SampleMiddleware
 from readingroom.server.http.security import AllowedNames, SecurityMiddleware, list_allowed_names
 from readingroom.server.mcp.handlers import Recorder, build_mcp_server
-from readingroom.server.mcp.transports import SessionLimits, Sse, StreamableHttp
+from readingroom.server.mcp.sessions import SessionLimits
+from readingroom.server.mcp.transports import Sse, StreamableHttp
 from readingroom.server.observe.logging import log_call
 from readingroom.server.observe.metrics import CONTENT_TYPE, Metrics
 from readingroom.server.observe.readiness import Readiness
@@ -57,8 +58,10 @@ def build_app(
     bases = tuple({base.name: base for face in faces for base in face.bases}.values())
     metrics = Metrics(collector for base in bases for collector in base.collectors)
     names = list_allowed_names(settings)
+    admin_key = AdminKey(admin_access.key) if admin_access else None
     limits = SessionLimits(
         max_sessions=settings.max_sessions,
+        max_sessions_per_caller=settings.max_sessions_per_caller,
         idle_seconds=settings.session_idle_seconds,
         max_body_bytes=settings.max_body_bytes,
     )
@@ -77,8 +80,10 @@ def build_app(
     ]
     if desk := next((base for base in bases if base.name == DESK), None):
         routes.append(Route("/read", partial(show_record, desk.service, settings.sample)))
-    if admin_access:
-        routes.append(_make_admin_route(bases, admin_access, settings.max_body_bytes))
+    if admin_access and admin_key:
+        services = {base.name: base.service for base in bases}
+        endpoint = AdminEndpoint(admin_access.commands, services, admin_key)
+        routes.append(_make_admin_route(endpoint, settings.max_body_bytes))
     app = Starlette(
         routes=routes,
         middleware=[
@@ -91,7 +96,7 @@ def build_app(
                 names=names,
                 policies=policies,
                 limiter=RateLimiter(settings.rate_limit),
-                own_key_paths=admin.PATH if admin_access else None,
+                admin_key=admin_key,
             ),
         ],
         exception_handlers={HTTPException: handle_http_exception},
@@ -189,11 +194,7 @@ def _build_rest(routers: Sequence[Any], settings: ServerSettings) -> ASGIApp:
     return SampleMiddleware(app) if settings.sample else app
 
 
-def _make_admin_route(
-    bases: Sequence[KnowledgeBase], access: AdminAccess, max_body_bytes: int
-) -> Route:
-    services = {base.name: base.service for base in bases}
-    endpoint = admin.AdminEndpoint(access.commands, services, access.key)
+def _make_admin_route(endpoint: AdminEndpoint, max_body_bytes: int) -> Route:
     return Route(
         ADMIN_PREFIX + "{command}", endpoint.run, methods=["POST"], max_body_size=max_body_bytes
     )

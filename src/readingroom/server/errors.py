@@ -46,10 +46,19 @@ class RequestTooLarge(KnowledgeError):
 
 
 class TooManySessions(KnowledgeError):
-    """READINGROOM_MAX_SESSIONS sessions are open; one must end first."""
+    """READINGROOM_MAX_SESSIONS sessions are open, or READINGROOM_MAX_SESSIONS_PER_CALLER of this
+    caller; one must end first.
+    """
 
     code = "too_many_sessions"
     http_status = 503
+
+
+class TooManyMessages(KnowledgeError):
+    """32 messages of an SSE session have no answer yet; its event stream must be read first."""
+
+    code = "too_many_messages"
+    http_status = 429
 
 
 class RateLimited(KnowledgeError):

@@ -15,6 +15,10 @@ ISSUER_URL = (
 TRUSTED_URL = ISSUER_URL.removesuffix("$") + r"(\?[^\s#]*)?$"
 
 
+MIN_KEY_CHARS = 20
+"""A shorter MCP_API_KEY can be guessed; `serve` and `doctor` say so."""
+
+
 class ServerSettings(RoomSettings):
     """What an operator can choose for the server."""
 
@@ -110,6 +114,12 @@ class ServerSettings(RoomSettings):
     )
     max_sessions: int = setting(
         1000, "READINGROOM_MAX_SESSIONS", "Sessions open at once on one face.", ge=1
+    )
+    max_sessions_per_caller: int = setting(
+        100,
+        "READINGROOM_MAX_SESSIONS_PER_CALLER",
+        "Sessions that one key, or without a key one address, may have open at once on one face.",
+        ge=1,
     )
     session_idle_seconds: float = setting(
         1800.0,

@@ -1,16 +1,22 @@
 """Serves one base over standard input and output, where stdout belongs to the protocol."""
 
+import logging
 from typing import Any
 
 import anyio
-import mcp_types as wire
 from mcp.server.stdio import stdio_server
 
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.faces import face_of
 from readingroom.server.mcp.handlers import build_mcp_server
-from readingroom.server.mcp.streams import WatchedReceiveStream, WatchedSendStream
+from readingroom.server.mcp.streams import (
+    UnansweredRequests,
+    WatchedReceiveStream,
+    WatchedSendStream,
+)
 from readingroom.server.observe.logging import log_call
+
+logger = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 5  # for calls still running when the client closes our input
 
@@ -18,34 +24,21 @@ _GRACE_SECONDS = 5  # for calls still running when the client closes our input
 async def serve_stdio(base: KnowledgeBase, is_sample: bool = False) -> None:
     """Serve until the client closes our standard input and its open requests are answered."""
     server = build_mcp_server(face_of(base), [log_call], is_sample)
-    open_calls = _OpenCalls()
+    # Without them the SDK would drop what is still running when the input ends.
+    unanswered = UnansweredRequests()
+
+    async def wait_for_answers() -> None:
+        with anyio.move_on_after(_GRACE_SECONDS):
+            await unanswered.wait_until_answered()
+
+    def note_message(message: Any) -> None:
+        if isinstance(message, Exception):
+            # The SDK passes over it in silence, and a client's author would wonder.
+            logger.debug("a line on standard input is no JSON-RPC message and was passed over")
+        else:
+            unanswered.add(message)
+
     async with base.running(), stdio_server() as (incoming, outgoing):
-        requests = WatchedReceiveStream(incoming, open_calls.add_request, open_calls.wait)
-        responses = WatchedSendStream(outgoing, open_calls.remove_answered)
+        requests = WatchedReceiveStream(incoming, note_message, wait_for_answers)
+        responses = WatchedSendStream(outgoing, unanswered.remove)
         await server.run(requests, responses, server.create_initialization_options())
-
-
-class _OpenCalls:
-    """The requests without an answer yet, which the SDK would drop when the input ends."""
-
-    def __init__(self) -> None:
-        self._ids: set[int | str] = set()
-        self._all_answered = anyio.Event()
-
-    def add_request(self, message: Any) -> None:
-        request = getattr(message, "message", None)
-        if isinstance(request, wire.JSONRPCRequest):
-            self._ids.add(request.id)
-
-    def remove_answered(self, message: Any) -> None:
-        if isinstance(message.message, wire.JSONRPCResponse | wire.JSONRPCError):
-            self._ids.discard(message.message.id)
-            if not self._ids:
-                self._all_answered.set()
-
-    async def wait(self) -> None:
-        """Return when every request is answered, or after a grace period."""
-        self._all_answered = anyio.Event()
-        if self._ids:
-            with anyio.move_on_after(_GRACE_SECONDS):
-                await self._all_answered.wait()

@@ -13,7 +13,9 @@ from readingroom import __version__
 
 # No script at all, and nothing from elsewhere. `Vary`: programs get JSON at the same address.
 PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+    ),
     "Vary": "Accept",
 }
 

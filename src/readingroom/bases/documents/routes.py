@@ -138,7 +138,7 @@ def _add_reading(router: APIRouter, service: DocumentsService) -> None:
         """A page as a picture."""
         png = await service.render_page(document_id, page, dpi)
         # A document never changes, so browsers may cache it; shared caches must not.
-        headers = {"Cache-Control": "private, max-age=86400", "X-Content-Type-Options": "nosniff"}
+        headers = {"Cache-Control": "private, max-age=86400"}
         return Response(png, media_type="image/png", headers=headers)
 
 

@@ -9,6 +9,7 @@ from mcp.server.auth.provider import AccessToken
 from starlette.types import Scope
 
 from readingroom.server.errors import Unauthorized
+from readingroom.server.http.addresses import group_address
 from readingroom.storage.keys import Holder, KeyRing
 
 logger = logging.getLogger(__name__)
@@ -122,6 +123,12 @@ def client_ip(scope: Scope) -> str:
     """Return the caller's address (that of the proxy's caller, when the proxy is trusted)."""
     client = scope.get("client")
     return client[0][:64] if client else "unknown"  # a proxy may pass on anything
+
+
+def identify_caller(scope: Scope) -> str:
+    """Return whom limits count a request for: the holder of its key, else its address."""
+    user = scope.get("user")
+    return f"key:{user.username}" if user else f"ip:{group_address(client_ip(scope))}"
 
 
 def log_refusal(refusal: Unauthorized, scope: Scope) -> None:

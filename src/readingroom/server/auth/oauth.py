@@ -225,7 +225,9 @@ async def _discover(web: httpx2.AsyncClient, issuer: str) -> str:
         jwks_url = metadata.get("jwks_uri")
         # Metadata that names another issuer must not be used (RFC 8414, section 3.3).
         if metadata.get("issuer") == issuer and isinstance(jwks_url, str):
-            if not re.fullmatch(TRUSTED_URL, jwks_url):
+            # An issuer elsewhere must not send us to a port of this machine.
+            is_downgrade = issuer.startswith("https:") and not jwks_url.startswith("https:")
+            if is_downgrade or not re.fullmatch(TRUSTED_URL, jwks_url):
                 raise ValueError("the jwks_uri in its metadata is not an https address")
             return jwks_url
     raise ValueError("no metadata of this issuer with a jwks_uri was found")

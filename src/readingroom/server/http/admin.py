@@ -12,6 +12,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Scope
 
 from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
 from readingroom.protocol.command import ADMIN_PREFIX, Command
@@ -21,36 +22,50 @@ from readingroom.server.http.addresses import is_loopback
 
 logger = logging.getLogger(__name__)
 
-PATH = re.compile(ADMIN_PREFIX + "[^/]+")
+_PATH = re.compile(ADMIN_PREFIX + "[^/]+")
 
 Line = dict[str, Any]
+
+
+class AdminKey:
+    """The key of the admin route, which only processes that may read the owner's file know."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key.encode()
+
+    def protects(self, path: str) -> bool:
+        """Whether a path asks for this key, and for no other."""
+        return _PATH.fullmatch(path) is not None
+
+    def is_shown(self, scope: Scope) -> bool:
+        """Whether a request carries the key, and comes from this machine."""
+        header = dict(scope["headers"]).get(b"authorization", b"")
+        scheme, _, key = header.partition(b" ")
+        is_valid = scheme == b"Bearer" and hmac.compare_digest(key, self._key)
+        return is_valid and is_loopback(client_ip(scope))
 
 
 class AdminEndpoint:
     """`POST /admin/{command}`: takes JSON, streams a line per step, then the result or error."""
 
     def __init__(
-        self, commands: Mapping[str, type[Command]], services: Mapping[str, Any], key: str
+        self, commands: Mapping[str, type[Command]], services: Mapping[str, Any], key: AdminKey
     ) -> None:
         self._commands = commands
         self._services = services
-        self._key = key.encode()
+        self._key = key
 
     async def run(self, request: Request) -> Response:
         """Run a command and stream its lines. Raise what a bad key, name or argument deserves."""
-        self._check_key(request)
-        command = await self._read_command(request)
-        lines = _stream_lines(command, self._services[command.base])
-        return StreamingResponse(lines, media_type="application/x-ndjson")
-
-    def _check_key(self, request: Request) -> None:
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        is_valid = scheme == "Bearer" and hmac.compare_digest(key.encode(), self._key)
-        # One refusal for both, so that another machine does not learn whether its key was right.
-        if not is_valid or not is_loopback(client_ip(request.scope)):
+        if not self._key.is_shown(request.scope):
+            # One refusal for a wrong key and another machine: it must not learn that its key is
+            # right.
             refusal = Unauthorized(INVALID)
             log_refusal(refusal, request.scope)
             raise refusal
+        command = await self._read_command(request)
+        lines = _stream_lines(command, self._services[command.base])
+        return StreamingResponse(lines, media_type="application/x-ndjson")
 
     async def _read_command(self, request: Request) -> Command:
         name = request.path_params["command"]

@@ -50,7 +50,8 @@ class ErrorMiddleware:
                 started = True
                 allowance = scope["state"].get("allowance")
                 limit_headers = allowance.headers() if allowance else []
-                message["headers"] = [*message["headers"], *id_headers, *limit_headers]
+                own_headers = [*message["headers"], *id_headers, *limit_headers]
+                message["headers"] = own_headers + _list_missing(own_headers)
             elif message["type"] == "http.response.body":
                 finished = not message.get("more_body", False)
             await send(message)
@@ -67,6 +68,21 @@ class ErrorMiddleware:
         else:
             if started and not finished:  # an event stream that the shutdown cut off
                 await send_with_id({"type": "http.response.body", "body": b""})
+
+
+# For browsers: types are not guessed, nobody frames or embeds us, no page learns our addresses.
+_BROWSER_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+)
+
+
+def _list_missing(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Return the headers for browsers that a response does not have of its own."""
+    names = {name for name, _ in headers}
+    return [header for header in _BROWSER_HEADERS if header[0] not in names]
 
 
 _HEADERS_OF_INTEREST = {b"x-request-id", b"x-correlation-id", b"traceparent", b"content-length"}

@@ -5,10 +5,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from readingroom.core.lru import LRUCache
 from readingroom.server.errors import RateLimited
 
-_MAX_CALLERS = 10_000  # beyond this the least recent caller is forgotten
+_MAX_CALLERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +34,43 @@ class RateLimiter:
         self._capacity = float(per_minute)
         self._per_second = per_minute / 60
         self._clock = clock
-        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(_MAX_CALLERS)
-        """Requests that remain, and when that was computed."""
+        self._buckets: dict[str, tuple[float, float]] = {}
+        """By caller, the requests that remain, and when that was computed."""
 
     def spend(self, caller: str) -> None:
         """Count one request. Raise RateLimited, with the seconds to wait, when none remains."""
         if not self._capacity:
             return
         now = self._clock()
-        remaining, updated = self._buckets.get(caller) or (self._capacity, now)
-        remaining = min(self._capacity, remaining + (now - updated) * self._per_second)
+        remaining = self._refill(caller, now)
         if remaining < 1:
             # A refused request is not counted, so whoever waits as long as it says is served.
-            self._buckets.put(caller, (remaining, now))
             wait = math.ceil((1 - remaining) / self._per_second)
             raise RateLimited(f"Too many requests; try again in {wait} s", retry_after=wait)
-        self._buckets.put(caller, (remaining - 1, now))
+        if caller not in self._buckets and len(self._buckets) >= _MAX_CALLERS:
+            self._forget_fullest(now)
+        self._buckets[caller] = (remaining - 1, now)
 
     def allowance(self, caller: str) -> Allowance | None:
         """Return what remains to a caller whose request was counted; None without a limit."""
         if not self._capacity:
             return None
-        remaining, _ = self._buckets.get(caller) or (self._capacity, 0.0)
+        remaining = self._refill(caller, self._clock())
         reset = math.ceil((self._capacity - remaining) / self._per_second)
         return Allowance(int(self._capacity), int(remaining), reset)
+
+    def _refill(self, caller: str, now: float) -> float:
+        """Return how many requests a caller has by now."""
+        remaining, updated = self._buckets.get(caller, (self._capacity, now))
+        return min(self._capacity, remaining + (now - updated) * self._per_second)
+
+    def _forget_fullest(self, now: float) -> None:
+        """Forget a tenth of the callers: those to whom a new bucket gives the least.
+
+        Whoever used up its own would else be served again after a flood of other addresses.
+        """
+        by_remaining = sorted(
+            self._buckets, key=lambda caller: self._refill(caller, now), reverse=True
+        )
+        for caller in by_remaining[: _MAX_CALLERS // 10]:
+            del self._buckets[caller]

@@ -1,22 +1,25 @@
 """What every HTTP request passes before it is served: Host, Origin, credentials, rate limit."""
 
 import ipaddress
-import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+import anyio
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from readingroom.core.caller import current_caller
-from readingroom.server.auth.bearer import client_ip, log_refusal
+from readingroom.server.auth.bearer import identify_caller, log_refusal
 from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.errors import ForbiddenOrigin, IssuerUnreachable, Misdirected, Unauthorized
+from readingroom.server.http.admin import AdminKey
 from readingroom.server.http.limits import RateLimiter
 from readingroom.server.settings import ServerSettings
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _OPEN_PATHS = ("/health", "/ready")
+RECHECK_SECONDS = 30.0
+"""How often the key of an open event stream is looked at again."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,7 @@ def list_allowed_names(settings: ServerSettings) -> AllowedNames:
 
 
 class SecurityMiddleware:
-    """ASGI middleware: checks Host, Origin, credentials and rate limit; sets `scope["user"]`.
-
-    Paths that match `own_key_paths` check a key of their own: the admin route (http/admin.py).
-    """
+    """ASGI middleware: checks Host, Origin, credentials and rate limit; sets `scope["user"]`."""
 
     def __init__(
         self,
@@ -49,21 +49,25 @@ class SecurityMiddleware:
         names: AllowedNames,
         policies: AuthPolicies,
         limiter: RateLimiter,
-        own_key_paths: re.Pattern[str] | None,
+        admin_key: AdminKey | None,
     ) -> None:
         self._app = app
         self._names = names
         self._policies = policies
         self._limiter = limiter
-        self._own_key_paths = own_key_paths
+        self._admin_key = admin_key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not _is_open(scope):
-            self._check_names(scope)
-            await self._check_caller(scope)
+        if scope["type"] != "http" or _is_open(scope):
+            return await self._app(scope, receive, send)
+        self._check_names(scope)
+        await self._check_caller(scope)
+        if _is_event_stream(scope) and "user" in scope:
+            receive = self._make_checked_receive(scope, receive)
         await self._app(scope, receive, send)
 
     def _check_names(self, scope: Scope) -> None:
+        """Raise Misdirected or ForbiddenOrigin, before anything is counted."""
         headers = dict(scope["headers"])
         host = headers.get(b"host", b"").decode("latin-1").lower()
         # Against DNS rebinding: a page whose name resolves to our address has its own name here.
@@ -73,36 +77,86 @@ class SecurityMiddleware:
                 "the operator can add it with READINGROOM_ALLOWED_HOSTS"
             )
         if b"origin" not in headers:
+            _refuse_embedding(scope["method"], headers)
             return
-        origin = headers[b"origin"].decode("latin-1").lower()
-        if not _is_allowed(origin, self._names.origins):
-            raise ForbiddenOrigin(
-                f"Pages of {origin[:100]!r} may not call this server; "
-                "the operator can add them with READINGROOM_ALLOWED_ORIGINS"
-            )
+        for name, value in scope["headers"]:
+            origin = value.decode("latin-1").lower() if name == b"origin" else ""
+            if origin and not _is_allowed(origin, self._names.origins):
+                raise ForbiddenOrigin(
+                    f"Pages of {origin[:100]!r} may not call this server; "
+                    "the operator can add them with READINGROOM_ALLOWED_ORIGINS"
+                )
 
     async def _check_caller(self, scope: Scope) -> None:
-        address = f"ip:{client_ip(scope)}"
-        if self._own_key_paths and self._own_key_paths.fullmatch(scope["path"]):
-            return self._count_request(scope, address)
+        if self._admin_key and self._admin_key.protects(scope["path"]):
+            # The operator is not counted: whoever shares the address could lock the shell out.
+            if not self._admin_key.is_shown(scope):
+                self._count_request(scope)
+            return
         try:
             user = await self._policies.authenticate(scope)
         except (Unauthorized, IssuerUnreachable) as refusal:
-            self._count_request(scope, address)  # guessing keys is limited, too
+            self._count_request(scope)  # guessing keys is limited, too
             if isinstance(refusal, Unauthorized):
                 log_refusal(refusal, scope)
             raise
-        self._count_request(scope, f"key:{user.username}" if user else address)
         if user:
             scope["user"] = user
+        self._count_request(scope)
 
-    def _count_request(self, scope: Scope, caller: str) -> None:
+    def _count_request(self, scope: Scope) -> None:
         """Count a request; ErrorMiddleware sends the caller what remains."""
+        caller = identify_caller(scope)
         current_caller.set(caller)
         try:
             self._limiter.spend(caller)
         finally:
             scope["state"]["allowance"] = self._limiter.allowance(caller)
+
+    def _make_checked_receive(self, scope: Scope, receive: Receive) -> Receive:
+        """Return a `receive` for an event stream, which ends when its key is revoked or expires.
+
+        A stream waits there for its client to leave, and gets the same message when it has to.
+        """
+        is_refused = False
+
+        async def receive_while_authorized() -> Message:
+            nonlocal is_refused
+            while not is_refused:
+                with anyio.move_on_after(RECHECK_SECONDS):
+                    return await receive()
+                try:
+                    await self._policies.authenticate(scope)
+                except Unauthorized:
+                    is_refused = True
+                except IssuerUnreachable:
+                    pass  # the token was good, and may still be
+            return {"type": "http.disconnect"}
+
+        return receive_while_authorized
+
+
+def _refuse_embedding(method: str, headers: Mapping[bytes, bytes]) -> None:
+    """Raise ForbiddenOrigin for what a page of another site loads without an Origin: its images,
+    scripts and frames, which would spend the allowance of this machine's own callers.
+    """
+    if headers.get(b"sec-fetch-site") != b"cross-site":
+        return
+    is_navigation = (
+        method == "GET"
+        and headers.get(b"sec-fetch-mode") == b"navigate"
+        and headers.get(b"sec-fetch-dest") == b"document"
+    )
+    if not is_navigation:
+        raise ForbiddenOrigin(
+            "Pages of other sites may link to this server, and load nothing of it"
+        )
+
+
+def _is_event_stream(scope: Scope) -> bool:
+    """Whether a request opens a stream that may stay open for hours: a call ends by itself."""
+    accepted = dict(scope["headers"]).get(b"accept", b"")
+    return scope["method"] == "GET" and b"text/event-stream" in accepted
 
 
 def _is_open(scope: Scope) -> bool:

@@ -10,7 +10,7 @@ from starlette.types import Scope
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import ReportProgress
 from readingroom.protocol.tool import Call
-from readingroom.server.auth.bearer import client_ip
+from readingroom.server.auth.bearer import identify_caller
 
 Context = ServerRequestContext[Any, Any]
 
@@ -44,7 +44,7 @@ def make_call_from_scope(scope: Scope, report: ReportProgress) -> Call:
         request_id=state["request_id"],
         caller=f"api_key:{user.username}" if user else "anonymous",
         report=report,
-        client=f"key:{user.username}" if user else f"ip:{client_ip(scope)}",
+        client=identify_caller(scope),
         correlation_id=state["correlation_id"],
         trace_headers=_make_trace_headers(headers.get(b"traceparent")),
         request_bytes=int(length) if length.isdecimal() else None,

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
 import anyio
+import mcp_types as wire
+from mcp.shared.message import ServerMessageMetadata
 
 
 class _StreamProxy:
@@ -69,3 +71,39 @@ class WatchedSendStream(_StreamProxy):
     async def send(self, message: Any) -> None:
         await self._stream.send(message)
         self._on_sent(message)
+
+
+class UnansweredRequests:
+    """Counts the requests of one session that have no answer yet."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._all_answered = anyio.Event()
+
+    def add(self, message: Any) -> None:
+        """Count an incoming message if it is a request."""
+        if isinstance(getattr(message, "message", None), wire.JSONRPCRequest):
+            self.count += 1
+            # A request that its caller cancels gets no answer; then the SDK calls this.
+            metadata = message.metadata or ServerMessageMetadata()
+            metadata.on_request_unanswered = self._settle
+            message.metadata = metadata
+
+    def remove(self, message: Any) -> None:
+        """Note an outgoing message if it is an answer."""
+        if isinstance(message.message, wire.JSONRPCResponse | wire.JSONRPCError):
+            self._forget_one()
+
+    async def wait_until_answered(self) -> None:
+        """Return when every request is answered."""
+        if self.count:
+            self._all_answered = anyio.Event()
+            await self._all_answered.wait()
+
+    async def _settle(self) -> None:
+        self._forget_one()
+
+    def _forget_one(self) -> None:
+        self.count -= 1
+        if not self.count:
+            self._all_answered.set()

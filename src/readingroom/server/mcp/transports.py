@@ -1,33 +1,35 @@
 """The two HTTP transports of a face: Streamable HTTP at `/mcp`, and the older SSE pair."""
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import anyio
 import anyio.lowlevel
 from mcp.server import Server
 from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from starlette.datastructures import Headers
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
-from readingroom.server.errors import TooManySessions
-from readingroom.server.mcp.streams import WatchedReceiveStream
+from readingroom.server.auth.bearer import identify_caller
+from readingroom.server.errors import TooManyMessages, TooManySessions
+from readingroom.server.mcp.messages import MessageLimitMiddleware
+from readingroom.server.mcp.sessions import SessionLimits, SessionOwners
+from readingroom.server.mcp.streams import (
+    UnansweredRequests,
+    WatchedReceiveStream,
+    WatchedSendStream,
+)
 
 RenderPage = Callable[[Request], Response]
 
-
-@dataclass(frozen=True)
-class SessionLimits:
-    """How many sessions there may be, how long one may idle, and how large a body may be."""
-
-    max_sessions: int
-    idle_seconds: float
-    max_body_bytes: int
+_MAX_UNANSWERED = 32  # messages of one SSE session
 
 
 class StreamableHttp:
@@ -38,6 +40,7 @@ class StreamableHttp:
     ) -> None:
         self._stateful = stateful
         self._render_page = render_page
+        self._owners = SessionOwners(limits.max_sessions_per_caller)
         # Host and Origin are checked by SecurityMiddleware, so the SDK gets no security settings.
         self.manager = StreamableHTTPSessionManager(
             server,
@@ -47,6 +50,7 @@ class StreamableHttp:
             max_sessions=limits.max_sessions,
             max_request_body_size=limits.max_body_bytes,
         )
+        self._app = MessageLimitMiddleware(self.manager.asgi_app, limits.max_body_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if is_page_request(scope):
@@ -54,8 +58,26 @@ class StreamableHttp:
         elif scope["method"] == "GET" and not self._stateful:
             detail = "this face keeps no sessions and sends no event stream; use POST"
             raise HTTPException(405, detail, {"Allow": "POST"})
+        elif self._stateful and _opens_session(scope):
+            await self._open_session(scope, receive, send)
         else:
-            await self.manager.asgi_app(scope, receive, send)
+            await self._app(scope, receive, send)
+
+    async def _open_session(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the SDK open a session and note whose it is. Raise TooManySessions."""
+        caller = identify_caller(scope)
+
+        async def note_session(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] < 400:
+                session_id = Headers(raw=message["headers"]).get("mcp-session-id")
+                if session_id:
+                    self._owners.add(session_id, caller)
+            await send(message)
+
+        # The SDK does not say when a session has ended.
+        self._owners.keep_only(self.manager._server_instances)
+        with self._owners.reserve(caller):
+            await self._app(scope, receive, note_session)
 
 
 class Sse:
@@ -64,36 +86,72 @@ class Sse:
     def __init__(self, server: Server[Any], path: str, limits: SessionLimits) -> None:
         self._server = server
         self._limits = limits
-        self._open_sessions = 0
+        self._owners = SessionOwners(limits.max_sessions_per_caller)
+        self._unanswered: dict[str, UnansweredRequests] = {}
+        """By session, the requests that were taken from it."""
+        self._posting: Counter[str] = Counter()
+        """By session, the messages that are being posted."""
         self._transport = SseServerTransport(
             f"{path}/messages/", max_request_body_size=limits.max_body_bytes
         )
+        self._post = MessageLimitMiddleware(
+            self._transport.handle_post_message, limits.max_body_bytes
+        )
 
     async def stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Open a session. Raise TooManySessions."""
+        """Open a session and serve it to its end. Raise TooManySessions."""
         if scope["method"] == "HEAD":  # Starlette adds it to GET, but a stream has no headers alone
             raise HTTPException(405, headers={"Allow": "GET"})
-        if self._open_sessions >= self._limits.max_sessions:
+        if self._owners.count_reserved() >= self._limits.max_sessions:
             raise TooManySessions("Too many open sessions; try again later", retry_after=30)
-        self._open_sessions += 1
-        try:
+        with self._owners.reserve(identify_caller(scope)):
             await self._serve(scope, receive, send)
-        finally:
-            self._open_sessions -= 1
 
     async def receive_message(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._transport.handle_post_message(scope, receive, send)
+        """Pass a message to the session that its address names. Raise TooManyMessages."""
+        session_id = _read_session_id(scope)
+        unanswered = self._unanswered.get(session_id)
+        count = self._posting[session_id] + (unanswered.count if unanswered else 0)
+        if count >= _MAX_UNANSWERED:
+            raise TooManyMessages(
+                f"{_MAX_UNANSWERED} messages of this session have no answer yet; read its event "
+                "stream before you send more",
+                retry_after=1,
+            )
+        scope["state"]["session_id"] = session_id
+        self._posting[session_id] += 1
+        try:
+            await self._post(scope, receive, send)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            pass  # the session ended after its message was accepted
+        finally:
+            self._posting[session_id] -= 1
+            if not self._posting[session_id]:
+                del self._posting[session_id]
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         options = self._server.create_initialization_options()
+        unanswered = UnansweredRequests()
+        session_id = ""
         async with self._transport.connect_sse(scope, receive, send) as (incoming, outgoing):
             with anyio.move_on_after(self._limits.idle_seconds) as lifetime:
 
-                def prolong(message: Any) -> None:
+                def note_message(message: Any) -> None:
+                    nonlocal session_id
                     lifetime.deadline = anyio.current_time() + self._limits.idle_seconds
+                    if isinstance(message, Exception):  # what was posted is no message
+                        return
+                    # The SDK does not tell a stream its id; the messages posted to it know it.
+                    session_id = message.metadata.request_context.state.session_id
+                    self._unanswered[session_id] = unanswered
+                    unanswered.add(message)
 
-                watched = WatchedReceiveStream(incoming, prolong, anyio.lowlevel.checkpoint)
-                await self._server.run(watched, outgoing, options)
+                requests = WatchedReceiveStream(incoming, note_message, anyio.lowlevel.checkpoint)
+                answers = WatchedSendStream(outgoing, unanswered.remove)
+                try:
+                    await self._server.run(requests, answers, options)
+                finally:
+                    self._unanswered.pop(session_id, None)
 
 
 def is_page_request(scope: Scope) -> bool:
@@ -102,3 +160,19 @@ def is_page_request(scope: Scope) -> bool:
         return False
     # MCP clients have to accept event streams; a browser that opens a page never does.
     return "text/event-stream" not in Headers(scope=scope).get("accept", "")
+
+
+def _opens_session(scope: Scope) -> bool:
+    """Whether the SDK may open a session for a request: it has none, and is of a wire with them."""
+    headers = Headers(scope=scope)
+    version = headers.get("mcp-protocol-version")
+    is_handshake = version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
+    return scope["method"] == "POST" and is_handshake and "mcp-session-id" not in headers
+
+
+def _read_session_id(scope: Scope) -> str:
+    """Return the session that the address names, always in one spelling; empty for none."""
+    try:
+        return UUID(hex=QueryParams(scope["query_string"]).get("session_id", "")).hex
+    except ValueError:
+        return ""

@@ -8,6 +8,7 @@ from starlette.responses import JSONResponse, Response
 
 from readingroom import __version__
 from readingroom.bases import BASES
+from readingroom.server.auth.bearer import Access
 from readingroom.server.auth.policies import MANIFEST, AuthPolicies, follows_josh_auth
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import resolve_address
@@ -58,8 +59,22 @@ class LandingPages:
                 for client in (CLAUDE_CODE, CURSOR, VSCODE)
             ],
             registry=self._describe_registry_entry(face),
-            tools=[(name, tool.title) for name, (tool, _) in face.tools.items()],
+            tools=self._list_tools(face, access),
         )
+
+    def _list_tools(self, face: Face, access: Access) -> list[tuple[str, str]]:
+        """Return the names and titles of a face's tools that whoever opens its page may know.
+
+        Where the federal base is served the page is open to strangers, who need a key for the rest.
+        """
+        josh_bases = filter(follows_josh_auth, face.bases)
+        names = {tool.name for base in josh_bases for tool in base.tools}
+        is_open_page = access != "open" and bool(names)
+        return [
+            (name, tool.title)
+            for name, (tool, _) in face.tools.items()
+            if name in names or not is_open_page
+        ]
 
     def _describe_registry_entry(self, face: Face) -> dict[str, str] | None:
         if not any(map(follows_josh_auth, face.bases)):

@@ -1,0 +1,57 @@
+"""Open sessions of a transport: whose they are, and how many one caller may have."""
+
+from collections import Counter
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from readingroom.server.errors import TooManySessions
+
+
+@dataclass(frozen=True)
+class SessionLimits:
+    """How many sessions there may be, how long one may idle, and how large a body may be."""
+
+    max_sessions: int
+    max_sessions_per_caller: int
+    idle_seconds: float
+    max_body_bytes: int
+
+
+class SessionOwners:
+    """The sessions of one transport of a face, each with its caller."""
+
+    def __init__(self, max_per_caller: int) -> None:
+        self._max_per_caller = max_per_caller
+        self._owners: dict[str, str] = {}
+        self._reserved: Counter[str] = Counter()
+
+    @contextmanager
+    def reserve(self, caller: str) -> Iterator[None]:
+        """Hold one of the caller's places while this is entered. Raise TooManySessions."""
+        owned = sum(owner == caller for owner in self._owners.values())
+        if owned + self._reserved[caller] >= self._max_per_caller:
+            raise TooManySessions(
+                f"{self._max_per_caller} sessions of this caller are open; end one, or ask the "
+                "operator for more (READINGROOM_MAX_SESSIONS_PER_CALLER)",
+                retry_after=30,
+            )
+        self._reserved[caller] += 1
+        try:
+            yield
+        finally:
+            self._reserved[caller] -= 1
+            if not self._reserved[caller]:
+                del self._reserved[caller]
+
+    def count_reserved(self) -> int:
+        """Return how many places are held, by all callers together."""
+        return self._reserved.total()
+
+    def add(self, session_id: str, caller: str) -> None:
+        """Note a session that was opened."""
+        self._owners[session_id] = caller
+
+    def keep_only(self, session_ids: Container[str]) -> None:
+        """Forget the sessions that are not among these."""
+        self._owners = {id: owner for id, owner in self._owners.items() if id in session_ids}
