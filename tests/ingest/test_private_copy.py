@@ -166,6 +166,7 @@ def test_the_roots_are_the_ones_set_or_the_bases_own(tmp_path: Path) -> None:
     documents = make_context(settings, "documents", "DOCUMENT_ROOTS", roots).roots
     policy = make_context(settings, "policy", "POLICY_ROOTS", settings.policy_roots).roots
 
-    assert documents == Roots("DOCUMENT_ROOTS", (Path("/srv/a"), Path("/srv/b")), 4096)
+    copies = tmp_path / "tmp"
+    assert documents == Roots("DOCUMENT_ROOTS", (Path("/srv/a"), Path("/srv/b")), 4096, copies)
     own = tmp_path / "policy"
-    assert policy == Roots("POLICY_ROOTS", (own / "inbox", own / "uploads"), 4096)
+    assert policy == Roots("POLICY_ROOTS", (own / "inbox", own / "uploads"), 4096, copies)

@@ -197,6 +197,24 @@ def test_compose_bounds_the_memory_and_keeps_the_registry() -> None:
     assert mounted == set(compose["volumes"])
 
 
+@requirement("room:packages")
+def test_compose_keeps_large_files_out_of_memory_and_each_container_to_itself() -> None:
+    compose: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
+    room, valkey = compose["services"]["readingroom"], compose["services"]["valkey"]
+    assert room["environment"]["TMPDIR"] == "/data/tmp"
+    assert "room:/data" in room["volumes"]
+    for container in (room, valkey):
+        (tmpfs,) = container["tmpfs"]
+        assert re.match(r"/tmp:size=(256|16)m\b", tmpfs)
+        assert container["pids_limit"] <= 512
+        assert container["read_only"]
+        assert container["cap_drop"] == ["ALL"]
+        assert container["security_opt"] == ["no-new-privileges:true"]
+    assert valkey["networks"] == ["registry"]
+    assert compose["networks"]["registry"] == {"internal": True}
+    assert "ports" not in valkey
+
+
 # --- the service ---
 
 
@@ -218,6 +236,22 @@ def test_the_service_starts_a_command_that_exists_and_is_confined(tmp_path: Path
     assert settings["User"] == settings["Group"] == "readingroom"
     assert settings["ProtectSystem"] == "strict"
     assert settings["Environment"] == f"READINGROOM_DATA=/var/lib/{settings['StateDirectory']}"
+
+
+@requirement("room:packages")
+def test_the_service_lets_readers_of_documents_confine_themselves() -> None:
+    lines = [*unit()]
+    allowed = {
+        call for name, value in lines if name == "SystemCallFilter" for call in value.split()
+    }
+    landlock = {f"landlock_{call}" for call in ("create_ruleset", "add_rule", "restrict_self")}
+    assert allowed >= {"@system-service", "seccomp", *landlock}
+    settings = dict(lines)
+    assert settings["SystemCallErrorNumber"] == "EPERM"
+    assert settings["ProtectProc"] == "invisible"
+    restricted = ("ProtectKernelLogs", "ProtectHostname", "RestrictRealtime")
+    assert [settings[name] for name in restricted] == ["yes"] * 3
+    assert int(settings["TasksMax"]) <= 512
 
 
 @requirement("room:packages")

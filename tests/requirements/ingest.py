@@ -58,6 +58,15 @@ INGEST = (
     Requirement(
         "ingest:sandbox:callers", "One caller never has all the processes that may run at once."
     ),
+    Requirement(
+        "ingest:sandbox:scratch",
+        "Copies and scratch folders are in the data directory, and a killed server's are swept.",
+    ),
+    Requirement(
+        "ingest:uploads",
+        "An upload is written to the data directory as it arrives; four are received at once, "
+        "three of one caller, and one that stalls is ended.",
+    ),
     Requirement("ingest:ocr:blank", "A page without ink is not given to tesseract."),
     Requirement(
         "ingest:growth", "Twice as much text never takes more than about twice as long to read."

@@ -31,7 +31,7 @@ class Pipeline:
         self._sandbox = sandbox
         self._options = options or ReadOptions()
         # A sandbox of its own, so that showing a page does not wait for a thousand scans.
-        self._render_sandbox = Sandbox(_RENDER_LIMITS)
+        self._render_sandbox = Sandbox(_RENDER_LIMITS, scratch_parent=sandbox.scratch_parent)
 
     async def check(self, private_copy: PrivateCopy) -> None:
         """Raise for a file that its name or its first bytes rule out, before it is read."""

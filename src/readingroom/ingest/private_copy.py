@@ -54,6 +54,8 @@ class Roots:
     """Name of the setting that lists the folders, for error messages."""
     folders: tuple[Path, ...]
     max_file_bytes: int
+    copies_folder: Path | None = None
+    """Where private copies are made; by default in the folder for temporary files."""
 
     @contextmanager
     def open(self, path: str) -> Iterator[PrivateCopy]:
@@ -69,7 +71,9 @@ class Roots:
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise FileNotFound(f"{path!r} is not a regular file")
-            with _copy_file(descriptor, real.name, self.max_file_bytes) as private_copy:
+            with _copy_file(
+                descriptor, real.name, self.max_file_bytes, self.copies_folder
+            ) as private_copy:
                 yield private_copy
         finally:
             os.close(descriptor)
@@ -121,7 +125,7 @@ def open_own_file(path: Path, file_name: str, max_bytes: int) -> Iterator[Privat
     """
     with (
         path.open("rb", buffering=0) as file,
-        _copy_file(file.fileno(), Path(file_name).name, max_bytes) as private_copy,
+        _copy_file(file.fileno(), Path(file_name).name, max_bytes, path.parent) as private_copy,
     ):
         yield private_copy
 
@@ -156,14 +160,18 @@ def _open_below(root: Path, path_parts: Sequence[str]) -> int:
 
 
 @contextmanager
-def _copy_file(descriptor: int, file_name: str, max_bytes: int) -> Iterator[PrivateCopy]:
+def _copy_file(
+    descriptor: int, file_name: str, max_bytes: int, copies_folder: Path | None
+) -> Iterator[PrivateCopy]:
     """Copy an open file; raise `ExtractionFailed` when it is too large."""
     # Before a byte is copied: a sparse file of many gigabytes takes no room where it lies.
     _check_size(os.fstat(descriptor).st_size, file_name, max_bytes)
     digest = hashlib.sha256()
     size_bytes = 0
+    if copies_folder is not None:
+        copies_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Without a buffer: its position would be wrong once another process reads the descriptor.
-    with tempfile.TemporaryFile(buffering=0) as copy:
+    with tempfile.TemporaryFile(buffering=0, dir=copies_folder) as copy:
         while block := os.read(descriptor, _BLOCK_BYTES):
             size_bytes += len(block)
             _check_size(size_bytes, file_name, max_bytes)  # it may grow while it is copied

@@ -13,6 +13,11 @@ from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import Roots
 from readingroom.ingest.read.sandbox import Limits, Sandbox
 
+TEMPORARY = "tmp"
+"""Folder in the data directory for copies and scratch folders: the system's own folder for
+temporary files is often in memory, and too small for large documents.
+"""
+
 _log = logging.getLogger("readingroom.ingest")
 
 
@@ -29,7 +34,7 @@ def make_context(
     return IngestContext(
         make_pipeline(settings),
         embedder_for(settings),
-        Roots(roots_variable, folders, settings.max_document_bytes),
+        Roots(roots_variable, folders, settings.max_document_bytes, settings.data / TEMPORARY),
     )
 
 
@@ -43,4 +48,5 @@ def make_pipeline(settings: RoomSettings) -> Pipeline:
     )
     if gaps := describe_gaps():
         _log.warning(gaps)
-    return Pipeline(Sandbox(Limits(wall_seconds=settings.ingest_seconds)), options)
+    limits = Limits(wall_seconds=settings.ingest_seconds)
+    return Pipeline(Sandbox(limits, scratch_parent=settings.data / TEMPORARY), options)

@@ -1,35 +1,41 @@
-"""Files uploaded in a form: written to disk as they arrive, up to the size limit."""
+"""Files uploaded in a form: written to disk as they arrive, a few at once, up to the size limit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import anyio
 from fastapi import Request
-from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException
+from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.types import Message, Receive
 
+from readingroom.core.caller import current_caller
 from readingroom.core.errors import FileTooLarge, InvalidRequest
+from readingroom.core.seats import Seats
 
-_FORM_OVERHEAD = 64 * 1024  # for the other fields and the boundaries around the file
-_BLOCK = 1 << 20
+_FORM_OVERHEAD_BYTES = 64 * 1024  # for the other fields and the boundaries around the file
+_MAX_SILENT_SECONDS = 60.0
+"""Between two parts of a body: a sender that stalls gives up its place."""
+_PLACES = Seats(per_caller=3)
+"""Uploads that are received at once, four in all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
     """The name of an uploaded file, and the form's other fields."""
 
-    name: str
+    file_name: str
     fields: dict[str, str]
 
 
 def describe_upload_form(
-    file: str, *, required: Sequence[str] = (), **fields: dict[str, Any]
+    file_description: str, *, required: Sequence[str] = (), **fields: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the `openapi_extra` of a FastAPI route that takes a form with a field `file`."""
-    file_schema = {"type": "string", "format": "binary", "description": file}
+    file_schema = {"type": "string", "format": "binary", "description": file_description}
     schema = {
         "type": "object",
         "required": ["file", *required],
@@ -40,35 +46,71 @@ def describe_upload_form(
     }
 
 
-async def receive_upload(request: Request, spool: Path, max_bytes: int) -> Upload:
-    """Write the form's field `file` to `spool`. Raise InvalidRequest or FileTooLarge."""
+async def receive_upload(request: Request, spool_path: Path, max_bytes: int) -> Upload:
+    """Write the form's field `file` to `spool_path`, and return its name and the other fields.
+
+    Wait while as many uploads are received as may be. Raise `InvalidRequest` for a form without a
+    file, `FileTooLarge` for one with too large a file, and `HTTPException` for what is no form.
+    """
+    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        raise _make_missing_file_error()
+    spool_path.parent.mkdir(parents=True, exist_ok=True)
+    async with _PLACES.take(current_caller.get()):
+        with spool_path.open("wb") as spool:
+            form = await _parse_form(request, spool, max_bytes)
+    file = form.get("file")
+    if not isinstance(file, UploadFile):
+        raise _make_missing_file_error()
+    fields = {name: value for name, value in form.items() if isinstance(value, str)}
+    return Upload(file.filename or "", fields)
+
+
+class _SpoolingParser(MultiPartParser):
+    """Writes the form's file to `spool` as it arrives.
+
+    Starlette alone writes it to the folder for temporary files, which may be in memory.
+    """
+
+    spool: IO[bytes]
+
+    def on_headers_finished(self) -> None:
+        super().on_headers_finished()
+        part = self._current_part
+        if part.file is not None:
+            part.file.file.close()
+            part.file.file = self.spool  # type: ignore[assignment]
+
+
+async def _parse_form(request: Request, spool: IO[bytes], max_bytes: int) -> FormData:
     # Counted as it arrives: Content-Length may be missing, or wrong.
-    limited = Request(request.scope, _limit_body(request, max_bytes))
+    limited_request = Request(request.scope, _limit_body(request, max_bytes))
+    # A form may otherwise have parts without end.
+    parser = _SpoolingParser(request.headers, limited_request.stream(), max_files=1, max_fields=10)
+    parser.spool = spool
     try:
-        # A form may otherwise have parts without end.
-        async with limited.form(max_files=1, max_fields=10) as form:
-            file = form.get("file")
-            if not isinstance(file, UploadFile):
-                raise InvalidRequest([{"field": "file", "message": "a file is required"}])
-            await anyio.Path(spool.parent).mkdir(parents=True, exist_ok=True)
-            async with await anyio.open_file(spool, "wb") as copy:
-                while block := await file.read(_BLOCK):
-                    await copy.write(block)
-            texts = {name: value for name, value in form.items() if isinstance(value, str)}
-            return Upload(file.filename or "", texts)
+        return await parser.parse()
     except MultiPartException as error:
-        raise InvalidRequest([{"field": "body", "message": error.message}]) from error
+        raise HTTPException(400, error.message) from error
 
 
 def _limit_body(request: Request, max_bytes: int) -> Receive:
-    received = 0
+    """Return the request's `receive` that fails when the body is too large, or stalls."""
+    received_bytes = 0
 
     async def receive() -> Message:
-        nonlocal received
-        message = await request.receive()
-        received += len(message.get("body", b""))
-        if received > max_bytes + _FORM_OVERHEAD:
+        nonlocal received_bytes
+        try:
+            with anyio.fail_after(_MAX_SILENT_SECONDS):
+                message = await request.receive()
+        except TimeoutError as error:
+            raise HTTPException(408, "The upload stalled; send it again") from error
+        received_bytes += len(message.get("body", b""))
+        if received_bytes > max_bytes + _FORM_OVERHEAD_BYTES:
             raise FileTooLarge(f"The file is larger than {max_bytes // 2**20} MB")
         return message
 
     return receive
+
+
+def _make_missing_file_error() -> InvalidRequest:
+    return InvalidRequest([{"field": "file", "message": "a file is required"}])

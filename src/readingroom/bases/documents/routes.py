@@ -165,7 +165,7 @@ def _add_ingesting(router: APIRouter, service: DocumentsService) -> None:
         try:
             upload = await receive_upload(request, path, service.max_file_bytes)
             return await service.ingest_upload(
-                path, upload.name, application_ref, document_type, no_progress
+                path, upload.file_name, application_ref, document_type, no_progress
             )
         finally:
             await anyio.Path(path).unlink(missing_ok=True)

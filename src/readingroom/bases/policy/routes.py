@@ -116,7 +116,7 @@ def _add_revision_writing(router: APIRouter, admin: PolicyAdmin, service: Policy
         spool = service.ingestion.uploads / f"{uuid.uuid4().hex}.pdf"
         try:
             upload = await receive_upload(request, spool, MAX_FILE_BYTES)
-            if not upload.name.lower().endswith(".pdf"):
+            if not upload.file_name.lower().endswith(".pdf"):
                 raise UnsupportedFileType(
                     "The file's name does not end in .pdf; only PDF files are accepted"
                 )

@@ -23,13 +23,11 @@ _PATH_BENEATH = 1
 _SCOPE_SIGNAL = 2
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-_REMOVE_DIR, _REMOVE_FILE = 1 << 4, 1 << 5
-_MAKE_DIR, _MAKE_FILE = 1 << 7, 1 << 8
+_REMOVE_FILE, _MAKE_FILE = 1 << 5, 1 << 8
 _TRUNCATE, _IOCTL_DEVICE = 1 << 14, 1 << 15
 _READING = _EXECUTE | _READ_FILE | _READ_DIR
-_CHANGING_FILES = _READ_FILE | _WRITE_FILE | _TRUNCATE
-_CHANGING_FOLDERS = _READ_DIR | _MAKE_DIR | _MAKE_FILE | _REMOVE_DIR | _REMOVE_FILE
-_WRITING = _CHANGING_FILES | _CHANGING_FOLDERS
+# No folders: one inside another, ten thousand deep, could not be deleted afterwards.
+_WRITING = _READ_FILE | _READ_DIR | _WRITE_FILE | _TRUNCATE | _MAKE_FILE | _REMOVE_FILE
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEVICE
 """The rights that a rule for a single file may name."""
 _RIGHTS_OF_ABI = {1: 13, 2: 14, 3: 15, 4: 15}

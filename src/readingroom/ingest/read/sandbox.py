@@ -26,6 +26,7 @@ from pydantic import Base64Bytes, TypeAdapter, ValidationError
 from readingroom.core.caller import current_caller
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress, no_progress
+from readingroom.core.seats import Seats
 from readingroom.core.settings import sandbox_environment
 from readingroom.engine.embedding.machine import count_cores
 from readingroom.ingest.confine.process import Confinement, hide_memory
@@ -33,7 +34,7 @@ from readingroom.ingest.confine.program_paths import find_program_paths
 from readingroom.ingest.document import Document, ReadOptions, RefusalCode, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed, NoChunks, NoContent, UnsupportedFileType
 from readingroom.ingest.read.job import Job
-from readingroom.ingest.read.seats import Seats
+from readingroom.ingest.read.scratch import ScratchFolders
 
 WORKER = (sys.executable, "-P", "-m", "readingroom.ingest.read.worker")
 
@@ -82,12 +83,15 @@ class Sandbox:
         limits: Limits | None = None,
         processes_per_caller: int | None = None,
         command: tuple[str, ...] = WORKER,
+        scratch_parent: Path | None = None,
     ) -> None:
         # From the processes that it starts: they have our account, and our environment has keys.
         hide_memory()
         self._limits = limits or Limits()
         self._seats = Seats(per_caller=processes_per_caller or count_cores())
         self._command = command
+        self.scratch_parent = scratch_parent or Path(tempfile.gettempdir())
+        self._scratch = ScratchFolders(self.scratch_parent)
 
     async def read(
         self, file: FileIO, file_name: str, options: ReadOptions, report: ReportProgress
@@ -110,16 +114,18 @@ class Sandbox:
 
     async def _run(self, file: FileIO, job: Job, report: ReportProgress) -> WorkerMessage:
         """Return the last message of a process; raise the error that it reports or ends with."""
-        async with self._seats.take(current_caller.get()):
-            with tempfile.TemporaryDirectory(prefix="readingroom-") as scratch:
-                async with self._start(file, job, scratch) as process:
-                    try:
-                        with anyio.fail_after(self._limits.wall_seconds):
-                            message = await self._receive_result(process, report)
-                    except TimeoutError as error:
-                        raise self._timeout_error() from error
-                    if message is None:
-                        await self._raise_exit_error(process, scratch)
+        async with (
+            self._seats.take(current_caller.get()),
+            self._scratch.make() as scratch,
+            self._start(file, job, scratch) as process,
+        ):
+            try:
+                with anyio.fail_after(self._limits.wall_seconds):
+                    message = await self._receive_result(process, report)
+            except TimeoutError as error:
+                raise self._timeout_error() from error
+            if message is None:
+                await self._raise_exit_error(process, scratch)
         if message.refusal is not None:
             raise error_from_refusal(*message.refusal)
         return message

@@ -232,7 +232,7 @@ class Ingestion:
 
     def own_files(self) -> Roots:
         """Return the roots from which our own copies may be opened."""
-        return Roots("the policy folder", (self._folder,), MAX_FILE_BYTES)
+        return Roots("the policy folder", (self._folder,), MAX_FILE_BYTES, self.uploads)
 
     # --- recovery ---
 

@@ -1,4 +1,4 @@
-"""Seats for the processes that read files: one caller never takes all of them."""
+"""Seats for costly work, of which one caller never takes all."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

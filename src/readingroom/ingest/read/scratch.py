@@ -1,0 +1,66 @@
+"""Scratch folders of the processes that read files: deleted at the end, swept after a kill -9."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+_PREFIX = "readingroom-scratch-"
+
+
+class ScratchFolders:
+    """Makes scratch folders inside one folder, and first deletes those that killed servers left.
+
+    Whoever makes one holds a lock on it. The kernel releases the lock with the process, so a folder
+    that is not locked has no owner any more.
+    """
+
+    def __init__(self, parent: Path) -> None:
+        self._parent = parent
+        self._is_swept = False
+
+    @asynccontextmanager
+    async def make(self) -> AsyncIterator[str]:
+        """Yield the path of an empty folder, which is deleted at the end."""
+        if not self._is_swept:
+            self._is_swept = True
+            await anyio.to_thread.run_sync(self._sweep)
+        folder, lock = self._make_locked()
+        try:
+            yield str(folder)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(shutil.rmtree, folder, True)
+            os.close(lock)
+
+    def _make_locked(self) -> tuple[Path, int]:
+        self._parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        while True:
+            folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._parent))
+            lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if folder.exists():
+                return folder, lock
+            os.close(lock)  # another process swept it before it was locked
+
+    def _sweep(self) -> None:
+        for folder in self._parent.glob(f"{_PREFIX}*"):
+            with suppress(OSError), _lock_if_free(folder):
+                shutil.rmtree(folder)
+
+
+@contextmanager
+def _lock_if_free(folder: Path) -> Iterator[None]:
+    """Hold the lock on a folder; raise `BlockingIOError` if another process does."""
+    lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(lock)

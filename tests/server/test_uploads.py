@@ -1,0 +1,121 @@
+"""Uploads: written where they are kept, four at once, and only while they arrive."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+from fastapi import Request
+from starlette.exceptions import HTTPException
+from starlette.types import Message, Receive
+
+from readingroom.core.caller import current_caller
+from readingroom.core.errors import FileTooLarge, InvalidRequest
+from readingroom.web import uploads
+from readingroom.web.uploads import Upload, receive_upload
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+CONTENT = bytes(range(256)) * 16_384  # 4 MB
+LARGEST = 8 * 2**20
+
+
+def form(content: bytes, field: str = "file") -> bytes:
+    return (
+        b"--x\r\nContent-Disposition: form-data; name=notes\r\n\r\nof a plan\r\n"
+        b"--x\r\nContent-Disposition: form-data; name="
+        + field.encode()
+        + b"; filename=a.pdf\r\n\r\n"
+        b"" + content + b"\r\n--x--\r\n"
+    )
+
+
+def receiving(body: bytes) -> Receive:
+    blocks = (body[start : start + 65_536] for start in range(0, len(body), 65_536))
+    messages: Iterator[Message] = (
+        {"type": "http.request", "body": block, "more_body": True} for block in blocks
+    )
+
+    async def receive() -> Message:
+        return next(messages, {"type": "http.request", "body": b"", "more_body": False})
+
+    return receive
+
+
+def request(receive: Receive, content_type: str = "multipart/form-data; boundary=x") -> Request:
+    headers = [(b"content-type", content_type.encode())]
+    return Request({"type": "http", "method": "POST", "headers": headers}, receive)
+
+
+@requirement("ingest:uploads")
+async def test_a_file_is_written_where_it_is_kept_and_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    spool = tmp_path / "uploads" / "a"
+
+    upload = await receive_upload(request(receiving(form(CONTENT))), spool, LARGEST)
+
+    assert upload == Upload("a.pdf", {"notes": "of a plan"})
+    assert spool.read_bytes() == CONTENT
+
+
+@requirement("ingest:uploads")
+async def test_what_is_no_upload_is_refused(tmp_path: Path) -> None:
+    spool = tmp_path / "a"
+    with pytest.raises(FileTooLarge):
+        await receive_upload(request(receiving(form(CONTENT))), spool, 2**20)
+    with pytest.raises(InvalidRequest):
+        await receive_upload(request(receiving(form(CONTENT, "other"))), spool, LARGEST)
+    with pytest.raises(InvalidRequest):
+        await receive_upload(request(receiving(b"{}"), "application/json"), spool, LARGEST)
+    for broken in (b"--y", form(CONTENT)[:-10], b"--x\r\n\r\n"):
+        with pytest.raises((HTTPException, InvalidRequest)):
+            await receive_upload(request(receiving(broken)), spool, LARGEST)
+
+
+@requirement("ingest:uploads")
+async def test_four_are_received_at_once_and_three_of_one_caller(tmp_path: Path) -> None:
+    all_may_arrive = anyio.Event()
+    begun: list[str] = []
+
+    async def send_slowly(caller: str, number: int) -> None:
+        current_caller.set(caller)
+        deliver = receiving(form(b"content"))
+
+        async def receive() -> Message:
+            if not all_may_arrive.is_set():
+                begun.append(caller)
+                await all_may_arrive.wait()
+            return await deliver()
+
+        await receive_upload(request(receive), tmp_path / f"{caller}{number}", LARGEST)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(5):
+            tasks.start_soon(send_slowly, "greedy", number)
+        await anyio.wait_all_tasks_blocked()
+        for number in range(3):
+            tasks.start_soon(send_slowly, "modest", number)
+        await anyio.wait_all_tasks_blocked()
+        assert begun == ["greedy"] * 3 + ["modest"]
+        all_may_arrive.set()
+
+    assert {path.read_bytes() for path in tmp_path.iterdir()} == {b"content"}
+    assert len([*tmp_path.iterdir()]) == 8
+
+
+@requirement("ingest:uploads")
+async def test_a_sender_that_stalls_gives_up_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "_MAX_SILENT_SECONDS", 0.05)
+
+    async def receive() -> Message:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    with pytest.raises(HTTPException, match="stalled"):
+        await receive_upload(request(receive), tmp_path / "a", LARGEST)
