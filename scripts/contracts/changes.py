@@ -13,6 +13,10 @@ error codes and the stored formats. The snapshots are in `tests/contracts/`; aft
 INDEXES = """\
 They decide how fast a file is read, not what it holds: each version opens the other's files, and
 this one remakes the indexes of a file that 0.1.0 wrote."""
+DECIDED = {
+    "settings / ingest_seconds / default": "small files must not hold every reader for half an hour",
+}
+"""What was changed on purpose, with the reason; everything else that was there stays."""
 MARK = "<!-- Written by `python -m scripts.contracts`; changes made here by hand are lost. -->"
 
 Difference = tuple[str, Any, Any]
@@ -20,15 +24,22 @@ ABSENT = object()
 
 
 def changes_page(baseline: dict[str, Any], current: dict[str, Any]) -> str:
-    """Render the differences: those of texts and of indexes apart from all others."""
-    texts = [row for row in compare(baseline, current) if is_text(row[0])]
-    indexes = [row for row in compare(baseline, current) if is_index(row)]
+    """Render the differences: additions, decisions, texts and indexes apart from all others."""
+    differences = list(compare(baseline, current))
+    texts = [row for row in differences if is_text(row[0])]
+    indexes = [row for row in differences if is_index(row)]
+    additions = [row for row in differences if is_addition(row)]
+    decided = [row for row in differences if row[0] in DECIDED]
     others = find_shape_differences(baseline, current)
     return "\n".join(
         [
             *("# Changes of public contracts since 0.1.0", "", MARK, "", INTRO, ""),
             *("## Names, types, fields, paths and formats", ""),
             *(render_rows(others) or ["None."]),
+            *("", f"## Decided ({len(decided)})", ""),
+            *(render_decided(decided) or ["None."]),
+            *("", f"## Additions ({len(additions)})", ""),
+            *(render_rows(additions) or ["None."]),
             *("", f"## Indexes ({len(indexes)})", "", INDEXES, ""),
             *(render_rows(indexes) or ["None."]),
             *("", f"## Texts ({len(texts)})", ""),
@@ -39,9 +50,12 @@ def changes_page(baseline: dict[str, Any], current: dict[str, Any]) -> str:
 
 
 def find_shape_differences(baseline: dict[str, Any], current: dict[str, Any]) -> list[Difference]:
-    """Return the differences that a program could notice."""
-    differences = compare(baseline, current)
-    return [row for row in differences if not is_text(row[0]) and not is_index(row)]
+    """Return the differences that could break a program which works with 0.1.0."""
+    return [
+        row
+        for row in compare(baseline, current)
+        if not (is_text(row[0]) or is_index(row) or is_addition(row) or row[0] in DECIDED)
+    ]
 
 
 def compare(old: Any, new: Any, path: str = "") -> Iterator[Difference]:
@@ -65,6 +79,20 @@ def is_index(difference: Difference) -> bool:
     """Whether only the key of an index differs, which is remade when a file is opened."""
     _, *statements = difference
     return all(str(statement).startswith("CREATE INDEX ") for statement in statements)
+
+
+def is_addition(difference: Difference) -> bool:
+    """Whether something is there that was not; a new required argument is no addition."""
+    path, old, _ = difference
+    return old is ABSENT and not is_text(path)
+
+
+def render_decided(differences: list[Difference]) -> list[str]:
+    return [
+        line
+        for row in differences
+        for line in (*render_rows([row]), f"  - because {DECIDED[row[0]]}")
+    ]
 
 
 def render_rows(differences: list[Difference]) -> list[str]:
