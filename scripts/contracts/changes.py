@@ -14,7 +14,7 @@ INDEXES = """\
 They decide how fast a file is read, not what it holds: each version opens the other's files, and
 this one remakes the indexes of a file that 0.1.0 wrote."""
 DECIDED = {
-    "settings / ingest_seconds / default": "small files must not hold every reader for half an hour",
+    "settings / ingest_seconds / default": "small files must not hold a reader for half an hour",
 }
 """What was changed on purpose, with the reason; everything else that was there stays."""
 MARK = "<!-- Written by `python -m scripts.contracts`; changes made here by hand are lost. -->"
