@@ -24,7 +24,7 @@ PARTS = {
     "federal-answers": "benchmarks.federal.answers",
     **{
         f"beside-{part}": f"benchmarks.beside.{part}"
-        for part in ("startup", "calls", "engine", "ingest", "federal")
+        for part in ("startup", "calls", "engine", "ingest", "federal", "quality")
     },
 }
 

@@ -30,7 +30,8 @@ def tables(quick: bool) -> Iterator[Table]:
 
 
 def measure(workload: str, version: Version) -> Costs:
-    return run_workload(workload, version, str(_TEXTS), str(_MODELS))
+    costs: Costs = run_workload(workload, version, str(_TEXTS), str(_MODELS))
+    return costs
 
 
 def write_texts() -> Path:

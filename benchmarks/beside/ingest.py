@@ -43,11 +43,13 @@ def tables(quick: bool) -> Iterator[Table]:
 
 
 def measure_reading(version: Version) -> Costs:
-    return run_workload("reading", version, str(SHARED))
+    costs: Costs = run_workload("reading", version, str(SHARED))
+    return costs
 
 
 def measure_sandbox(version: Version) -> Costs:
-    return run_workload("sandbox", version, str(SHARED))
+    costs: Costs = run_workload("sandbox", version, str(SHARED))
+    return costs
 
 
 def measure_ingestion(version: Version) -> Costs:

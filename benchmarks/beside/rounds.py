@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from benchmarks.redesign.tables import ROOT, Version, find_baseline
 from benchmarks.table import Ratio, Table
@@ -92,7 +93,7 @@ def judge(old: list[float], new: list[float]) -> str:
     return "better" if median(new) < median(old) else "**no**"
 
 
-def run_workload(name: str, version: Version, *arguments: str) -> Costs:
+def run_workload(name: str, version: Version, *arguments: str) -> Any:
     """Run a workload of `workloads.py` on a version's code, and return what it printed."""
     done = subprocess.run(
         [sys.executable, "-P", str(_WORKLOADS), name, *arguments],
@@ -101,8 +102,7 @@ def run_workload(name: str, version: Version, *arguments: str) -> Costs:
         text=True,
         check=True,
     )
-    costs: Costs = json.loads(done.stdout.splitlines()[-1])
-    return costs
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 class ProcessorClock:

@@ -2,10 +2,11 @@
 
     PYTHONPATH=SRC python -P benchmarks/beside/workloads.py NAME ARGUMENT…
 
-It prints one JSON object: the seconds of each row. `PLACES` says where either version has a
-thing; the rest of the code is the same for both.
+It prints one JSON object: the seconds of each row, or what was found. `PLACES` says where either
+version has a thing; the rest of the code is the same for both.
 """
 
+import hashlib
 import importlib
 import json
 import os
@@ -21,6 +22,8 @@ from typing import Any
 import numpy as np
 
 Costs = dict[str, float]
+Rankings = dict[str, dict[str, list[str]]]
+"""The ids found for each question, by the way of searching."""
 
 
 PLACES = {
@@ -37,6 +40,8 @@ PLACES = {
     "ReadOptions": ("ingest.document:ReadOptions", "ingest.document:Options"),
     "GovukPage": ("bases.guidance.page:GovukPage", "bases.guidance.page:Page"),
     "Sandbox": ("ingest.read.sandbox:Sandbox", "ingest.sandbox:Sandbox"),
+    "fuse": ("engine.hybrid:fuse", "engine.fusion:fuse"),
+    "search_both": ("engine.hybrid:search_both",),
     "no_progress": ("core.progress:no_progress", "core.progress:unheard"),
 }
 """Where the present tree has a thing, then where 0.1.0 had it, if that was elsewhere."""
@@ -206,7 +211,7 @@ def measure_reading(shared: str) -> Costs:
     read = find("read_file")
     options = find("ReadOptions")
     policy = (data / "policy" / "NPPF_Draft_December_2025.pdf").read_bytes()
-    with add_cost(costs, "a policy of 124 pages read, with its sections"):
+    with add_cost(costs, "a policy of 127 pages read, with its sections"):
         document = read(policy, "policy.pdf", options(find_sections=True), ignore_progress)
     assert len(document.sections) > 100
     others = [
@@ -221,17 +226,18 @@ def measure_reading(shared: str) -> Costs:
     scan = (data / "documents" / "ocrmypdf" / "typewriter.png").read_bytes()
     with add_cost(costs, "a scanned page read by OCR, with tesseract"):
         read(scan, "scan.png", options(), ignore_progress)
-    _measure_pages(costs, data / "guidance" / "examples")
+    contents = _read_examples(data)
+    with add_cost(costs, f"{len(contents)} GOV.UK pages rendered as Markdown, 3 times"):
+        for _ in range(3):
+            assert all(find("GovukPage")(content).text is not None for content in contents)
     return costs
 
 
-def _measure_pages(costs: Costs, examples: Path) -> None:
-    page_class = find("GovukPage")
-    contents = [json.loads(path.read_text("utf-8")) for path in sorted(examples.rglob("*.json"))]
-    contents = [content for content in contents if isinstance(content, dict)]
-    with add_cost(costs, f"{len(contents)} GOV.UK pages rendered as Markdown, 3 times"):
-        for _ in range(3):
-            assert all(page_class(content).text is not None for content in contents)
+def _read_examples(data: Path) -> list[dict[str, Any]]:
+    """Return the content items that GOV.UK publishes as examples."""
+    paths = sorted((data / "guidance" / "examples").rglob("*.json"))
+    contents = [json.loads(path.read_text("utf-8")) for path in paths]
+    return [content for content in contents if isinstance(content, dict)]
 
 
 def measure_sandbox(shared: str) -> Costs:
@@ -252,6 +258,64 @@ def measure_sandbox(shared: str) -> Costs:
     with add_cost(costs, "a page read in a confined process, 5 times"):
         anyio.run(read_five_times)
     return costs
+
+
+def rank_questions(test_path: str, vectors_path: str, models: str) -> Rankings:
+    """Rank the texts of a test set for each question: by words, by meaning, by both."""
+    test = json.loads(Path(test_path).read_text("utf-8"))
+    texts, questions = test["texts"], test["questions"]
+    fields = find("Fields")()
+    embedder, vector_index = find("Embedder")(Path(models)), find("VectorIndex")(fields)
+    vector_index.upsert(list(texts), np.load(vectors_path), [{}] * len(texts))
+    vectors = {id: embedder.embed(question) for id, question in questions.items()}
+    document = find("LexicalDocument")
+    with tempfile.TemporaryDirectory() as folder:
+        word_index = find("LexicalIndex")(Path(folder) / "words.sqlite", {"text": 1.0}, fields)
+        word_index.fill((document(id, {"text": text}, {}) for id, text in texts.items()), 1)
+        words = {
+            id: [hit.id for hit in word_index.search(question, 100)]
+            for id, question in questions.items()
+        }
+        word_index.close()
+    meaning = {id: [hit.id for hit in vector_index.search(vectors[id], 100)] for id in questions}
+    fuse, search_both = find("fuse"), find("search_both")
+    return {
+        "words": words,
+        "meaning": meaning,
+        "fused once": {id: [hit for hit, _ in fuse([words[id], meaning[id]])] for id in questions},
+        "both": {
+            id: [hit for hit, _ in search_both(words[id], vectors[id], vector_index, 10)]
+            for id in questions
+        },
+    }
+
+
+def read_documents(shared: str) -> dict[str, str]:
+    """Describe what is found in files: how much, and a hash of it all."""
+    data = Path(shared)
+    read, options = find("read_file"), find("ReadOptions")
+    files = {
+        "the draft NPPF": (data / "policy" / "NPPF_Draft_December_2025.pdf", True),
+        "a PDF of 19 pages": (data / "documents/pypdf/GeoBase_NHNC1_Data_Model_UML_EN.pdf", False),
+        "a scan": (data / "documents" / "ocrmypdf" / "typewriter.png", False),
+    }
+    found = {}
+    for name, (path, has_sections) in files.items():
+        document = read(
+            path.read_bytes(), path.name, options(find_sections=has_sections), ignore_progress
+        )
+        sections = [(section.ref, section.start, section.end) for section in document.sections]
+        chunks = [(chunk.start, chunk.end) for chunk in document.chunks]
+        found[f"{name}: text"] = _describe(document.text, f"{len(document.text):,} characters")
+        found[f"{name}: sections"] = _describe(sections, f"{len(sections)} sections")
+        found[f"{name}: chunks"] = _describe(chunks, f"{len(chunks)} chunks")
+    pages = [find("GovukPage")(content).text for content in _read_examples(data)]
+    found["GOV.UK pages as Markdown"] = _describe(pages, f"{sum(map(len, pages)):,} characters")
+    return found
+
+
+def _describe(value: object, size: str) -> str:
+    return f"{size}, {hashlib.sha256(repr(value).encode()).hexdigest()[:12]}"
 
 
 def ignore_progress(*_: Any) -> None:
@@ -275,11 +339,13 @@ def _read_seconds() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-WORKLOADS: dict[str, Callable[..., Costs]] = {
+WORKLOADS: dict[str, Callable[..., Any]] = {
     "engine": measure_engine,
     "store": measure_store,
     "reading": measure_reading,
     "sandbox": measure_sandbox,
+    "rankings": rank_questions,
+    "documents": read_documents,
 }
 
 

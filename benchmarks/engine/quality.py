@@ -35,14 +35,16 @@ def measure() -> Table:
         test = judged(name)
         rankings = _rankings(test)
         counts.append(f"{len(test.questions)} of {name}")
-        best_alone = max(_ndcg(test, rankings[side]) for side in ("words", "meaning"))
+        best_alone = max(score_ndcg(test, rankings[side]) for side in ("words", "meaning"))
         for side, ranked in rankings.items():
-            gain = _ndcg(test, ranked)
+            gain = score_ndcg(test, ranked)
             verdict = ""
             if side == "both":
                 met = gain >= target and gain > best_alone
                 verdict = f"{'met' if met else '**missed**'} (at least {target}, above each side)"
-            rows.append((f"{name}: {side}", f"{gain:.3f}", f"{_recall(test, ranked):.3f}", verdict))
+            rows.append(
+                (f"{name}: {side}", f"{gain:.3f}", f"{score_recall(test, ranked):.3f}", verdict)
+            )
     return Table(
         "What is found: nDCG@10 on public test sets",
         ("ranking", "nDCG@10", "recall@10", "target"),
@@ -97,7 +99,8 @@ def _embedded(test: Judged, embedder: Embedder) -> Any:
     return np.load(path)
 
 
-def _ndcg(test: Judged, ranked: Rankings) -> float:
+def score_ndcg(test: Judged, ranked: Rankings) -> float:
+    """Return the mean nDCG@10 over the questions of a test set."""
     return mean(_gain(ranked[id], test.relevant.get(id, set())) for id in test.questions)
 
 
@@ -107,7 +110,8 @@ def _gain(ranking: list[str], relevant: set[str]) -> float:
     return gain / ideal if ideal else 0.0
 
 
-def _recall(test: Judged, ranked: Rankings) -> float:
+def score_recall(test: Judged, ranked: Rankings) -> float:
+    """Return the mean recall@10 over the questions that have an answer."""
     return mean(
         len({*ranked[id][:10]} & test.relevant[id]) / len(test.relevant[id])
         for id in test.questions
