@@ -10,14 +10,19 @@ from PIL import Image
 from pypdf import PdfWriter
 from reportlab.pdfgen.canvas import Canvas
 
+from readingroom.core.progress import no_progress
 from readingroom.engine.chunking import SIZE
+from readingroom.ingest import pipeline
 from readingroom.ingest.document import Document, ReadOptions, Refusal, SkippedFile
+from readingroom.ingest.errors import ExtractionFailed
+from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.read.formats.images import Rectangle, image_ratio, union_area
 from readingroom.ingest.read.page import BROKEN_WORD, Line, Sheet, normalize_text
 from readingroom.ingest.read.reader import assemble, read_file
+from readingroom.ingest.read.sandbox import Sandbox
 from readingroom.ingest.structure import layout
 from tests.requirements import requirement
-from tests.support.papers import HEIGHT, LEFT, WIDTH, Paper, drawn, paper
+from tests.support.papers import HEIGHT, LEFT, WIDTH, Paper, drawn, open_private_copy, paper
 
 NO_OCR = ReadOptions(enable_ocr=False)
 PROSE = "The quick brown fox jumps over the lazy dog, and the dog does not mind it at all. "
@@ -352,3 +357,16 @@ def test_each_page_lies_where_it_says_in_the_text() -> None:
 
     assert parts == ["First page here.", "", "Third page here.", ""]
     assert document.chunks[0].pages == (1, 3)
+
+
+@pytest.mark.anyio
+@requirement("ingest:chunks:cap")
+async def test_a_document_of_too_many_chunks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "MAX_CHUNKS", 3)
+    pages = [f"Page {number} with enough words on it. " * 20 for number in range(8)]
+
+    with open_private_copy(paper(*pages), "long.pdf") as private_copy:
+        with pytest.raises(ExtractionFailed, match=r"chunks of text; at most 3 .* Split it"):
+            await Pipeline(Sandbox()).read(private_copy, no_progress)
+        monkeypatch.setattr(pipeline, "MAX_CHUNKS", 300)
+        assert isinstance(await Pipeline(Sandbox()).read(private_copy, no_progress), Document)

@@ -67,6 +67,8 @@ INGEST = (
         "An upload is written to the data directory as it arrives; four are received at once, "
         "three of one caller, and one that stalls is ended.",
     ),
+    Requirement("ingest:caller-left", "A REST ingest ends when its caller has left."),
+    Requirement("ingest:chunks:cap", "A document of more chunks than the cap is refused."),
     Requirement("ingest:ocr:blank", "A page without ink is not given to tesseract."),
     Requirement(
         "ingest:growth", "Twice as much text never takes more than about twice as long to read."

@@ -8,6 +8,7 @@ import anyio.to_thread
 
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.document import Document, ReadOptions, Refusal, SkippedFile
+from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.private_copy import PrivateCopy
 from readingroom.ingest.read.formats.detect import HEAD_BYTES, check_name, detect_format
 from readingroom.ingest.read.sandbox import Limits, Sandbox, error_from_refusal
@@ -15,8 +16,10 @@ from readingroom.ingest.read.sandbox import Limits, Sandbox, error_from_refusal
 POOR_CONFIDENCE = 70.0
 """Per cent; a page that OCR is less sure of than this is logged as a warning."""
 
-_log = logging.getLogger("readingroom.ingest")
+MAX_CHUNKS = 20_000
+"""Of one document, some twelve million characters: each chunk is embedded and kept in memory."""
 
+_log = logging.getLogger("readingroom.ingest")
 
 # Somebody waits for a page that is shown, so it may take much less than reading a file.
 _RENDER_LIMITS = Limits(cpu_seconds=60, wall_seconds=90, silent_seconds=90)
@@ -58,6 +61,7 @@ class Pipeline:
             private_copy.file, private_copy.file_name, options, report
         )
         if isinstance(result, Document):
+            _check_chunk_count(result)
             _log_poor_pages(result, private_copy)
         return result
 
@@ -65,6 +69,15 @@ class Pipeline:
         """Return one page as a PNG."""
         options = replace(self._options, max_pixels=_MAX_RENDERED_PIXELS)
         return await self._render_sandbox.render_page(file, name, options, page, dpi)
+
+
+def _check_chunk_count(document: Document) -> None:
+    # Here and not in the sandbox, where a hostile file may have taken over.
+    if len(document.chunks) > MAX_CHUNKS:
+        raise ExtractionFailed(
+            f"The file has {len(document.chunks):,} chunks of text; at most {MAX_CHUNKS:,} are "
+            "ingested. Split it into several files"
+        )
 
 
 def _log_poor_pages(document: Document, private_copy: PrivateCopy) -> None:

@@ -3,6 +3,7 @@
 A reference contains slashes, so it is a query parameter and never a part of a path.
 """
 
+from functools import partial
 from typing import Annotated, Any
 
 import anyio
@@ -44,6 +45,7 @@ from readingroom.bases.documents.models import Query as QueryText
 from readingroom.bases.documents.service import DocumentsService, to_listed
 from readingroom.core.progress import no_progress
 from readingroom.protocol.rest import API, REFUSALS
+from readingroom.web.disconnect import run_while_connected
 from readingroom.web.parameters import StrictQueryRoute
 from readingroom.web.uploads import describe_upload_form, receive_upload
 
@@ -164,21 +166,24 @@ def _add_ingesting(router: APIRouter, service: DocumentsService) -> None:
         path = service.new_upload_path()
         try:
             upload = await receive_upload(request, path, service.max_file_bytes)
-            return await service.ingest_upload(
-                path, upload.file_name, application_ref, document_type, no_progress
+            ingest = partial(
+                service.ingest_upload,
+                *(path, upload.file_name, application_ref, document_type, no_progress),
             )
+            return await run_while_connected(request, ingest)
         finally:
             await anyio.Path(path).unlink(missing_ok=True)
 
     @router.post("/documents/ingest")
-    async def ingest_document(question: IngestDocument) -> Ingested:
+    async def ingest_document(question: IngestDocument, request: Request) -> Ingested:
         """Ingest a file of the server's disk."""
-        return await service.ingest(question, no_progress)
+        return await run_while_connected(request, partial(service.ingest, question, no_progress))
 
     @router.post("/documents/ingest-folder")
-    async def ingest_folder(question: IngestFolder) -> FolderIngested:
+    async def ingest_folder(question: IngestFolder, request: Request) -> FolderIngested:
         """Ingest all files below a folder of the server's disk."""
-        return await service.ingest_folder(question, no_progress)
+        ingest = partial(service.ingest_folder, question, no_progress)
+        return await run_while_connected(request, ingest)
 
 
 def _add_changing(router: APIRouter, service: DocumentsService) -> None:

@@ -1,0 +1,41 @@
+"""Work for a REST request that ends when the caller has left."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+from fastapi import Request
+from starlette.exceptions import HTTPException
+
+Result = TypeVar("Result")
+
+_CALLER_LEFT = 499
+"""The status by which logs and metrics tell it; nobody is there to receive it."""
+
+
+async def run_while_connected(request: Request, work: Callable[[], Awaitable[Result]]) -> Result:
+    """Return the result of `work`, which is cancelled when the caller leaves.
+
+    Raise what `work` raises, and `HTTPException` when the caller left. The request's body has been
+    read before.
+    """
+    results: list[Result] = []
+    failure: Exception | None = None
+
+    async def wait_for_departure() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait_for_departure)
+        try:
+            results.append(await work())
+        except Exception as error:
+            failure = error  # raised below: the task group would wrap it
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    if not results:
+        raise HTTPException(_CALLER_LEFT, "The caller left before the answer was there")
+    return results[0]
