@@ -201,7 +201,7 @@ def _index(count: int) -> Iterator[ChunkIndex]:
         shutil.rmtree(folder, ignore_errors=True)
     store = ChunkStore(folder / "chroma")
     with contextlib.closing(store):
-        collection = store.collection("policy_docs")
+        collection = store.open_collection("policy_docs")
         index = ChunkIndex(collection, FIELDS, Embedder(MODELS), folder / "words.sqlite")
         if not (folder / "built").exists():
             for batch in _batches(count):

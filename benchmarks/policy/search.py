@@ -138,8 +138,8 @@ def _peer(folder: Path) -> Iterator[str]:
 async def _fill(folder: Path, described: Described, chunks: int) -> None:
     """The same chunks in both; the registry says the same of them."""
     store = ChunkStore(folder / "chroma")
-    collection = store.collection(COLLECTION)
-    collection.claim(described.embedder.identity)
+    collection = store.open_collection(COLLECTION)
+    collection.claim_embedding(described.embedder.identity)
     async with open_key_values(None, folder / "registry") as client:
         await check_room(client, folder / "room")
         registry = PolicyRegistry(client)

@@ -201,8 +201,7 @@ def test_a_restore_covers_nothing_unless_forced_and_then_keeps_it(
     done("restore", str(packed), "--force", at=there, CHROMA_PERSIST_DIR=str(there / "chroma"))
     (kept,) = (there / ".replaced").iterdir()
     restored, replaced = (
-        [key.name for key in ring.keys()]  # noqa: SIM118 - a ring is no dictionary
-        for ring in (KeyRing(there), KeyRing(kept))
+        [key.name for key in ring.list_keys()] for ring in (KeyRing(there), KeyRing(kept))
     )
     assert "reader" in restored and "stays" not in restored
     assert replaced == ["stays"]
@@ -296,7 +295,7 @@ async def test_what_a_killed_backup_left_goes_with_the_next_one_and_nothing_else
     own.mkdir()
     lock = FolderLock(busy)
     lock.acquire()
-    lock.announce(Owner(url="", key="", pid=1))
+    lock.write_owner(Owner(url="", key="", pid=1))
     file = str(tmp_path / "room.backup")
     await anyio.to_thread.run_sync(lambda: done("backup", file, at=data))
     lock.release()
@@ -356,7 +355,7 @@ async def test_changes_wait_while_the_lock_is_exclusive_and_not_for_each_other()
     lock, seen = ReadWriteLock(), []
 
     async def change(name: str, begun: anyio.Event, go_on: anyio.Event) -> None:
-        async with lock.shared():
+        async with lock.acquire_shared():
             seen.append(f"{name} begins")
             begun.set()
             await go_on.wait()
@@ -369,7 +368,7 @@ async def test_changes_wait_while_the_lock_is_exclusive_and_not_for_each_other()
         await events[0].wait()
         await events[2].wait()
         tasks.start_soon(_let_go, events[1])
-        async with lock.exclusive():
+        async with lock.acquire_exclusive():
             seen.append("closed")
             tasks.start_soon(change, "third", events[3], events[4])
             await anyio.wait_all_tasks_blocked()

@@ -195,7 +195,7 @@ async def test_an_owner_that_has_not_said_where_it_answers_is_waited_for_by_nobo
 async def test_an_owner_that_does_not_answer_is_reported(tmp_path: Path) -> None:
     lock = FolderLock(tmp_path / "specimen")
     lock.acquire()
-    lock.announce(Owner("http://127.0.0.1:9", "key", os.getpid()))
+    lock.write_owner(Owner("http://127.0.0.1:9", "key", os.getpid()))
     with pytest.raises(OwnerUnreachable) as error:
         await send("x", tmp_path)
     lock.release()

@@ -232,7 +232,7 @@ def test_a_true_backup_comes_back_and_its_keys_are_named(
     assert (key["name"], key["read_only"]) == ("reader", False)
     ring = KeyRing(tmp_path / "told")
     ring.revoke("reader")
-    assert ring.keys() == []
+    assert ring.list_keys() == []
 
 
 @requirement("room:restore")
@@ -301,7 +301,7 @@ async def test_an_intent_or_a_chunk_that_names_another_folder_deletes_nothing_th
     victim.mkdir(parents=True)
     folder.mkdir(parents=True)
     with pytest.raises(KeyboardInterrupt):
-        async with StoreChanges(folder / "intents.db").intent(
+        async with StoreChanges(folder / "intents.db").record_intent(
             "remove", document_id="../../../victim"
         ):
             raise KeyboardInterrupt

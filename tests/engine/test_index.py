@@ -70,7 +70,9 @@ def test_kill_9_during_an_upsert_of_5000_chunks_loses_nothing_acknowledged(
         writer.wait()
 
     store = ChunkStore(directory)
-    index = ChunkIndex(store.collection(COLLECTION), FIELDS, embedder, tmp_path / "words.sqlite")
+    index = ChunkIndex(
+        store.open_collection(COLLECTION), FIELDS, embedder, tmp_path / "words.sqlite"
+    )
     found = index.collection.get(vectors=True)
 
     promised = {f"{batch:02}-{number:03}" for batch in range(after + 1) for number in range(100)}
@@ -94,7 +96,9 @@ def embedder(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
 
 @pytest.fixture
 def index(store: ChunkStore, tmp_path: Path, embedder: Embedder) -> Iterator[ChunkIndex]:
-    index = ChunkIndex(store.collection(COLLECTION), FIELDS, embedder, tmp_path / "words.sqlite")
+    index = ChunkIndex(
+        store.open_collection(COLLECTION), FIELDS, embedder, tmp_path / "words.sqlite"
+    )
     yield index
     index.close()
 
@@ -133,7 +137,7 @@ def test_without_a_model_words_still_answer_and_the_answer_says_so(
 ) -> None:
     put(index)
     monkeypatch.setattr(weights, "PACKAGE", "no-such-package")
-    collection = store.collection(COLLECTION)
+    collection = store.open_collection(COLLECTION)
     bare = ChunkIndex(collection, FIELDS, Embedder(tmp_path / "none"), tmp_path / "other.sqlite")
 
     for mode in ("semantic", "hybrid"):
@@ -151,7 +155,7 @@ def test_vectors_of_two_precisions_never_meet_in_one_collection(
 ) -> None:
     put(index)
     quick = Embedder(tmp_path / "models", precision="int8")
-    other = ChunkIndex(store.collection(COLLECTION), FIELDS, quick, tmp_path / "other.sqlite")
+    other = ChunkIndex(store.open_collection(COLLECTION), FIELDS, quick, tmp_path / "other.sqlite")
 
     with pytest.raises(EmbeddingMismatch, match="must not be mixed"):
         put(other)
@@ -234,7 +238,7 @@ def test_a_store_that_moved_on_alone_makes_the_lexical_index_anew(
     put(index)
     assert len(index.words()) == 3
 
-    store.collection(COLLECTION)  # as another run would open it
+    store.open_collection(COLLECTION)  # as another run would open it
     index.collection.delete(["green"])
 
     assert index.search_words("green belt", 3) == []

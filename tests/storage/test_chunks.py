@@ -43,7 +43,7 @@ def store(tmp_path: Path) -> Iterator[ChunkStore]:
 
 @requirement("engine:chunks:verbs")
 def test_what_is_put_comes_back_as_it_was(store: ChunkStore) -> None:
-    held = store.collection("policy_docs")
+    held = store.open_collection("policy_docs")
     put = chunks("a", "b", source="NPPF", start=20241212, open=True, weight=0.5)
     held.upsert(put)
 
@@ -58,7 +58,7 @@ def test_what_is_put_comes_back_as_it_was(store: ChunkStore) -> None:
 
 @requirement("engine:chunks:verbs")
 def test_an_upsert_replaces_all_metadata_and_an_update_lays_over_it(store: ChunkStore) -> None:
-    held = store.collection("policy_docs")
+    held = store.open_collection("policy_docs")
     held.upsert(chunks("a", source="A", start=1))
 
     held.upsert(chunks("a", source="B"))
@@ -73,7 +73,7 @@ def test_an_upsert_replaces_all_metadata_and_an_update_lays_over_it(store: Chunk
 
 @requirement("engine:chunks:verbs")
 def test_a_batch_beyond_chromas_limit_is_split(store: ChunkStore) -> None:
-    held = store.collection("policy_docs")
+    held = store.open_collection("policy_docs")
     many = chunks(*(f"id{number}" for number in range(5_600)), source="A")
 
     held.upsert(many)
@@ -88,12 +88,12 @@ def test_a_batch_beyond_chromas_limit_is_split(store: ChunkStore) -> None:
 def test_more_than_one_page_is_read_whole(
     store: ChunkStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = store.collection("policy_docs")
+    held = store.open_collection("policy_docs")
     many = chunks(*(f"id{number}" for number in range(21)), source="A")
     held.upsert(many)
 
     for page in (7, 20, 21, 22):
-        monkeypatch.setattr(store_module, "_BATCH", page)
+        monkeypatch.setattr(store_module, "_BATCH_ROWS", page)
         assert sorted(held.get(vectors=True).ids) == sorted(many.ids)
         assert len(held.get(where=Equals("source", "A"))) == 21
     assert len(held.get(limit=5, offset=18)) == 3
@@ -102,7 +102,7 @@ def test_more_than_one_page_is_read_whole(
 @pytest.fixture(scope="module")
 def filtered() -> Iterator[tuple[ChunkCollection, dict[str, dict[str, Any]]]]:
     store = ChunkStore(None)
-    held = store.collection("filtered")
+    held = store.open_collection("filtered")
     stored: dict[str, dict[str, Any]] = {}
     for number in range(60):
         start = 20200101 + number % 10
@@ -142,7 +142,7 @@ def test_values_of_different_kinds_may_be_asked_together(
 
 @requirement("engine:chunks:bad-input")
 def test_bad_batches_are_refused_and_change_nothing(store: ChunkStore) -> None:
-    held = store.collection("policy_docs")
+    held = store.open_collection("policy_docs")
     held.upsert(chunks("kept"))
 
     with pytest.raises(ValueError, match="twice"):
@@ -212,7 +212,7 @@ def test_a_collection_that_names_an_embedding_function_is_refused(
     built: list[Any] = []
     monkeypatch.setattr(SentenceTransformerEmbeddingFunction, "build_from_config", built.append)
     opened = ChunkStore(tmp_path / "chroma")
-    opened.collection("policy_docs").upsert(chunks("a"))
+    opened.open_collection("policy_docs").upsert(chunks("a"))
     opened.close()
     with closing(sqlite3.connect(tmp_path / "chroma" / "chroma.sqlite3")) as db:
         schema = json.loads(db.execute("SELECT schema_str FROM collections").fetchone()[0])
@@ -228,7 +228,7 @@ def test_a_collection_that_names_an_embedding_function_is_refused(
     opened = ChunkStore(tmp_path / "chroma")
     try:
         with pytest.raises(StoreUnusable, match="names an embedding function"):
-            opened.collection("policy_docs").upsert(chunks("b"))
+            opened.open_collection("policy_docs").upsert(chunks("b"))
     finally:
         opened.close()
     assert built == []

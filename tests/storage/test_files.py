@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from readingroom.storage.database import small_database
+from readingroom.storage.database import open_small_database
 from readingroom.storage.errors import StorageFailed
 from readingroom.storage.files import copy_stream
 from tests.requirements import requirement
@@ -35,10 +35,13 @@ def test_a_database_that_cannot_be_used_is_told_by_its_name(
 ) -> None:
     path = tmp_path / "intents.db"
     path.write_bytes(b"no database" * 100)
-    with pytest.raises(StorageFailed) as refusal, small_database(path, "SELECT 1"):
+    with pytest.raises(StorageFailed) as refusal, open_small_database(path, "SELECT 1"):
         pass
     assert refusal.value.message == "intents.db cannot be used: file is not a database"
     assert str(path) in caplog.text
-    with pytest.raises(StorageFailed) as refusal, small_database(path / "below.db", "SELECT 1"):
+    with (
+        pytest.raises(StorageFailed) as refusal,
+        open_small_database(path / "below.db", "SELECT 1"),
+    ):
         pass
     assert str(tmp_path) not in refusal.value.message

@@ -13,7 +13,7 @@ from readingroom.core.errors import InvalidSetting
 from readingroom.storage.errors import RegistryUnavailable, WrongRoom
 from readingroom.storage.keyvalue import (
     EmbeddedServer,
-    check_durable,
+    check_durability,
     check_room,
     open_key_values,
 )
@@ -124,7 +124,9 @@ async def test_a_server_that_cannot_start_again_is_not_waited_for_twice(
     async with open_key_values(None, folder) as client:
         await client.ping()
         os.kill(pid_of_server(folder), signal.SIGKILL)
-        monkeypatch.setattr(EmbeddedServer, "_configuration", lambda self: "no-such-option yes")
+        monkeypatch.setattr(
+            EmbeddedServer, "_format_configuration", lambda self: "no-such-option yes"
+        )
         with pytest.raises(RegistryUnavailable, match="does not start"):
             await client.ping()
         with pytest.raises(RegistryUnavailable, match="could not be started again"):
@@ -169,12 +171,12 @@ async def test_a_registry_that_evicts_is_refused(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_key_values(None, tmp_path / "registry") as client:
-        await check_durable(client)
+        await check_durability(client)
         assert caplog.records == []
         await client.config_set("appendonly", "no")
-        await check_durable(client)
+        await check_durability(client)
         assert "append-only" in caplog.text
         await client.config_set("maxmemory", "100mb")
         await client.config_set("maxmemory-policy", "allkeys-lru")
         with pytest.raises(InvalidSetting, match="noeviction"):
-            await check_durable(client)
+            await check_durability(client)

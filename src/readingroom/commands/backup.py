@@ -24,10 +24,10 @@ from readingroom.protocol.backup import BaseBackup
 from readingroom.protocol.command import Command
 from readingroom.storage.archive import Manifest, copy_database, list_entries, pack
 from readingroom.storage.errors import BackupUnusable, FolderInUse
-from readingroom.storage.keys import KEYS
+from readingroom.storage.keys import KEYS_FILE
 from readingroom.storage.lock import FolderLock, Owner, read_owner
 
-_PREFIX = ".backup-"
+_WORKSPACE_PREFIX = ".backup-"
 
 
 @click.command()
@@ -42,23 +42,23 @@ def backup(file: Path, settings: RoomSettings, as_json: bool) -> None:
     if not settings.data.is_dir():
         raise BackupUnusable(f"There is no data directory {settings.data}")
     file = file.absolute()
-    with _open_workspace(file.parent) as folder:
-        manifest = _collect(settings, folder)
-        pack(manifest, folder, file, print_tenths("packing: {} of {} files"))
-    size = file.stat().st_size
-    body = manifest.model_dump(mode="json", exclude={"files"})
-    body |= {"file": str(file), "files": len(manifest.files), "bytes": size}
-    print_result(as_json, body, f"{file}: {summarise(manifest)}; {size / 1e6:.1f} MB")
+    with _open_workspace(file.parent) as copies_folder:
+        manifest = _copy_stores(settings, copies_folder)
+        pack(manifest, copies_folder, file, print_tenths("packing: {} of {} files"))
+    archive_bytes = file.stat().st_size
+    result = manifest.model_dump(mode="json", exclude={"files"})
+    result |= {"file": str(file), "files": len(manifest.files), "bytes": archive_bytes}
+    print_result(as_json, result, f"{file}: {summarise(manifest)}; {archive_bytes / 1e6:.1f} MB")
 
 
-def base_backups() -> dict[str, BaseBackup]:
+def load_base_backups() -> dict[str, BaseBackup]:
     """Return how each base that has data of its own is backed up."""
-    return {name: spec.backup.load() for name, spec in BASES.items() if spec.backup}
+    return {base_name: spec.backup.load() for base_name, spec in BASES.items() if spec.backup}
 
 
-def run_command(base: str, command: Command, settings: RoomSettings) -> dict[str, Any]:
+def run_command(base_name: str, command: Command, settings: RoomSettings) -> dict[str, Any]:
     """Run a command of a base, here or in the server that owns its folder."""
-    return run(command, BASES[base], settings)
+    return run(command, BASES[base_name], settings)
 
 
 @contextmanager
@@ -68,71 +68,73 @@ def _open_workspace(parent: Path) -> Iterator[Path]:
     A kill leaves the folder behind and releases its lock. So a folder whose lock names an owner,
     and that nobody holds, belongs to a backup that was killed.
     """
-    _sweep(parent)
+    _sweep_killed_backups(parent)
     # Beside the backup: the folder for temporary files may be small, or in memory.
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-    lock = _lock(folder)
-    collected = folder / "collected"
-    collected.mkdir()
+    workspace = Path(tempfile.mkdtemp(prefix=_WORKSPACE_PREFIX, dir=parent))
+    lock = _lock_workspace(workspace)
+    copies_folder = workspace / "collected"
+    copies_folder.mkdir()
     try:
-        yield collected
+        yield copies_folder
     finally:
-        _clear(folder, lock)
+        _delete_workspace(workspace, lock)
 
 
-def _sweep(parent: Path) -> None:
+def _sweep_killed_backups(parent: Path) -> None:
     """Delete the workspaces of backups that were killed."""
-    for folder in parent.glob(f"{_PREFIX}*"):
-        if read_owner(folder) is not None:
+    for workspace in parent.glob(f"{_WORKSPACE_PREFIX}*"):
+        if read_owner(workspace) is not None:
             with suppress(FolderInUse):  # another backup is being made
-                _clear(folder, _lock(folder))
+                _delete_workspace(workspace, _lock_workspace(workspace))
 
 
-def _lock(folder: Path) -> FolderLock:
-    lock = FolderLock(folder)
+def _lock_workspace(workspace: Path) -> FolderLock:
+    lock = FolderLock(workspace)
     lock.acquire()
-    lock.announce(Owner(url="", key="", pid=os.getpid()))
+    lock.write_owner(Owner(url="", key="", pid=os.getpid()))
     return lock
 
 
-def _clear(folder: Path, lock: FolderLock) -> None:
+def _delete_workspace(workspace: Path, lock: FolderLock) -> None:
     """Delete a workspace, its lock last: if we are killed meanwhile, the next backup sweeps it."""
-    for path in folder.iterdir():
+    for path in workspace.iterdir():
         if path.is_dir():
             shutil.rmtree(path)
         elif path != lock.path:
             path.unlink()
-    shutil.rmtree(folder)
+    shutil.rmtree(workspace)
     lock.release()
 
 
-def _collect(settings: RoomSettings, folder: Path) -> Manifest:
-    """Copy every store into `folder` and return the manifest of the copies."""
+def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
+    """Copy every store into `copies_folder` and return the manifest of the copies."""
     if settings.sample:  # else what is restored from it would pass for the real thing
-        shutil.copyfile(settings.data / SAMPLE_MARK, folder / SAMPLE_MARK)
-    if (settings.data / KEYS).exists():
-        copy_database(settings.data / KEYS, folder / KEYS)
-    bases: dict[str, dict[str, Any]] = {}
-    for name, base in base_backups().items():
-        if base.exists(settings):
-            click.echo(f"{name}: copying", err=True)
-            report = print_tenths(name + ": {} of {} pages copied")
-            bases[name] = base.write(settings, folder, partial(run_command, name), report)
+        shutil.copyfile(settings.data / SAMPLE_MARK, copies_folder / SAMPLE_MARK)
+    if (settings.data / KEYS_FILE).exists():
+        copy_database(settings.data / KEYS_FILE, copies_folder / KEYS_FILE)
+    counts_by_base: dict[str, dict[str, Any]] = {}
+    for base_name, base_backup in load_base_backups().items():
+        if base_backup.exists(settings):
+            click.echo(f"{base_name}: copying", err=True)
+            report = print_tenths(base_name + ": {} of {} pages copied")
+            counts_by_base[base_name] = base_backup.write(
+                settings, copies_folder, partial(run_command, base_name), report
+            )
     return Manifest(
         version=__version__,
         created_at=clock.stamp(),
-        bases=bases,
-        files=list_entries(folder),
+        bases=counts_by_base,
+        files=list_entries(copies_folder),
     )
 
 
 def summarise(manifest: Manifest) -> str:
     """Return what a backup holds, in words: `policy (6 policies, 174 chunks)`."""
-    parts = [
-        f"{name} ({', '.join(_format_count(*item) for item in counts.items())})"
-        for name, counts in manifest.bases.items()
-    ]
-    return ", ".join(parts) or "no base"
+    summaries = []
+    for base_name, counts in manifest.bases.items():
+        contents = ", ".join(_format_count(noun, count) for noun, count in counts.items())
+        summaries.append(f"{base_name} ({contents})")
+    return ", ".join(summaries) or "no base"
 
 
 def _format_count(noun: str, count: int) -> str:

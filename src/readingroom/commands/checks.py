@@ -18,7 +18,7 @@ from pathlib import Path
 import anyio
 import httpx2
 
-from readingroom.commands.restore import REPLACED, RESTORING
+from readingroom.commands.restore import REPLACED_FOLDER, STAGING_FOLDER
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.settings import CONFIGURATION, reveal, sandbox_environment
 from readingroom.engine.embedding.weights import find_weights
@@ -30,19 +30,19 @@ from readingroom.net.http import make_client
 from readingroom.protocol.doctor import Complaint
 from readingroom.server.settings import MIN_KEY_CHARS, ServerSettings
 from readingroom.storage.database import connect
-from readingroom.storage.keys import KEYS
-from readingroom.storage.keyvalue import check_durable, open_key_values
+from readingroom.storage.keys import KEYS_FILE
+from readingroom.storage.keyvalue import check_durability, open_key_values
 
-_MIN_FREE = 512 * 1024 * 1024
-_MIN_SQLITE = (3, 37, 0)  # the first with STRICT tables
-_LANGUAGE = "eng"
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_MIN_FREE_BYTES = 512 * 1024 * 1024
+_MIN_SQLITE_VERSION = (3, 37, 0)  # the first with STRICT tables
+_OCR_LANGUAGE = "eng"
+_PACKAGE_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 Check = Callable[[ServerSettings], Iterator[Complaint]]
 
 
-def _complain(subject: str, problem: str, fix: str, is_note: bool = False) -> Complaint:
+def _make_complaint(subject: str, problem: str, fix: str, is_note: bool = False) -> Complaint:
     return Complaint(subject=subject, problem=problem, fix=fix, is_note=is_note)
 
 
@@ -51,17 +51,17 @@ def check_directory(settings: ServerSettings) -> Iterator[Complaint]:
     data = settings.data
     if data.exists() and not os.access(data, os.R_OK | os.W_OK | os.X_OK):
         fix = f"run this as {data.owner()}, or give the directory to the user who serves"
-        yield _complain("directory", f"{data} cannot be written", fix)
-    if (data / RESTORING).exists():
-        yield _complain(
+        yield _make_complaint("directory", f"{data} cannot be written", fix)
+    if (data / STAGING_FOLDER).exists():
+        yield _make_complaint(
             "directory",
             "a restore was interrupted",
             "run `readingroom restore FILE --force` again; nothing of the backup is lost",
         )
-    if (data / REPLACED).exists():
-        yield _complain(
+    if (data / REPLACED_FOLDER).exists():
+        yield _make_complaint(
             "directory",
-            f"what a restore replaced is still in {data / REPLACED}",
+            f"what a restore replaced is still in {data / REPLACED_FOLDER}",
             "delete it when you are sure that you do not need it",
             is_note=True,
         )
@@ -70,20 +70,20 @@ def check_directory(settings: ServerSettings) -> Iterator[Complaint]:
 def check_permissions(settings: ServerSettings) -> Iterator[Complaint]:
     """The data directory, and what holds secrets in it, is its owner's alone."""
     data = settings.data
-    if data.exists() and (granted := stat.S_IMODE(data.stat().st_mode) & 0o077):
-        yield _complain(
+    if data.exists() and (granted_bits := stat.S_IMODE(data.stat().st_mode) & 0o077):
+        yield _make_complaint(
             "permissions",
             f"other accounts of this machine may look into {data}",
             f"chmod 700 {data}",
             # A group may have been given the directory on purpose, everybody has not.
-            is_note=not granted & 0o007,
+            is_note=not granted_bits & 0o007,
         )
-    for name in (KEYS, CONFIGURATION):
-        path = settings.data / name
+    for file_name in (KEYS_FILE, CONFIGURATION):
+        path = settings.data / file_name
         if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077:
-            if name == CONFIGURATION and b"api_key" not in path.read_bytes():
+            if file_name == CONFIGURATION and b"api_key" not in path.read_bytes():
                 continue
-            yield _complain("permissions", f"others may read {path}", f"chmod 600 {path}")
+            yield _make_complaint("permissions", f"others may read {path}", f"chmod 600 {path}")
 
 
 def check_api_key(settings: ServerSettings) -> Iterator[Complaint]:
@@ -99,11 +99,11 @@ def check_api_key(settings: ServerSettings) -> Iterator[Complaint]:
 
 def check_disk(settings: ServerSettings) -> Iterator[Complaint]:
     folder = next(path for path in (settings.data, *settings.data.parents) if path.exists())
-    free = shutil.disk_usage(folder).free
-    if free < _MIN_FREE:
-        yield _complain(
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < _MIN_FREE_BYTES:
+        yield _make_complaint(
             "disk",
-            f"only {free // 2**20} MB are free at {folder}",
+            f"only {free_bytes // 2**20} MB are free at {folder}",
             "make room, or choose another directory with --data",
         )
 
@@ -113,7 +113,7 @@ def check_model(settings: ServerSettings) -> Iterator[Complaint]:
         find_weights(settings.models, settings.embedding_model_dir)
     except ModelUnavailable as error:
         fix = "readingroom model install; until then searches go by words only"
-        yield _complain("model", error.message, fix)
+        yield _make_complaint("model", error.message, fix)
 
 
 def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
@@ -121,19 +121,17 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
         return
     program = shutil.which("tesseract")
     if program is None:
-        yield _complain(
+        yield _make_complaint(
             "tesseract",
             "it is not installed, so scanned pages have no text",
             "install tesseract-ocr, or set ENABLE_OCR=false",
         )
         return
-    languages = subprocess.run(
-        [program, "--list-langs"], capture_output=True, text=True, timeout=30
-    )
-    if _LANGUAGE not in languages.stdout.split():
-        yield _complain(
+    listing = subprocess.run([program, "--list-langs"], capture_output=True, text=True, timeout=30)
+    if _OCR_LANGUAGE not in listing.stdout.split():
+        yield _make_complaint(
             "tesseract",
-            f"it does not know the language {_LANGUAGE!r}",
+            f"it does not know the language {_OCR_LANGUAGE!r}",
             "install tesseract-ocr-eng, or set TESSDATA_PREFIX to where it is",
         )
 
@@ -142,20 +140,20 @@ def check_sandbox(settings: ServerSettings) -> Iterator[Complaint]:
     """A document that takes over its reader can do no harm."""
     if gaps := describe_gaps():
         fix = "use a newer Linux kernel; until then read only documents that you trust"
-        yield _complain("sandbox", gaps, fix, is_note=True)
+        yield _make_complaint("sandbox", gaps, fix, is_note=True)
     for path in find_program_paths(sandbox_environment()):
         if settings.data.resolve().is_relative_to(Path(path).resolve()):
             problem = f"{settings.data} lies inside {path}, which readers of documents may read"
-            yield _complain("sandbox", problem, "choose another directory with --data")
+            yield _make_complaint("sandbox", problem, "choose another directory with --data")
 
 
 def check_versions(settings: ServerSettings) -> Iterator[Complaint]:
     """Python's SQLite and the packages we stand on."""
-    if sqlite3.sqlite_version_info < _MIN_SQLITE:
-        needed = ".".join(map(str, _MIN_SQLITE))
-        yield _complain(
+    if sqlite3.sqlite_version_info < _MIN_SQLITE_VERSION:
+        needed_version = ".".join(map(str, _MIN_SQLITE_VERSION))
+        yield _make_complaint(
             "versions",
-            f"SQLite {sqlite3.sqlite_version} is too old, {needed} is needed",
+            f"SQLite {sqlite3.sqlite_version} is too old, {needed_version} is needed",
             "use a newer Python, or one built with a newer SQLite",
         )
     with closing(connect(":memory:")) as db:
@@ -163,21 +161,21 @@ def check_versions(settings: ServerSettings) -> Iterator[Complaint]:
             db.execute("CREATE VIRTUAL TABLE words USING fts5 (text)")
         except sqlite3.OperationalError:
             fix = "use a Python whose SQLite was built with FTS5"
-            yield _complain("versions", "SQLite has no full-text search (FTS5)", fix)
-    for name in _required_packages():
+            yield _make_complaint("versions", "SQLite has no full-text search (FTS5)", fix)
+    for package in _list_required_packages():
         try:
-            metadata.version(name)
+            metadata.version(package)
         except metadata.PackageNotFoundError:
-            yield _complain(
-                "versions", f"the package {name} is missing", "install readingroom anew"
+            yield _make_complaint(
+                "versions", f"the package {package} is missing", "install readingroom anew"
             )
 
 
-def _required_packages() -> Iterator[str]:
-    for line in metadata.requires("readingroom") or ():
-        requirement, _, marker = line.partition(";")
+def _list_required_packages() -> Iterator[str]:
+    for requirement_line in metadata.requires("readingroom") or ():
+        requirement, _, marker = requirement_line.partition(";")
         if not marker:
-            yield _NAME.match(requirement)[0]  # type: ignore[index]  # it begins with a name
+            yield _PACKAGE_NAME.match(requirement)[0]  # type: ignore[index]  # it begins with a name
 
 
 def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
@@ -186,36 +184,36 @@ def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
     if url is None:
         return
 
-    async def ask() -> bool:
+    async def check_server() -> bool:
         async with open_key_values(url, settings.data) as client:
             await client.ping()
-            await check_durable(client)
+            await check_durability(client)
             return bool((await client.info("persistence")).get("aof_enabled"))
 
     fix = "start it, or correct REDIS_URL; set maxmemory-policy to noeviction"
     try:
-        is_durable = anyio.run(ask)
+        is_durable = anyio.run(check_server)
     except KnowledgeError as error:
-        yield _complain("Redis", error.message, fix)
+        yield _make_complaint("Redis", error.message, fix)
     except Exception as error:  # whatever its client raises, it does not answer
-        yield _complain("Redis", f"the server at REDIS_URL does not answer: {error}", fix)
+        yield _make_complaint("Redis", f"the server at REDIS_URL does not answer: {error}", fix)
     else:
         if not is_durable:
             problem = "the server at REDIS_URL keeps no append-only file: a crash loses writes"
-            yield _complain("Redis", problem, "set appendonly to yes there", is_note=True)
+            yield _make_complaint("Redis", problem, "set appendonly to yes there", is_note=True)
 
 
 def check_port(settings: ServerSettings) -> Iterator[Complaint]:
     """Where we would listen nobody else does; a server of ours is nobody else."""
-    number = ALL_PORT if settings.port is None else settings.port
+    port = ALL_PORT if settings.port is None else settings.port
     with socket.socket() as probe:
         probe.settimeout(2)
-        if number == 0 or probe.connect_ex(("127.0.0.1", number)) != 0:
+        if port == 0 or probe.connect_ex(("127.0.0.1", port)) != 0:
             return
-    if not _is_ours("https" if settings.tls_cert else "http", number):
-        yield _complain(
+    if not _is_ours("https" if settings.tls_cert else "http", port):
+        yield _make_complaint(
             "port",
-            f"another program listens on {number}",
+            f"another program listens on {port}",
             "stop it, or choose another port with --port or READINGROOM_PORT",
             is_note=True,
         )
@@ -225,8 +223,8 @@ def _is_ours(scheme: str, port: int) -> bool:
     try:
         # Not verified: it is our own machine, by an address that no certificate names.
         with make_client(timeout=5, verify=False) as client:
-            answer = client.get(f"{scheme}://127.0.0.1:{port}/health")
-        return bool(answer.json() == {"status": "ok"})
+            response = client.get(f"{scheme}://127.0.0.1:{port}/health")
+        return bool(response.json() == {"status": "ok"})
     except (httpx2.HTTPError, ValueError):
         return False
 

@@ -107,7 +107,7 @@ def _resolve_target(settings: ServerSettings, options: dict[str, Any], stdio: bo
         name=f"{ALL_NAME}-{base}" if base else ALL_NAME,
         url=address if address.endswith("/mcp") else address.rstrip("/") + path,
         key=options["key"],
-        locked=settings.api_key is not None or KeyRing(settings.data).any(),
+        locked=settings.api_key is not None or KeyRing(settings.data).has_keys(),
         stdio=base if stdio else None,
         # Named only where it was named to us: else the client's default is the same.
         data=str(settings.data) if click.get_current_context().params.get("data") else None,

@@ -41,7 +41,7 @@ def add(
 @common
 def list_keys(settings: RoomSettings, as_json: bool) -> None:
     """Show every key's name, when it was made, and whose tokens it stands for."""
-    all_keys = KeyRing(settings.data).keys()
+    all_keys = KeyRing(settings.data).list_keys()
     lines = [_format_line(key) for key in all_keys]
     print_result(
         as_json,

@@ -24,9 +24,9 @@ def install(settings: RoomSettings, as_json: bool) -> None:
     except ModelUnavailable:
         if settings.embedding_model_dir is not None:
             raise
-        weights = _fetch(settings, quiet=as_json)
-    body = {"model": weights.name, "folder": str(weights.folder), "sha256": weights.digest}
-    print_result(as_json, body, f"{weights.name} is in {weights.folder}.")
+        weights = _download_model(settings, quiet=as_json)
+    result = {"model": weights.name, "folder": str(weights.folder), "sha256": weights.digest}
+    print_result(as_json, result, f"{weights.name} is in {weights.folder}.")
 
 
 @model.command()
@@ -40,11 +40,11 @@ def build(settings: RoomSettings, as_json: bool) -> None:
     )
 
 
-def _fetch(settings: RoomSettings, quiet: bool) -> Weights:
-    def show(done: float, size: float | None, name: str | None) -> None:
-        percent = f"{100 * done // size:3.0f} %" if size else f"{done / (1 << 20):.0f} MB"
-        click.echo(f"\r{name:<20} {percent}", nl=done == size, err=True)
+def _download_model(settings: RoomSettings, quiet: bool) -> Weights:
+    def print_progress(done: float, total: float | None, file_name: str | None) -> None:
+        percent = f"{100 * done // total:3.0f} %" if total else f"{done / (1 << 20):.0f} MB"
+        click.echo(f"\r{file_name:<20} {percent}", nl=done == total, err=True)
 
     return download_weights(
-        settings.model_url, settings.models, no_progress_sync if quiet else show
+        settings.model_url, settings.models, no_progress_sync if quiet else print_progress
     )

@@ -9,12 +9,12 @@ from readingroom.bases import BASES
 
 _FLAGS = [flag for spec in BASES.values() for flag in spec.flags]
 BASE_SETTINGS = tuple(flag.setting for flag in _FLAGS)
-"""The settings that `base_options` sets."""
+"""The settings that `add_base_options` sets."""
 
 
-def base_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def add_base_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that bases declare in their `BaseSpec`."""
     for flag in reversed(_FLAGS):
-        add = click.option(flag.option, flag.setting, type=click.Path(), help=flag.help)
-        command = add(command)
+        add_option = click.option(flag.option, flag.setting, type=click.Path(), help=flag.help)
+        command = add_option(command)
     return command

@@ -11,20 +11,20 @@ from typing import Any
 import click
 
 from readingroom import __version__
-from readingroom.commands.backup import base_backups, run_command, summarise
+from readingroom.commands.backup import load_base_backups, run_command, summarise
 from readingroom.console.options import common, print_result, print_tenths
 from readingroom.core import clock
 from readingroom.core.settings import CONFIGURATION, MODELS, SAMPLE_MARK, RoomSettings
 from readingroom.protocol.backup import BaseBackup
 from readingroom.storage.archive import Manifest, unpack
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty
-from readingroom.storage.keys import KEYS, Key, KeyRing
+from readingroom.storage.keys import KEYS_FILE, Key, KeyRing
 
 # Both are inside the data directory: on one file system, putting in place is a rename.
-RESTORING = ".restoring"
-REPLACED = ".replaced"
+STAGING_FOLDER = ".restoring"
+REPLACED_FOLDER = ".replaced"
 # What a restore leaves where it is.
-_UNTOUCHED = (MODELS, CONFIGURATION)
+_KEPT_NAMES = (MODELS, CONFIGURATION)
 
 
 @click.command()
@@ -39,22 +39,22 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
     and are listed: whoever has one of them may call.
     """
     home = settings.data
-    bases = base_backups()
+    base_backups = load_base_backups()
     _check_empty(home, force)
     home.mkdir(parents=True, exist_ok=True)
-    staging = home / RESTORING
-    with _lock_bases(bases, home):
+    staging = home / STAGING_FOLDER
+    with _lock_bases(base_backups, home):
         # What a restore that was killed has left.
         shutil.rmtree(staging, ignore_errors=True)
         try:
             report = print_tenths("unpacking: {} of {} files")
-            manifest = unpack(file, staging, partial(_check_manifest, bases), report)
+            manifest = unpack(file, staging, partial(_check_manifest, base_backups), report)
             keys = _restore_keys(staging)
-            counts = _restore_bases(manifest, bases, settings, force)
+            counts = _restore_bases(manifest, base_backups, settings, force)
             _put_in_place(staging, home)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-    body = {
+    result = {
         "data": str(home),
         "created_at": manifest.created_at,
         "bases": manifest.bases | counts,
@@ -62,15 +62,15 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
     }
     lines = [f"Restored {summarise(manifest)} to {home}. Check it: readingroom doctor"]
     lines += [_describe_key(key) for key in keys]
-    print_result(as_json, body, "\n".join(lines))
+    print_result(as_json, result, "\n".join(lines))
 
 
 def _check_empty(home: Path, force: bool) -> None:
-    names = sorted(path.name for path in _list_replaceable(home))
-    if names and not force:
+    occupied_names = sorted(path.name for path in _list_replaceable(home))
+    if occupied_names and not force:
         raise DataNotEmpty(
-            f"{home} is not empty ({', '.join(names[:5])}). Choose another directory with --data, "
-            "or move what is there aside with --force."
+            f"{home} is not empty ({', '.join(occupied_names[:5])}). Choose another directory with "
+            "--data, or move what is there aside with --force."
         )
 
 
@@ -78,41 +78,41 @@ def _list_replaceable(home: Path) -> list[Path]:
     """Return what is in a data directory that a restore would replace."""
     if not home.is_dir():
         return []
-    return [path for path in home.iterdir() if path.name not in _UNTOUCHED and path.name[0] != "."]
+    return [path for path in home.iterdir() if path.name not in _KEPT_NAMES and path.name[0] != "."]
 
 
 @contextmanager
-def _lock_bases(bases: dict[str, BaseBackup], home: Path) -> Iterator[None]:
+def _lock_bases(base_backups: dict[str, BaseBackup], home: Path) -> Iterator[None]:
     """Keep servers out of the directory. Raise `FolderInUse` when one is running on it."""
     with ExitStack() as stack:
-        for base in bases.values():
-            stack.enter_context(base.lock(home))
+        for base_backup in base_backups.values():
+            stack.enter_context(base_backup.lock(home))
         yield
 
 
-def _check_manifest(bases: dict[str, BaseBackup], manifest: Manifest) -> None:
+def _check_manifest(base_backups: dict[str, BaseBackup], manifest: Manifest) -> None:
     """Raise `BackupUnusable` for a file that `backup` would not write, or of a newer version."""
-    for name, counts in manifest.bases.items():
-        if name not in bases or not bases[name].can_read(counts):
+    for base_name, counts in manifest.bases.items():
+        if base_name not in base_backups or not base_backups[base_name].can_read(counts):
             raise BackupUnusable(
                 f"The backup was made by a newer Reading Room ({manifest.version}), which knows "
                 f"more than this one ({__version__}): restore it with that version, or a later one"
             )
     for file_name in manifest.files:
         # Everything else would get to the data directory as it is, read by nobody before.
-        if file_name not in (KEYS, SAMPLE_MARK) and not any(
-            bases[name].is_backup_file(file_name) for name in manifest.bases
+        if file_name not in (KEYS_FILE, SAMPLE_MARK) and not any(
+            base_backups[base_name].is_backup_file(file_name) for base_name in manifest.bases
         ):
             raise BackupUnusable(f"The backup holds a file that no backup has: {file_name!r}")
 
 
 def _restore_keys(staging: Path) -> list[Key]:
     """Replace the unpacked key file by a new one with the same keys, and return them."""
-    if not (staging / KEYS).exists():
+    if not (staging / KEYS_FILE).exists():
         return []
-    copy = (staging / KEYS).rename(staging / f".{KEYS}")
-    keys = KeyRing(staging).restore(copy)
-    copy.unlink()
+    untrusted_copy = (staging / KEYS_FILE).rename(staging / f".{KEYS_FILE}")
+    keys = KeyRing(staging).restore(untrusted_copy)
+    untrusted_copy.unlink()
     return keys
 
 
@@ -123,32 +123,32 @@ def _describe_key(key: Key) -> str:
 
 
 def _restore_bases(
-    manifest: Manifest, bases: dict[str, BaseBackup], settings: RoomSettings, replace: bool
+    manifest: Manifest, base_backups: dict[str, BaseBackup], settings: RoomSettings, replace: bool
 ) -> dict[str, dict[str, int]]:
     """Fill each base in the staging directory from its copy there."""
-    staging = settings.data / RESTORING
-    changes: dict[str, Any] = {"data": staging}
-    for base in bases.values():
-        changes |= base.relocate(settings, staging)
-    staged = settings.model_copy(update=changes)
-    restored = {}
-    for name in manifest.bases:
-        click.echo(f"{name}: putting back", err=True)
-        run = partial(run_command, name)
-        counts = bases[name].restore(staged, settings.data, replace, run)
+    staging = settings.data / STAGING_FOLDER
+    setting_changes: dict[str, Any] = {"data": staging}
+    for base_backup in base_backups.values():
+        setting_changes |= base_backup.relocate(settings, staging)
+    staged_settings = settings.model_copy(update=setting_changes)
+    restored_counts = {}
+    for base_name in manifest.bases:
+        click.echo(f"{base_name}: putting back", err=True)
+        run = partial(run_command, base_name)
+        counts = base_backups[base_name].restore(staged_settings, settings.data, replace, run)
         if counts is not None:
-            restored[name] = counts
-    return restored
+            restored_counts[base_name] = counts
+    return restored_counts
 
 
 def _put_in_place(staging: Path, home: Path) -> None:
     """Rename only: what was there goes aside, what was restored takes its place."""
     replaceable = _list_replaceable(home)
     if replaceable:
-        aside = home / REPLACED / clock.now().strftime("%Y%m%dT%H%M%S%f")
-        aside.mkdir(parents=True)
+        replaced_folder = home / REPLACED_FOLDER / clock.now().strftime("%Y%m%dT%H%M%S%f")
+        replaced_folder.mkdir(parents=True)
         for path in replaceable:
-            path.rename(aside / path.name)
+            path.rename(replaced_folder / path.name)
     for path in staging.iterdir():
-        if path.name not in _UNTOUCHED:
+        if path.name not in _KEPT_NAMES:
             path.rename(home / path.name)

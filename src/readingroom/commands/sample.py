@@ -41,23 +41,23 @@ def renew_sample(data: Path, reset: bool) -> None:
     if not reset and state.state != "failed" and state.corpus in (None, digest()):
         return
     _check_unused(data)
-    for path in data.iterdir():
+    for entry in data.iterdir():
         # The model would have to be fetched again, a link may lead to somebody's own folder, and
         # what a restore moved aside (`.replaced`) is no part of the sample.
-        is_kept = path.name == MODELS or path.name.startswith(".") or path.is_symlink()
-        if path.is_dir() and not is_kept:
-            shutil.rmtree(path)
+        is_kept = entry.name == MODELS or entry.name.startswith(".") or entry.is_symlink()
+        if entry.is_dir() and not is_kept:
+            shutil.rmtree(entry)
     write_sample_state(data)
 
 
 def load_in_background(settings: RoomSettings, bases: Iterable[str], announce: Announce) -> None:
     """Load what is missing, on a thread that ends with the process."""
     threading.Thread(
-        target=_load, args=(settings, list(bases), announce), name="sample", daemon=True
+        target=_load_sample, args=(settings, list(bases), announce), name="sample", daemon=True
     ).start()
 
 
-def _load(settings: RoomSettings, bases: list[str], announce: Announce) -> None:
+def _load_sample(settings: RoomSettings, bases: list[str], announce: Announce) -> None:
     corpus = digest()
     if read_sample_state(settings.data) == SampleState(corpus, "loaded"):
         return
@@ -65,8 +65,8 @@ def _load(settings: RoomSettings, bases: list[str], announce: Announce) -> None:
     if not has_model(settings, announce):
         write_sample_state(settings.data, SampleState(corpus, "failed"))
         return
-    with tempfile.TemporaryDirectory(prefix="readingroom-sample-") as folder:
-        steps = _list_steps(settings, bases, Path(folder))
+    with tempfile.TemporaryDirectory(prefix="readingroom-sample-") as corpus_folder:
+        steps = _list_steps(settings, bases, Path(corpus_folder))
         outcomes = [
             _run_step(step, f"{number} of {len(steps)}", announce)
             for number, step in enumerate(steps, 1)
@@ -86,7 +86,7 @@ def has_model(settings: RoomSettings, announce: Announce) -> bool:
         find_weights(settings.models, settings.embedding_model_dir)
         return True
     except ModelUnavailable as error:
-        missing = error
+        model_error = error
     if settings.embedding_model_dir is None:
         announce("sample: fetching the embedding model, 90 MB")
         try:
@@ -94,21 +94,21 @@ def has_model(settings: RoomSettings, announce: Announce) -> bool:
             return True
         except ModelUnavailable as error:
             announce(f"sample: {error.message}")
-    announce(f"sample: nothing can be loaded. {missing.message} Then start again.")
+    announce(f"sample: nothing can be loaded. {model_error.message} Then start again.")
     return False
 
 
-def _list_steps(settings: RoomSettings, bases: list[str], folder: Path) -> list[SampleStep]:
+def _list_steps(settings: RoomSettings, bases: list[str], corpus_folder: Path) -> list[SampleStep]:
     steps: list[SampleStep] = []
     for spec in BASES.values():
         if spec.sample and spec.name in bases:
             sample: BaseSample = spec.sample.load()
-            steps += sample.steps(settings, folder, partial(_run_command, spec.name))
+            steps += sample.steps(settings, corpus_folder, partial(_run_command, spec.name))
     return steps
 
 
-def _run_command(base: str, command: Command, settings: RoomSettings) -> dict[str, Any]:
-    return anyio.run(dispatch, command, BASES[base], settings, no_progress)
+def _run_command(base_name: str, command: Command, settings: RoomSettings) -> dict[str, Any]:
+    return anyio.run(dispatch, command, BASES[base_name], settings, no_progress)
 
 
 def _run_step(step: SampleStep, position: str, announce: Announce) -> bool:

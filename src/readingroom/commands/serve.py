@@ -14,7 +14,7 @@ import click
 from readingroom import __version__
 from readingroom.bases import BASES, open_bases
 from readingroom.commands.errors import UnsafeBind
-from readingroom.commands.options import BASE_SETTINGS, base_options
+from readingroom.commands.options import BASE_SETTINGS, add_base_options
 from readingroom.commands.sample import load_in_background, renew_sample
 from readingroom.console.options import common, log_level
 from readingroom.console.sample import use_sample
@@ -50,7 +50,7 @@ _FLAGS = ("host", "port", "tls_cert", "tls_key", "insecure", "read_only", "log_l
 @click.option("--tls-key", type=click.Path(), help="The private key of that certificate, PEM.")
 @click.option("--insecure", is_flag=True, default=None, help="Allow a public address with no key.")
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
-@base_options
+@add_base_options
 @click.option("--reset", is_flag=True, help="With --demo: load the sample anew.")
 @log_level
 @partial(common, flags=(*_FLAGS, *BASE_SETTINGS), makes_sample=True)
@@ -129,7 +129,7 @@ def _lock_folders(
         lock = FolderLock(settings.data / name)
         lock.acquire()
         stack.callback(lock.release)
-        lock.announce(owner)
+        lock.write_owner(owner)
     return bool(locked)
 
 

@@ -8,7 +8,7 @@ import anyio
 import click
 
 from readingroom.bases import BASES
-from readingroom.commands.options import BASE_SETTINGS, base_options
+from readingroom.commands.options import BASE_SETTINGS, add_base_options
 from readingroom.console.options import common, log_level
 from readingroom.console.sample import use_sample
 from readingroom.server.observe.logging import configure
@@ -20,7 +20,7 @@ _STDIO = tuple(name for name, spec in BASES.items() if spec.stdio)
 
 @click.command()
 @click.argument("base", type=click.Choice(_STDIO))
-@base_options
+@add_base_options
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
 @log_level
 @partial(common, flags=(*BASE_SETTINGS, "read_only", "log_level"), makes_sample=True)

@@ -78,7 +78,7 @@ class ChunkIndex:
         if not len(chunks):
             return
         with self._writing:
-            self.collection.claim(self.embedder.identity)
+            self.collection.claim_embedding(self.embedder.identity)
             with self._change() as words:
                 self.collection.upsert(chunks)
                 if self._vectors is not None:
@@ -199,7 +199,7 @@ class ChunkIndex:
     def _embed(self, query: str) -> Vector:
         vector = self.embedder.embed(query)
         if self.collection.embedding is not None:
-            self.collection.claim(self.embedder.identity)
+            self.collection.claim_embedding(self.embedder.identity)
         return vector
 
     def _open_words(self) -> LexicalIndex:

@@ -8,7 +8,7 @@ from readingroom.core import clock
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import Roots
-from readingroom.storage.changes import StepHook, no_op
+from readingroom.storage.changes import StepHook, ignore_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,5 +19,5 @@ class IngestContext:
     embedder: Embedder
     roots: Roots
     now: Callable[[], datetime] = clock.now
-    on_step: StepHook = no_op
+    on_step: StepHook = ignore_step
     """Called at each named step of a change; tests interrupt it there."""

@@ -12,7 +12,7 @@ from readingroom.core.progress import ReportProgressSync
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.command import Command, RunCommand
 from readingroom.protocol.tool import Answer
-from readingroom.storage.handover import HANDOVER, HandoverName
+from readingroom.storage.handover import HANDOVER_FOLDER, HandoverName
 from readingroom.storage.lock import FolderLock
 
 
@@ -92,7 +92,7 @@ class OwnerBackup(BaseBackup):
     ) -> dict[str, int]:
         name = uuid.uuid4().hex
         # In the owner's own folder, the only one that it writes to.
-        copy = settings.data / self._base / HANDOVER / name
+        copy = settings.data / self._base / HANDOVER_FOLDER / name
         try:
             counts: dict[str, int] = run(self._write(folder=name), settings)["counts"]
             shutil.move(copy, folder / self._base)
@@ -124,7 +124,7 @@ class OwnerBackup(BaseBackup):
     ) -> dict[str, int]:
         folder = staged.data / self._base
         name = uuid.uuid4().hex
-        copy = folder / HANDOVER / name
+        copy = folder / HANDOVER_FOLDER / name
         # Out of the way first: the base's own folder takes the place of its copy.
         aside = staged.data / name
         folder.rename(aside)

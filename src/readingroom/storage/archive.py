@@ -25,16 +25,16 @@ from readingroom.storage.database import connect, open_untrusted, transaction
 from readingroom.storage.errors import BackupUnusable, StorageFailed
 from readingroom.storage.files import hash_file, is_plain_name
 
-FORMAT = 1
-_MANIFEST = "manifest.json"
+FORMAT_VERSION = 1
+_MANIFEST_NAME = "manifest.json"
 # Read into memory before anything is checked, so it must not be of any size.
 _MAX_MANIFEST_BYTES = 64 * 1024 * 1024
-_BLOCK = 1024 * 1024
-_PAGES = 4096  # of a database, between two reports
-_ROWS = 2_000  # chunks read or written at once
-_DAMAGE = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError)
+_BLOCK_BYTES = 1024 * 1024
+_PAGES_PER_REPORT = 4096  # of a database, between two reports
+_ROWS_PER_BATCH = 2_000  # chunks read or written at once
+_DAMAGE_ERRORS = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError)
 
-_CHUNKS = """
+_CHUNKS_SCHEMA = """
 CREATE TABLE chunks (
     id TEXT PRIMARY KEY, text TEXT NOT NULL, metadata TEXT NOT NULL, vector BLOB NOT NULL
 ) STRICT;
@@ -42,7 +42,7 @@ CREATE TABLE about (embedding TEXT) STRICT;
 """
 
 
-class Entry(BaseModel):
+class FileEntry(BaseModel):
     """Size and checksum of a file in a backup."""
 
     bytes: int = Field(ge=0)
@@ -50,7 +50,7 @@ class Entry(BaseModel):
 
 
 # Shown to the operator, so they must not be able to move the cursor of a terminal.
-_Line = Annotated[str, Field(pattern=r"^[ -~]{0,60}$")]
+_PrintableLine = Annotated[str, Field(pattern=r"^[ -~]{0,60}$")]
 
 
 class Manifest(BaseModel):
@@ -58,85 +58,93 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    format: int = FORMAT
-    version: _Line
-    created_at: _Line
-    bases: dict[_Line, dict[_Line, int]]
+    format: int = FORMAT_VERSION
+    version: _PrintableLine
+    created_at: _PrintableLine
+    bases: dict[_PrintableLine, dict[_PrintableLine, int]]
     """What the copy of each base holds: `{"policy": {"policies": 6, "chunks": 174}}`."""
-    files: dict[str, Entry]
+    files: dict[str, FileEntry]
 
 
 # --- the file ---
 
 
-def list_entries(folder: Path) -> dict[str, Entry]:
+def list_entries(folder: Path) -> dict[str, FileEntry]:
     """Return every file of a folder by its relative path."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): _make_entry(path) for path in files}
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): _make_entry(path) for path in paths}
 
 
-def pack(manifest: Manifest, folder: Path, file: Path, report: ReportProgressSync) -> None:
-    """Write the manifest and the folder's files; `file` appears once all of it is on disk.
+def pack(
+    manifest: Manifest, source_folder: Path, archive: Path, report: ReportProgressSync
+) -> None:
+    """Write the manifest and the folder's files; `archive` appears once all of it is on disk.
 
-    Until then it is written next to `folder`, which must be on the same disk as `file`.
+    Until then it is written next to `source_folder`, which must be on the same disk as `archive`.
     """
-    part = folder.with_name(f"{folder.name}.packed")
+    partial_archive = source_folder.with_name(f"{source_folder.name}.packed")
     try:
         with (
-            _create(part) as raw,
+            _create_private_file(partial_archive) as archive_file,
             # A low level: vectors hardly compress at any, and a backup should not take long.
-            gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=3, filename="", mtime=0) as packed,
-            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
+            gzip.GzipFile(
+                fileobj=archive_file, mode="wb", compresslevel=3, filename="", mtime=0
+            ) as compressed,
+            tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as tar,
         ):
-            _add(tar, _MANIFEST, manifest.model_dump_json(indent=1).encode())
-            for done, name in enumerate(manifest.files, 1):
-                tar.add(folder / name, name, recursive=False, filter=_remove_owner)
+            _add_file(tar, _MANIFEST_NAME, manifest.model_dump_json(indent=1).encode())
+            for done, file_name in enumerate(manifest.files, 1):
+                tar.add(source_folder / file_name, file_name, recursive=False, filter=_remove_owner)
                 report(done, len(manifest.files), None)
-        part.replace(file)
+        partial_archive.replace(archive)
     finally:
-        part.unlink(missing_ok=True)
+        partial_archive.unlink(missing_ok=True)
 
 
 def unpack(
-    file: Path,
-    folder: Path,
-    check: Callable[[Manifest], None],
+    archive: Path,
+    target_folder: Path,
+    check_manifest: Callable[[Manifest], None],
     report: ReportProgressSync = no_progress_sync,
 ) -> Manifest:
     """Extract and check every file, and return the manifest.
 
-    `check` is called with the manifest before anything is written, and raises `BackupUnusable` to
-    refuse it. So does this when a file is missing, damaged or not in the manifest.
+    `check_manifest` is called before anything is written, and raises `BackupUnusable` to refuse the
+    backup. So does this when a file is missing, damaged or not in the manifest.
     """
-    with _open(file) as tar:
+    with _open_archive(archive) as tar:
         manifest = _read_manifest(tar)
-        check(manifest)
-        missing = dict(manifest.files)
+        check_manifest(manifest)
+        missing_entries = dict(manifest.files)
         while member := tar.next():
-            entry = missing.pop(member.name, None)
+            entry = missing_entries.pop(member.name, None)
             if entry is None or not member.isfile():
-                raise BackupUnusable(f"{file} is damaged: {member.name} does not belong in it")
+                raise BackupUnusable(f"{archive} is damaged: {member.name} does not belong in it")
             # Compared first: of a file that is larger than declared nothing is written.
-            if member.size != entry.bytes or _extract(tar, member, folder) != entry.sha256:
-                raise BackupUnusable(f"{file} is damaged: {member.name} is not what was backed up")
-            report(len(manifest.files) - len(missing), len(manifest.files), None)
-        if missing:
-            raise BackupUnusable(f"{file} is damaged: {next(iter(missing))} is missing from it")
+            if member.size != entry.bytes or _extract(tar, member, target_folder) != entry.sha256:
+                raise BackupUnusable(
+                    f"{archive} is damaged: {member.name} is not what was backed up"
+                )
+            report(len(manifest.files) - len(missing_entries), len(manifest.files), None)
+        if missing_entries:
+            raise BackupUnusable(
+                f"{archive} is damaged: {next(iter(missing_entries))} is missing from it"
+            )
     return manifest
 
 
 @contextmanager
-def _open(file: Path) -> Iterator[tarfile.TarFile]:
+def _open_archive(archive: Path) -> Iterator[tarfile.TarFile]:
     try:
         with (
-            gzip.open(file) as content,
+            gzip.open(archive) as content,
             tarfile.open(fileobj=_ForwardReader(content), mode="r:") as tar,
         ):
             yield tar
     except FileNotFoundError as error:
-        raise BackupUnusable(f"There is no file {file}") from error
-    except _DAMAGE as error:
-        raise BackupUnusable(f"{file} is damaged, or not a backup: {error}") from error
+        raise BackupUnusable(f"There is no file {archive}") from error
+    except _DAMAGE_ERRORS as error:
+        raise BackupUnusable(f"{archive} is damaged, or not a backup: {error}") from error
 
 
 class _ForwardReader(io.RawIOBase):
@@ -150,7 +158,7 @@ class _ForwardReader(io.RawIOBase):
         self._content = content
 
     def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= _BLOCK:
+        if not 0 <= size <= _BLOCK_BYTES:
             raise tarfile.ReadError("a header claims a size that no header has")
         return self._content.read(size)
 
@@ -165,26 +173,31 @@ class _ForwardReader(io.RawIOBase):
 
 def _read_manifest(tar: tarfile.TarFile) -> Manifest:
     member = tar.next()
-    if member is None or member.name != _MANIFEST or member.size > _MAX_MANIFEST_BYTES:
+    if member is None or member.name != _MANIFEST_NAME or member.size > _MAX_MANIFEST_BYTES:
         raise BackupUnusable("The file is not a backup: it does not begin with a manifest")
     try:
-        fields = json.loads(b"".join(_read_blocks(tar, member)))
+        manifest_fields = json.loads(b"".join(_read_blocks(tar, member)))
         # Before it is validated: the manifest of a newer version may have other fields.
-        if fields.get("format", 0) > FORMAT:
+        if manifest_fields.get("format", 0) > FORMAT_VERSION:
             raise BackupUnusable(
-                f"The backup was made by a newer Reading Room ({fields.get('version')!r}): install "
-                "that version, or a later one, and restore with it"
+                "The backup was made by a newer Reading Room "
+                f"({manifest_fields.get('version')!r}): install that version, or a later one, and "
+                "restore with it"
             )
-        manifest = Manifest.model_validate(fields)
+        manifest = Manifest.model_validate(manifest_fields)
     except (ValueError, AttributeError, TypeError, RecursionError, ValidationError) as error:
         raise BackupUnusable("The backup is damaged: its manifest cannot be read") from error
-    if not all(is_plain_name(part) for name in manifest.files for part in name.split("/")):
+    if not all(
+        is_plain_name(name_part)
+        for file_name in manifest.files
+        for name_part in file_name.split("/")
+    ):
         raise BackupUnusable("The backup names files outside of itself")
     return manifest
 
 
 @contextmanager
-def _create(path: Path) -> Iterator[IO[bytes]]:
+def _create_private_file(path: Path) -> Iterator[IO[bytes]]:
     """Create a file that only its owner may read, and sync it to disk at the end."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -193,8 +206,8 @@ def _create(path: Path) -> Iterator[IO[bytes]]:
         os.fsync(descriptor)
 
 
-def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
-    member = tarfile.TarInfo(name)
+def _add_file(tar: tarfile.TarFile, file_name: str, content: bytes) -> None:
+    member = tarfile.TarInfo(file_name)
     member.size = len(content)
     member.mode = 0o600
     tar.addfile(member, io.BytesIO(content))
@@ -208,8 +221,8 @@ def _remove_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def _make_entry(path: Path) -> Entry:
-    return Entry(bytes=path.stat().st_size, sha256=hash_file(path))
+def _make_entry(path: Path) -> FileEntry:
+    return FileEntry(bytes=path.stat().st_size, sha256=hash_file(path))
 
 
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> str:
@@ -228,7 +241,7 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> str
 def _read_blocks(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
     content = tar.extractfile(member)
     assert content is not None
-    while block := content.read(_BLOCK):
+    while block := content.read(_BLOCK_BYTES):
         yield block
 
 
@@ -242,18 +255,18 @@ def copy_database(source: Path, copy: Path, report: ReportProgressSync = no_prog
     """
     copy.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with closing(_open_reader(source)) as reading, closing(connect(copy)) as writing:
+        with closing(_open_reader(source)) as source_db, closing(connect(copy)) as copy_db:
             # An open transaction pins one state of the file; without it each write by another
             # connection would start the copy again from the beginning.
-            reading.execute("BEGIN")
-            reading.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            reading.backup(
-                writing,
-                pages=_PAGES,
+            source_db.execute("BEGIN")
+            source_db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            source_db.backup(
+                copy_db,
+                pages=_PAGES_PER_REPORT,
                 progress=lambda status, remaining, total: report(total - remaining, total, None),
             )
             # The copy must be one file: a write-ahead log next to it would be left behind.
-            writing.execute("PRAGMA journal_mode = DELETE")
+            copy_db.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as error:
         raise StorageFailed(f"{source} cannot be copied: {error}") from error
 
@@ -262,23 +275,25 @@ def _open_reader(path: Path) -> sqlite3.Connection:
     return connect(path, timeout=30, pragmas={"query_only": "ON"})
 
 
-def dump_chunks(chunks: ChunkCollection, path: Path) -> int:
+def dump_chunks(collection: ChunkCollection, path: Path) -> int:
     """Write every chunk with its vector to a file, and return how many there are.
 
     The file is SQLite of our own, so that any version of Chroma can be filled from it.
     """
-    total = chunks.count()
+    total = collection.count()
     with closing(connect(path)) as db:
-        db.executescript(_CHUNKS)
+        db.executescript(_CHUNKS_SCHEMA)
         with transaction(db):
-            db.execute("INSERT INTO about VALUES (?)", (chunks.embedding,))
-            for offset in range(0, total, _ROWS):
-                page = chunks.get(vectors=True, limit=_ROWS, offset=offset)
-                db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?)", _encode_rows(page))
+            db.execute("INSERT INTO about VALUES (?)", (collection.embedding,))
+            for offset in range(0, total, _ROWS_PER_BATCH):
+                chunks = collection.get(vectors=True, limit=_ROWS_PER_BATCH, offset=offset)
+                db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?)", _encode_rows(chunks))
     return total
 
 
-def fill_chunks(path: Path, chunks: ChunkCollection, validate: Callable[[Chunks], object]) -> int:
+def fill_chunks(
+    path: Path, collection: ChunkCollection, validate: Callable[[Chunks], object]
+) -> int:
     """Add the chunks that `dump_chunks` wrote, and return how many there are.
 
     `validate` raises `ValueError`, `KeyError` or `TypeError` for chunks that the base could not
@@ -289,26 +304,26 @@ def fill_chunks(path: Path, chunks: ChunkCollection, validate: Callable[[Chunks]
             (embedding,) = db.execute("SELECT embedding FROM about").fetchone()
             if embedding is not None:
                 # First: it refuses vectors that another model made than those already here.
-                chunks.claim(str(embedding))
+                collection.claim_embedding(str(embedding))
             cursor = db.execute("SELECT id, text, metadata, vector FROM chunks ORDER BY rowid")
-            while rows := cursor.fetchmany(_ROWS):
-                page = _decode_rows(rows)
-                validate(page)
-                chunks.upsert(page)
+            while rows := cursor.fetchmany(_ROWS_PER_BATCH):
+                chunks = _decode_rows(rows)
+                validate(chunks)
+                collection.upsert(chunks)
     except (sqlite3.Error, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BackupUnusable(
             f"{path.name} of the backup holds what no backup has: {error}"
         ) from error
-    return chunks.count()
+    return collection.count()
 
 
-def _encode_rows(page: Chunks) -> Iterator[tuple[str, str, str, bytes]]:
-    for row, id in enumerate(page.ids):
-        metadata = json.dumps(page.metadatas[row])
-        yield id, page.texts[row], metadata, page.vectors[row].astype("<f4").tobytes()
+def _encode_rows(chunks: Chunks) -> Iterator[tuple[str, str, str, bytes]]:
+    for index, id in enumerate(chunks.ids):
+        metadata = json.dumps(chunks.metadatas[index])
+        yield id, chunks.texts[index], metadata, chunks.vectors[index].astype("<f4").tobytes()
 
 
 def _decode_rows(rows: list[tuple[str, str, str, bytes]]) -> Chunks:
     ids, texts, metadatas, vectors = zip(*rows, strict=True)
     matrix = np.stack([np.frombuffer(vector, "<f4") for vector in vectors]).astype(np.float32)
-    return Chunks(list(ids), list(texts), [json.loads(text) for text in metadatas], matrix)
+    return Chunks(list(ids), list(texts), [json.loads(metadata) for metadata in metadatas], matrix)

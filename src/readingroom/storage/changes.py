@@ -20,33 +20,33 @@ StepHook = Callable[[str], None]
 """Called with the name of each step of a change once the step is done."""
 
 
-def no_op(step: str) -> None:
+def ignore_step(step: str) -> None:
     """Do nothing at a step. Tests pass a hook that kills the process there instead."""
 
 
 class StoreChanges:
     """The changes of one base; `on_step` is called after every step of each."""
 
-    def __init__(self, path: Path, on_step: StepHook = no_op) -> None:
+    def __init__(self, path: Path, on_step: StepHook = ignore_step) -> None:
         self.on_step = on_step
         self._intents = IntentLog(path)
-        self._locks: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
-        self._lock = ReadWriteLock()
+        self._locks_by_key: dict[str, anyio.Lock] = defaultdict(anyio.Lock)
+        self._copy_lock = ReadWriteLock()
 
     @asynccontextmanager
-    async def one_at_a_time(self, key: str) -> AsyncIterator[None]:
+    async def begin_change(self, key: str) -> AsyncIterator[None]:
         """Enclose a change: one at a time for each key, and never cancelled once it has begun."""
-        async with self._locks[key], self._lock.shared():
+        async with self._locks_by_key[key], self._copy_lock.acquire_shared():
             # A client that hangs up must not leave the stores in disagreement.
             with anyio.CancelScope(shield=True):
                 yield
 
-    def paused(self) -> AbstractAsyncContextManager[None]:
+    def pause(self) -> AbstractAsyncContextManager[None]:
         """Keep changes out: inside, none is half done and none begins. For copying the stores."""
-        return self._lock.exclusive()
+        return self._copy_lock.acquire_exclusive()
 
     @asynccontextmanager
-    async def intent(self, kind: str, **body: Any) -> AsyncIterator[Intent]:
+    async def record_intent(self, kind: str, **body: Any) -> AsyncIterator[Intent]:
         """Keep an intent on disk until the change inside is complete.
 
         A change that is refused has changed nothing, so it counts as complete. After any other
@@ -70,19 +70,19 @@ class StoreChanges:
     async def recover(
         self,
         finish: Callable[[Intent], Awaitable[None]],
-        fatal: tuple[type[KnowledgeError], ...] = (),
+        fatal_errors: tuple[type[KnowledgeError], ...] = (),
     ) -> int:
         """Complete every interrupted change with `finish`; return how many there were.
 
-        Errors in `fatal` are raised. Any other is logged, and the change is tried again at the next
-        start; until then `doctor` reports it.
+        Errors in `fatal_errors` are raised. Any other is logged, and the change is tried again at
+        the next start; until then `doctor` reports it.
         """
         unfinished = await self.list_unfinished()
         for intent in unfinished:
             logger.warning("finishing an interrupted %s of %s", intent.kind, intent.body)
             try:
                 await finish(intent)
-            except fatal:
+            except fatal_errors:
                 raise
             except KnowledgeError as error:
                 logger.error("the %s cannot be finished: %s", intent.kind, error.message)

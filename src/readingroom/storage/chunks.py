@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # Chroma's limit is 5,461 with its own metadata rows; this stays clear of it.
-_BATCH = 5_000
+_BATCH_ROWS = 5_000
 # Chroma builds a graph for searches that we never make, so it is built as cheaply as possible.
-_GRAPH: Any = {"space": "l2", "ef_construction": 10, "max_neighbors": 4}
+_GRAPH_SETTINGS: Any = {"space": "l2", "ef_construction": 10, "max_neighbors": 4}
 # How Chroma describes the embedding function of a collection that has none.
 _NO_FUNCTION = ("legacy", "unknown")
 _GENERATION = "generation"
@@ -63,7 +63,7 @@ class ChunkStore:
             self.close()
             raise
 
-    def collection(self, name: str) -> "ChunkCollection":
+    def open_collection(self, collection_name: str) -> "ChunkCollection":
         """Return the collection of that name, which is created when it does not exist.
 
         Raise `StoreUnusable` for one that names an embedding function: Chroma would build it, and
@@ -72,17 +72,22 @@ class ChunkStore:
         with _translate_errors():
             collection = self._client.get_or_create_collection(
                 # Chroma's own embedding function would download a model.
-                name,
+                collection_name,
                 embedding_function=None,
-                configuration={"hnsw": _GRAPH},
+                configuration={"hnsw": _GRAPH_SETTINGS},
             )
             # Not `collection.schema`, which builds what it describes.
             model = collection.get_model()
-        functions = _find_embedding_functions([model.configuration_json, model.serialized_schema])
-        if any(function.get("type") not in _NO_FUNCTION for function in functions):
+        embedding_functions = _find_embedding_functions(
+            [model.configuration_json, model.serialized_schema]
+        )
+        if any(
+            embedding_function.get("type") not in _NO_FUNCTION
+            for embedding_function in embedding_functions
+        ):
             raise StoreUnusable(
-                f"The chunk store's collection {name} names an embedding function, which Reading "
-                "Room never stores: somebody else wrote to it. Restore a backup."
+                f"The collection {collection_name} of the chunk store names an embedding function, "
+                "which Reading Room never stores: somebody else wrote to it. Restore a backup."
             )
         return ChunkCollection(collection)
 
@@ -113,19 +118,19 @@ class ChunkCollection:
         """
         conditions = list(flatten(where))
         # Chroma refuses an empty list, and by our rules it passes nothing.
-        if any(part.values == () for part in conditions if isinstance(part, In)):
+        if any(condition.values == () for condition in conditions if isinstance(condition, In)):
             return Chunks([], [], [])
         include: Any = ["documents", "metadatas", *(["embeddings"] if vectors else [])]
-        read = functools.partial(
+        read_page = functools.partial(
             self._collection.get, where=_translate_filter(conditions), include=include
         )
         with _translate_errors():
             if ids is not None:
-                pages = [read(ids=batch) for batch in _batches(ids)]
+                pages = [read_page(ids=batch) for batch in _split_batches(ids)]
             elif limit is not None:
-                pages = [read(limit=limit, offset=offset)]
+                pages = [read_page(limit=limit, offset=offset)]
             else:
-                pages = list(_read_pages(read))
+                pages = list(_read_pages(read_page))
         return _join_pages(pages, vectors)
 
     def upsert(self, chunks: Chunks) -> None:
@@ -136,12 +141,14 @@ class ChunkCollection:
             raise ValueError("a vector contains a number that is not finite")
         self._begin_write()
         with _translate_errors():
-            for batch in _batches(range(len(chunks))):
-                ids = [chunks.ids[row] for row in batch]
+            for batch in _split_batches(range(len(chunks))):
+                ids = [chunks.ids[index] for index in batch]
                 self._collection.upsert(
                     ids=ids,
-                    documents=[chunks.texts[row] for row in batch],
-                    metadatas=self._replace_metadata(ids, [chunks.metadatas[row] for row in batch]),
+                    documents=[chunks.texts[index] for index in batch],
+                    metadatas=self._replace_metadata(
+                        ids, [chunks.metadatas[index] for index in batch]
+                    ),
                     embeddings=chunks.vectors[batch],
                 )
 
@@ -149,15 +156,15 @@ class ChunkCollection:
         """Merge new values into the metadata of chunks; unknown ids are ignored."""
         self._begin_write()
         with _translate_errors():
-            for batch in _batches(range(len(ids))):
-                merged: Any = [dict(metadatas[row]) for row in batch]
-                self._collection.update(ids=[ids[row] for row in batch], metadatas=merged)
+            for batch in _split_batches(range(len(ids))):
+                merged: Any = [dict(metadatas[index]) for index in batch]
+                self._collection.update(ids=[ids[index] for index in batch], metadatas=merged)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Remove chunks; unknown ids are ignored."""
         self._begin_write()
         with _translate_errors():
-            for batch in _batches(ids):
+            for batch in _split_batches(ids):
                 self._collection.delete(ids=batch)
 
     def count(self) -> int:
@@ -174,7 +181,7 @@ class ChunkCollection:
         """Identity of the model that made the vectors; None before the first vector."""
         return (self._collection.metadata or {}).get(_EMBEDDING)
 
-    def claim(self, embedding: str) -> None:
+    def claim_embedding(self, embedding: str) -> None:
         """Record which model makes the vectors; raise `EmbeddingMismatch` when another one did."""
         stored = self.embedding
         if stored is None:
@@ -192,18 +199,20 @@ class ChunkCollection:
         # Before the write: a crash half-way then leaves a number that no index was built at.
         self._update_own_metadata({_GENERATION: self.generation + 1})
 
-    def _update_own_metadata(self, added: Mapping[str, Any]) -> None:
+    def _update_own_metadata(self, added_values: Mapping[str, Any]) -> None:
         with _translate_errors():
-            self._collection.modify(metadata={**(self._collection.metadata or {}), **added})
+            self._collection.modify(metadata={**(self._collection.metadata or {}), **added_values})
 
-    def _replace_metadata(self, ids: list[str], new: list[Metadata]) -> Any:
+    def _replace_metadata(self, ids: list[str], new_metadatas: list[Metadata]) -> Any:
         """Return the new metadata with None for each key that is to be removed."""
         # Chroma's upsert merges metadata, and would keep the old keys otherwise.
-        stored = self._collection.get(ids=ids, include=["metadatas"])
-        old = dict(zip(stored["ids"], stored["metadatas"] or [], strict=True))
+        stored_chunks = self._collection.get(ids=ids, include=["metadatas"])
+        old_metadatas = dict(
+            zip(stored_chunks["ids"], stored_chunks["metadatas"] or [], strict=True)
+        )
         return [
-            {**dict.fromkeys(old.get(id) or {}), **metadata} or None
-            for id, metadata in zip(ids, new, strict=True)
+            {**dict.fromkeys(old_metadatas.get(id) or {}), **metadata} or None
+            for id, metadata in zip(ids, new_metadatas, strict=True)
         ]
 
 
@@ -231,7 +240,7 @@ def _open_client(directory: Path | None) -> Any:
     # Of a damaged file Chroma raises an error of any class, from its own clean-up.
     except Exception as error:
         raise StoreUnusable(
-            f"The chunk store in {directory} cannot be opened: {_first_cause(error)}"
+            f"The chunk store in {directory} cannot be opened: {_find_first_cause(error)}"
         ) from error
 
 
@@ -239,17 +248,17 @@ def _import_chromadb() -> Any:
     """Import chromadb, which takes longer than the rest of the program, when a store is opened."""
     # It imports jsonschema, which compiles a grammar for checking IRIs where rfc3987-syntax happens
     # to be installed: more than half of the whole import. Nothing here checks the format of IRIs.
-    hidden = "rfc3987_syntax"
-    is_hidden = hidden not in sys.modules
+    hidden_module = "rfc3987_syntax"
+    is_hidden = hidden_module not in sys.modules
     if is_hidden:
-        sys.modules[hidden] = None  # type: ignore[assignment]
+        sys.modules[hidden_module] = None  # type: ignore[assignment]
     try:
         with pause_garbage_collection():
             import chromadb
             import chromadb.config
     finally:
         if is_hidden:
-            del sys.modules[hidden]
+            del sys.modules[hidden_module]
     return chromadb
 
 
@@ -266,8 +275,8 @@ def _find_embedding_functions(description: Any) -> Iterator[dict[str, Any]]:
                 yield from _find_embedding_functions(value)
 
 
-def _first_cause(error: BaseException) -> BaseException:
-    return _first_cause(error.__context__) if error.__context__ else error
+def _find_first_cause(error: BaseException) -> BaseException:
+    return _find_first_cause(error.__context__) if error.__context__ else error
 
 
 @contextlib.contextmanager
@@ -283,18 +292,18 @@ def _translate_errors() -> Iterator[None]:
         raise StoreUnusable("The chunk store failed; the server's log has the reason") from error
 
 
-def _read_pages(read: Callable[..., Any]) -> Iterator[Any]:
+def _read_pages(read_page: Callable[..., Any]) -> Iterator[Any]:
     """Yield everything page by page: Chroma cannot return more than 32,766 rows at once."""
-    for offset in itertools.count(0, _BATCH):
-        page = read(limit=_BATCH, offset=offset)
+    for offset in itertools.count(0, _BATCH_ROWS):
+        page = read_page(limit=_BATCH_ROWS, offset=offset)
         yield page
-        if len(page["ids"]) < _BATCH:
+        if len(page["ids"]) < _BATCH_ROWS:
             return
 
 
-def _batches(items: Sequence[Any]) -> Iterator[list[Any]]:
-    for start in range(0, len(items), _BATCH):
-        yield list(items[start : start + _BATCH])
+def _split_batches(items: Sequence[Any]) -> Iterator[list[Any]]:
+    for start in range(0, len(items), _BATCH_ROWS):
+        yield list(items[start : start + _BATCH_ROWS])
 
 
 def _join_pages(pages: Iterable[Any], vectors: bool) -> Chunks:
@@ -311,17 +320,25 @@ def _join_pages(pages: Iterable[Any], vectors: bool) -> Chunks:
 
 def _translate_filter(conditions: Sequence[Condition]) -> Any:
     """Return the filter in Chroma's language."""
-    return _combine("$and", [clause for part in conditions for clause in _clauses(part)])
+    return _combine(
+        "$and", [clause for condition in conditions for clause in _build_clauses(condition)]
+    )
 
 
-def _clauses(part: Condition) -> Iterator[Any]:
-    match part:
+def _build_clauses(condition: Condition) -> Iterator[Any]:
+    match condition:
         case In(field, values):
             # Chroma refuses a list of values of different types.
-            by_type: dict[object, list[Any]] = {}
+            values_by_type: dict[object, list[Any]] = {}
             for value in values:
-                by_type.setdefault(type(value), []).append(value)
-            yield _combine("$or", [{field: {"$in": group}} for group in by_type.values()])
+                values_by_type.setdefault(type(value), []).append(value)
+            yield _combine(
+                "$or",
+                [
+                    {field: {"$in": same_type_values}}
+                    for same_type_values in values_by_type.values()
+                ],
+            )
         case Range(field, low, high):
             if low is not None:
                 yield {field: {"$gte": low}}

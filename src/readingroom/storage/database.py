@@ -54,7 +54,7 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def small_database(path: Path, schema: str) -> Iterator[sqlite3.Connection]:
+def open_small_database(path: Path, schema: str) -> Iterator[sqlite3.Connection]:
     """Open a small file for one transaction that is synced to disk when it ends.
 
     `schema` creates the tables that are missing. Raise `StorageFailed` when the file cannot be

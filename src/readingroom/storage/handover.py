@@ -15,7 +15,7 @@ from typing import Annotated
 import anyio
 from pydantic import Field
 
-HANDOVER = "handover"
+HANDOVER_FOLDER = "handover"
 _MAX_AGE = timedelta(days=1)
 
 # The name of a file or folder there. No other character is allowed, so none can be a path.
@@ -24,11 +24,11 @@ HandoverName = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 def hand_over(base_folder: Path, file: Path) -> str:
     """Copy a file to where the owner of the folder finds it, and return its name there."""
-    folder = base_folder / HANDOVER
-    folder.mkdir(parents=True, exist_ok=True)
-    name = uuid.uuid4().hex
-    shutil.copyfile(file, folder / name)
-    return name
+    handover_folder = base_folder / HANDOVER_FOLDER
+    handover_folder.mkdir(parents=True, exist_ok=True)
+    copy_name = uuid.uuid4().hex
+    shutil.copyfile(file, handover_folder / copy_name)
+    return copy_name
 
 
 def sweep_handover(base_folder: Path, now: datetime) -> None:
@@ -36,7 +36,7 @@ def sweep_handover(base_folder: Path, now: datetime) -> None:
 
     The change time of the inode decides, because a copied folder may keep its modification dates.
     """
-    for path in (base_folder / HANDOVER).glob("*"):
+    for path in (base_folder / HANDOVER_FOLDER).glob("*"):
         with suppress(OSError):  # another process may be deleting it at this moment
             if now.timestamp() - path.lstat().st_ctime < _MAX_AGE.total_seconds():
                 continue
@@ -47,10 +47,10 @@ def sweep_handover(base_folder: Path, now: datetime) -> None:
 
 
 @asynccontextmanager
-async def open_handover(base_folder: Path, name: str) -> AsyncIterator[Path]:
+async def open_handover(base_folder: Path, copy_name: str) -> AsyncIterator[Path]:
     """Yield the path of a copy, and delete it at the end."""
-    path = base_folder / HANDOVER / name
+    copy_path = base_folder / HANDOVER_FOLDER / copy_name
     try:
-        yield path
+        yield copy_path
     finally:
-        await anyio.Path(path).unlink(missing_ok=True)
+        await anyio.Path(copy_path).unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from readingroom.storage.database import small_database
+from readingroom.storage.database import open_small_database
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS intents (
@@ -37,20 +37,20 @@ class IntentLog:
 
     def begin(self, kind: str, **body: Any) -> Intent:
         """Record a change that is about to be made, and return its intent."""
-        with small_database(self._path, _SCHEMA) as db:
-            row = db.execute(
+        with open_small_database(self._path, _SCHEMA) as db:
+            cursor = db.execute(
                 "INSERT INTO intents (kind, body) VALUES (?, ?)", (kind, json.dumps(body))
             )
-            assert row.lastrowid is not None
-            return Intent(row.lastrowid, kind, body)
+            assert cursor.lastrowid is not None
+            return Intent(cursor.lastrowid, kind, body)
 
     def finish(self, intent: Intent) -> None:
         """Delete the intent of a change that is complete or undone."""
-        with small_database(self._path, _SCHEMA) as db:
+        with open_small_database(self._path, _SCHEMA) as db:
             db.execute("DELETE FROM intents WHERE id = ?", (intent.id,))
 
     def list_unfinished(self) -> list[Intent]:
         """Return the changes that were begun and not completed, oldest first."""
-        with small_database(self._path, _SCHEMA) as db:
+        with open_small_database(self._path, _SCHEMA) as db:
             rows = db.execute("SELECT id, kind, body FROM intents ORDER BY id").fetchall()
         return [Intent(id, kind, json.loads(body)) for id, kind, body in rows]

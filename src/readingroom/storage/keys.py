@@ -23,15 +23,15 @@ from readingroom.storage.errors import (
     describe_cause,
 )
 
-KEYS = "keys.db"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+KEYS_FILE = "keys.db"
+_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 # The name under which MCP_API_KEY appears in logs and sessions.
-_RESERVED = "env"
+_RESERVED_NAME = "env"
 
 # Offset in the file header where SQLite counts transactions, unless the database uses a WAL.
-_CHANGE_COUNTER = 24
+_CHANGE_COUNTER_OFFSET = 24
 
-Generation = tuple[int, int, bytes]
+FileGeneration = tuple[int, int, bytes]
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS api_keys (
@@ -44,10 +44,10 @@ CREATE TABLE IF NOT EXISTS api_keys (
 """
 # Columns that the first version of the table did not have.
 _ADDED_COLUMNS = {"subject": "TEXT", "read_only": "INTEGER NOT NULL DEFAULT 0"}
-_SUBJECTS = "CREATE UNIQUE INDEX IF NOT EXISTS api_keys_subjects ON api_keys (subject)"
+_SUBJECT_INDEX = "CREATE UNIQUE INDEX IF NOT EXISTS api_keys_subjects ON api_keys (subject)"
 
 # OpenID Connect allows no longer one.
-_MAX_SUBJECT = 255
+_MAX_SUBJECT_CHARS = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +75,16 @@ class KeyRing:
     """The keys of one data directory; the file is created with the first key."""
 
     def __init__(self, data: Path) -> None:
-        self.path = data / KEYS
+        self.path = data / KEYS_FILE
         # As a string: every request calls os.stat, which is slower with a Path.
-        self._file = str(self.path)
+        self._path_text = str(self.path)
         self._reader: sqlite3.Connection | None = None
-        self._header = -1  # a descriptor on the same file
+        self._header_descriptor = -1  # a descriptor on the same file
         # Device and inode of the open file: a restore may replace the file at any time.
-        self._open_file: tuple[int, int] | None = None
+        self._open_file_id: tuple[int, int] | None = None
         self._holders: dict[bytes | str, Holder] = {}
         """Cached by the digest of a secret or by the subject of a token."""
-        self._holders_generation: Generation | None = None
+        self._holders_generation: FileGeneration | None = None
 
     def add(self, name: str, read_only: bool = False) -> str:
         """Make a key and return its secret, which cannot be read again.
@@ -92,7 +92,7 @@ class KeyRing:
         Raise `InvalidKeyName` or `KeyExists`.
         """
         secret = "rr_" + secrets.token_urlsafe(32)
-        self._insert(name, _digest(secret.encode()), None, read_only)
+        self._insert(name, _hash_secret(secret.encode()), None, read_only)
         return secret
 
     def add_subject(self, name: str, subject: str, read_only: bool = False) -> None:
@@ -102,7 +102,7 @@ class KeyRing:
         """
         if not _is_subject(subject):
             raise InvalidSubject(
-                f"A subject is 1 to {_MAX_SUBJECT} printable characters, exactly as the "
+                f"A subject is 1 to {_MAX_SUBJECT_CHARS} printable characters, exactly as the "
                 "token's `sub` has it"
             )
         # A random digest fills the column: no secret has it, so the key cannot be sent.
@@ -112,21 +112,23 @@ class KeyRing:
         if not _is_key_name(name):
             raise InvalidKeyName(
                 f"{name!r} cannot name a key: use 1 to 64 letters, digits, '.', '-' or '_', "
-                f"starting with a letter or digit, and not {_RESERVED!r}"
+                f"starting with a letter or digit, and not {_RESERVED_NAME!r}"
             )
-        row = (name, digest, clock.stamp(), subject, int(read_only))
-        with self._writing() as db:
+        key_row = (name, digest, clock.stamp(), subject, int(read_only))
+        with self._open_writer() as db:
             try:
-                db.execute("INSERT INTO api_keys VALUES (?, ?, ?, ?, ?)", row)
+                db.execute("INSERT INTO api_keys VALUES (?, ?, ?, ?, ?)", key_row)
             except sqlite3.IntegrityError as error:
-                which = "for that subject" if "subject" in str(error) else f"named {name!r}"
+                conflict = "for that subject" if "subject" in str(error) else f"named {name!r}"
                 raise KeyExists(
-                    f"There is a key {which} already; revoke it first, or choose another"
+                    f"There is a key {conflict} already; revoke it first, or choose another"
                 ) from error
 
-    def keys(self) -> list[Key]:
+    def list_keys(self) -> list[Key]:
         """Return every key, sorted by name."""
-        rows = self._read("SELECT name, created_at, subject, read_only FROM api_keys ORDER BY name")
+        rows = self._query(
+            "SELECT name, created_at, subject, read_only FROM api_keys ORDER BY name"
+        )
         return [Key(name, created, subject, bool(flag)) for name, created, subject, flag in rows]
 
     def restore(self, copy: Path) -> list[Key]:
@@ -141,36 +143,38 @@ class KeyRing:
             raise BackupUnusable(f"The keys of the backup cannot be read: {error}") from error
         if not all(_is_key(*row) for row in rows):
             raise BackupUnusable("The keys of the backup are not such as Reading Room makes")
-        with self._writing() as db:
+        with self._open_writer() as db:
             db.executemany("INSERT INTO api_keys VALUES (?, ?, ?, ?, ?)", rows)
         return [Key(name, created, subject, bool(flag)) for name, _, created, subject, flag in rows]
 
     def revoke(self, name: str) -> None:
         """Delete a key, whose next request is then refused; raise `KeyNotFound`."""
-        unknown = KeyNotFound(f"There is no key named {name!r}; `readingroom keys list` shows all")
+        unknown_key = KeyNotFound(
+            f"There is no key named {name!r}; `readingroom keys list` shows all"
+        )
         if not self.path.exists():
-            raise unknown
-        with self._writing() as db:
+            raise unknown_key
+        with self._open_writer() as db:
             if db.execute("DELETE FROM api_keys WHERE name = ?", (name,)).rowcount == 0:
-                raise unknown
+                raise unknown_key
 
     def find_holder(self, secret: bytes) -> Holder | None:
         """Return the holder of the key with this secret, or None."""
         # By its hash: the time that the lookup takes reveals nothing about the secret.
-        return self._find(_digest(secret), "hash")
+        return self._find_by_column(_hash_secret(secret), "hash")
 
     def find_subject_holder(self, subject: str) -> Holder | None:
         """Return the holder whose key accepts the OAuth tokens of this subject, or None."""
-        return self._find(subject, "subject")
+        return self._find_by_column(subject, "subject")
 
-    def _find(self, value: bytes | str, column: str) -> Holder | None:
+    def _find_by_column(self, value: bytes | str, column: str) -> Holder | None:
         # A revoked key must be refused at once, so the cache is valid for one generation only.
-        generation = self._generation()
+        generation = self._read_generation()
         if generation != self._holders_generation:
             self._holders.clear()
             self._holders_generation = generation
         if value not in self._holders:
-            rows = self._read(
+            rows = self._query(
                 f"SELECT name, hash, read_only FROM api_keys WHERE {column} = ?", value
             )
             if not rows:
@@ -179,54 +183,57 @@ class KeyRing:
             self._holders[value] = Holder(name, digest.hex(), bool(read_only))
         return self._holders[value]
 
-    def any(self) -> bool:
+    def has_keys(self) -> bool:
         """Return whether there is a key with a secret that can be sent."""
-        return bool(self._read("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1"))
+        return bool(self._query("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1"))
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def _open_writer(self) -> Iterator[sqlite3.Connection]:
         """Open a transaction on the file, which is created when it does not exist."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Before SQLite creates it, readable for everybody.
             self.path.touch(mode=0o600)
             with closing(connect(self.path)) as db:
-                _prepare(db)
+                _create_table(db)
                 with transaction(db):
                     yield db
         except (OSError, sqlite3.Error) as error:
             raise self._make_error(error) from error
 
-    def _read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    def _query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         try:
-            reader = self._open()
+            reader = self._open_reader()
             return reader.execute(sql, values).fetchall() if reader else []
         except (OSError, sqlite3.Error) as error:
             raise self._make_error(error) from error
 
-    def _open(self) -> sqlite3.Connection | None:
+    def _open_reader(self) -> sqlite3.Connection | None:
         """Return a reader of the file that is there now; None when there is no file."""
         try:
-            status = os.stat(self._file)  # noqa: PTH116 (see above)
+            file_status = os.stat(self._path_text)  # noqa: PTH116 (see above)
         except FileNotFoundError:
             return None
-        if self._open_file != (status.st_dev, status.st_ino):
-            if self._header >= 0:
-                os.close(self._header)
-            self._header = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        if self._open_file_id != (file_status.st_dev, file_status.st_ino):
+            if self._header_descriptor >= 0:
+                os.close(self._header_descriptor)
+            self._header_descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             self._reader = connect(self.path)
             # The first writer may be between making the file and making the table.
-            _prepare(self._reader)
-            self._open_file = (status.st_dev, status.st_ino)
+            _create_table(self._reader)
+            self._open_file_id = (file_status.st_dev, file_status.st_ino)
         return self._reader
 
-    def _generation(self) -> Generation | None:
+    def _read_generation(self) -> FileGeneration | None:
         """Return a value that every write, by any process, changes; None when there is no file."""
         try:
-            if self._open() is None:
+            if self._open_reader() is None:
                 return None
-            assert self._open_file is not None
-            return (*self._open_file, os.pread(self._header, 4, _CHANGE_COUNTER))
+            assert self._open_file_id is not None
+            return (
+                *self._open_file_id,
+                os.pread(self._header_descriptor, 4, _CHANGE_COUNTER_OFFSET),
+            )
         except (OSError, sqlite3.Error) as error:
             raise self._make_error(error) from error
 
@@ -236,18 +243,18 @@ class KeyRing:
         )
 
 
-def _prepare(db: sqlite3.Connection) -> None:
+def _create_table(db: sqlite3.Connection) -> None:
     """Create the table, and add the columns that an older one does not have."""
     db.execute(_SCHEMA)
-    if _missing_columns(db):
+    if _list_missing_columns(db):
         with transaction(db):
             # Read again: another process may have added them before the transaction began.
-            for column in _missing_columns(db):
+            for column in _list_missing_columns(db):
                 db.execute(f"ALTER TABLE api_keys ADD COLUMN {column} {_ADDED_COLUMNS[column]}")
-    db.execute(_SUBJECTS)
+    db.execute(_SUBJECT_INDEX)
 
 
-def _missing_columns(db: sqlite3.Connection) -> list[str]:
+def _list_missing_columns(db: sqlite3.Connection) -> list[str]:
     present = {column[1] for column in db.execute("PRAGMA table_info(api_keys)")}
     return [column for column in _ADDED_COLUMNS if column not in present]
 
@@ -255,7 +262,7 @@ def _missing_columns(db: sqlite3.Connection) -> list[str]:
 def _read_rows(path: Path) -> list[tuple[Any, ...]]:
     """Return the rows of a file that may be anybody's, in the order of our columns."""
     with closing(open_untrusted(path)) as db:
-        missing = _missing_columns(db)
+        missing = _list_missing_columns(db)
         subject = "NULL" if "subject" in missing else "subject"
         read_only = "0" if "read_only" in missing else "read_only"
         return db.execute(
@@ -277,12 +284,12 @@ def _is_key(name: object, digest: object, created: object, subject: object, flag
 
 
 def _is_key_name(name: str) -> bool:
-    return bool(_NAME.fullmatch(name)) and name != _RESERVED
+    return bool(_NAME_PATTERN.fullmatch(name)) and name != _RESERVED_NAME
 
 
 def _is_subject(subject: str) -> bool:
-    return bool(subject.strip()) and subject.isprintable() and len(subject) <= _MAX_SUBJECT
+    return bool(subject.strip()) and subject.isprintable() and len(subject) <= _MAX_SUBJECT_CHARS
 
 
-def _digest(secret: bytes) -> bytes:
+def _hash_secret(secret: bytes) -> bytes:
     return hashlib.sha256(secret).digest()

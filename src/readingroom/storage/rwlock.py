@@ -13,29 +13,29 @@ class ReadWriteLock:
     """
 
     def __init__(self) -> None:
-        self._entry = anyio.Lock()
-        self._holders = 0
+        self._entry_lock = anyio.Lock()
+        self._shared_count = 0
         self._all_released = anyio.Event()
 
     @asynccontextmanager
-    async def shared(self) -> AsyncIterator[None]:
+    async def acquire_shared(self) -> AsyncIterator[None]:
         """Hold the lock together with others; wait while somebody holds or awaits it alone."""
-        async with self._entry:
-            if not self._holders:
+        async with self._entry_lock:
+            if not self._shared_count:
                 self._all_released = anyio.Event()
-            self._holders += 1
+            self._shared_count += 1
         try:
             yield
         finally:
-            self._holders -= 1
-            if not self._holders:
+            self._shared_count -= 1
+            if not self._shared_count:
                 self._all_released.set()
 
     @asynccontextmanager
-    async def exclusive(self) -> AsyncIterator[None]:
+    async def acquire_exclusive(self) -> AsyncIterator[None]:
         """Hold the lock alone: wait for those who hold it now, and keep later ones waiting."""
-        async with self._entry:
+        async with self._entry_lock:
             # The entry stays locked while waiting, so that new holders cannot starve this one.
-            if self._holders:
+            if self._shared_count:
                 await self._all_released.wait()
             yield

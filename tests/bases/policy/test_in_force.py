@@ -37,7 +37,7 @@ from readingroom.bases.policy.registry.records import (
 from readingroom.bases.policy.registry.resolver import EffectiveDateResolver
 from readingroom.bases.policy.registry.store import PolicyRegistry
 from readingroom.storage.errors import RegistryUnavailable
-from readingroom.storage.keyvalue import KeyValues, open_key_values
+from readingroom.storage.keyvalue import KeyValueClient, open_key_values
 from tests.requirements import requirement
 from tests.support.policy.base import PLAIN, open_library
 
@@ -48,13 +48,13 @@ D = date.fromisoformat
 
 
 @pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[KeyValues]:
+async def client(tmp_path: Path) -> AsyncIterator[KeyValueClient]:
     async with open_key_values(None, tmp_path / "registry") as client:
         yield client
 
 
 @pytest.fixture
-async def registry(client: KeyValues) -> PolicyRegistry:
+async def registry(client: KeyValueClient) -> PolicyRegistry:
     registry = PolicyRegistry(client)
     await registry.create_policy(policy("NPPF"))
     return registry
@@ -107,7 +107,7 @@ async def on(registry: PolicyRegistry, day: str) -> str | None:
 
 
 @requirement("policy:FR-008:keys")
-async def test_the_keys_are_the_contracts(registry: PolicyRegistry, client: KeyValues) -> None:
+async def test_the_keys_are_the_contracts(registry: PolicyRegistry, client: KeyValueClient) -> None:
     await create(registry, "2024-12-12")
     assert {key: await client.type(key) for key in await client.keys("polic*")} == {
         "policies_all": "set",

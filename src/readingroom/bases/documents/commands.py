@@ -39,7 +39,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.protocol.backup import BackupCounts, OwnerBackup, ReadBackup, WriteBackup
 from readingroom.protocol.command import Command, RunCommand
 from readingroom.protocol.doctor import Complaint
-from readingroom.storage.handover import HANDOVER, HandoverName, open_handover
+from readingroom.storage.handover import HANDOVER_FOLDER, HandoverName, open_handover
 
 
 class _DocumentsCommand(Command):
@@ -161,7 +161,7 @@ class BackUpDocuments(_DocumentsCommand, WriteBackup):
     name: ClassVar[str] = "documents.backup"
 
     async def run(self, service: DocumentsService, report: ReportProgress) -> BackupCounts:
-        return await write_backup(service, service.folder / HANDOVER / self.folder)
+        return await write_backup(service, service.folder / HANDOVER_FOLDER / self.folder)
 
 
 class RestoreDocuments(_DocumentsCommand, ReadBackup):
@@ -170,7 +170,7 @@ class RestoreDocuments(_DocumentsCommand, ReadBackup):
     name: ClassVar[str] = "documents.restore"
 
     async def run(self, service: DocumentsService, report: ReportProgress) -> BackupCounts:
-        backup = service.folder / HANDOVER / self.folder
+        backup = service.folder / HANDOVER_FOLDER / self.folder
         return await restore_backup(service, backup, Path(self.home), self.replace)
 
 

@@ -172,8 +172,8 @@ class DocumentStore:
 
     def _open(self) -> None:
         self._chroma = ChunkStore(self._directory)
-        self._registry = self._chroma.collection(REGISTRY)
-        chunks = self._chroma.collection(CHUNKS)
+        self._registry = self._chroma.open_collection(REGISTRY)
+        chunks = self._chroma.open_collection(CHUNKS)
         self._index = ChunkIndex(chunks, FIELDS, self._embedder, self._words)
 
     def _close(self) -> None:

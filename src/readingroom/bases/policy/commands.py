@@ -35,7 +35,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.protocol.backup import BackupCounts, OwnerBackup, ReadBackup, WriteBackup
 from readingroom.protocol.command import Command, RunCommand
 from readingroom.protocol.doctor import Complaint
-from readingroom.storage.handover import HANDOVER, HandoverName, open_handover
+from readingroom.storage.handover import HANDOVER_FOLDER, HandoverName, open_handover
 
 
 class _PolicyCommand(Command):
@@ -140,7 +140,7 @@ class BackUpPolicies(_PolicyCommand, WriteBackup):
     name: ClassVar[str] = "policy.backup"
 
     async def run(self, service: PolicyService, report: ReportProgress) -> BackupCounts:
-        return await write_backup(service, service.folder / HANDOVER / self.folder)
+        return await write_backup(service, service.folder / HANDOVER_FOLDER / self.folder)
 
 
 class RestorePolicies(_PolicyCommand, ReadBackup):
@@ -149,7 +149,7 @@ class RestorePolicies(_PolicyCommand, ReadBackup):
     name: ClassVar[str] = "policy.restore"
 
     async def run(self, service: PolicyService, report: ReportProgress) -> BackupCounts:
-        backup = service.folder / HANDOVER / self.folder
+        backup = service.folder / HANDOVER_FOLDER / self.folder
         return await restore_backup(service, backup, Path(self.home), self.replace)
 
 

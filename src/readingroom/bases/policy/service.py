@@ -56,7 +56,12 @@ from readingroom.ingest.context import IngestContext
 from readingroom.ingest.private_copy import open_in_thread
 from readingroom.storage.errors import RegistryUnavailable
 from readingroom.storage.handover import sweep_handover
-from readingroom.storage.keyvalue import KeyValues, check_durable, check_room, open_key_values
+from readingroom.storage.keyvalue import (
+    KeyValueClient,
+    check_durability,
+    check_room,
+    open_key_values,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -111,11 +116,11 @@ class PolicyService:
                 with anyio.CancelScope(shield=True):
                     await self.store.close()
 
-    async def _check(self, client: KeyValues) -> None:
+    async def _check(self, client: KeyValueClient) -> None:
         if self._redis_url is not None:
             # A Redis of somebody else's may evict keys or lose writes in a crash; ours does
             # neither.
-            await check_durable(client)
+            await check_durability(client)
         # The registry of one data directory must not be read with the chunks of another.
         await check_room(client, self.folder / "room")
 

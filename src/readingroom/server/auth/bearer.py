@@ -72,7 +72,7 @@ class KeyAuth:
     def __init__(self, api_key: str | None, ring: KeyRing) -> None:
         self.ring = ring
         self._api_key = api_key.encode() if api_key else None
-        self._is_required = self._api_key is not None or ring.any()
+        self._is_required = self._api_key is not None or ring.has_keys()
         self._users = Users()
 
     @property
@@ -80,7 +80,7 @@ class KeyAuth:
         """Whether a key is required. It stays so from the first key on: revoking the last one must
         not open the server.
         """
-        self._is_required = self._is_required or self.ring.any()
+        self._is_required = self._is_required or self.ring.has_keys()
         return self._is_required
 
     @property

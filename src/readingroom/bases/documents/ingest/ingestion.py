@@ -85,7 +85,7 @@ class Ingestion:
             vectors = await embed_document(
                 document, self._context.embedder, scale_progress(report, 50, 95)
             )
-            async with self._changes.one_at_a_time(_LOCK):
+            async with self._changes.begin_change(_LOCK):
                 # Another call may have stored the same bytes while this one was reading them.
                 complete = await self._find_complete(application_ref, private_copy)
                 if complete:
@@ -104,10 +104,10 @@ class Ingestion:
         Raises:
             DocumentNotFound: no document has this id.
         """
-        async with self._changes.one_at_a_time(_LOCK):
+        async with self._changes.begin_change(_LOCK):
             if await self._store.get_record(document_id) is None:
                 raise document_not_found(document_id)
-            async with self._changes.intent("remove", document_id=document_id):
+            async with self._changes.record_intent("remove", document_id=document_id):
                 return await self._delete(document_id)
 
     def file_of(self, record: DocumentRecord) -> Path:
@@ -116,7 +116,7 @@ class Ingestion:
 
     def pause_changes(self) -> AbstractAsyncContextManager[None]:
         """Return a context in which no change runs, for a backup or a check of all stores."""
-        return self._changes.paused()
+        return self._changes.pause()
 
     # --- recovery ---
 
@@ -142,7 +142,7 @@ class Ingestion:
 
     async def delete_orphan(self, document_id: str) -> None:
         """Delete the chunks and the file of a document that is not registered."""
-        async with self._changes.one_at_a_time(_LOCK):
+        async with self._changes.begin_change(_LOCK):
             if await self._store.get_record(document_id) is None:
                 await self._delete(document_id)
 
@@ -205,7 +205,7 @@ class Ingestion:
     ) -> IngestedDocument:
         on_step = self._changes.on_step
         chunks = chunks_from(record, document, vectors)
-        async with self._changes.intent("ingest", document_id=record.document_id):
+        async with self._changes.record_intent("ingest", document_id=record.document_id):
             # The copy before the entry: a registered document always has pages to draw.
             await anyio.to_thread.run_sync(self._write_copy, private_copy, record)
             on_step("ingest:file")

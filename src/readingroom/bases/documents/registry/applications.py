@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from readingroom.bases.documents.registry.records import Application, UnreadEntry
-from readingroom.storage.database import open_untrusted, small_database
+from readingroom.storage.database import open_small_database, open_untrusted
 from readingroom.storage.errors import BackupUnusable
 
 _SCHEMA = """
@@ -47,19 +47,19 @@ class ApplicationStore:
 
     def get(self, reference: str) -> Application | None:
         """Return an application's record, or None if it has none."""
-        with small_database(self._path, _SCHEMA) as db:
+        with open_small_database(self._path, _SCHEMA) as db:
             row = db.execute(_SELECT, (reference,)).fetchone()
         return _from_row(row) if row else None
 
     def list_all(self) -> list[Application]:
         """Return every record, in the order of the references."""
-        with small_database(self._path, _SCHEMA) as db:
+        with open_small_database(self._path, _SCHEMA) as db:
             rows = db.execute("SELECT * FROM applications ORDER BY reference").fetchall()
         return [_from_row(row) for row in rows]
 
     def update(self, reference: str, values: Mapping[str, Any], now: datetime) -> Application:
         """Write these fields of an application, keep the others, and return the new record."""
-        with small_database(self._path, _SCHEMA) as db:
+        with open_small_database(self._path, _SCHEMA) as db:
             row = db.execute(_SELECT, (reference,)).fetchone()
             before = _from_row(row) if row else Application(reference)
             record = replace(before, **values, updated_at=now)
@@ -71,7 +71,7 @@ class ApplicationStore:
 
     def list_unread(self, reference: str) -> list[UnreadEntry]:
         """Return the files of an application that are not among its documents, oldest first."""
-        with small_database(self._path, _SCHEMA) as db:
+        with open_small_database(self._path, _SCHEMA) as db:
             rows = db.execute(
                 "SELECT * FROM unread WHERE application_ref = ? ORDER BY at, source_file",
                 (reference,),
@@ -80,7 +80,7 @@ class ApplicationStore:
 
     def add_unread(self, entry: UnreadEntry) -> None:
         """Record a file that was not ingested, in place of an earlier entry for the same bytes."""
-        with small_database(self._path, _SCHEMA) as db:
+        with open_small_database(self._path, _SCHEMA) as db:
             db.execute(
                 f"INSERT OR REPLACE INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", astuple(entry)
             )
@@ -101,13 +101,13 @@ class ApplicationStore:
                 TypeAdapter(UnreadEntry).validate_python(asdict(UnreadEntry(*row)))
         except (sqlite3.Error, ValueError, TypeError) as error:
             raise BackupUnusable(f"{copy.name} of the backup cannot be read: {error}") from error
-        with small_database(self._path, _SCHEMA) as db:
+        with open_small_database(self._path, _SCHEMA) as db:
             db.executemany("INSERT INTO applications VALUES (?, ?, ?, ?, ?, ?)", applications)
             db.executemany(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", unread)
 
     def delete_unread(self, reference: str, file_hash: str) -> None:
         """Delete the entry of a file that was ingested after all."""
-        with small_database(self._path, _SCHEMA) as db:
+        with open_small_database(self._path, _SCHEMA) as db:
             db.execute(
                 "DELETE FROM unread WHERE application_ref = ? AND file_hash = ?",
                 (reference, file_hash),

@@ -164,7 +164,7 @@ class PolicyStore:
 
     def _open(self) -> None:
         self._chroma = ChunkStore(self._folder / "chroma")
-        collection = self._chroma.collection(COLLECTION)
+        collection = self._chroma.open_collection(COLLECTION)
         self._index = ChunkIndex(collection, _FIELDS, self._embedder, self._folder / "words.db")
 
     def _close(self) -> None:

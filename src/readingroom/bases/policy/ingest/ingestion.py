@@ -67,7 +67,7 @@ class Ingestion:
         Returns it, and the open revision before it, if any, that it closes. Raises
         `RevisionOverlap` when it shares a day with another revision.
         """
-        async with self._changes.one_at_a_time(source):
+        async with self._changes.begin_change(source):
             before = await self._registry.get_revisions(source)
             revision_id = timeline.new_revision_id(
                 source, start, [revision.revision_id for revision in before]
@@ -83,7 +83,7 @@ class Ingestion:
                 notes=notes,
                 created_at=self._context.now(),
             )
-            async with self._changes.intent(
+            async with self._changes.record_intent(
                 "create", source=source, revision_id=revision_id
             ) as intent:
                 # The file first: a registered revision without a file could never be ingested.
@@ -118,12 +118,12 @@ class Ingestion:
             except KnowledgeError as error:
                 await self.mark_failed(revision, error.message)
                 raise
-            async with self._changes.one_at_a_time(revision.source):
+            async with self._changes.begin_change(revision.source):
                 return await self._commit(revision, document, vectors, private_copy)
 
     async def exchange_file(self, revision: Revision, spool: Path) -> None:
         """Replace a revision's file; the new one is read when the revision is next ingested."""
-        async with self._changes.one_at_a_time(revision.source):
+        async with self._changes.begin_change(revision.source):
             await anyio.to_thread.run_sync(
                 self._move_into_place, spool, revision.source, revision.revision_id
             )
@@ -133,9 +133,11 @@ class Ingestion:
 
         A registered revision keeps its entry, with a chunk count of 0.
         """
-        async with self._changes.one_at_a_time(source):
+        async with self._changes.begin_change(source):
             ids = await self._store.get_chunk_ids(source, revision_id)
-            async with self._changes.intent("remove", source=source, revision_id=revision_id):
+            async with self._changes.record_intent(
+                "remove", source=source, revision_id=revision_id
+            ):
                 await self._store.delete(ids)
                 self._changes.on_step("remove:chunks")
                 await self.set_chunk_count(source, revision_id, 0)
@@ -153,9 +155,11 @@ class Ingestion:
             raise RevisionBusy(
                 f"{revision_id} is being ingested; wait until that has ended, then delete it"
             )
-        async with self._changes.one_at_a_time(source):
+        async with self._changes.begin_change(source):
             ids = await self._store.get_chunk_ids(source, revision_id)
-            async with self._changes.intent("delete", source=source, revision_id=revision_id):
+            async with self._changes.record_intent(
+                "delete", source=source, revision_id=revision_id
+            ):
                 # The registry first: no search resolves to the revision while its chunks disappear.
                 await self._registry.delete_revision(source, revision_id)
                 self._changes.on_step("delete:registry")
@@ -170,9 +174,9 @@ class Ingestion:
     async def amend(self, source: str, revision_id: str, values: dict[str, Any]) -> None:
         """Change a revision's dates or label, in the registry and on its chunks."""
         async with (
-            self._changes.one_at_a_time(source),
+            self._changes.begin_change(source),
             # The intent names only the policy: finishing it means to write all its metadata again.
-            self._changes.intent("amend", source=source),
+            self._changes.record_intent("amend", source=source),
         ):
             await self._registry.change(
                 source, lambda before: timeline.amend(before, revision_id, values)
@@ -183,9 +187,9 @@ class Ingestion:
 
     async def amend_policy(self, source: str, values: dict[str, Any]) -> None:
         """Change a policy's title, description or category; chunks carry the title too."""
-        async with self._changes.one_at_a_time(source):
+        async with self._changes.begin_change(source):
             policy = await self._registry.get_policy(source)
-            async with self._changes.intent("amend", source=source):
+            async with self._changes.record_intent("amend", source=source):
                 changed = policy.model_copy(update={**values, "updated_at": self._context.now()})
                 await self._registry.update_policy(changed)
                 self._changes.on_step("amend:policy")
@@ -243,7 +247,7 @@ class Ingestion:
             await self._finish(intent, report)
 
         # Without the registry nobody can tell which way to finish, so recovery waits for it.
-        count = await self._changes.recover(finish, fatal=(RegistryUnavailable,))
+        count = await self._changes.recover(finish, fatal_errors=(RegistryUnavailable,))
         await self._sweep_uploads()
         return count
 
@@ -332,7 +336,7 @@ class Ingestion:
         self._set_progress(revision, "storing", 95, len(chunks))
         # The caller's own file may be gone or changed by the time a recovery needs it.
         spool = await anyio.to_thread.run_sync(self._copy_to_spool, private_copy)
-        async with self._changes.intent(
+        async with self._changes.record_intent(
             "ingest", source=source, revision_id=revision_id, file=str(spool)
         ):
             self._changes.on_step("ingest:intent")
@@ -381,7 +385,7 @@ class Ingestion:
 
     def pause_changes(self) -> AbstractAsyncContextManager[None]:
         """Return a context in which no change runs, for a backup of all stores."""
-        return self._changes.paused()
+        return self._changes.pause()
 
     # --- progress ---
 

@@ -17,7 +17,7 @@ from readingroom.bases.policy.errors import PolicyExists, PolicyNotFound
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, Revision
 from readingroom.core.dates import days_since_epoch
-from readingroom.storage.keyvalue import KeyValues, registry_unavailable
+from readingroom.storage.keyvalue import KeyValueClient, make_unavailable_error
 
 _ALL_POLICIES = "policies_all"
 # Incremented in every transaction, so one round trip tells a reader that nothing has changed.
@@ -46,7 +46,7 @@ class PolicyRegistry:
     """
 
     def __init__(
-        self, client: KeyValues, check: Callable[[], Awaitable[None]] | None = None
+        self, client: KeyValueClient, check: Callable[[], Awaitable[None]] | None = None
     ) -> None:
         """`check` is awaited once, before anything is read or written."""
         self._client = client
@@ -225,7 +225,7 @@ class PolicyRegistry:
                 self._check = None
             yield
         except (OSError, ValkeyError) as error:
-            raise registry_unavailable(error) from error
+            raise make_unavailable_error(error) from error
 
 
 def _put(pipe: Any, revision: Revision) -> None:
