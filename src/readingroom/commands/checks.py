@@ -90,7 +90,7 @@ def check_api_key(settings: ServerSettings) -> Iterator[Complaint]:
     """MCP_API_KEY, where it is set, cannot be guessed."""
     key = reveal(settings.api_key)
     if key and len(key) < MIN_KEY_CHARS:
-        yield _complain(
+        yield _make_complaint(
             "key",
             f"MCP_API_KEY has fewer than {MIN_KEY_CHARS} characters and can be guessed",
             "make one with `openssl rand -hex 32`, or named keys with `readingroom keys add NAME`",
