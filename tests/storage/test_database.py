@@ -1,25 +1,30 @@
 """Connections that are lent: one reader each, few of them kept."""
 
-import sqlite3
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
-from readingroom.storage.database import ConnectionPool
+from readingroom.storage.database import (
+    ConnectionPool,
+    Database,
+    DatabaseError,
+    StatementStopped,
+    connect,
+)
 
 
-def connections(file: Path, opened: list[sqlite3.Connection]) -> ConnectionPool:
-    def connect() -> sqlite3.Connection:
-        opened.append(sqlite3.connect(file, check_same_thread=False))
+def connections(file: Path, opened: list[Database]) -> ConnectionPool:
+    def open_one() -> Database:
+        opened.append(connect(file, any_thread=True))
         return opened[-1]
 
-    return ConnectionPool(connect)
+    return ConnectionPool(open_one)
 
 
 def test_threads_that_come_and_go_share_one_connection(tmp_path: Path) -> None:
-    opened: list[sqlite3.Connection] = []
+    opened: list[Database] = []
     pool = connections(tmp_path / "file.db", opened)
 
     def reads() -> None:
@@ -34,7 +39,7 @@ def test_threads_that_come_and_go_share_one_connection(tmp_path: Path) -> None:
 
 
 def test_readers_at_once_have_one_each_and_few_stay_open_after_a_rush(tmp_path: Path) -> None:
-    opened: list[sqlite3.Connection] = []
+    opened: list[Database] = []
     pool = connections(tmp_path / "file.db", opened)
     with ExitStack() as rush:
         lent = [rush.enter_context(pool.connection()) for _ in range(20)]
@@ -47,17 +52,52 @@ def test_readers_at_once_have_one_each_and_few_stay_open_after_a_rush(tmp_path: 
 
 
 def test_a_reader_that_fails_gives_its_connection_back(tmp_path: Path) -> None:
-    opened: list[sqlite3.Connection] = []
+    opened: list[Database] = []
     pool = connections(tmp_path / "file.db", opened)
     for _ in range(3):
-        with pytest.raises(sqlite3.OperationalError), pool.connection() as db:
+        with pytest.raises(DatabaseError), pool.connection() as db:
             db.execute("SELECT nothing")
     assert len(opened) == 1
 
 
-def _is_open(db: sqlite3.Connection) -> bool:
+def _is_open(db: Database) -> bool:
     try:
         db.execute("SELECT 1")
-    except sqlite3.ProgrammingError:
+    except DatabaseError:
         return False
     return True
+
+
+def test_a_transaction_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    with closing(connect(tmp_path / "file.db", named_rows=True)) as db:
+        db.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)")
+        with db.transaction():
+            db.execute("INSERT INTO notes (text) VALUES ('kept')")
+        with pytest.raises(KeyError), db.transaction():
+            db.execute("INSERT INTO notes (text) VALUES ('lost')")
+            raise KeyError
+        assert not db.in_transaction
+        assert [row["text"] for row in db.execute("SELECT text FROM notes")] == ["kept"]
+        assert list(db.iterate_tuples("SELECT id, text FROM notes")) == [(1, "kept")]
+
+
+def test_a_snapshot_does_not_see_what_others_write_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "file.db"
+    wal = {"journal_mode": "WAL"}
+    with closing(connect(path, pragmas=wal)) as reader, closing(connect(path)) as writer:
+        writer.execute("CREATE TABLE notes (text TEXT)")
+        with reader.snapshot():
+            assert reader.execute("SELECT count(*) FROM notes").fetchone() == (0,)
+            writer.execute("INSERT INTO notes VALUES ('new')")
+            assert reader.execute("SELECT count(*) FROM notes").fetchone() == (0,)
+        assert reader.execute("SELECT count(*) FROM notes").fetchone() == (1,)
+
+
+def test_a_statement_that_costs_too_much_is_stopped_and_the_next_one_is_not(tmp_path: Path) -> None:
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    with closing(connect(tmp_path / "file.db")) as db:
+        with pytest.raises(StatementStopped), db.stop_when(lambda: True, 1_000):
+            db.execute(endless).fetchone()
+        with pytest.raises(DatabaseError, match="no such table"), db.stop_when(lambda: True, 1_000):
+            db.execute("SELECT * FROM absent")
+        assert db.execute("SELECT 1").fetchone() == (1,)

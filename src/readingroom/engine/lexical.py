@@ -18,7 +18,7 @@ from typing import Any
 from readingroom.core.filters import Condition, Fields, Filter, In, Metadata, Range, Value
 from readingroom.engine.errors import SearchTimeout
 from readingroom.engine.words import LexicalQuery, parse_query, tokenizer_spec
-from readingroom.storage.database import ConnectionPool, connect, transaction
+from readingroom.storage.database import ConnectionPool, Database, StatementStopped, connect
 
 # At about a microsecond for each posting, this keeps the ranking below 50 milliseconds.
 BUDGET = 45_000
@@ -160,7 +160,7 @@ class LexicalIndex:
             return self._make_hits(db, scores, k)
 
     def _score(
-        self, db: sqlite3.Connection, query: LexicalQuery, k: int, conditions: Sequence[Condition]
+        self, db: Database, query: LexicalQuery, k: int, conditions: Sequence[Condition]
     ) -> dict[int, float]:
         """Return the scores of the best rows: at least `k` of them where so many match."""
         # A phrase is rare enough to be ranked within the budget, and the words only rank its hits.
@@ -173,7 +173,7 @@ class LexicalIndex:
             return self._rank(db, _match_any(terms), k + _MARGIN, conditions)
         return self._rank_candidates(db, terms, max(CANDIDATES, 3 * k), conditions)
 
-    def _terms(self, db: sqlite3.Connection, words: Sequence[str]) -> list[_Term]:
+    def _terms(self, db: Database, words: Sequence[str]) -> list[_Term]:
         """Return the words that are in the index with stem and frequency, rarest first."""
         # FTS5 does not expose its tokenizer to SQL, so the words pass through a table of its own.
         db.execute(_CLEAR_SCRATCH)
@@ -192,7 +192,7 @@ class LexicalIndex:
         return list({term.stem: term for term in terms}.values())
 
     def _rank(
-        self, db: sqlite3.Connection, match: str, limit: int, conditions: Sequence[Condition]
+        self, db: Database, match: str, limit: int, conditions: Sequence[Condition]
     ) -> dict[int, float]:
         """Return the scores of the best rows that match, by FTS5's own ranking."""
         weights = ", ".join(str(float(weight)) for weight in self.columns.values())
@@ -215,7 +215,7 @@ class LexicalIndex:
 
     def _rank_candidates(
         self,
-        db: sqlite3.Connection,
+        db: Database,
         terms: Sequence[_Term],
         limit: int,
         conditions: Sequence[Condition],
@@ -242,9 +242,7 @@ class LexicalIndex:
         if group:
             yield group
 
-    def _bm25(
-        self, db: sqlite3.Connection, terms: Sequence[_Term], rows: list[int]
-    ) -> dict[int, float]:
+    def _bm25(self, db: Database, terms: Sequence[_Term], rows: list[int]) -> dict[int, float]:
         """Return the scores that FTS5's bm25() would give, computed for these rows alone."""
         documents, tokens = db.execute("SELECT documents, tokens FROM facts").fetchone()
         average = tokens / documents
@@ -266,7 +264,7 @@ class LexicalIndex:
                 scores[row] += max(rarity, 1e-6) * frequency * (_K1 + 1) / saturation
         return scores
 
-    def _frequencies(self, db: sqlite3.Connection, term: _Term) -> Iterable[tuple[int, float]]:
+    def _frequencies(self, db: Database, term: _Term) -> Iterable[tuple[int, float]]:
         """Return how often a term occurs in each candidate, by the weights of the columns."""
         weight = " ".join(
             f"WHEN '{name}' THEN {float(weight)}" for name, weight in self.columns.items()
@@ -276,9 +274,7 @@ class LexicalIndex:
             (term.stem,),
         ).fetchall()
 
-    def _make_hits(
-        self, db: sqlite3.Connection, scores: Mapping[int, float], k: int
-    ) -> list[LexicalHit]:
+    def _make_hits(self, db: Database, scores: Mapping[int, float], k: int) -> list[LexicalHit]:
         """Return the k best rows as hits, equal scores in the order of their ids."""
         rows = ",".join(map(str, scores))
         ids = dict(db.execute(f"SELECT row, id FROM documents WHERE row IN ({rows})"))
@@ -300,7 +296,7 @@ class LexicalIndex:
             "INSERT INTO facts VALUES (NULL, 0, 0)",
         ]
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self) -> Database:
         """Open a connection, with a temporary table that splits texts into stems."""
         db = _connect(self._path)
         columns = ", ".join(map(_quote, self.columns))
@@ -313,13 +309,13 @@ class LexicalIndex:
         return db
 
     @contextlib.contextmanager
-    def _write(self, generation: int | None) -> Iterator[sqlite3.Connection]:
-        with self._writing, self._connections.connection() as db, transaction(db):
+    def _write(self, generation: int | None) -> Iterator[Database]:
+        with self._writing, self._connections.connection() as db, db.transaction():
             yield db
             if generation is not None:
                 db.execute("UPDATE facts SET generation = ?", (generation,))
 
-    def _insert(self, db: sqlite3.Connection, document: LexicalDocument) -> int:
+    def _insert(self, db: Database, document: LexicalDocument) -> int:
         values = self.fields.select(document.metadata)
         names = "".join(f", {_quote(name)}" for name in values)
         row = db.execute(
@@ -335,7 +331,7 @@ class LexicalIndex:
         )
         return row
 
-    def _remove(self, db: sqlite3.Connection, ids: Sequence[str]) -> None:
+    def _remove(self, db: Database, ids: Sequence[str]) -> None:
         rows = [
             row
             for id in set(ids)
@@ -346,7 +342,7 @@ class LexicalIndex:
         for table, key in (("words", "rowid"), ("documents", "row")):
             db.executemany(f"DELETE FROM {table} WHERE {key} = ?", [(row,) for row in rows])
 
-    def _count(self, db: sqlite3.Connection, rows: Sequence[int], sign: int) -> None:
+    def _count(self, db: Database, rows: Sequence[int], sign: int) -> None:
         """Add these rows to the frequencies of stems (`sign` 1), or subtract them (-1)."""
         columns = ", ".join(map(_quote, self.columns))
         db.execute(_CLEAR_SCRATCH)
@@ -388,7 +384,7 @@ def _prepare(path: Path, schema: list[str]) -> None:
         db.execute("COMMIT")
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> Database:
     # WAL, so that searches go on during a write. NORMAL may lose the last writes in a power cut;
     # the generation shows that, and the index is filled again.
     pragmas = {"journal_mode": "WAL", "synchronous": "NORMAL", "temp_store": "MEMORY"}
@@ -396,21 +392,17 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 @contextlib.contextmanager
-def deadline(db: sqlite3.Connection, seconds: float) -> Iterator[None]:
+def deadline(db: Database, seconds: float) -> Iterator[None]:
     """Raise `SearchTimeout` when the statements inside take longer than this in all."""
     end = time.monotonic() + seconds
-    # Every 5,000 instructions: often enough to end in time, too rarely to be noticed.
-    db.set_progress_handler(lambda: time.monotonic() > end, 5_000)
     try:
-        yield
-    except sqlite3.OperationalError as error:
-        if "interrupted" in str(error):
-            raise SearchTimeout(
-                f"The search took longer than {seconds:g} s; ask with fewer or rarer words"
-            ) from error
-        raise
-    finally:
-        db.set_progress_handler(None, 0)
+        # Every 5,000 instructions: often enough to end in time, too rarely to be noticed.
+        with db.stop_when(lambda: time.monotonic() > end, 5_000):
+            yield
+    except StatementStopped as error:
+        raise SearchTimeout(
+            f"The search took longer than {seconds:g} s; ask with fewer or rarer words"
+        ) from error
 
 
 def _match_any(terms: Iterable[_Term]) -> str:

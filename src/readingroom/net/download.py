@@ -6,7 +6,6 @@ and SHA-256. Until then it is named `.part`, and the next download continues fro
 
 import base64
 import os
-import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import httpx2
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.net.errors import DownloadFailed
 from readingroom.net.http import RetryPolicy, TransientError, make_client, parse_retry_after, retry
-from readingroom.storage.database import connect, transaction
+from readingroom.storage.database import Row, connect
 from readingroom.storage.files import hash_file
 
 T = TypeVar("T")
@@ -72,8 +71,7 @@ class Downloads:
         self._sleep = sleep
         self._is_first_request = True
         folder.mkdir(parents=True, exist_ok=True)
-        self._db = connect(folder / "downloads.db")
-        self._db.row_factory = sqlite3.Row
+        self._db = connect(folder / "downloads.db", named_rows=True)
         self._db.execute(_FILES_TABLE)
         self._db.execute(_PARTS_TABLE)
         # Without compression, so that lengths and ranges count the file's own bytes.
@@ -175,9 +173,9 @@ class Downloads:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def _find_complete(self, remote: RemoteFile, path: Path) -> sqlite3.Row | None:
+    def _find_complete(self, remote: RemoteFile, path: Path) -> Row | None:
         """Return the row of a file that is here complete and undamaged, else None."""
-        row: sqlite3.Row | None = self._db.execute(
+        row: Row | None = self._db.execute(
             "SELECT * FROM files WHERE url = ?", (remote.url,)
         ).fetchone()
         if row is None or not path.is_file() or hash_file(path) != row["sha256"]:
@@ -211,7 +209,7 @@ class Downloads:
         _sync_folder(path.parent)
         headers = response.headers
         row = (remote.url, remote.name, headers.get("etag"), headers.get("last-modified"))
-        with transaction(self._db):
+        with self._db.transaction():
             self._db.execute(
                 "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", (*row, size, sha256)
             )
@@ -225,9 +223,7 @@ class _PartialFile:
     validator: str
 
 
-def _conditional_headers(
-    stored: sqlite3.Row | None, partial: _PartialFile | None
-) -> dict[str, str]:
+def _conditional_headers(stored: Row | None, partial: _PartialFile | None) -> dict[str, str]:
     # With If-Range a host whose file has changed sends all of it, instead of a rest that does not
     # fit.
     if partial:

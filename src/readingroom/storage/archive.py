@@ -8,7 +8,6 @@ import hashlib
 import io
 import json
 import os
-import sqlite3
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.storage.chunks import ChunkCollection, Chunks
-from readingroom.storage.database import connect, open_untrusted, transaction
+from readingroom.storage.database import Database, DatabaseError, connect, open_untrusted
 from readingroom.storage.errors import BackupUnusable, StorageFailed
 from readingroom.storage.files import hash_file, is_plain_name
 
@@ -267,11 +266,11 @@ def copy_database(source: Path, copy: Path, report: ReportProgressSync = no_prog
             )
             # The copy must be one file: a write-ahead log next to it would be left behind.
             copy_db.execute("PRAGMA journal_mode = DELETE")
-    except sqlite3.Error as error:
+    except DatabaseError as error:
         raise StorageFailed(f"{source} cannot be copied: {error}") from error
 
 
-def _open_reader(path: Path) -> sqlite3.Connection:
+def _open_reader(path: Path) -> Database:
     return connect(path, timeout=30, pragmas={"query_only": "ON"})
 
 
@@ -283,7 +282,7 @@ def dump_chunks(collection: ChunkCollection, path: Path) -> int:
     total = collection.count()
     with closing(connect(path)) as db:
         db.executescript(_CHUNKS_SCHEMA)
-        with transaction(db):
+        with db.transaction():
             db.execute("INSERT INTO about VALUES (?)", (collection.embedding,))
             for offset in range(0, total, _ROWS_PER_BATCH):
                 chunks = collection.get(vectors=True, limit=_ROWS_PER_BATCH, offset=offset)
@@ -310,7 +309,7 @@ def fill_chunks(
                 chunks = _decode_rows(rows)
                 validate(chunks)
                 collection.upsert(chunks)
-    except (sqlite3.Error, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (DatabaseError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BackupUnusable(
             f"{path.name} of the backup holds what no backup has: {error}"
         ) from error

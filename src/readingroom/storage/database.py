@@ -1,11 +1,13 @@
-"""SQLite: how connections are opened, shared between threads, and used in transactions."""
+"""Databases: how connections are opened, shared between threads, and used in transactions."""
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
+from readingroom.storage.dialect import SQLITE, Dialect
 from readingroom.storage.errors import StorageFailed, describe_cause
 
 logger = logging.getLogger(__name__)
@@ -14,47 +16,112 @@ _MAX_IDLE = 8  # each with a cache of its own; more are opened for a rush, and c
 _NO_PRAGMAS: Mapping[str, str | int] = {}
 
 
+Row = sqlite3.Row
+"""A row whose values are read by the name of their column, or by position."""
+
+DatabaseError = sqlite3.Error
+"""Whatever a database raises: a statement it does not take, a value that does not fit, a lock."""
+
+VALUE_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError)
+"""Raised for a value that no column accepts, or that breaks a rule of the table."""
+
+
+class StatementStopped(Exception):
+    """A statement was stopped because it had used up what it may cost."""
+
+
+class Database(sqlite3.Connection):
+    """A connection to a database, used by one thread at a time.
+
+    A base that keeps records uses `execute`, `executemany` and what is defined here, with SQL that
+    SQLite and PostgreSQL both take; `dialect` has the few fragments that differ. So another engine
+    can stand behind the same names.
+    """
+
+    dialect: Dialect = SQLITE
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit everything that is written inside, or nothing of it when an exception leaves."""
+        # The write lock at once: a transaction that begins by reading may fail when it first
+        # writes.
+        self.execute(self.dialect.begin_write)
+        try:
+            yield
+            self.execute("COMMIT")
+        except BaseException:
+            if self.in_transaction:  # a full disk has rolled everything back already
+                self.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Let every read inside see the database as it is at the first of them."""
+        self.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self.execute("COMMIT")
+
+    def iterate_tuples(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Yield plain tuples: of very many rows, a `Row` for each takes longer."""
+        cursor = self.cursor()
+        cursor.row_factory = None
+        return iter(cursor.execute(sql, values))
+
+    @contextmanager
+    def stop_when(self, is_exhausted: Callable[[], bool], steps: int) -> Iterator[None]:
+        """Ask `is_exhausted` every so many steps of a statement; stop the statement if it is.
+
+        Raise `StatementStopped` then.
+        """
+        self.set_progress_handler(is_exhausted, steps)
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            # sqlite3 has no error class for a statement that the handler stopped.
+            if "interrupted" not in str(error):
+                raise
+            raise StatementStopped from error
+        finally:
+            self.set_progress_handler(None, 0)
+
+
 def connect(
     path: Path | str,
     *,
     timeout: float = 10.0,
     any_thread: bool = False,
+    named_rows: bool = False,
     pragmas: Mapping[str, str | int] = _NO_PRAGMAS,
-) -> sqlite3.Connection:
-    """Open a database in autocommit mode: `transaction` begins and ends every transaction.
+) -> Database:
+    """Open a SQLite file in autocommit mode: `transaction` begins and ends every transaction.
 
     `timeout` is how many seconds a statement waits for another connection's lock. With `any_thread`
-    the connection may pass from thread to thread, as long as one at a time uses it.
+    the connection may pass from thread to thread, as long as one at a time uses it. With
+    `named_rows` rows are of the class `Row`, else plain tuples.
     """
     db = sqlite3.connect(
-        path, timeout=timeout, isolation_level=None, check_same_thread=not any_thread
+        path,
+        timeout=timeout,
+        isolation_level=None,
+        check_same_thread=not any_thread,
+        factory=Database,
     )
+    if named_rows:
+        db.row_factory = Row
     for name, value in pragmas.items():
         db.execute(f"PRAGMA {name} = {value}")
     return db
 
 
-def open_untrusted(path: Path) -> sqlite3.Connection:
+def open_untrusted(path: Path) -> Database:
     """Open a file that anybody may have made, such as one of a backup, for reading its rows."""
     return connect(path, pragmas={"query_only": "ON", "trusted_schema": "OFF"})
 
 
 @contextmanager
-def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Commit everything that is written inside, or nothing of it when an exception leaves."""
-    # The write lock at once: a transaction that begins by reading may fail when it first writes.
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:  # a full disk has rolled everything back already
-            db.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
-def open_small_database(path: Path, schema: str) -> Iterator[sqlite3.Connection]:
+def open_small_database(path: Path, schema: str) -> Iterator[Database]:
     """Open a small file for one transaction that is synced to disk when it ends.
 
     `schema` creates the tables that are missing. Raise `StorageFailed` when the file cannot be
@@ -64,7 +131,7 @@ def open_small_database(path: Path, schema: str) -> Iterator[sqlite3.Connection]
         path.parent.mkdir(parents=True, exist_ok=True)
         with closing(connect(path, pragmas={"synchronous": "FULL"})) as db:
             db.executescript(schema)
-            with transaction(db):
+            with db.transaction():
                 yield db
     except (OSError, sqlite3.Error) as error:
         logger.error("%s cannot be used: %s", path, error)
@@ -78,13 +145,13 @@ class ConnectionPool:
     has ended would stay open.
     """
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+    def __init__(self, connect: Callable[[], Database]) -> None:
         """`connect` opens a connection that any thread may use."""
         self._connect = connect
-        self._idle: list[sqlite3.Connection] = []
+        self._idle: list[Database] = []
 
     @contextmanager
-    def connection(self) -> Iterator[sqlite3.Connection]:
+    def connection(self) -> Iterator[Database]:
         """Lend a connection that nobody else uses meanwhile."""
         try:
             db = self._idle.pop()  # the one used last: its cache is warm

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from readingroom.core import clock
-from readingroom.storage.database import connect, open_untrusted, transaction
+from readingroom.storage.database import Database, DatabaseError, connect, open_untrusted
 from readingroom.storage.errors import (
     BackupUnusable,
     InvalidKeyName,
@@ -78,7 +78,7 @@ class KeyRing:
         self.path = data / KEYS_FILE
         # As a string: every request calls os.stat, which is slower with a Path.
         self._path_text = str(self.path)
-        self._reader: sqlite3.Connection | None = None
+        self._reader: Database | None = None
         self._header_descriptor = -1  # a descriptor on the same file
         # Device and inode of the open file: a restore may replace the file at any time.
         self._open_file_id: tuple[int, int] | None = None
@@ -139,7 +139,7 @@ class KeyRing:
         """
         try:
             rows = _read_rows(copy)
-        except sqlite3.Error as error:
+        except DatabaseError as error:
             raise BackupUnusable(f"The keys of the backup cannot be read: {error}") from error
         if not all(_is_key(*row) for row in rows):
             raise BackupUnusable("The keys of the backup are not such as Reading Room makes")
@@ -188,7 +188,7 @@ class KeyRing:
         return bool(self._query("SELECT 1 FROM api_keys WHERE subject IS NULL LIMIT 1"))
 
     @contextmanager
-    def _open_writer(self) -> Iterator[sqlite3.Connection]:
+    def _open_writer(self) -> Iterator[Database]:
         """Open a transaction on the file, which is created when it does not exist."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -196,19 +196,19 @@ class KeyRing:
             self.path.touch(mode=0o600)
             with closing(connect(self.path)) as db:
                 _create_table(db)
-                with transaction(db):
+                with db.transaction():
                     yield db
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, DatabaseError) as error:
             raise self._make_error(error) from error
 
     def _query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         try:
             reader = self._open_reader()
             return reader.execute(sql, values).fetchall() if reader else []
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, DatabaseError) as error:
             raise self._make_error(error) from error
 
-    def _open_reader(self) -> sqlite3.Connection | None:
+    def _open_reader(self) -> Database | None:
         """Return a reader of the file that is there now; None when there is no file."""
         try:
             file_status = os.stat(self._path_text)  # noqa: PTH116 (see above)
@@ -234,7 +234,7 @@ class KeyRing:
                 *self._open_file_id,
                 os.pread(self._header_descriptor, 4, _CHANGE_COUNTER_OFFSET),
             )
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, DatabaseError) as error:
             raise self._make_error(error) from error
 
     def _make_error(self, error: Exception) -> StorageFailed:
@@ -243,18 +243,18 @@ class KeyRing:
         )
 
 
-def _create_table(db: sqlite3.Connection) -> None:
+def _create_table(db: Database) -> None:
     """Create the table, and add the columns that an older one does not have."""
     db.execute(_SCHEMA)
     if _list_missing_columns(db):
-        with transaction(db):
+        with db.transaction():
             # Read again: another process may have added them before the transaction began.
             for column in _list_missing_columns(db):
                 db.execute(f"ALTER TABLE api_keys ADD COLUMN {column} {_ADDED_COLUMNS[column]}")
     db.execute(_SUBJECT_INDEX)
 
 
-def _list_missing_columns(db: sqlite3.Connection) -> list[str]:
+def _list_missing_columns(db: Database) -> list[str]:
     present = {column[1] for column in db.execute("PRAGMA table_info(api_keys)")}
     return [column for column in _ADDED_COLUMNS if column not in present]
 

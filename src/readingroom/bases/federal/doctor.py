@@ -1,6 +1,5 @@
 """Checks whether the federal database is sound, of a version we know, and embedded."""
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +10,7 @@ from readingroom.bases.federal.store import file_in
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.command import RunCommand
 from readingroom.protocol.doctor import Complaint
-from readingroom.storage.database import connect
+from readingroom.storage.database import Database, DatabaseError, connect
 
 _QUICKLY_CHECKED = 1024**3  # bytes of a database that are read through in a few seconds
 
@@ -31,17 +30,17 @@ def check(settings: RoomSettings, repair: bool, run: RunCommand) -> Iterator[Com
             if path.stat().st_size < _QUICKLY_CHECKED:
                 yield from _check_pages(db, path)
             yield from _check_vectors(db)
-    except sqlite3.Error as error:
+    except DatabaseError as error:
         yield _complain(f"{path} cannot be read: {error}", "restore it from a backup")
 
 
-def _check_pages(db: sqlite3.Connection, path: Path) -> Iterator[Complaint]:
+def _check_pages(db: Database, path: Path) -> Iterator[Complaint]:
     (result,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if result != "ok":
         yield _complain(f"{path} is damaged: {result}", "restore it from a backup")
 
 
-def _check_vectors(db: sqlite3.Connection) -> Iterator[Complaint]:
+def _check_vectors(db: Database) -> Iterator[Complaint]:
     if count := count_unembedded(db):
         yield _complain(
             f"{count} chunks are found by words only", "readingroom federal embed", is_note=True

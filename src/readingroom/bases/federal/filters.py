@@ -1,6 +1,5 @@
 """Filters of lists, names and aggregates: a model for each resource, and the same as SQL."""
 
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -19,6 +18,7 @@ from readingroom.bases.federal.schema.sources import Column, Resource
 from readingroom.bases.federal.schema.values import VALUE_TYPES, one_of
 from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.tool import Day, Word
+from readingroom.storage.database import Database
 
 
 def _reject_bool(value: Any) -> Any:
@@ -98,9 +98,7 @@ def build_row_filter(resource: Resource, filters: Mapping[str, Any]) -> RowFilte
     return RowFilter(" AND ".join(conditions), tuple(filters.values()), dict(filters))
 
 
-def match_stored_case(
-    db: sqlite3.Connection, resource: Resource, row_filter: RowFilter
-) -> RowFilter:
+def match_stored_case(db: Database, resource: Resource, row_filter: RowFilter) -> RowFilter:
     """Return the filter with values of open lists (`commerce`, `epa`) in the case they are stored.
 
     A value that is stored just as it was written stays.
@@ -117,7 +115,7 @@ def match_stored_case(
     return replace(row_filter, values=tuple(filters.values()), filters=filters)
 
 
-def _find_stored_value(db: sqlite3.Connection, resource: Resource, name: str, value: str) -> str:
+def _find_stored_value(db: Database, resource: Resource, name: str, value: str) -> str:
     # Exactly first: that uses the column's index, and most callers write what they were shown.
     for collation in ("", "COLLATE NOCASE"):
         row = db.execute(

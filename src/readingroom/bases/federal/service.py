@@ -1,6 +1,5 @@
 """What the federal base can do, independent of MCP and HTTP."""
 
-import sqlite3
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,6 +44,7 @@ from readingroom.core.errors import InvalidArguments, RecordNotFound
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.protocol.search import Fetched
+from readingroom.storage.database import Database
 
 
 class FederalService:
@@ -202,8 +202,8 @@ class FederalService:
         (start,) = cursors.decode(cursor, int) or (0,)
         end = start + limit
 
-        def read(db: sqlite3.Connection) -> Resolved:
-            with store.snapshot(db):
+        def read(db: Database) -> Resolved:
+            with db.snapshot():
                 stored_case = match_stored_case(db, source.resource, row_filter)
                 matches = resolver.resolve(db, source, query, stored_case)
                 loaded_up_to = store.read_progress(db, source).loaded_up_to
@@ -260,8 +260,8 @@ class FederalService:
         """Return a record and its sections, all from one snapshot."""
         canonical = _canonical_id(source, id)
 
-        def read(db: sqlite3.Connection) -> tuple[dict[str, Any], dict[str, Any]]:
-            with store.snapshot(db):
+        def read(db: Database) -> tuple[dict[str, Any], dict[str, Any]]:
+            with db.snapshot():
                 record = store.read_record(db, source, canonical)
                 subject = dossiers.Subject(db, source, record, congress)
                 return record, dossiers.read_sections(subject, readers)
@@ -273,8 +273,8 @@ class FederalService:
     async def aggregate(self, request: Aggregation) -> Total | Buckets:
         """Return a count or a sum, of all or by group."""
 
-        def read(db: sqlite3.Connection) -> Total | Buckets:
-            with store.snapshot(db):
+        def read(db: Database) -> Total | Buckets:
+            with db.snapshot():
                 return Aggregator(db, self.budget).total(request)
 
         return await self.store.read(read)
@@ -282,8 +282,8 @@ class FederalService:
     async def time_series(self, request: Aggregation) -> Series:
         """Return a count or a sum for each interval of time."""
 
-        def read(db: sqlite3.Connection) -> Series:
-            with store.snapshot(db):
+        def read(db: Database) -> Series:
+            with db.snapshot():
                 return Aggregator(db, self.budget).over_time(request)
 
         return await self.store.read(read)
@@ -295,9 +295,9 @@ class FederalService:
         started = time.perf_counter()
         plan = plan_search(question, mode)
 
-        def read(db: sqlite3.Connection) -> tuple[Plan, SearchResult]:
+        def read(db: Database) -> tuple[Plan, SearchResult]:
             # One snapshot: a hit must still be there when its title is read.
-            with store.snapshot(db):
+            with db.snapshot():
                 return run_search(db, plan, self.vectors, self.passages)
 
         final_plan, result = await self.store.read(read)

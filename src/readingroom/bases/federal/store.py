@@ -1,7 +1,6 @@
 """Reads the federal file: records, lists, texts, and up to which date each source is loaded."""
 
 import logging
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from readingroom.bases.federal.schema.sources import MEMBER_VOTES, SOURCES, Reso
 from readingroom.bases.federal.schema.tables import ensure_schema
 from readingroom.core.errors import RecordNotFound
 from readingroom.storage import database
+from readingroom.storage.database import Database, DatabaseError, Row
 from readingroom.storage.errors import StorageFailed, describe_cause
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ def file_in(data: Path) -> Path:
     return data / "federal" / FILE
 
 
-def connect(path: Path, *, writing: bool = False) -> sqlite3.Connection:
+def connect(path: Path, *, writing: bool = False) -> Database:
     """Return a connection on the file; only with `writing` can it write."""
     pragmas: dict[str, str | int] = {
         "foreign_keys": "ON",
@@ -55,9 +55,7 @@ def connect(path: Path, *, writing: bool = False) -> sqlite3.Connection:
     else:
         # Whatever a query says, the server cannot change the file.
         pragmas |= {"query_only": "ON"}
-    db = database.connect(path, timeout=30, any_thread=True, pragmas=pragmas)
-    db.row_factory = sqlite3.Row
-    return db
+    return database.connect(path, timeout=30, any_thread=True, named_rows=True, pragmas=pragmas)
 
 
 def prepare(path: Path) -> None:
@@ -80,21 +78,11 @@ def translate_errors(path: Path) -> Iterator[None]:
     """Raise StorageFailed in place of the errors of SQLite and of the file system."""
     try:
         yield
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, DatabaseError) as error:
         logger.error("the federal records in %s cannot be used: %s", path, error)
         raise StorageFailed(
             f"The federal records in {path.name} cannot be used: {describe_cause(error)}"
         ) from error
-
-
-@contextmanager
-def snapshot(db: sqlite3.Connection) -> Iterator[None]:
-    """Let every read inside see the file as it is at the first of them."""
-    db.execute("BEGIN")
-    try:
-        yield
-    finally:
-        db.execute("COMMIT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +124,11 @@ class FederalStore:
         self.trace: Callable[[str], None] | None = None
         """Called with every statement, for tests that check which tables a lookup reads."""
 
-    async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+    async def read(self, query: Callable[[Database], T]) -> T:
         """Run a query on a worker thread: even the quickest may have to wait for the disk."""
         return await anyio.to_thread.run_sync(self.read_now, query)
 
-    def read_now(self, query: Callable[[sqlite3.Connection], T]) -> T:
+    def read_now(self, query: Callable[[Database], T]) -> T:
         """Run a query on this thread."""
         with translate_errors(self.path), self._connections.connection() as db:
             return query(db)
@@ -148,7 +136,7 @@ class FederalStore:
     def close(self) -> None:
         self._connections.close()
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self) -> Database:
         db = connect(self.path)
         if self.trace:
             db.set_trace_callback(self.trace)
@@ -158,13 +146,13 @@ class FederalStore:
 # --- queries ---
 
 
-def read_record(db: sqlite3.Connection, source: Source, id: str) -> dict[str, Any]:
+def read_record(db: Database, source: Source, id: str) -> dict[str, Any]:
     """Return a record by its id, with the date its source is loaded up to."""
     record: dict[str, Any] = from_json(read_record_json(db, source, id))
     return record
 
 
-def read_record_json(db: sqlite3.Connection, source: Source, id: str) -> str:
+def read_record_json(db: Database, source: Source, id: str) -> str:
     """Return a record as JSON. It is stored as JSON, so it need not be parsed to be answered.
 
     Raise RecordNotFound if it is not loaded, and RecordGone if it was withdrawn.
@@ -190,14 +178,14 @@ def read_record_json(db: sqlite3.Connection, source: Source, id: str) -> str:
 
 
 def list_records(
-    db: sqlite3.Connection,
+    db: Database,
     source: Source,
     row_filter: RowFilter,
     limit: int,
     after: Sequence[Any] | None,
 ) -> RowPage:
     """Return a page of a source's active records, newest first, those without a date last."""
-    rows: list[sqlite3.Row] = []
+    rows: list[Row] = []
     index = _choose_index(db, source, row_filter)
     for condition, values in _list_remaining(after):
         rows += db.execute(
@@ -214,7 +202,7 @@ def list_records(
     return RowPage(records, (last["published_at"], last["id"]) if last else None)
 
 
-def _choose_index(db: sqlite3.Connection, source: Source, row_filter: RowFilter) -> str:
+def _choose_index(db: Database, source: Source, row_filter: RowFilter) -> str:
     """Return the clause that names the index to read: the one of the rarest value.
 
     Every column's index ends in the order of lists, so to SQLite all of them look alike. It might
@@ -232,7 +220,7 @@ def _choose_index(db: sqlite3.Connection, source: Source, row_filter: RowFilter)
     return f"INDEXED BY {source.name}_{rarest}"
 
 
-def count_up_to(db: sqlite3.Connection, table: str, column: str, value: Any, limit: int) -> int:
+def count_up_to(db: Database, table: str, column: str, value: Any, limit: int) -> int:
     """Return how many rows have this value in an indexed column, counted up to a limit."""
     (count,) = db.execute(
         f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {column} = ? LIMIT ?)", (value, limit)
@@ -257,7 +245,7 @@ def _list_remaining(after: Sequence[Any] | None) -> list[tuple[str, tuple[Any, .
     ]
 
 
-def count_records(db: sqlite3.Connection, source: Source, row_filter: RowFilter) -> int:
+def count_records(db: Database, source: Source, row_filter: RowFilter) -> int:
     """Return how many records of a source pass a filter."""
     row = db.execute(
         f"SELECT count(*) FROM {source.name} WHERE {row_filter.sql}", row_filter.values
@@ -266,7 +254,7 @@ def count_records(db: sqlite3.Connection, source: Source, row_filter: RowFilter)
 
 
 def list_children(
-    db: sqlite3.Connection, table: str, parent: str, id: str, limit: int, after: int
+    db: Database, table: str, parent: str, id: str, limit: int, after: int
 ) -> tuple[RowPage, int]:
     """Return a page of what belongs to a record, in its own order, and how many rows there are."""
     (total,) = db.execute(f"SELECT count(*) FROM {table} WHERE {parent} = ?", (id,)).fetchone()
@@ -279,7 +267,7 @@ def list_children(
 
 
 def list_member_votes(
-    db: sqlite3.Connection,
+    db: Database,
     bioguide: str,
     congress: int | None,
     limit: int,
@@ -308,7 +296,7 @@ FIRST_MEMBER = ("", -1, "")
 
 
 def list_members(
-    db: sqlite3.Connection, committee: str, congress: int | None, limit: int, after: Sequence[Any]
+    db: Database, committee: str, congress: int | None, limit: int, after: Sequence[Any]
 ) -> tuple[RowPage, int, int | None]:
     """Return a page of a committee's members, the majority first, the total and the Congress.
 
@@ -337,13 +325,13 @@ def list_members(
     return RowPage([from_json(row["record"]) for row in rows[:limit]], end), total, congress
 
 
-def list_texts(db: sqlite3.Connection, id: str) -> list[str]:
+def list_texts(db: Database, id: str) -> list[str]:
     """Return the parts of a record's text that are loaded, newest first."""
     rows = db.execute(f"SELECT part FROM texts WHERE record_id = ? ORDER BY {NEWEST_TEXT}", (id,))
     return [row["part"] for row in rows]
 
 
-def read_text(db: sqlite3.Connection, id: str, part: str) -> StoredText | None:
+def read_text(db: Database, id: str, part: str) -> StoredText | None:
     row = db.execute(
         """SELECT part, stage, dated, title, url, body FROM texts
            WHERE record_id = ? AND part = ?""",
@@ -352,27 +340,27 @@ def read_text(db: sqlite3.Connection, id: str, part: str) -> StoredText | None:
     return StoredText(*row) if row else None
 
 
-def read_progress(db: sqlite3.Connection, source: Source) -> SourceProgress:
+def read_progress(db: Database, source: Source) -> SourceProgress:
     row = db.execute("SELECT * FROM progress WHERE source = ?", (source.name,)).fetchone()
     return SourceProgress(*row) if row else SourceProgress(source.name, 0, None)
 
 
-def list_progress(db: sqlite3.Connection) -> list[SourceProgress]:
+def list_progress(db: Database) -> list[SourceProgress]:
     return [read_progress(db, source) for source in SOURCES]
 
 
-def live_sources(db: sqlite3.Connection) -> tuple[Source, ...]:
+def live_sources(db: Database) -> tuple[Source, ...]:
     """Return the sources that this file has a table for."""
     tables = {row["name"] for row in db.execute("SELECT name FROM sqlite_master")}
     return tuple(source for source in SOURCES if source.name in tables)
 
 
-def live_resources(db: sqlite3.Connection) -> tuple[Resource, ...]:
+def live_resources(db: Database) -> tuple[Resource, ...]:
     """Return what can be aggregated in this file."""
     return (*(source.resource for source in live_sources(db)), MEMBER_VOTES)
 
 
-def read_status(db: sqlite3.Connection) -> list[dict[str, Any]]:
+def read_status(db: Database) -> list[dict[str, Any]]:
     """Return, for each source, its records, chunks and vectors, and the date it is loaded up to."""
     rows = db.execute(
         """SELECT d.source, count(*) AS chunks, count(v.chunk) AS embedded
@@ -391,7 +379,7 @@ def read_status(db: sqlite3.Connection) -> list[dict[str, Any]]:
     ]
 
 
-def list_ids(db: sqlite3.Connection, prefix: str, limit: int) -> list[str]:
+def list_ids(db: Database, prefix: str, limit: int) -> list[str]:
     """Return ids of searchable records that begin with a prefix, in order."""
     rows = db.execute(
         "SELECT id FROM documents WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",

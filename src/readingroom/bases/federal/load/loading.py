@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +33,7 @@ from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.bases.federal.store import connect, prepare, translate_errors
 from readingroom.core import clock
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
+from readingroom.storage.database import Database, Row
 
 
 @dataclass
@@ -87,7 +87,7 @@ def update(
     return _load(path, files, only, report, LoadOptions(updating=True, even_most=even_most))
 
 
-def list_failures(db: sqlite3.Connection, limit: int = 20) -> Iterator[sqlite3.Row]:
+def list_failures(db: Database, limit: int = 20) -> Iterator[Row]:
     """Yield the files that could not be loaded and have not been since, newest first."""
     # A zip that could not be opened counts as mended once one of its members was loaded.
     yield from db.execute(
@@ -124,7 +124,7 @@ class _Load:
 
     def __init__(
         self,
-        db: sqlite3.Connection,
+        db: Database,
         writer: Writer,
         loaders: Sequence[Loader],
         report: ReportProgressSync,
@@ -283,7 +283,7 @@ class _Load:
                 self._writer.forget_file(row["file"])
 
 
-def _find_left_out(db: sqlite3.Connection, package: str, members: Set[str]) -> list[sqlite3.Row]:
+def _find_left_out(db: Database, package: str, members: Set[str]) -> list[Row]:
     """Return the log rows of files that were loaded from a package and are no longer in it.
 
     The newest package may lie in another folder, under the same name: it is the same package if
@@ -294,7 +294,7 @@ def _find_left_out(db: sqlite3.Connection, package: str, members: Set[str]) -> l
            WHERE outcome = 'loaded' AND instr(file, ?) GROUP BY file""",
         (f"{Path(package).name}!",),
     )
-    rows_by_package: dict[str, dict[str, sqlite3.Row]] = {}
+    rows_by_package: dict[str, dict[str, Row]] = {}
     for row in logged:
         older, member = split_member(row["file"]) or ("", "")
         if Path(older).name == Path(package).name:

@@ -1,17 +1,17 @@
 """Writes the names that records are found by."""
 
-import sqlite3
 from collections.abc import Sequence
 
 from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.records import Record
+from readingroom.storage.database import Database
 
 
 class NameIndex:
     """The table of names and its trigram index, written in the transaction of its caller."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: Database) -> None:
         self._db = db
         # Not written with the table of names, for the reason that `SearchIndex.index` gives.
         self.batch = RowBatch(db, "INSERT INTO names_fts (rowid, folded) VALUES (?, ?)")

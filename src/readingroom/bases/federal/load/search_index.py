@@ -1,6 +1,5 @@
 """Writes what can be searched of a record: facets, passages, and the full-text index."""
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 
 from readingroom.bases.federal import store
@@ -8,6 +7,7 @@ from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.schema.entries import ParsedRecord, SearchHead, Text
 from readingroom.bases.federal.schema.records import Record
 from readingroom.engine.chunking import Span, split
+from readingroom.storage.database import Database, Row
 
 Passage = tuple[int, str, str, str, str]
 """Where it starts; title, abstract, action, body."""
@@ -16,7 +16,7 @@ Passage = tuple[int, str, str, str, str]
 class SearchIndex:
     """The searchable part of the database, written in the transaction of its caller."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: Database) -> None:
         self._db = db
         self._facets = RowBatch(
             db, "INSERT OR IGNORE INTO facets (field, value, doc) VALUES (?, ?, ?)"
@@ -55,7 +55,7 @@ class SearchIndex:
         return int(added.lastrowid or 0)
 
     def put_head(
-        self, record: Record, head: SearchHead, entry: ParsedRecord, stored: sqlite3.Row | None
+        self, record: Record, head: SearchHead, entry: ParsedRecord, stored: Row | None
     ) -> None:
         existing = self._find_doc(record) if stored is not None else None
         if existing is not None:
@@ -88,7 +88,7 @@ class SearchIndex:
             (doc,),
         )
 
-    def _read_chunks(self, doc: int, part: str) -> dict[int, sqlite3.Row]:
+    def _read_chunks(self, doc: int, part: str) -> dict[int, Row]:
         self._write_chunks()
         stored = self._db.execute(
             """SELECT ordinal, chunk, start, title, abstract, action, body
@@ -98,7 +98,7 @@ class SearchIndex:
         return {row["ordinal"]: row for row in stored}
 
     def _put_chunks(
-        self, doc: int, part: str, passages: Sequence[Passage], existing: Mapping[int, sqlite3.Row]
+        self, doc: int, part: str, passages: Sequence[Passage], existing: Mapping[int, Row]
     ) -> None:
         """Replace the passages of a document; an unchanged passage keeps its vector."""
         new = {
@@ -146,7 +146,7 @@ class SearchIndex:
         )
         self.position = (self.position[0], self.position[0])
 
-    def put_text(self, record: Record, text: Text, loader: str, stored: sqlite3.Row | None) -> bool:
+    def put_text(self, record: Record, text: Text, loader: str, stored: Row | None) -> bool:
         parts = self._read_parts(record.id) if stored is not None else {}
         # A loader's name has its version: a newer one may read the same bytes in another way.
         if parts.get(text.part) == (text.raw_sha256, loader):
@@ -171,7 +171,7 @@ class SearchIndex:
         )
         return {row["part"]: (row["raw_sha256"], row["loader"]) for row in stored}
 
-    def restore_body(self, record: Record, stored: sqlite3.Row) -> None:
+    def restore_body(self, record: Record, stored: Row) -> None:
         """Index the text of a record again that was withdrawn and has returned."""
         if store.list_texts(self._db, record.id):
             self._put_body(self._ensure_doc(record), self._read_newest_text(record.id), stored)
@@ -184,7 +184,7 @@ class SearchIndex:
         ).fetchone()
         return str(newest["body"])
 
-    def _put_body(self, doc: int, body: str, stored: sqlite3.Row | None) -> None:
+    def _put_body(self, doc: int, body: str, stored: Row | None) -> None:
         passages = [(span.start, "", "", "", span.of(body)) for span in split(body)]
         existing = self._read_chunks(doc, "text") if stored is not None else {}
         self._put_chunks(doc, "text", passages, existing)

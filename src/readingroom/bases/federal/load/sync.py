@@ -1,6 +1,5 @@
 """Brings a source up to date: fetches what is new of its official files and applies it."""
 
-import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from readingroom.core.errors import UnknownSource
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.net.download import Downloads, RemoteFile, RemoteFileMissing
 from readingroom.net.errors import DownloadFailed
+from readingroom.storage.database import DatabaseError
 from readingroom.storage.errors import StorageFailed
 from readingroom.storage.lock import FolderLock
 
@@ -70,7 +70,7 @@ def sync(
 def _open_downloads(folder: Path, pause: float) -> Downloads:
     try:
         return Downloads(folder, pause=pause)
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, DatabaseError) as error:
         raise StorageFailed(f"{folder} cannot be used: {error}") from error
 
 

@@ -1,7 +1,6 @@
 """Writes parsed records into the federal database: a file completely, and nothing twice."""
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from readingroom.bases.federal.schema.entries import ParsedRecord
 from readingroom.bases.federal.schema.records import Record
 from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES, Shape, Source
 from readingroom.bases.federal.schema.tables import CITATION, PARENTS
+from readingroom.storage.database import Database, Row
 from readingroom.storage.errors import StorageFailed
 
 _MAX_WAITING_ROWS = 4_000
@@ -62,7 +62,7 @@ class Writer:
     caller reads on. The next step waits for it, and tells if it failed.
     """
 
-    def __init__(self, db: sqlite3.Connection, commit_thread: Executor | None = None) -> None:
+    def __init__(self, db: Database, commit_thread: Executor | None = None) -> None:
         self._db = db
         self._commit_thread = commit_thread
         self._committing: Future[None] | None = None
@@ -191,7 +191,7 @@ class Writer:
                 self._mentioned.add(entry.record.id)
         return written
 
-    def _put(self, entry: ParsedRecord, loader: str, stored: sqlite3.Row | None) -> bool:
+    def _put(self, entry: ParsedRecord, loader: str, stored: Row | None) -> bool:
         """Store a parsed record; return whether it says anything new."""
         changed = self._put_record(entry, loader, stored)
         if entry.partial:
@@ -373,7 +373,7 @@ class Writer:
 
     # --- the record and what hangs on it ---
 
-    def _put_record(self, entry: ParsedRecord, loader: str, stored: sqlite3.Row | None) -> bool:
+    def _put_record(self, entry: ParsedRecord, loader: str, stored: Row | None) -> bool:
         record = entry.record
         if stored is not None and (entry.partial or _is_older(stored, entry, loader)):
             return False
@@ -400,7 +400,7 @@ class Writer:
             self._search.restore_body(record, stored)
         return stored is None or not _is_same(stored, record_json)
 
-    def _put_additions(self, entry: ParsedRecord, loader: str, stored: sqlite3.Row | None) -> None:
+    def _put_additions(self, entry: ParsedRecord, loader: str, stored: Row | None) -> None:
         """Store the rows and links that a partial record adds."""
         self._put_children(entry)
         if entry.links:
@@ -428,8 +428,8 @@ class Writer:
                 f"UPDATE {source.name} SET successor_id = ? WHERE id = ?", (newest["id"], row["id"])
             )
 
-    def _find(self, record: Record) -> sqlite3.Row | None:
-        row: sqlite3.Row | None = self._db.execute(
+    def _find(self, record: Record) -> Row | None:
+        row: Row | None = self._db.execute(
             f"SELECT loader, raw_sha256, status, record FROM {record.source} WHERE id = ?",
             (record.id,),
         ).fetchone()
@@ -443,7 +443,7 @@ class Writer:
                 f"INSERT INTO {table} VALUES ({marks})", ((id, *row) for row in rows)
             )
 
-    def _put_links(self, entry: ParsedRecord, loader: str, stored: sqlite3.Row | None) -> None:
+    def _put_links(self, entry: ParsedRecord, loader: str, stored: Row | None) -> None:
         """Replace the links that this loader stored for the record."""
         id, family = entry.record.id, loader.partition("/")[0]
         # A file that knows only a part, such as one version of a text, speaks for that part alone.
@@ -472,7 +472,7 @@ def _check_removals(source: Source, gone: Sequence[str], remaining: set[str]) ->
         raise cut_short_error(f"records of {source.name}", gone, remaining)
 
 
-def _is_same(stored: sqlite3.Row, record_json: str) -> bool:
+def _is_same(stored: Row, record_json: str) -> bool:
     """Whether a record is as stored, apart from the time it was read."""
     before, after = from_json(stored["record"]), from_json(record_json)
     same = {"retrieved_at": None}
@@ -484,7 +484,7 @@ def _mark(entry: ParsedRecord, loader: str) -> str:
     return "partial" if entry.partial else f"{loader}@{entry.revision or ''}"
 
 
-def _is_older(stored: sqlite3.Row, entry: ParsedRecord, loader: str) -> bool:
+def _is_older(stored: Row, entry: ParsedRecord, loader: str) -> bool:
     """Whether the stored record is the same, or a newer revision."""
     if stored["loader"] == "partial" or stored["status"] != "active":
         return False
@@ -493,7 +493,7 @@ def _is_older(stored: sqlite3.Row, entry: ParsedRecord, loader: str) -> bool:
     return _is_newer(stored, entry, loader)
 
 
-def _is_newer(stored: sqlite3.Row | None, entry: ParsedRecord, loader: str) -> bool:
+def _is_newer(stored: Row | None, entry: ParsedRecord, loader: str) -> bool:
     """Whether the stored record is a newer revision of the same source."""
     writer, _, revision = (stored["loader"] if stored else "").partition("@")
     return writer == loader and revision > (entry.revision or "")

@@ -1,6 +1,5 @@
 """What a record tells besides its name: what it belongs to, and the words of its other fields."""
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,6 +16,7 @@ from readingroom.bases.federal.names.similarity import (
     score_initials,
 )
 from readingroom.bases.federal.schema import fold
+from readingroom.storage.database import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Parent:
 class NameContext:
     """Explains words of a query by the context of a record. Each parent is read once."""
 
-    def __init__(self, db: sqlite3.Connection, source: str, query: Sequence[str]) -> None:
+    def __init__(self, db: Database, source: str, query: Sequence[str]) -> None:
         self._db = db
         self._fields = context_fields(source)
         self._query = query

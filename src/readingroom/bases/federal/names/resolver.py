@@ -1,6 +1,5 @@
 """Finds the records of a registry that a name may mean, best first, and says why."""
 
-import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, islice
@@ -34,6 +33,7 @@ from readingroom.bases.federal.schema.fold import vocabulary
 from readingroom.bases.federal.schema.ids import federal_id
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.core.errors import UnrecognizedId
+from readingroom.storage.database import Database, Row
 
 _MAX_NAMES = 300
 """How many names that share trigrams with the query are compared with it."""
@@ -69,9 +69,7 @@ class EntityMatch:
 # --- the answer ---
 
 
-def resolve(
-    db: sqlite3.Connection, source: Source, text: str, row_filter: RowFilter
-) -> list[EntityMatch]:
+def resolve(db: Database, source: Source, text: str, row_filter: RowFilter) -> list[EntityMatch]:
     """Return every record of a registry that a text may mean, the likeliest first."""
     query = NameQuery.parse(text, source.name)
     names = _find_names(db, source, query, row_filter) if query.words else {}
@@ -126,7 +124,7 @@ def _newest_first(day: str | None) -> tuple[int, ...]:
 
 
 def _match_id(
-    db: sqlite3.Connection, source: Source, text: str, row_filter: RowFilter
+    db: Database, source: Source, text: str, row_filter: RowFilter
 ) -> Iterator[EntityMatch]:
     """The text may simply be an id."""
     try:
@@ -139,7 +137,7 @@ def _match_id(
 
 
 def _match_candidates(
-    db: sqlite3.Connection,
+    db: Database,
     source: Source,
     query: NameQuery,
     candidates: Mapping[int, Candidate],
@@ -172,7 +170,7 @@ def _match_record(
 
 
 def _match_popular_names(
-    db: sqlite3.Connection, source: Source, query: NameQuery, row_filter: RowFilter
+    db: Database, source: Source, query: NameQuery, row_filter: RowFilter
 ) -> Iterator[EntityMatch]:
     """What everybody calls a record, though no official file does."""
     context = NameContext(db, source.name, query.name_texts)
@@ -184,7 +182,7 @@ def _match_popular_names(
 
 
 def _match_by_parents(
-    db: sqlite3.Connection, source: Source, query: NameQuery, row_filter: RowFilter
+    db: Database, source: Source, query: NameQuery, row_filter: RowFilter
 ) -> Iterator[EntityMatch]:
     """The records that belong to those that some of the words name: the offices of Pelosi."""
     if not query.words:
@@ -198,7 +196,7 @@ def _match_by_parents(
                 yield from _match_record(context, query, candidate, form, id, record)
 
 
-def _find_likely_parents(db: sqlite3.Connection, registry: Source, query: NameQuery) -> list[str]:
+def _find_likely_parents(db: Database, registry: Source, query: NameQuery) -> list[str]:
     """Return the likeliest records of a registry that some of the words name."""
     everything = RowFilter(registry.resource.where, (), {})
     names = _find_names_by_trigrams(db, registry, query, everything)
@@ -230,7 +228,7 @@ def _score_mention(query: NameQuery, name: Name) -> float:
 
 
 def _match_without_name(
-    db: sqlite3.Connection, source: Source, query: NameQuery, row_filter: RowFilter
+    db: Database, source: Source, query: NameQuery, row_filter: RowFilter
 ) -> Iterator[EntityMatch]:
     """Those who are meant when there is no name at all: `senators from Mass`, `CA-11`."""
     meanings = _find_meanings(source, query)
@@ -257,7 +255,7 @@ def _add_filters(row_filter: RowFilter, filters: Mapping[str, str]) -> RowFilter
 
 
 def _find_names(
-    db: sqlite3.Connection, source: Source, query: NameQuery, row_filter: RowFilter
+    db: Database, source: Source, query: NameQuery, row_filter: RowFilter
 ) -> dict[int, Name]:
     names = _find_names_by_trigrams(db, source, query, row_filter)
     if len(names) >= _MAX_NAMES:
@@ -268,7 +266,7 @@ def _find_names(
 
 
 def _find_names_by_trigrams(
-    db: sqlite3.Connection, source: Source, query: NameQuery, row_filter: RowFilter
+    db: Database, source: Source, query: NameQuery, row_filter: RowFilter
 ) -> dict[int, Name]:
     """Return the names that share most trigrams with the query, and those equal to it."""
     first = fold.first_row(source.name)
@@ -295,11 +293,11 @@ def _find_names_by_trigrams(
     return _index_by_row(rows)
 
 
-def _index_by_row(rows: Iterable[sqlite3.Row]) -> dict[int, Name]:
+def _index_by_row(rows: Iterable[Row]) -> dict[int, Name]:
     return {row["name_row"]: tuple(row["folded"].split()) for row in rows}
 
 
-def _keep_nearest(counted: Iterable[sqlite3.Row]) -> Iterator[int]:
+def _keep_nearest(counted: Iterable[Row]) -> Iterator[int]:
     """Yield the names that share at least half as many trigrams as the first, the best."""
     most_shared = 0
     for row in counted:
@@ -310,7 +308,7 @@ def _keep_nearest(counted: Iterable[sqlite3.Row]) -> Iterator[int]:
 
 
 def _filter_names(
-    db: sqlite3.Connection, source: Source, name_rows: Iterator[int], row_filter: RowFilter
+    db: Database, source: Source, name_rows: Iterator[int], row_filter: RowFilter
 ) -> Iterator[int]:
     """Yield the names of records that pass the filters. This comes before the list is cut."""
     if not row_filter.filters:
@@ -323,9 +321,7 @@ def _filter_names(
             yield name_row
 
 
-def _find_names_by_initials(
-    db: sqlite3.Connection, source: Source, acronym: str | None
-) -> dict[int, Name]:
+def _find_names_by_initials(db: Database, source: Source, acronym: str | None) -> dict[int, Name]:
     """Return names whose initials are the acronym, with or without chamber and `committee`.
 
     Also those with more words than it has letters: `THUD` has no R for Related Agencies.
@@ -357,7 +353,7 @@ def _find_names_by_initials(
 
 
 def _read_named_records(
-    db: sqlite3.Connection, source: Source, name_rows: Collection[int], row_filter: RowFilter
+    db: Database, source: Source, name_rows: Collection[int], row_filter: RowFilter
 ) -> Iterator[tuple[str, tuple[int, str], dict[str, Any]]]:
     """Yield the newest records with each name, and the form of the name that each has."""
     # CROSS JOIN makes SQLite start at the name, however good the index of newest records looks.
@@ -372,7 +368,7 @@ def _read_named_records(
 
 
 def _read_records_of(
-    db: sqlite3.Connection,
+    db: Database,
     source: Source,
     field: str,
     parents: Sequence[str],
@@ -387,7 +383,7 @@ def _read_records_of(
     return _read_records(db, source, (condition, *parents), row_filter)
 
 
-def _read_names(db: sqlite3.Connection, id: str) -> Iterator[tuple[Name, str]]:
+def _read_names(db: Database, id: str) -> Iterator[tuple[Name, str]]:
     rows = db.execute(
         "SELECT folded, form FROM name_forms JOIN names USING (name_row) WHERE record_id = ?", (id,)
     )
@@ -396,7 +392,7 @@ def _read_names(db: sqlite3.Connection, id: str) -> Iterator[tuple[Name, str]]:
 
 
 def _read_records(
-    db: sqlite3.Connection, source: Source, where: tuple[Any, ...], row_filter: RowFilter
+    db: Database, source: Source, where: tuple[Any, ...], row_filter: RowFilter
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the newest records under a condition, which is given with its values."""
     condition, *values = where

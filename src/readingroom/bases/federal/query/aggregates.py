@@ -1,6 +1,5 @@
 """Counts, sums and time series over a resource, within a budget of rows and time."""
 
-import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,6 +35,7 @@ from readingroom.bases.federal.query.intervals import (
 )
 from readingroom.bases.federal.schema.sources import BY_NAME, Measure, Resource
 from readingroom.core.errors import InvalidArguments
+from readingroom.storage.database import Database, StatementStopped
 
 T = TypeVar("T")
 
@@ -96,14 +96,14 @@ class AggregateQuery:
 
 @dataclass(slots=True)
 class Meter:
-    """What a query has cost so far, in steps of SQLite's virtual machine and in time."""
+    """What a query has cost so far, in steps of the database and in time."""
 
     max_steps: int
     deadline: float
     steps: int = 0
 
     def is_exhausted(self) -> bool:
-        """SQLite calls this every _STEPS_AT_ONCE steps; True stops the query."""
+        """The database calls this every _STEPS_AT_ONCE steps; True stops the query."""
         self.steps += _STEPS_AT_ONCE
         return self.steps > self.max_steps or time.perf_counter() > self.deadline
 
@@ -111,7 +111,7 @@ class Meter:
 class Aggregator:
     """Computes aggregates on a connection, within a budget."""
 
-    def __init__(self, db: sqlite3.Connection, budget: Budget) -> None:
+    def __init__(self, db: Database, budget: Budget) -> None:
         self._db = db
         self._budget = budget
         self._started = time.perf_counter()
@@ -144,10 +144,7 @@ class Aggregator:
             with self._limit_cost(self._started + self._budget.seconds) as meter:
                 self.meter = meter
                 return read(request, query)
-        except sqlite3.OperationalError as error:
-            # sqlite3 has no error class for a query that the progress handler stopped.
-            if "interrupted" not in str(error):
-                raise
+        except StatementStopped as error:
             raise self._make_stop_error(request, query, meter) from error
 
     def _build_common_fields(self, request: Aggregation, query: AggregateQuery) -> dict[str, Any]:
@@ -342,11 +339,8 @@ class Aggregator:
     def _limit_cost(self, deadline: float) -> Iterator[Meter]:
         """Interrupt the queries inside at the deadline or after the allowed steps."""
         meter = Meter(self._budget.rows * _STEPS_PER_ROW, deadline)
-        self._db.set_progress_handler(meter.is_exhausted, _STEPS_AT_ONCE)
-        try:
+        with self._db.stop_when(meter.is_exhausted, _STEPS_AT_ONCE):
             yield meter
-        finally:
-            self._db.set_progress_handler(None, 0)
 
     def _make_stop_error(
         self, request: Aggregation, query: AggregateQuery, meter: Meter
@@ -369,7 +363,7 @@ class Aggregator:
         """
         suggestions: list[dict[str, Any]] = []
         with (
-            suppress(sqlite3.OperationalError),
+            suppress(StatementStopped),
             self._limit_cost(time.perf_counter() + self._budget.seconds * _HINT_SHARE),
         ):
             suggestions.extend(self._list_suggestions(request, max_rows))

@@ -4,13 +4,13 @@ A record is listed once, at its last change, so whoever follows the list sees ea
 once a round and never misses one.
 """
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from readingroom.bases.federal.models import ChangeKind
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
+from readingroom.storage.database import Database, Row
 
 
 @dataclass
@@ -29,7 +29,7 @@ ChangeRow = tuple[str, str, ChangeKind, str]
 """The source, the record's id, what happened to it, and when."""
 
 
-def add_changes(db: sqlite3.Connection, changes: Sequence[ChangeRow]) -> None:
+def add_changes(db: Database, changes: Sequence[ChangeRow]) -> None:
     """Store changes in their order, in the transaction that makes them.
 
     A record whose first stored change is not `new` was added at an unknown time.
@@ -48,12 +48,12 @@ def add_changes(db: sqlite3.Connection, changes: Sequence[ChangeRow]) -> None:
     )
 
 
-def last_change(db: sqlite3.Connection) -> int:
+def last_change(db: Database) -> int:
     """Return the number of the newest change."""
     return int(db.execute("SELECT coalesce(max(seq), 0) FROM changes").fetchone()[0])
 
 
-def tally_changes(db: sqlite3.Connection, after: int) -> dict[str, Tally]:
+def tally_changes(db: Database, after: int) -> dict[str, Tally]:
     """Return what has changed after the change of this number, by source."""
     tallies: dict[str, Tally] = {}
     for row in db.execute(
@@ -70,7 +70,7 @@ def tally_changes(db: sqlite3.Connection, after: int) -> dict[str, Tally]:
 
 
 def list_changes(
-    db: sqlite3.Connection,
+    db: Database,
     day: str | None,
     source: Source | None,
     kind: ChangeKind | None,
@@ -103,7 +103,7 @@ def list_changes(
 _KIND = "CASE WHEN kind <> 'withdrawn' AND {new} {than} ? THEN 'new' ELSE kind END"
 
 
-def _describe(db: sqlite3.Connection, change: sqlite3.Row) -> dict[str, Any]:
+def _describe(db: Database, change: Row) -> dict[str, Any]:
     """Return a change with the title of its record."""
     row = db.execute(
         f"""SELECT json_extract(record, '$.title') AS title, source_url AS url, successor_id,
@@ -121,7 +121,7 @@ def _describe(db: sqlite3.Connection, change: sqlite3.Row) -> dict[str, Any]:
 
 
 def find_successors(
-    db: sqlite3.Connection, source: Source, withdrawn: Sequence[str], after: int
+    db: Database, source: Source, withdrawn: Sequence[str], after: int
 ) -> dict[str, str]:
     """Return, for withdrawn records, the one added under the same title in the same load.
 

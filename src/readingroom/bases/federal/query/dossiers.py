@@ -1,7 +1,6 @@
 """Everything about one bill, member, committee or law, in sections, read in one snapshot."""
 
 import logging
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from readingroom.bases.federal.schema.congress import first_day
 from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.core.errors import KnowledgeError
+from readingroom.storage.database import Database, DatabaseError
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ MAX_ITEMS = 20
 class Subject:
     """The record that a dossier is about, and the connection it is read from."""
 
-    db: sqlite3.Connection
+    db: Database
     source: Source
     record: Mapping[str, Any]
     congress: int | None = None
@@ -56,7 +56,7 @@ def _read_section(name: str, reader: SectionReader, subject: Subject) -> Section
         return reader(subject)
     except KnowledgeError as error:
         problem = SectionError(code=error.code, message=error.message)
-    except (sqlite3.Error, ValueError, KeyError, TypeError) as error:
+    except (DatabaseError, ValueError, KeyError, TypeError) as error:
         logger.error("a section of a dossier failed", exc_info=error)
         problem = SectionError(code="section_failed", message=f"{name} could not be read")
     return Section(items=[], total=None, truncated=False, error=problem)
@@ -95,7 +95,7 @@ def linked(kind: LinkKind) -> SectionReader:
     return read
 
 
-def _read_linked(db: sqlite3.Connection, links: Sequence[LinkRow]) -> dict[str, dict[str, Any]]:
+def _read_linked(db: Database, links: Sequence[LinkRow]) -> dict[str, dict[str, Any]]:
     records = {link.id: {"id": link.id, "source": link.source, "loaded": False} for link in links}
     for name in {link.source for link in links if link.source and link.title is not None}:
         ids = [link.id for link in links if link.source == name]

@@ -4,7 +4,6 @@ A link is stored once, from the record whose file mentions the other, with the w
 evidence. Both records show it. When two files mention the same pair, both are its evidence.
 """
 
-import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from readingroom.bases.federal.schema.ids import federal_id
 from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME
 from readingroom.core.errors import UnrecognizedId
+from readingroom.storage.database import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class _Direction:
 
 
 def list_links(
-    db: sqlite3.Connection,
+    db: Database,
     id: str,
     kind: LinkKind | None,
     limit: int,
@@ -71,7 +71,7 @@ def list_links(
     return rows, last, counts.get(kind, 0) if kind else sum(counts.values())
 
 
-def count_links(db: sqlite3.Connection, id: str) -> dict[str, int]:
+def count_links(db: Database, id: str) -> dict[str, int]:
     """Return how many records a record is linked to, by kind."""
     counts: Counter[str] = Counter()
     directions = _list_directions(id)
@@ -103,7 +103,7 @@ def _list_directions(id: str) -> list[_Direction]:
 
 
 def _read_pairs(
-    db: sqlite3.Connection,
+    db: Database,
     direction: _Direction,
     kind: LinkKind | None,
     limit: int,
@@ -125,7 +125,7 @@ def _read_pairs(
 
 
 def _read_evidence(
-    db: sqlite3.Connection, directions: Sequence[_Direction], kind: str, other: str
+    db: Database, directions: Sequence[_Direction], kind: str, other: str
 ) -> list[dict[str, str]]:
     evidence = [
         {"said_by": row["from_id"], "loader": row["loader"], "words": row["evidence"]}
@@ -138,7 +138,7 @@ def _read_evidence(
     return sorted(evidence, key=lambda item: (item["loader"], item["words"]))
 
 
-def read_titles(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+def read_titles(db: Database, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return title and URL of those of these records that are loaded and not withdrawn."""
     by_source: dict[str, list[str]] = defaultdict(list)
     for id in ids:

@@ -1,6 +1,5 @@
 """Pages of lists: records of a source, what belongs to a record, its links, and changes."""
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
@@ -28,6 +27,7 @@ from readingroom.bases.federal.schema.records import LinkKind, Membership, Membe
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.bases.federal.schema.tables import PARENTS
 from readingroom.protocol.tool import Answer
+from readingroom.storage.database import Database, Row
 
 ChildPage = TypeVar("ChildPage", CosponsorPage, ActionPage, WitnessPage)
 
@@ -48,7 +48,7 @@ def next_page(after: Sequence[Any] | None) -> dict[str, Any]:
 
 
 def list_records(
-    db: sqlite3.Connection,
+    db: Database,
     source: Source,
     row_filter: RowFilter,
     limit: int,
@@ -65,7 +65,7 @@ def list_records(
 
 
 def list_children(
-    db: sqlite3.Connection, model: type[ChildPage], id: str, limit: int, after: int
+    db: Database, model: type[ChildPage], id: str, limit: int, after: int
 ) -> ChildPage:
     """Return a page of what belongs to a record; raise RecordNotFound if that is not loaded."""
     source, table = CHILD_TABLES[model]
@@ -83,7 +83,7 @@ def list_children(
 
 
 def list_members(
-    db: sqlite3.Connection, id: str, congress: int | None, limit: int, after: Sequence[Any]
+    db: Database, id: str, congress: int | None, limit: int, after: Sequence[Any]
 ) -> MembershipPage:
     loaded_up_to = store.read_progress(db, BY_NAME["committee_memberships"]).loaded_up_to
     store.read_record(db, BY_NAME["committees"], id)
@@ -99,7 +99,7 @@ def list_members(
 
 
 def list_member_votes(
-    db: sqlite3.Connection,
+    db: Database,
     id: str,
     congress: int | None,
     limit: int,
@@ -116,7 +116,7 @@ def list_member_votes(
     )
 
 
-def list_roll_call_votes(db: sqlite3.Connection, id: str, limit: int, after: int) -> MemberVotePage:
+def list_roll_call_votes(db: Database, id: str, limit: int, after: int) -> MemberVotePage:
     """Return a page of how the members voted in a roll call."""
     roll_call = store.read_record(db, BY_NAME["roll_call_votes"], id)
     page, total = store.list_children(db, "member_votes", "vote_id", id, limit, after)
@@ -128,7 +128,7 @@ def list_roll_call_votes(db: sqlite3.Connection, id: str, limit: int, after: int
     )
 
 
-def _build_member_vote(row: sqlite3.Row, roll_call: dict[str, Any]) -> MemberVote:
+def _build_member_vote(row: Row, roll_call: dict[str, Any]) -> MemberVote:
     about: dict[str, Any] = {name: roll_call.get(name) for name in _ROLL_CALL_FIELDS}
     return MemberVote(
         vote_id=row["vote_id"],
@@ -142,7 +142,7 @@ def _build_member_vote(row: sqlite3.Row, roll_call: dict[str, Any]) -> MemberVot
 
 
 def list_links(
-    db: sqlite3.Connection,
+    db: Database,
     source: Source,
     id: str,
     kind: LinkKind | None,
@@ -161,7 +161,7 @@ def list_links(
 
 
 def list_changes(
-    db: sqlite3.Connection,
+    db: Database,
     since: str | None,
     source: Source | None,
     kind: ChangeKind | None,

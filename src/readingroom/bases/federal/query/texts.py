@@ -1,6 +1,5 @@
 """Records and their texts as answers: bills by version, any record by its id."""
 
-import sqlite3
 from typing import Any
 
 from pydantic_core import from_json
@@ -11,11 +10,12 @@ from readingroom.bases.federal.query.links import count_links
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.core.errors import RecordNotFound
 from readingroom.protocol.search import MAX_TEXT, Citation, Fetched
+from readingroom.storage.database import Database
 
 _METADATA = ("published_at", "source_org", "citation_string", "loaded_up_to", "retrieved_at")
 
 
-def read_record_json(db: sqlite3.Connection, source: Source, id: str) -> str:
+def read_record_json(db: Database, source: Source, id: str) -> str:
     """Return a record as JSON; of the Federal Register, also one of the President's documents.
 
     Raise RecordNotFound if it is not loaded, and RecordGone if it was withdrawn.
@@ -32,7 +32,7 @@ def read_record_json(db: sqlite3.Connection, source: Source, id: str) -> str:
             raise missing from None  # name the id that was requested
 
 
-def read_bill_text(db: sqlite3.Connection, id: str, version: str | None, offset: int) -> BillText:
+def read_bill_text(db: Database, id: str, version: str | None, offset: int) -> BillText:
     """Return a version of a bill's text, or the newest; raise RecordNotFound if none is loaded."""
     bill = store.read_record(db, BY_NAME["bills"], id)
     versions = store.list_texts(db, id)
@@ -65,7 +65,7 @@ def read_bill_text(db: sqlite3.Connection, id: str, version: str | None, offset:
     )
 
 
-def fetch_record(db: sqlite3.Connection, source: Source, id: str, offset: int) -> Fetched:
+def fetch_record(db: Database, source: Source, id: str, offset: int) -> Fetched:
     """Return a record with as much of its text as one answer contains."""
     record = from_json(read_record_json(db, source, id))
     id = record["id"]

@@ -4,13 +4,12 @@ A record is stored once, as the JSON it is answered with. The columns that lists
 are generated from that JSON, so no column can disagree with its record.
 """
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from readingroom.bases.federal.schema.sources import SOURCES, Column, Source
 from readingroom.engine.words import tokenizer_spec
-from readingroom.storage.database import transaction
+from readingroom.storage.database import Database
 from readingroom.storage.errors import StorageFailed
 
 # Reading Room 0.1.0 wrote this number, after nine migrations that no release had needed: they
@@ -36,14 +35,14 @@ PARENTS = {
 """Child tables, each with the column that holds the id of the record a row belongs to."""
 
 
-def ensure_schema(db: sqlite3.Connection, path: Path) -> None:
+def ensure_schema(db: Database, path: Path) -> None:
     """Create the tables in a new file; check that those of an existing one can be used.
 
     Tables and columns of sources that were added to `SOURCES` later are added to the file.
     Raise StorageFailed when another version of Reading Room wrote the file.
     """
     if _read_version(db) == 0:
-        with transaction(db):
+        with db.transaction():
             # Another process may have created them while this one waited for the lock.
             if _read_version(db) == 0:
                 for statement in _list_statements():
@@ -51,12 +50,12 @@ def ensure_schema(db: sqlite3.Connection, path: Path) -> None:
                 db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     _check_version(_read_version(db), path)
     if any(_list_missing(db)):
-        with transaction(db):
+        with db.transaction():
             for statement in list(_list_missing(db)):
                 db.execute(statement)
 
 
-def _read_version(db: sqlite3.Connection) -> int:
+def _read_version(db: Database) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -74,7 +73,7 @@ def _check_version(version: int, path: Path) -> None:
         )
 
 
-def _list_missing(db: sqlite3.Connection) -> Iterator[str]:
+def _list_missing(db: Database) -> Iterator[str]:
     """Yield the SQL of tables, columns and indexes that the file lacks, being older than them."""
     for source in SOURCES:
         existing = {row[1] for row in db.execute(f"PRAGMA table_xinfo({source.name})")}

@@ -4,7 +4,6 @@ The number of a passage is never used again and its record never changes, so onl
 Removed ones may stay: no index returns them any more.
 """
 
-import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readingroom.bases.federal.schema.sources import SOURCES
+from readingroom.storage.database import Database
 
 _CODES = {source.name: code for code, source in enumerate(SOURCES)}
 
@@ -29,7 +29,7 @@ class Passages:
         self._seen = 0
         self._updating = threading.Lock()
 
-    def refresh(self, db: sqlite3.Connection) -> None:
+    def refresh(self, db: Database) -> None:
         """Add the passages that are new since the last time; usually there are none."""
         if generation(db) <= self._generation:
             return
@@ -53,15 +53,13 @@ class Passages:
         requested[[_CODES[source] for source in sources]] = True
         return requested[self._sources[chunks]]
 
-    def _read_new_rows(self, db: sqlite3.Connection) -> NDArray[np.void]:
-        cursor = db.cursor()
-        cursor.row_factory = None
-        cursor.execute(
+    def _read_new_rows(self, db: Database) -> NDArray[np.void]:
+        numbers = db.iterate_tuples(
             """SELECT c.chunk, c.doc, d.source FROM chunks c JOIN documents d USING (doc)
                WHERE c.chunk > ? ORDER BY c.chunk""",
             (self._seen,),
         )
-        rows = ((chunk, doc, _CODES[source]) for chunk, doc, source in cursor)
+        rows = ((chunk, doc, _CODES[source]) for chunk, doc, source in numbers)
         dtype = [("chunk", np.int64), ("doc", np.int32), ("source", np.int8)]
         return np.fromiter(rows, np.dtype(dtype))
 
@@ -73,6 +71,6 @@ class Passages:
             self._docs = np.pad(self._docs, (0, more))
 
 
-def generation(db: sqlite3.Connection) -> int:
+def generation(db: Database) -> int:
     """Return how often the file has changed."""
     return int(db.execute("SELECT value FROM generation").fetchone()["value"])

@@ -1,6 +1,5 @@
 """Searches records by words, by meaning, or both; filters apply before anything is scored."""
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -29,6 +28,7 @@ from readingroom.engine.hybrid import fuse
 from readingroom.engine.lexical import deadline
 from readingroom.engine.words import extract_words, parse_query
 from readingroom.protocol.search import Citation, Hit
+from readingroom.storage.database import Database, Row
 
 WEIGHTS = "10.0, 4.0, 2.0, 1.0"  # title, abstract, action, body
 _HIT_FIELDS = "'$.title', '$.source_url', '$.citation_string', '$.published_at'"
@@ -133,7 +133,7 @@ def _degrade_short(mode: Mode, short: Sequence[Source]) -> Degraded | None:
 
 
 def run_search(
-    db: sqlite3.Connection, plan: Plan, index: FederalVectors, passages: Passages
+    db: Database, plan: Plan, index: FederalVectors, passages: Passages
 ) -> tuple[Plan, SearchResult]:
     """Run a search, and return it with the plan, which changes if sources have no vectors."""
     plan, vector = _embed_query(db, plan, index)
@@ -151,9 +151,7 @@ def run_search(
         )
 
 
-def _embed_query(
-    db: sqlite3.Connection, plan: Plan, index: FederalVectors
-) -> tuple[Plan, Vector | None]:
+def _embed_query(db: Database, plan: Plan, index: FederalVectors) -> tuple[Plan, Vector | None]:
     """Return the query as a vector, and the plan with sources that have none searched by words."""
     if not plan.semantic:
         return plan, None
@@ -165,9 +163,7 @@ def _embed_query(
         return _search_by_words(plan, plan.semantic, error.message), None
 
 
-def _without_vectors(
-    db: sqlite3.Connection, plan: Plan, index: FederalVectors
-) -> tuple[Source, ...]:
+def _without_vectors(db: Database, plan: Plan, index: FederalVectors) -> tuple[Source, ...]:
     """Return the sources with records but no vectors, as after a load; all if nothing has any."""
     missing = [source for source in plan.semantic if source.name not in index.sources]
     return tuple(
@@ -196,9 +192,7 @@ def _search_by_words(plan: Plan, sources: Sequence[Source], reason: str) -> Plan
 # --- by words ---
 
 
-def rank_by_words(
-    db: sqlite3.Connection, plan: Plan, passages: Passages
-) -> tuple[list[RankedRecord], int]:
+def rank_by_words(db: Database, plan: Plan, passages: Passages) -> tuple[list[RankedRecord], int]:
     """Return records by the BM25 rank of their best passage, and how many match."""
     match = parse_query(plan.query).match
     if match is None:
@@ -217,13 +211,11 @@ def rank_by_words(
     return ranked, len(firsts)
 
 
-def _find_matching(db: sqlite3.Connection, match: str, plan: Plan) -> NDArray[np.void]:
+def _find_matching(db: Database, match: str, plan: Plan) -> NDArray[np.void]:
     """Return every passage that has one of the words and passes the filters, and its rank."""
     condition, values = _build_condition(plan)
-    rows = db.cursor()
-    # Plain tuples: a common word has very many matches, and a Row for each takes longer.
-    rows.row_factory = None
-    rows.execute(
+    # Tuples, because a common word has very many matches.
+    rows = db.iterate_tuples(
         f"""SELECT rowid, bm25(passages_fts, {WEIGHTS}) FROM passages_fts
             WHERE passages_fts MATCH ? {condition}""",
         (match, *values),
@@ -261,7 +253,7 @@ def _build_condition(plan: Plan) -> tuple[str, list[str]]:
 
 
 def rank_by_meaning(
-    db: sqlite3.Connection,
+    db: Database,
     plan: Plan,
     vector: Vector,
     index: FederalVectors,
@@ -279,7 +271,7 @@ def rank_by_meaning(
     ]
 
 
-def _docs_of_multivalued(db: sqlite3.Connection, facets: dict[str, str]) -> tuple[int, ...] | None:
+def _docs_of_multivalued(db: Database, facets: dict[str, str]) -> tuple[int, ...] | None:
     """Return the records that pass filters on fields with several values; None without any."""
     filters = [(name, value) for name, value in facets.items() if name not in vectors.SINGLE]
     if not filters:
@@ -312,9 +304,7 @@ def _pick_passages(*rankings: Sequence[RankedRecord]) -> dict[int, int]:
 # --- hits ---
 
 
-def _read_hits(
-    db: sqlite3.Connection, ranking: Sequence[RankedRecord], query: str
-) -> Iterable[Hit]:
+def _read_hits(db: Database, ranking: Sequence[RankedRecord], query: str) -> Iterable[Hit]:
     for ranked in ranking:
         doc = db.execute("SELECT id, source FROM documents WHERE doc = ?", (ranked.doc,)).fetchone()
         passage = db.execute("SELECT * FROM passages WHERE chunk = ?", (ranked.chunk,)).fetchone()
@@ -339,9 +329,7 @@ def _read_hits(
         )
 
 
-def _choose_passage(
-    db: sqlite3.Connection, doc: int, passage: sqlite3.Row, query: str
-) -> sqlite3.Row:
+def _choose_passage(db: Database, doc: int, passage: Row, query: str) -> Row:
     """Return the passage, or one with more to say if it is little more than the title.
 
     That is the one with most words of the query among the first passages of the text.
@@ -362,7 +350,7 @@ def _choose_passage(
     )
 
 
-def snippet(passage: sqlite3.Row, query: str) -> str:
+def snippet(passage: Row, query: str) -> str:
     """Return the part of a passage that has most words of the query."""
     stems = _list_stems(query)
     fields = [passage[name] for name in ("body", "abstract", "title", "action")]
@@ -392,7 +380,7 @@ def _count_stems(text: str, stems: Sequence[str]) -> int:
     return sum(stem in text for stem in stems)
 
 
-def _describe_sources(db: sqlite3.Connection, plan: Plan) -> list[Searched]:
+def _describe_sources(db: Database, plan: Plan) -> list[Searched]:
     sources = dict.fromkeys((*plan.lexical, *plan.semantic))
     return [
         Searched(

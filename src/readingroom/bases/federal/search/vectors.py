@@ -1,7 +1,6 @@
 """The vectors of the federal base: embedded in batches, stored in SQLite, searched in memory."""
 
 import json
-import sqlite3
 import threading
 from collections.abc import Iterator
 from datetime import date
@@ -15,7 +14,7 @@ from readingroom.core.filters import And, Fields, Filter, In, Range
 from readingroom.core.progress import ReportProgressSync
 from readingroom.engine.embedding.embedder import Embedder, Matrix, Vector
 from readingroom.engine.vectors import VectorIndex
-from readingroom.storage.database import transaction
+from readingroom.storage.database import Database, Row
 
 # Fields with one value per record. Those with several (agency, topic) are looked up in SQLite.
 SINGLE = ("source", "congress", "chamber", "party", "state", "type")
@@ -46,7 +45,7 @@ class FederalVectors:
         hits = self._index.search_groups(vector, k, "doc", where)
         return [(int(hit.id), hit.score) for hit in hits]
 
-    def refresh(self, db: sqlite3.Connection) -> None:
+    def refresh(self, db: Database) -> None:
         """Apply what was embedded or removed since the last time; usually nothing."""
         if generation(db) <= self._generation:
             return
@@ -66,7 +65,7 @@ class FederalVectors:
                 self._index.delete([id for id in self._index.find_ids() if id not in current_ids])
             self._generation = max(self._generation, current)
 
-    def _add(self, db: sqlite3.Connection, rows: list[sqlite3.Row]) -> None:
+    def _add(self, db: Database, rows: list[Row]) -> None:
         joined = b"".join(row["embedding"] for row in rows)
         vectors = np.frombuffer(joined, np.float32).reshape(len(rows), -1)
         metadata = _read_metadata(db, {row["doc"] for row in rows})
@@ -93,7 +92,7 @@ def build_filter(
     return And(tuple(parts))
 
 
-def embed(db: sqlite3.Connection, embedder: Embedder, report: ReportProgressSync) -> int:
+def embed(db: Database, embedder: Embedder, report: ReportProgressSync) -> int:
     """Embed what has no vector yet, in batches that each stay once done; stopping loses nothing."""
     model = embedder.identity
     # Vectors of two models cannot be compared with each other.
@@ -108,7 +107,7 @@ def embed(db: sqlite3.Connection, embedder: Embedder, report: ReportProgressSync
     return done
 
 
-def count_unembedded(db: sqlite3.Connection) -> int:
+def count_unembedded(db: Database) -> int:
     """Return how many chunks have no vector yet and should have one."""
     (count,) = db.execute(f"SELECT count(*) {_UNEMBEDDED}", _body_sources()).fetchone()
     return int(count)
@@ -126,15 +125,15 @@ def _body_sources() -> tuple[str, ...]:
     return tuple(source_names(sources_of_shape(Shape.BODY)))
 
 
-def _build_embedded_text(row: sqlite3.Row) -> str:
+def _build_embedded_text(row: Row) -> str:
     """Return a passage under its record's title: alone it may not say what it is about."""
     heading = (row["heading"] or "").partition("\n")[0][:150]
     parts = [row["title"] or heading, row["abstract"], row["action"], row["body"]]
     return "\n".join(part for part in parts if part)[:1000] or "untitled"
 
 
-def _store(db: sqlite3.Connection, rows: list[sqlite3.Row], matrix: Matrix, model: str) -> None:
-    with transaction(db):
+def _store(db: Database, rows: list[Row], matrix: Matrix, model: str) -> None:
+    with db.transaction():
         db.execute("UPDATE generation SET value = value + 1")
         # A load may have replaced a chunk while it was being embedded; its vector is dropped.
         db.executemany(
@@ -147,7 +146,7 @@ def _store(db: sqlite3.Connection, rows: list[sqlite3.Row], matrix: Matrix, mode
         )
 
 
-def _read_new_rows(db: sqlite3.Connection, seen: int, model: str) -> Iterator[list[sqlite3.Row]]:
+def _read_new_rows(db: Database, seen: int, model: str) -> Iterator[list[Row]]:
     cursor = db.execute(
         """SELECT v.seq, v.chunk, v.embedding, c.doc FROM vectors v JOIN chunks c USING (chunk)
            WHERE v.seq > ? AND v.model = ? ORDER BY v.seq""",
@@ -157,7 +156,7 @@ def _read_new_rows(db: sqlite3.Connection, seen: int, model: str) -> Iterator[li
         yield rows
 
 
-def _read_metadata(db: sqlite3.Connection, docs: set[int]) -> dict[int, dict[str, Any]]:
+def _read_metadata(db: Database, docs: set[int]) -> dict[int, dict[str, Any]]:
     """Return the fields of these records that filters use."""
     ids = json.dumps(sorted(docs))
     metadata: dict[int, dict[str, Any]] = {}

@@ -4,7 +4,6 @@ import hashlib
 import lzma
 import os
 import re
-import sqlite3
 import stat
 import zipfile
 import zlib
@@ -19,6 +18,7 @@ import yaml
 from pydantic import ValidationError
 
 from readingroom.core.errors import UnrecognizedId
+from readingroom.storage.database import VALUE_ERRORS
 
 # What a bad file can raise in a loader. Anything else is a bug of ours and ends the load.
 BAD_FILE_ERRORS = (
@@ -26,7 +26,7 @@ BAD_FILE_ERRORS = (
     *(OSError, EOFError, RuntimeError),
     *(ExpatError, yaml.YAMLError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
     *(ValidationError, UnrecognizedId),
-    *(sqlite3.IntegrityError, sqlite3.ProgrammingError),  # a value that no column accepts
+    *VALUE_ERRORS,
 )
 
 # A file is read as a whole, so this bounds the memory of a load. No official file is as large.

@@ -1,0 +1,57 @@
+"""The fragments of SQL that databases write differently; all other SQL is the same for each."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one kind of database writes what the others write differently.
+
+    Full-text search has no fragment here: each kind has statements of its own for it.
+    """
+
+    begin_write: str
+    """Begins a transaction that will write."""
+    equals_in_any_case: str
+    """Compares a column with a parameter, whatever the case of their letters."""
+    join_in_order: str
+    """Joins a table to those before it, which are to be read first."""
+    index_hint: str
+    """Follows a table that is to be read by a certain index."""
+    parameter_items: str
+    """Selects `value`, the items of a JSON list that is given as one parameter."""
+    field_items: str
+    """A table of `value`, the items of a list in a column of JSON; follows a comma after FROM."""
+    table_names: str
+    """Selects `name`, the names of all tables."""
+    last_number: str
+    """Selects the highest number that a table has ever given to a row, or no row."""
+
+    def compare_in_any_case(self, column: str) -> str:
+        """Return a condition with one parameter."""
+        return self.equals_in_any_case.format(column=column)
+
+    def use_index(self, index: str) -> str:
+        """Return what follows a table that is to be read by this index."""
+        return self.index_hint.format(index=index)
+
+    def list_field_items(self, column: str, field: str) -> str:
+        """Return a table of the items in a list field of a column of JSON."""
+        return self.field_items.format(column=column, field=field)
+
+    def read_last_number(self, table: str) -> str:
+        """Return a query for the highest number that a table has ever given to a row."""
+        return self.last_number.format(table=table)
+
+
+SQLITE = Dialect(
+    begin_write="BEGIN IMMEDIATE",
+    equals_in_any_case="{column} = ? COLLATE NOCASE",
+    join_in_order="CROSS JOIN",
+    index_hint="INDEXED BY {index}",
+    # One parameter, however many items: SQLite allows a limited number of placeholders.
+    parameter_items="SELECT value FROM json_each(?)",
+    field_items="json_each({column}, '$.{field}')",
+    table_names="SELECT name FROM sqlite_master WHERE type = 'table'",
+    last_number="SELECT seq FROM sqlite_sequence WHERE name = '{table}'",
+)
