@@ -45,6 +45,10 @@ ROOM = (
         "room:connections",
         "Connections that keep the server waiting are closed, and nobody else is refused for them.",
     ),
+    Requirement(
+        "room:quoted",
+        "Retrieved text is announced as quoted matter in every face, answer, resource and prompt.",
+    ),
     Requirement("room:metrics", "Prometheus metrics count calls, errors and latency per tool."),
     Requirement("room:cli", "Every command has --help, --json and clear exit codes."),
     Requirement("room:docs", "Every tool, setting, error and command is documented."),

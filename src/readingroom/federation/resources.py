@@ -6,6 +6,7 @@ from dataclasses import replace
 from readingroom.core.errors import InvalidCursor, KnowledgeError, RecordNotFound
 from readingroom.federation.models import DeskFetch
 from readingroom.federation.service import DeskService
+from readingroom.protocol.quoting import QUOTED_MATTER
 from readingroom.protocol.resources import ListedResource, Template
 from readingroom.protocol.tool import Call
 
@@ -69,7 +70,8 @@ class RoomLibrary:
             texts, offset = [*texts, page.text], page.next_offset
         cut = "" if offset is None else f"\n\n[cut: fetch {id} with offset {offset} for the rest]"
         citation = record.citation
-        return f"{citation.citation_string}\n{citation.url}\n\n{''.join(texts)}{cut}"
+        head = f"{citation.citation_string}\n{citation.url}\n{QUOTED_MATTER}"
+        return f"{head}\n\n{''.join(texts)}{cut}"
 
 
 def _parse_cursor(cursor: str) -> int:

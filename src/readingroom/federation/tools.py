@@ -46,9 +46,8 @@ def open_desk(
         server_name="reading-room",
         title="Reading Room",
         instructions=(
-            "search looks through every knowledge base here at once; fetch(id) reads any result "
-            "whole. Cite `citation.citation_string` with its `url`. For planning policy give the "
-            "day the question is about as `date`."
+            "search looks through every base at once; fetch(id) reads any result whole. Cite "
+            "`citation.citation_string` with its `url`. For policy give the day as `date`."
         ),
         dialect=FederalDialect(),
         tools=tuple(_make_tools(service)),

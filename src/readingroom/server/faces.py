@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from readingroom.protocol.errors import Dialect
+from readingroom.protocol.quoting import QUOTED_MATTER
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Tool
 
@@ -39,7 +40,7 @@ def face_of(base: KnowledgeBase, path: str = "") -> Face:
         server_name=base.server_name,
         title=base.title,
         path=path,
-        instructions=base.instructions,
+        instructions=f"{base.instructions}\n\n{QUOTED_MATTER}",
         bases=(base,),
         stateful=base.stateful,
         sse=base.sse,
@@ -60,11 +61,12 @@ def faces_of_all(
         replace(base, tools=tuple(tool for tool in base.tools if tool.name not in desk_tools))
         for base in bases
     )
+    introductions = [f"{base.title}: {base.instructions}" for base in (*first, *bases)]
     room = Face(
         server_name=ALL_NAME,
         title="Reading Room",
         path="",
-        instructions="\n\n".join(f"{base.title}: {base.instructions}" for base in (*first, *bases)),
+        instructions="\n\n".join([*introductions, QUOTED_MATTER]),
         bases=(*first, *rest),
         stateful=True,
         sse=False,

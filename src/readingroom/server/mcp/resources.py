@@ -11,6 +11,7 @@ from mcp.shared.exceptions import MCPError
 
 from readingroom.core.errors import KnowledgeError
 from readingroom.protocol import sample
+from readingroom.protocol.quoting import QUOTED_MATTER
 from readingroom.protocol.resources import Library, ListedResource, Prompt, Template
 from readingroom.server.faces import Face
 from readingroom.server.mcp.calls import Context, make_call_from_context
@@ -102,7 +103,7 @@ class _PromptHandlers:
         ]
         if missing:
             raise MCPError(wire.INVALID_PARAMS, f"{prompt.name} needs {', '.join(missing)}")
-        content = wire.TextContent(text=prompt.render(arguments))
+        content = wire.TextContent(text=f"{prompt.render(arguments)}\n\n{QUOTED_MATTER}")
         return wire.GetPromptResult(
             description=prompt.description,
             messages=[wire.PromptMessage(role="user", content=content)],
