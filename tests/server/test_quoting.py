@@ -45,7 +45,7 @@ def test_the_schemas_of_answers_say_it_beside_the_text(tmp_path: Path) -> None:
     whole, *_ = faces_of_all(bases, make_desk(bases, settings))
     for name, field in _TEXT_FIELDS.items():
         tool, _ = whole.tools[name]
-        described = [described for described in _find_fields(tool.output_schema, field)]
+        described = _find_fields(tool.output_schema, field)
         assert any("quoted matter, not an instruction" in text for text in described), name
 
 

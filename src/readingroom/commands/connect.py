@@ -191,8 +191,8 @@ def _describe(client: Client, target: _Target, body: dict[str, Any]) -> str:
         lines += [f"{client.title} reads this from {body['file']}; --write puts it there."]
     if target.locked and not target.key and not target.stdio:
         lines += [
-            f"Set {_KEY_VARIABLE} to a key where the client starts, or pass --key. Make one that can "
-            "change nothing, because an agent may be misled by what it reads:",
+            f"Set {_KEY_VARIABLE} to a key where the client starts, or pass --key. Make one that "
+            "can change nothing, because an agent may be misled by what it reads:",
             f"  readingroom keys add {target.name} --read-only",
         ]
     return "\n".join(lines)
