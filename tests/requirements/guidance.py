@@ -71,6 +71,11 @@ GUIDANCE = (
         "A log line holds correlation id, upstream latency, hit or miss and sizes, "
         "no personal data, and payload previews of at most 4 KB under debug only.",
     ),
+    Requirement(
+        "guidance:hostile",
+        "A hostile page costs time and memory in proportion to its length, is cut at a limit, "
+        "and leads to no address but a web or mail address.",
+    ),
     Requirement("guidance:trace", "The caller's trace context is passed on upstream."),
     Requirement(
         "guidance:slo",

@@ -51,7 +51,7 @@ REAL = sorted(EXAMPLES.glob("*/frontend/*.json"))
         ("<div><div>a</div>b<p>c</div>d", "a\n\nb\n\nc\n\nd"),
         ("<li>a<li>b", "a\n\nb"),
         ("</p></div>text</ul>", "text"),
-        ("<a href='http://[broken'>x</a>", "[x](http://[broken)"),
+        ("<a href='http://[broken'>x</a>", "x"),
         ("", ""),
     ],
 )
@@ -117,7 +117,9 @@ MARKUP = st.lists(
 @settings(deadline=None)
 @given(MARKUP)
 def test_no_word_is_lost_whatever_the_markup(html: str) -> None:
-    assert is_within(words_of(html), to_markdown(html, WEBSITE))
+    # A tag that never ends is no text; the standard library's reader takes its name for a word.
+    ended = re.sub(r"<[A-Za-z/][^>]*\Z", "", html)
+    assert is_within(words_of(ended), to_markdown(html, WEBSITE))
 
 
 @settings(deadline=None)

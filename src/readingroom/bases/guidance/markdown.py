@@ -1,186 +1,127 @@
 """Converts the HTML of GOV.UK pages to Markdown, with every word in its original order."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from html.parser import HTMLParser
-from urllib.parse import urljoin
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+from urllib.parse import urljoin, urlsplit
 
+from readingroom.bases.guidance.html import Element, parse_html
+
+MAX_HTML_CHARS = 1_000_000
+MAX_MARKDOWN_CHARS = 4 * MAX_HTML_CHARS
+# A row that is shorter than its table's widest is filled up, which costs nothing in HTML.
+MAX_EMPTY_CELLS = 20_000
+CUT_NOTE = "[The text is cut here: the page is too long. Its whole text is at its address.]"
+
+_HEADING_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_LIST_TAGS = ("ul", "ol", "li", "dl", "dt", "dd")
+_TABLE_TAGS = ("table", "caption", "thead", "tbody", "tfoot", "tr", "th", "td")
+_SECTION_TAGS = ("html", "body", "header", "main", "footer", "nav", "section", "article", "aside")
+_TEXT_TAGS = ("div", "p", "blockquote", "pre", "hr", "address", "figure", "figcaption")
+_FORM_TAGS = ("form", "fieldset", "details", "summary")
 _BLOCK_TAGS = frozenset(
-    {
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "caption",
-        "dd",
-        "details",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "footer",
-        "form",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "header",
-        "hr",
-        "li",
-        "main",
-        "nav",
-        "ol",
-        "p",
-        "pre",
-        "section",
-        "summary",
-        "table",
-        "tbody",
-        "td",
-        "tfoot",
-        "th",
-        "thead",
-        "tr",
-        "ul",
-    }
+    _HEADING_TAGS + _LIST_TAGS + _TABLE_TAGS + _SECTION_TAGS + _TEXT_TAGS + _FORM_TAGS
 )
-_VOID_TAGS = frozenset(
-    {
-        "area",
-        "base",
-        "br",
-        "col",
-        "embed",
-        "hr",
-        "img",
-        "input",
-        "link",
-        "meta",
-        "source",
-        "track",
-        "wbr",
-    }
-)
-_INVISIBLE = frozenset({"script", "style", "template", "svg", "noscript", "head"})
-_HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
+_INVISIBLE_TAGS = frozenset({"script", "style", "template", "svg", "noscript", "head"})
 _MARKS = {"strong": "**", "b": "**", "em": "*", "i": "*", "code": "`"}
-_MAX_DEPTH = 60  # deeper elements are read as if they were here, so that recursion stays bounded
-
-
-@dataclass(slots=True)
-class _Node:
-    tag: str
-    attributes: dict[str, str] = field(default_factory=dict)
-    children: list["_Node | str"] = field(default_factory=list)
+_LINK_SCHEMES = frozenset({"http", "https", "mailto"})
 
 
 def to_markdown(html: str, root: str) -> str:
-    """Return the HTML as Markdown; `root` completes relative links."""
-    builder = _TreeBuilder()
-    builder.feed(html)
-    builder.close()
-    return "\n\n".join(_MarkdownWriter(root).blocks(builder.top))
+    """Return one piece of HTML as Markdown; `root` completes relative links."""
+    return MarkdownConverter(root).convert(html)
 
 
-class _TreeBuilder(HTMLParser):
-    """Builds a tree from tags that need not be well nested."""
+def resolve_link(target: str, root: str) -> str | None:
+    """Return the full address of a link, or None where it is no web or mail address."""
+    try:
+        address = urljoin(root, target.strip())
+        is_link = urlsplit(address).scheme in _LINK_SCHEMES
+    except ValueError:  # such as a URL with a malformed IPv6 host
+        return None
+    return address if is_link else None
 
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.top = _Node("div")
-        self._open = [self.top]
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        # HTML lets authors leave out </li> and </p>, and old pages do.
-        if tag == "li" and self._open[-1].tag == "li":
-            self._open.pop()
-        if tag in _BLOCK_TAGS and self._open[-1].tag == "p":
-            self._open.pop()
-        node = _Node(tag, {name: value or "" for name, value in attrs})
-        self._open[-1].children.append(node)
-        # Void elements never close, so they must not stay open.
-        if tag not in _VOID_TAGS and len(self._open) < _MAX_DEPTH:
-            self._open.append(node)
+class MarkdownConverter:
+    """Converts the HTML of one page, piece by piece, within limits that hold for all of it.
 
-    def handle_endtag(self, tag: str) -> None:
-        # An end tag without its start is ignored, as browsers do.
-        for depth in range(len(self._open) - 1, 0, -1):
-            if self._open[depth].tag == tag:
-                del self._open[depth:]
-                return
+    The text of a page that goes over them is cut, and says so.
+    """
 
-    def handle_data(self, data: str) -> None:
-        self._open[-1].children.append(data)
+    def __init__(self, root: str) -> None:
+        self._writer = _MarkdownWriter(root)
+        self._html_left = MAX_HTML_CHARS
+        self._markdown_left = MAX_MARKDOWN_CHARS
+
+    def convert(self, html: str) -> str:
+        """Return a piece of HTML as Markdown, cut where the page has reached its limits."""
+        if self._html_left < 0 or self._markdown_left < 0:
+            return ""
+        markdown = "\n\n".join(self._writer.blocks(parse_html(html[: self._html_left])))
+        markdown, rest = markdown[: self._markdown_left], markdown[self._markdown_left :]
+        is_cut = bool(rest) or len(html) > self._html_left
+        self._html_left -= len(html)
+        self._markdown_left -= len(markdown) + len(rest)
+        return f"{markdown}\n\n{CUT_NOTE}" if is_cut else markdown
 
 
 class _MarkdownWriter:
     def __init__(self, root: str) -> None:
         self._root = root
+        self._empty_cells_left = MAX_EMPTY_CELLS
 
-    def blocks(self, node: _Node) -> Iterator[str]:
-        """Yield the node's paragraphs, lists, tables and headings, in order."""
-        run: list[str] = []
-        for child in node.children:
+    def blocks(self, parent: Element) -> Iterator[str]:
+        """Yield the element's paragraphs, lists, tables and headings, in order."""
+        sentence: list[str] = []
+        for child in parent.children:
             if isinstance(child, str) or child.tag not in _BLOCK_TAGS:
-                run.append(self._inline(child))
+                sentence.append(self._inline(child))
             else:
-                yield from _make_paragraph(run)
-                run = []
-                yield from self._block(child)
-        yield from _make_paragraph(run)
+                yield from _make_paragraph(sentence)
+                sentence = []
+                yield from self._BLOCK_WRITERS.get(child.tag, _MarkdownWriter.blocks)(self, child)
+        yield from _make_paragraph(sentence)
 
-    def _block(self, node: _Node) -> Iterator[str]:
-        match node.tag:
-            case tag if tag in _HEADINGS:
-                title = _tidy(self._inline_children(node)).replace("\n", " ")
-                yield from [f"{_HEADINGS[tag]} {title}"] if title else []
-            case "ul" | "ol":
-                yield from self._list(node)
-            case "blockquote":
-                quoted = "\n\n".join(self.blocks(node))
-                yield "\n".join(f"> {line}".rstrip() for line in quoted.split("\n"))
-            case "table":
-                yield from self._table(node)
-            case "pre":
-                yield f"```\n{_raw_text(node).strip()}\n```"
-            case "hr":
-                yield "---"
-            case _:
-                yield from self.blocks(node)
+    def _heading(self, heading: Element) -> Iterator[str]:
+        title = _tidy(self._inline_children(heading)).replace("\n", " ")
+        if title:
+            yield f"{'#' * int(heading.tag[1])} {title}"
 
-    def _list(self, node: _Node) -> Iterator[str]:
-        items = []
-        number = 0
-        for child in node.children:
-            body = "\n".join(self.blocks(child)) if isinstance(child, _Node) else _tidy(child)
-            if not body:
-                continue
-            number += 1
-            marker = f"{number}. " if node.tag == "ol" else "- "
-            items.append(marker + body.replace("\n", "\n" + " " * len(marker)))
+    def _list(self, parent: Element) -> Iterator[str]:
+        items: list[str] = []
+        for child in parent.children:
+            item = _tidy(child) if isinstance(child, str) else "\n".join(self.blocks(child))
+            if item:
+                marker = f"{len(items) + 1}. " if parent.tag == "ol" else "- "
+                items.append(marker + item.replace("\n", "\n" + " " * len(marker)))
         if items:
             yield "\n".join(items)
 
-    def _table(self, node: _Node) -> Iterator[str]:
+    def _quotation(self, quotation: Element) -> Iterator[str]:
+        lines = "\n\n".join(self.blocks(quotation)).split("\n")
+        yield "\n".join(f"> {line}".rstrip() for line in lines)
+
+    def _preformatted(self, element: Element) -> Iterator[str]:
+        yield f"```\n{_raw_text(element).strip()}\n```"
+
+    def _rule(self, element: Element) -> Iterator[str]:
+        yield "---"
+
+    def _table(self, table: Element) -> Iterator[str]:
         """Yield the rows as tables, and whatever else is between them."""
         rows: list[list[str]] = []
-        for part in self._table_parts(node):
-            if isinstance(part, list):
-                rows.append(part)
+        for row_or_text in self._table_parts(table):
+            if isinstance(row_or_text, list):
+                rows.append(row_or_text)
             else:
-                yield from _render_table(rows)
+                yield from self._rows(rows)
                 rows = []
-                yield part
-        yield from _render_table(rows)
+                yield row_or_text
+        yield from self._rows(rows)
 
-    def _table_parts(self, node: _Node) -> Iterator[list[str] | str]:
+    def _table_parts(self, table: Element) -> Iterator[list[str] | str]:
         """Yield a list of cells for each row, and a text for anything else."""
-        for child in node.children:
+        for child in table.children:
             if isinstance(child, str):
                 yield from _make_paragraph([child])
             elif child.tag in ("thead", "tbody", "tfoot"):
@@ -190,50 +131,82 @@ class _MarkdownWriter:
             elif child.tag in ("td", "th"):
                 yield [self._cell(child)]
             else:
-                yield from self.blocks(_Node("div", children=[child]))
+                yield from self.blocks(Element("div", children=[child]))
 
-    def _cell(self, node: "_Node | str") -> str:
-        return _tidy(self._inline(node)).replace("\n", " ").replace("|", "\\|")
+    def _cell(self, cell: Element | str) -> str:
+        return _tidy(self._inline(cell)).replace("\n", " ").replace("|", "\\|")
 
-    def _inline(self, node: "_Node | str") -> str:
+    def _rows(self, rows: list[list[str]]) -> Iterator[str]:
+        """Yield the rows as one table, with the first as its head; past the limit, as lines."""
+        # Rows may differ in length: cells that span several columns are written once.
+        width = max(map(len, rows), default=0)
+        if not width:
+            return
+        empty_cells = width * len(rows) - sum(map(len, rows))
+        if empty_cells > self._empty_cells_left:
+            yield from (" | ".join(row) for row in rows if row)
+            return
+        self._empty_cells_left -= empty_cells
+        head, *body = [row + [""] * (width - len(row)) for row in rows]
+        lines = [head, ["---"] * width, *body]
+        yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def _inline(self, node: Element | str) -> str:
         if isinstance(node, str):
             return re.sub(r"\s+", " ", node)
-        match node.tag:
-            case "br":
-                return "\n"
-            case "img":
-                return f"![{node.attributes.get('alt', '')}]({self._link(node, 'src')})"
-            case "a":
-                return self._anchor(node)
-            case tag if tag in _MARKS:
-                return _emphasize(self._inline_children(node), _MARKS[tag])
-            case tag if tag in _INVISIBLE:
-                return ""
-            case tag if tag in _BLOCK_TAGS:  # a block inside a sentence or a cell
-                return f" {self._inline_children(node)} "
-        return self._inline_children(node)
-
-    def _inline_children(self, node: _Node) -> str:
-        return "".join(map(self._inline, node.children))
-
-    def _anchor(self, node: _Node) -> str:
+        if writer := self._INLINE_WRITERS.get(node.tag):
+            return writer(self, node)
         text = self._inline_children(node)
-        target = node.attributes.get("href", "")
+        # A block inside a sentence or a cell is set apart from the words around it.
+        return f" {text} " if node.tag in _BLOCK_TAGS else text
+
+    def _inline_children(self, parent: Element) -> str:
+        return "".join(map(self._inline, parent.children))
+
+    def _line_break(self, element: Element) -> str:
+        return "\n"
+
+    def _nothing(self, element: Element) -> str:
+        return ""
+
+    def _emphasis(self, element: Element) -> str:
+        return _emphasize(self._inline_children(element), _MARKS[element.tag])
+
+    def _image(self, image: Element) -> str:
+        description = image.attributes.get("alt", "")
+        address = resolve_link(image.attributes.get("src", ""), self._root)
+        return f"![{description}]({address})" if address else description
+
+    def _link(self, anchor: Element) -> str:
+        text = self._inline_children(anchor)
+        target = anchor.attributes.get("href", "")
         # A link within the page leads nowhere once it is Markdown.
-        if not text.strip() or not target or target.startswith("#"):
+        is_elsewhere = bool(target) and not target.startswith("#")
+        address = resolve_link(target, self._root) if is_elsewhere and text.strip() else None
+        if address is None:
             return text
-        return f"[{_tidy(text)}]({self._link(node, 'href')})" + (" " if text.endswith(" ") else "")
+        return f"[{_tidy(text)}]({address})" + (" " if text.endswith(" ") else "")
 
-    def _link(self, node: _Node, attribute: str) -> str:
-        target = node.attributes.get(attribute, "").strip()
-        try:
-            return urljoin(self._root, target)
-        except ValueError:  # such as a URL with a malformed IPv6 host
-            return target
+    # How each tag is written; any other block is what is inside it, and so is any other element.
+    _BLOCK_WRITERS: ClassVar[dict[str, Callable[["_MarkdownWriter", Element], Iterator[str]]]] = {
+        **dict.fromkeys(_HEADING_TAGS, _heading),
+        **dict.fromkeys(("ul", "ol"), _list),
+        "blockquote": _quotation,
+        "hr": _rule,
+        "pre": _preformatted,
+        "table": _table,
+    }
+    _INLINE_WRITERS: ClassVar[dict[str, Callable[["_MarkdownWriter", Element], str]]] = {
+        **dict.fromkeys(_MARKS, _emphasis),
+        **dict.fromkeys(_INVISIBLE_TAGS, _nothing),
+        "a": _link,
+        "br": _line_break,
+        "img": _image,
+    }
 
 
-def _make_paragraph(run: list[str]) -> Iterator[str]:
-    text = _tidy("".join(run))
+def _make_paragraph(sentence: list[str]) -> Iterator[str]:
+    text = _tidy("".join(sentence))
     if text:
         yield text
 
@@ -253,20 +226,11 @@ def _emphasize(text: str, mark: str) -> str:
     return f"{before}{mark}{words}{mark}{after}"
 
 
-def _raw_text(node: _Node) -> str:
-    return "".join(child if isinstance(child, str) else _raw_text(child) for child in node.children)
+def _raw_text(element: Element) -> str:
+    return "".join(
+        child if isinstance(child, str) else _raw_text(child) for child in element.children
+    )
 
 
-def _is_blank(node: "_Node | str") -> bool:
+def _is_blank(node: Element | str) -> bool:
     return isinstance(node, str) and not node.strip()
-
-
-def _render_table(rows: list[list[str]]) -> Iterator[str]:
-    """Yield the rows as one table, with the first row as its head."""
-    # Rows may differ in length: cells that span several columns are written once.
-    width = max(map(len, rows), default=0)
-    if not width:
-        return
-    head, *rest = [row + [""] * (width - len(row)) for row in rows]
-    lines = [head, ["---"] * width, *rest]
-    yield "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from readingroom.bases.guidance.markdown import to_markdown
+from readingroom.bases.guidance.markdown import MarkdownConverter, resolve_link, to_markdown
 from readingroom.bases.guidance.models import Identifiers, Translation, WithdrawnNotice
 
 WEBSITE = "https://www.gov.uk"
@@ -15,6 +15,7 @@ ORGANISATION = "charity-commission"
 # The form of GOV.UK's own paths. No scheme, host, escape, query or empty segment matches, and no
 # segment can be `.` or `..`, because each begins with a letter or a digit.
 _PATH = re.compile(r"/|(?:/[A-Za-z0-9][A-Za-z0-9._~-]*)+", re.ASCII)
+_WEB_ADDRESS = re.compile(r"https?://", re.ASCII)
 _COMMISSION_PATH = f"/government/organisations/{ORGANISATION}"
 # Compared by id as well as by path, because an id stays when a page moves.
 _COMMISSION_ID = "489e651f-34c8-4b34-bdd7-e13c2324cde3"
@@ -38,14 +39,17 @@ class GovukPage:
     """One item of the Content API; `content` is never changed."""
 
     content: Mapping[str, Any]
+    requested_path: str = "/"
 
     @property
     def path(self) -> str:
-        return _text(self.content.get("base_path")) or "/"
+        """The path that the item gives itself; the requested one where that is no plain path."""
+        base_path = _text(self.content.get("base_path"))
+        return base_path if base_path and is_plain_path(base_path) else self.requested_path
 
     @property
     def url(self) -> str:
-        return website_url(self.path)
+        return WEBSITE + self.path
 
     @property
     def title(self) -> str | None:
@@ -89,7 +93,7 @@ class GovukPage:
             Translation(locale=locale, title=_text(item.get("title")), path=path, url=url)
             for item in self.linked_items("available_translations")
             if (locale := _text(item.get("locale"))) and locale != self.locale
-            if (path := _text(item.get("base_path"))) and (url := website_url(path))
+            if (path := _text(item.get("base_path"))) and (url := make_website_url(path))
         ]
 
     @cached_property
@@ -112,14 +116,14 @@ class GovukPage:
     @cached_property
     def text(self) -> str:
         """The page as a reader sees it: notice, title, summary, then all its parts."""
-        return "\n\n".join(part for part in self._parts() if part)
+        return "\n\n".join(part for part in self._parts(MarkdownConverter(WEBSITE)) if part)
 
     def linked_items(self, kind: str) -> list[Mapping[str, Any]]:
         """Return the items that this one links to as `kind`."""
         links = self.content.get("links")
         return _objects(links.get(kind)) if isinstance(links, Mapping) else []
 
-    def _parts(self) -> Iterator[str]:
+    def _parts(self, converter: MarkdownConverter) -> Iterator[str]:
         if self.title:
             yield f"# {self.title}"
         if self.withdrawn_notice:
@@ -127,27 +131,31 @@ class GovukPage:
         yield _text(self.content.get("description")) or ""
         details = self.content.get("details")
         if isinstance(details, Mapping):
-            yield from self._detail_parts(details)
+            yield from self._detail_parts(details, converter)
 
-    def _detail_parts(self, details: Mapping[str, Any]) -> Iterator[str]:
+    def _detail_parts(
+        self, details: Mapping[str, Any], converter: MarkdownConverter
+    ) -> Iterator[str]:
         # By field, not by schema: GOV.UK has dozens of schemas and adds others.
         for name in _TEXT_FIELDS:
-            yield to_markdown(_html(details.get(name)), WEBSITE)
+            yield converter.convert(_html(details.get(name)))
         for part in _objects(details.get("parts")):
             yield _heading(part.get("title") or part.get("slug"))
-            yield to_markdown(_html(part.get("body")), WEBSITE)
+            yield converter.convert(_html(part.get("body")))
         for group in _objects(details.get("collection_groups")):
-            yield from self._collection_parts(group)
+            yield from self._collection_parts(group, converter)
         for group in _objects(details.get("child_section_groups")):
             yield _heading(group.get("title"))
             yield _render_links(_objects(group.get("child_sections")))
         for document in _list(details.get("documents")):
-            yield to_markdown(_html(document), WEBSITE)
+            yield converter.convert(_html(document))
         yield _render_attachments(details)
 
-    def _collection_parts(self, group: Mapping[str, Any]) -> Iterator[str]:
+    def _collection_parts(
+        self, group: Mapping[str, Any], converter: MarkdownConverter
+    ) -> Iterator[str]:
         yield _heading(group.get("title"))
-        yield to_markdown(_html(group.get("body")), WEBSITE)
+        yield converter.convert(_html(group.get("body")))
         # Groups name documents by id only; their titles and paths are in the item's links.
         documents = {item.get("content_id"): item for item in self.linked_items("documents")}
         ids = [value for value in _list(group.get("documents")) if isinstance(value, str)]
@@ -159,9 +167,14 @@ def is_plain_path(text: str) -> bool:
     return _PATH.fullmatch(text) is not None
 
 
-def website_url(path: str) -> str:
-    """Return the address at which people read a page."""
-    return path if path.startswith(("https://", "http://")) else WEBSITE + path
+def make_website_url(target: str) -> str | None:
+    """Return the address at which people read a page, or None where the target leads to none.
+
+    `target` is a path on GOV.UK or the full address of another site. It comes from upstream: joined
+    to the website by mere concatenation, `@evil.example` would be another host.
+    """
+    is_path = target.startswith("/")
+    return resolve_link(target, WEBSITE) if is_path or _WEB_ADDRESS.match(target) else None
 
 
 def _render_attachments(details: Mapping[str, Any]) -> str:
@@ -175,11 +188,13 @@ def _heading(title: Any) -> str:
 
 
 def _render_links(items: list[Mapping[str, Any]]) -> str:
-    lines = [
-        f"- [{_text(item.get('title')) or path}]({website_url(path)})"
-        for item in items
-        if (path := _text(item.get("base_path")) or _text(item.get("url")))
-    ]
+    """Return a list of links; a title whose target leads nowhere is listed without a link."""
+    lines = []
+    for item in items:
+        target = _text(item.get("base_path")) or _text(item.get("url"))
+        if target:
+            title, address = _text(item.get("title")), make_website_url(target)
+            lines.append(f"- [{title or target}]({address})" if address else f"- {title or target}")
     return "\n".join(lines)
 
 

@@ -34,7 +34,12 @@ from readingroom.bases.guidance.models import (
     Warned,
     guidance_id,
 )
-from readingroom.bases.guidance.page import ORGANISATION, GovukPage, is_plain_path, website_url
+from readingroom.bases.guidance.page import (
+    ORGANISATION,
+    GovukPage,
+    is_plain_path,
+    make_website_url,
+)
 from readingroom.bases.guidance.store import GovukStore
 from readingroom.core import clock
 from readingroom.core.errors import InvalidArguments, KnowledgeError
@@ -329,13 +334,14 @@ def _parse_hits(response: Mapping[str, Any]) -> list[Hit]:
 def _parse_hit(result: Mapping[str, Any]) -> Hit | None:
     """Return a search result as a hit; None where it has no title or no link to cite."""
     title, link = _get_text(result, "title"), _get_text(result, "link")
-    if not title or not link:
+    url = make_website_url(link) if link else None
+    if not title or not link or not url:
         return None
     # The search also returns pages of other sites, which only have an address.
     path = link if is_plain_path(link) else None
     return Hit(
         title=title,
-        url=website_url(link),
+        url=url,
         summary=_get_text(result, "description") or "",
         public_updated_at=_get_text(result, "public_timestamp"),
         path=path,

@@ -1,5 +1,6 @@
 """Reads GOV.UK's Content API and Search API through the cache."""
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,8 @@ from readingroom.net.upstream import CallContext, Params, Request, UpstreamClien
 
 _CONTENT = "/api/content"
 _SEARCH = "/api/search.json"
-_MAX_PARSED_PAGES = 64  # stored parsed, so that a popular page is parsed once
+_PARSED_PAGES_BYTES = 64_000_000  # stored parsed, so that a popular page is parsed once
+_PARSED_JSON_FACTOR = 5  # an item takes up to this many times more memory than its JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class GovukStore:
         self._cache = cache
         self._metrics = metrics
         self._lifetimes = lifetimes
-        self._pages: LRUCache[bytes, GovukPage] = LRUCache(_MAX_PARSED_PAGES)
+        self._pages: LRUCache[bytes, GovukPage] = LRUCache(_PARSED_PAGES_BYTES, _weigh_page)
 
     async def page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path; raise `NotFoundOrRedirected` or `InvalidPath`."""
@@ -114,6 +116,11 @@ class GovukStore:
         return page
 
 
+def _weigh_page(body: bytes, page: GovukPage) -> int:
+    """Return about how many bytes of memory a parsed page takes."""
+    return len(body) * (1 + _PARSED_JSON_FACTOR) + sys.getsizeof(page.text)
+
+
 def _content_path(path: str) -> str:
     if not is_plain_path(path):
         raise InvalidPath(
@@ -138,7 +145,7 @@ def _suggest_path(text: str) -> dict[str, str]:
 def _parse_reply(path: str, reply: Reply) -> GovukPage:
     """Return the page that a reply holds; raise `NotFoundOrRedirected` where it holds none."""
     if reply.status == 200:
-        page = GovukPage(from_json(reply.body))
+        page = GovukPage(from_json(reply.body), path)
         if page.content.get("schema_name") == "redirect":
             raise _moved_error(path, _redirect_target(path, page.content.get("redirects")))
         if page.content.get("schema_name") == "gone":

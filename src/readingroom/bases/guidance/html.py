@@ -1,0 +1,57 @@
+"""Parses the HTML of GOV.UK pages into a small tree, in time proportional to its length."""
+
+from dataclasses import dataclass, field
+
+from lxml import etree
+
+_MAX_DEPTH = 32  # deeper elements are read as if they were here, so that recursion stays bounded
+
+
+@dataclass(slots=True)
+class Element:
+    """An element with its attributes, and with the texts and elements inside it, in order."""
+
+    tag: str
+    attributes: dict[str, str] = field(default_factory=dict)
+    children: list["Element | str"] = field(default_factory=list)
+
+
+def parse_html(html: str) -> Element:
+    """Return a page, or a part of one, as a well nested tree; tags that do not fit are ignored."""
+    if not html.strip():
+        return Element("html")
+    # libxml2 by its events, for hostile pages: html.parser and html5lib need quadratic time for
+    # some, and parsers that repair formatting as browsers do build quadratic trees.
+    parser = etree.HTMLParser(target=_TreeBuilder(), encoding="utf-8", huge_tree=True)
+    parser.feed(html.encode("utf-8", "replace"))
+    tree: Element = parser.close()
+    return tree
+
+
+class _TreeBuilder:
+    """Receives the parser's events, which are always well nested."""
+
+    def __init__(self) -> None:
+        self._root = Element("html")
+        self._open = [self._root]
+        self._too_deep = 0  # elements that are open below the deepest one that is kept
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        element = Element(tag, dict(attributes))
+        self._open[-1].children.append(element)
+        if len(self._open) < _MAX_DEPTH:
+            self._open.append(element)
+        else:
+            self._too_deep += 1
+
+    def end(self, tag: str) -> None:
+        if self._too_deep:
+            self._too_deep -= 1
+        else:
+            self._open.pop()
+
+    def data(self, text: str) -> None:
+        self._open[-1].children.append(text)
+
+    def close(self) -> Element:
+        return self._root
