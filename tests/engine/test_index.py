@@ -38,7 +38,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from readingroom.storage.chunks import Chunks, ChunkStore
-held = ChunkStore(Path(sys.argv[1])).collection("policy_docs")
+held = ChunkStore(Path(sys.argv[1])).open_collection("policy_docs")
 made = np.random.default_rng(1)
 print("ready", flush=True)
 for batch in range(50):
