@@ -11,7 +11,7 @@ import numpy as np
 from chromadb.config import Settings
 
 from benchmarks.table import Ratio, Table
-from readingroom.bases.documents.store import FIELDS
+from readingroom.bases.documents.store import FILTER_FIELDS
 from readingroom.core.filters import And, Equals, Filter, In
 from readingroom.engine.vectors import VectorIndex
 
@@ -85,7 +85,7 @@ def _ratio(
 
 
 def _index(rows: Any, documents: Any) -> VectorIndex:
-    index = VectorIndex(FIELDS, reserve=len(rows))
+    index = VectorIndex(FILTER_FIELDS, reserve=len(rows))
     for start in range(0, len(documents), 400):
         some = documents[start : start + 400]
         first = start * DOCUMENT

@@ -17,7 +17,7 @@ from readingroom.bases.documents.backup import restore_backup, write_backup
 from readingroom.bases.documents.doctor import DocumentsDoctor
 from readingroom.bases.documents.errors import DocumentNotFound, PageNotFound
 from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
-from readingroom.bases.documents.ingest.ingestion import candidate_ids
+from readingroom.bases.documents.ingest.ingestion import generate_candidate_ids
 from readingroom.bases.documents.models import (
     ApplicationOverview,
     GetDocumentText,
@@ -340,7 +340,7 @@ async def test_an_explicit_type_wins(empty: Desk) -> None:
 @requirement("room:paths")
 async def test_a_file_that_cannot_be_kept_is_told_and_can_be_ingested_later(empty: Desk) -> None:
     content = plain("Bats roost in the old barn.")
-    document_id = next(candidate_ids(REF, hashlib.sha256(content).hexdigest()))
+    document_id = next(generate_candidate_ids(REF, hashlib.sha256(content).hexdigest()))
     folder = empty.service.folder / "files" / document_id
     folder.mkdir(parents=True)
     (folder / "partial").symlink_to("/dev/full")
@@ -442,7 +442,7 @@ async def test_in_memory_nothing_is_left(tmp_path: Path) -> None:
 )
 @settings(max_examples=50, deadline=None)
 def test_every_document_id_can_be_fetched(ref: str, digest: bytes, page: int | None) -> None:
-    ids = list(candidate_ids(ref, digest.hex()))
+    ids = list(generate_candidate_ids(ref, digest.hex()))
     assert len(set(ids)) == 59
     for document_id in ids:
         assert parse_doc_id(format_doc_id(document_id, page)) == DocumentRef(document_id, page)
@@ -478,7 +478,7 @@ async def test_a_copy_fills_another_folder_with_the_same_documents(tmp_path: Pat
         assert written.counts == read.counts == {"documents": 2, "chunks": 3}
         assert (await text(library, made.document_id)).text == "one\n\ntwo"
         kept = await library.service.get_record(uploaded.document_id)
-        assert kept.file_path == str(library.service.ingestion.file_of(kept))
+        assert kept.file_path == str(library.service.ingestion.get_copy_path(kept))
         overview = await library.service.get_overview(ApplicationOverview(application_ref=REF))
         assert overview.application is not None and overview.application.address == "1 High St"
         assert (await DocumentsDoctor(library.service, repair=False).diagnose()).complaints == []

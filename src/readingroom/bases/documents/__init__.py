@@ -16,6 +16,6 @@ SPEC = BaseSpec(
     cli=Lazy("readingroom.bases.documents.cli:documents"),
     commands=Lazy("readingroom.bases.documents.commands:COMMANDS"),
     backup=Lazy("readingroom.bases.documents.commands:BACKUP"),
-    doctor=Lazy("readingroom.bases.documents.commands:check"),
+    doctor=Lazy("readingroom.bases.documents.commands:run_doctor"),
     sample=Lazy("readingroom.bases.documents.sample:SAMPLE"),
 )

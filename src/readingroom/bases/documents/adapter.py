@@ -25,7 +25,7 @@ from readingroom.protocol.search import (
 )
 from readingroom.protocol.tool import Call
 
-_SPARE = 10  # hits asked for beyond the limit, to replace headings that are skipped
+_SPARE_HITS = 10  # hits asked for beyond the limit, to replace headings that are skipped
 
 
 class DocumentsAdapter(SearchAdapter):
@@ -52,7 +52,7 @@ class DocumentsAdapter(SearchAdapter):
             SearchApplicationDocs(
                 query=request.query,
                 application_ref=request.application_ref,
-                max_results=request.limit + _SPARE,
+                max_results=request.limit + _SPARE_HITS,
                 mode="hybrid",
             )
         )
@@ -62,30 +62,32 @@ class DocumentsAdapter(SearchAdapter):
             # A document of one chunk is all there is, even if it looks like a heading.
             if hit.metadata.total_chunks == 1 or not is_heading(hit.text)
         ]
-        return [self._convert(hit) for hit in hits[: request.limit]]
+        return [self._to_desk_hit(hit) for hit in hits[: request.limit]]
 
     async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
         ref = parse_doc_id(id)
         pages = str(ref.page) if ref.page else None
-        text = await self._service.get_text(
+        document = await self._service.get_text(
             GetDocumentText(document_id=ref.document_id, pages=pages)
         )
         return make_record(
             self.base,
-            text.id,
-            title=text.citation,
-            text=text.text,
-            url=self._links.to(text.id),
-            citation=text.citation,
-            source=text.document_type,
-            details=text.model_dump(mode="json", exclude={"text", "status", "id", "next_offset"}),
+            document.id,
+            title=document.citation,
+            text=document.text,
+            url=self._links.to(document.id),
+            citation=document.citation,
+            source=document.document_type,
+            details=document.model_dump(
+                mode="json", exclude={"text", "status", "id", "next_offset"}
+            ),
             offset=offset,
         )
 
     async def validation_date(self, application_ref: str) -> str | None:
         application = await self._service.get_application(application_ref)
-        day = application.validation_date if application else None
-        return day.isoformat() if day else None
+        validation_date = application.validation_date if application else None
+        return validation_date.isoformat() if validation_date else None
 
     async def list_resources(self) -> list[ListedResource]:
         return [
@@ -110,10 +112,10 @@ class DocumentsAdapter(SearchAdapter):
             return sorted({document.application_ref for document in documents})
         return ()
 
-    def _convert(self, hit: DocumentHit) -> DeskHit:
+    def _to_desk_hit(self, hit: DocumentHit) -> DeskHit:
         url = self._links.to(hit.id)
         document = hit.metadata
-        cited = f"{document.application_ref}, {hit.citation}"
+        citation_text = f"{document.application_ref}, {hit.citation}"
         return DeskHit(
             id=hit.id,
             title=f"{document.application_ref}: {hit.citation}",
@@ -122,6 +124,6 @@ class DocumentsAdapter(SearchAdapter):
             snippet=hit.text,
             score=hit.relevance_score,
             published_at=None,
-            citation=Citation(citation_string=cited, url=url),
+            citation=Citation(citation_string=citation_text, url=url),
             base=self.base,
         )

@@ -16,11 +16,11 @@ from readingroom.storage.archive import copy_database
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty
 from readingroom.storage.files import link_or_copy, move_files, resolve_inside
 
-_ABOUT = "about.json"
-_CHUNKS = "chunks.db"
-_REGISTRY = "registry.db"
-_APPLICATIONS = "applications.db"
-_FILES = "files"
+_ABOUT_FILE = "about.json"
+_CHUNKS_FILE = "chunks.db"
+_REGISTRY_FILE = "registry.db"
+_APPLICATIONS_FILE = "applications.db"
+_FILES_FOLDER = "files"
 
 BACKUP_FILES = re.compile(
     rf"about\.json|(chunks|registry|applications)\.db|files/{DOCUMENT_ID_PATTERN}/[\w-]+\.\w+",
@@ -29,63 +29,74 @@ BACKUP_FILES = re.compile(
 """The names of the files that `write_backup` makes."""
 
 
-async def write_backup(service: DocumentsService, folder: Path) -> BackupCounts:
+async def write_backup(service: DocumentsService, backup_folder: Path) -> BackupCounts:
     """Write the base as it is at one moment; changes wait meanwhile, searches do not."""
     async with service.ingestion.pause_changes():
-        await anyio.Path(folder).mkdir(parents=True)
-        chunk_count = await service.store.dump(folder / _CHUNKS, folder / _REGISTRY)
+        await anyio.Path(backup_folder).mkdir(parents=True)
+        chunk_count = await service.store.dump(
+            backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE
+        )
         records = await service.store.list_records()
-        await anyio.to_thread.run_sync(_copy_files, service, records, folder)
+        await anyio.to_thread.run_sync(_copy_files, service, records, backup_folder)
     return BackupCounts(counts={"documents": len(records), "chunks": chunk_count})
 
 
 async def restore_backup(
-    service: DocumentsService, folder: Path, home: Path, replace: bool
+    service: DocumentsService, backup_folder: Path, new_folder: Path, replace: bool
 ) -> BackupCounts:
     """Fill an empty base from what `write_backup` wrote.
 
-    `home` is where the base's folder will be in the end: a restore works in a folder beside it.
+    `new_folder` is where the base's folder will be in the end; until then it is filled elsewhere.
 
     Raises:
         BackupUnusable: the files cannot be read, or are not such as `write_backup` writes.
         DataNotEmpty: the base has documents, and `replace` is not set.
     """
     try:
-        old_home = Path(json.loads(await anyio.Path(folder / _ABOUT).read_bytes())["folder"])
+        old_folder = Path(
+            json.loads(await anyio.Path(backup_folder / _ABOUT_FILE).read_bytes())["folder"]
+        )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BackupUnusable(f"The documents of the backup cannot be read: {error}") from error
-    existing = await service.store.list_records()
-    if existing and not replace:
+    existing_records = await service.store.list_records()
+    if existing_records and not replace:
         raise DataNotEmpty(
             "CHROMA_PERSIST_DIR holds documents already; choose another folder, or replace them "
             "with --force"
         )
-    for record in existing:
+    for record in existing_records:
         # Through the ingestion, so that a crash halfway is finished at the next start.
         await service.ingestion.remove(record.document_id)
-    chunk_count = await service.store.fill(folder / _CHUNKS, folder / _REGISTRY)
+    chunk_count = await service.store.fill(
+        backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE
+    )
     records = await service.store.list_records()
     for record in records:
         # Uploads have no path but that of our copy, which lies in the base's own folder.
-        if Path(record.file_path).is_relative_to(old_home):
-            path = home / Path(record.file_path).relative_to(old_home)
-            await service.store.register(with_values(record, file_path=str(path)))
-    await anyio.to_thread.run_sync(_restore_files, service, folder)
+        if Path(record.file_path).is_relative_to(old_folder):
+            new_path = new_folder / Path(record.file_path).relative_to(old_folder)
+            await service.store.register(with_values(record, file_path=str(new_path)))
+    await anyio.to_thread.run_sync(_restore_files, service, backup_folder)
     return BackupCounts(counts={"documents": len(records), "chunks": chunk_count})
 
 
-def _copy_files(service: DocumentsService, records: list[DocumentRecord], folder: Path) -> None:
-    (folder / _ABOUT).write_text(json.dumps({"folder": str(service.folder)}), "utf-8")
-    if (database := service.folder / _APPLICATIONS).exists():
+def _copy_files(
+    service: DocumentsService, records: list[DocumentRecord], backup_folder: Path
+) -> None:
+    (backup_folder / _ABOUT_FILE).write_text(json.dumps({"folder": str(service.folder)}), "utf-8")
+    if (database := service.folder / _APPLICATIONS_FILE).exists():
         # A plain copy of an open SQLite file could miss what is still in its journal.
-        copy_database(database, folder / _APPLICATIONS)
+        copy_database(database, backup_folder / _APPLICATIONS_FILE)
     for record in records:
-        file = service.ingestion.file_of(record)
-        if file.exists():
-            link_or_copy(file, resolve_inside(folder / _FILES, record.document_id, file.name))
+        copy_path = service.ingestion.get_copy_path(record)
+        if copy_path.exists():
+            link_or_copy(
+                copy_path,
+                resolve_inside(backup_folder / _FILES_FOLDER, record.document_id, copy_path.name),
+            )
 
 
-def _restore_files(service: DocumentsService, folder: Path) -> None:
-    if (database := folder / _APPLICATIONS).exists():
+def _restore_files(service: DocumentsService, backup_folder: Path) -> None:
+    if (database := backup_folder / _APPLICATIONS_FILE).exists():
         service.applications.restore(database)
-    move_files(folder / _FILES, service.folder / _FILES)
+    move_files(backup_folder / _FILES_FOLDER, service.folder / _FILES_FOLDER)

@@ -35,8 +35,8 @@ from readingroom.core.settings import RoomSettings
 from readingroom.ingest.errors import FileNotFound
 from readingroom.storage.handover import hand_over
 
-_application = click.option("--application", "application_ref", metavar="REF", required=True)
-_types = click.Choice(get_args(DocumentType))
+_application_option = click.option("--application", "application_ref", metavar="REF", required=True)
+_type_choice = click.Choice(get_args(DocumentType))
 
 
 @click.group()
@@ -49,9 +49,9 @@ def documents() -> None:
 
 @documents.command()
 @click.argument("paths", metavar="FILE|FOLDER…", nargs=-1, required=True, type=click.Path())
-@_application
+@_application_option
 @click.option(
-    "--type", "document_type", type=_types, help="Type of all of them [by name and text]."
+    "--type", "document_type", type=_type_choice, help="Type of all of them [by name and text]."
 )
 @common
 def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **values: Any) -> None:
@@ -103,7 +103,7 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
 @documents.command()
 @click.argument("query")
 @click.option("--application", "application_ref", metavar="REF", help="Only in this application.")
-@click.option("--type", "document_types", type=_types, multiple=True, help="May be repeated.")
+@click.option("--type", "document_types", type=_type_choice, multiple=True, help="May be repeated.")
 @click.option("--mode", type=click.Choice(get_args(Mode)), default="hybrid")
 @click.option(
     "-n", "--limit", "max_results", default=5, show_default=True, help="How many passages."
@@ -165,16 +165,18 @@ def _hand_over_all(
     paths: tuple[str, ...], settings: RoomSettings
 ) -> tuple[list[HandedFile], list[FileOutcome]]:
     """Hand over every file; return those, and the outcomes of those that cannot be read."""
-    files, unread = [], []
-    for name, path in _find_files(paths):
+    handed_files, unread_outcomes = [], []
+    for file_name, path in _find_files(paths):
         try:
             copy_name = hand_over(settings.data / "documents", path)
-            files.append(HandedFile(name=name, copied=copy_name))
+            handed_files.append(HandedFile(name=file_name, copied=copy_name))
         except (FileNotFoundError, PermissionError) as error:
             message = f"{path} cannot be read: {error.strerror}"
-            code = FileNotFound.code
-            unread.append(FileOutcome(file=name, status="error", error_type=code, message=message))
-    return files, unread
+            error_code = FileNotFound.code
+            unread_outcomes.append(
+                FileOutcome(file=file_name, status="error", error_type=error_code, message=message)
+            )
+    return handed_files, unread_outcomes
 
 
 def _find_files(paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
@@ -184,10 +186,12 @@ def _find_files(paths: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
             yield path.name, path
             continue
         for file in sorted(path.rglob("*")):
-            name = file.relative_to(path)
+            relative_path = file.relative_to(path)
             # Hidden files are the system's (.DS_Store) or half written, and nobody submitted them.
-            if file.is_file() and not any(part.startswith(".") for part in name.parts):
-                yield str(name), file
+            if file.is_file() and not any(
+                name_part.startswith(".") for name_part in relative_path.parts
+            ):
+                yield str(relative_path), file
 
 
 def _render_table(answer: dict[str, Any]) -> str:
@@ -218,14 +222,15 @@ def _describe_outcome(outcome: dict[str, Any]) -> str:
 
 def _render_overview(answer: dict[str, Any]) -> Iterator[str]:
     yield f"{answer['application_ref']}: {answer['document_count']} documents"
-    for name, value in (answer["application"] or {}).items():
-        if value is not None and name not in ("reference", "updated_at"):
-            yield f"  {name.replace('_', ' ')}: {value}"
-    for kind in answer["types"]:
-        yield f"{kind['document_type']}: {kind['page_count']} pages, {kind['word_count']} words"
-        for document in kind["documents"]:
+    for field_name, value in (answer["application"] or {}).items():
+        if value is not None and field_name not in ("reference", "updated_at"):
+            yield f"  {field_name.replace('_', ' ')}: {value}"
+    for type_summary in answer["types"]:
+        size = f"{type_summary['page_count']} pages, {type_summary['word_count']} words"
+        yield f"{type_summary['document_type']}: {size}"
+        for document in type_summary["documents"]:
             yield f"  {document['document_id']:<32} {document['source_file']}"
-    for file in answer["not_ingested"]:
-        yield f"not ingested: {file['source_file']} ({file['reason']})"
+    for unread_file in answer["not_ingested"]:
+        yield f"not ingested: {unread_file['source_file']} ({unread_file['reason']})"
     if answer["missing_types"]:
         yield f"missing: {', '.join(answer['missing_types'])}"

@@ -202,7 +202,7 @@ class _DocumentsBackup(OwnerBackup):
 BACKUP = _DocumentsBackup("documents", BackUpDocuments, RestoreDocuments, BACKUP_FILES)
 
 
-def check(settings: RoomSettings, repair: bool, run: RunCommand) -> list[Complaint]:
+def run_doctor(settings: RoomSettings, repair: bool, run: RunCommand) -> list[Complaint]:
     """Return what the stores of the base disagree about; with `repair`, mend what can be."""
     result = run(CheckDocuments(repair=repair), settings)
     return [Complaint.model_validate(complaint) for complaint in result["complaints"]]

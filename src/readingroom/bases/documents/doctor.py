@@ -24,18 +24,18 @@ class DocumentsDoctor:
         async with ingestion.pause_changes():
             records = {record.document_id: record for record in await store.list_records()}
             chunk_counts = await store.count_chunks()
-            index_sizes = await store.index_sizes()
-            interrupted = [
+            index_sizes = await store.get_index_sizes()
+            interrupted_ids = [
                 intent.body["document_id"] for intent in await ingestion.list_unfinished()
             ]
-            with_files = await ingestion.list_with_files()
+            ids_with_files = await ingestion.list_documents_with_files()
         findings = [
-            *self._check_interrupted(interrupted),
-            *self._check_orphans(chunk_counts, with_files, records),
+            *self._check_interrupted(interrupted_ids),
+            *self._check_orphans(chunk_counts, ids_with_files, records),
             *(
                 finding
                 for record in records.values()
-                for finding in self._check_document(record, chunk_counts, with_files)
+                for finding in self._check_document(record, chunk_counts, ids_with_files)
             ),
             *self._check_indexes(index_sizes, chunk_counts.total()),
         ]
@@ -56,10 +56,10 @@ class DocumentsDoctor:
     def _check_orphans(
         self,
         chunk_counts: Counter[str],
-        with_files: set[str],
+        ids_with_files: set[str],
         records: dict[str, DocumentRecord],
     ) -> Iterator[Finding]:
-        for document_id in sorted({*chunk_counts, *with_files} - {*records}):
+        for document_id in sorted({*chunk_counts, *ids_with_files} - {*records}):
             yield Finding(
                 document_id,
                 f"{chunk_counts[document_id]} chunks or a file belong to no registered document",
@@ -68,9 +68,9 @@ class DocumentsDoctor:
             )
 
     def _check_document(
-        self, record: DocumentRecord, chunk_counts: Counter[str], with_files: set[str]
+        self, record: DocumentRecord, chunk_counts: Counter[str], ids_with_files: set[str]
     ) -> Iterator[Finding]:
-        has_file = record.document_id in with_files
+        has_file = record.document_id in ids_with_files
         chunk_count = chunk_counts[record.document_id]
         if chunk_count != record.chunk_count:
             yield Finding(

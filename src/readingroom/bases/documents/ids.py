@@ -12,15 +12,15 @@ from readingroom.protocol.tool import NonBlank
 
 # Long enough for any reference of 100 characters, with the digits of its file's hash.
 DOCUMENT_ID_PATTERN = r"[A-Za-z0-9_-]{1,200}_[0-9a-f]{6,64}"
-_DOC = re.compile(rf"doc:({DOCUMENT_ID_PATTERN})(?:#page=([1-9][0-9]{{0,4}}))?", re.ASCII)
+_DOC_ID = re.compile(rf"doc:({DOCUMENT_ID_PATTERN})(?:#page=([1-9][0-9]{{0,4}}))?", re.ASCII)
 
 # Lone surrogates cannot be encoded as UTF-8, which every store needs.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def _clean_reference(text: str) -> str:
     """Return a reference without surrounding blanks; it is compared exactly otherwise."""
-    if _CONTROL.search(text):
+    if _CONTROL_CHARACTERS.search(text):
         raise ValueError("must not contain control characters")
     return text.strip()
 
@@ -49,7 +49,7 @@ def format_doc_id(document_id: str, page: int | None = None) -> str:
 
 def parse_doc_id(text: str) -> DocumentRef:
     """Return what `format_doc_id` was given. Raise `UnrecognizedId` for anything else."""
-    match = _DOC.fullmatch(fold_dashes(text).strip())
+    match = _DOC_ID.fullmatch(fold_dashes(text).strip())
     if match is None:
         raise UnrecognizedId(
             f"{text[:100]!r} is not the id of a document", valid_prefixes=["doc:<document_id>"]

@@ -42,28 +42,28 @@ from readingroom.bases.documents.models import (
     SkippedDocument,
 )
 from readingroom.bases.documents.models import Query as QueryText
-from readingroom.bases.documents.service import DocumentsService, to_listed
+from readingroom.bases.documents.service import DocumentsService, to_listed_document
 from readingroom.core.progress import no_progress
 from readingroom.protocol.rest import API, REFUSALS
 from readingroom.web.disconnect import run_while_connected
 from readingroom.web.parameters import StrictQueryRoute
 from readingroom.web.uploads import describe_upload_form, receive_upload
 
-_UPLOAD = describe_upload_form("A PDF, PNG, JPEG, TIFF or BMP file.")
-_PNG: dict[int | str, dict[str, Any]] = {
+_UPLOAD_FORM = describe_upload_form("A PDF, PNG, JPEG, TIFF or BMP file.")
+_PNG_RESPONSE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"image/png": {}}, "description": "The page."}
 }
 
-Ingested = IngestedDocument | AlreadyIngested | SkippedDocument
-InPath = Annotated[DocumentId, Path()]
+IngestOutcome = IngestedDocument | AlreadyIngested | SkippedDocument
+DocumentIdInPath = Annotated[DocumentId, Path()]
 
 
 def make_routers(service: DocumentsService, read_only: bool) -> tuple[APIRouter, ...]:
     """Return the REST surface of the base."""
-    return (documents_router(service, read_only),)
+    return (make_documents_router(service, read_only),)
 
 
-def documents_router(service: DocumentsService, read_only: bool) -> APIRouter:
+def make_documents_router(service: DocumentsService, read_only: bool) -> APIRouter:
     """Return the routes under /api/v1; a read-only server has none that write."""
     router = APIRouter(
         prefix=API,
@@ -73,15 +73,15 @@ def documents_router(service: DocumentsService, read_only: bool) -> APIRouter:
     )
     # Routes that do not exist cannot be called by mistake, and OpenAPI does not show them.
     if not read_only:
-        _add_ingesting(router, service)
-        _add_changing(router, service)
-    _add_searching(router, service)
-    _add_reading(router, service)
-    _add_applications(router, service)
+        _add_ingest_routes(router, service)
+        _add_change_routes(router, service)
+    _add_search_routes(router, service)
+    _add_reading_routes(router, service)
+    _add_application_routes(router, service)
     return router
 
 
-def _add_searching(router: APIRouter, service: DocumentsService) -> None:
+def _add_search_routes(router: APIRouter, service: DocumentsService) -> None:
     @router.get("/documents")
     async def list_documents(
         application_ref: Annotated[ApplicationRef, Query()],
@@ -109,15 +109,15 @@ def _add_searching(router: APIRouter, service: DocumentsService) -> None:
         )
 
 
-def _add_reading(router: APIRouter, service: DocumentsService) -> None:
+def _add_reading_routes(router: APIRouter, service: DocumentsService) -> None:
     @router.get("/documents/{document_id}")
-    async def get_document(document_id: InPath) -> ListedDocument:
+    async def get_document(document_id: DocumentIdInPath) -> ListedDocument:
         """One document as lists show it."""
-        return to_listed(await service.get_record(document_id))
+        return to_listed_document(await service.get_record(document_id))
 
     @router.get("/documents/{document_id}/text")
     async def get_text(
-        document_id: InPath,
+        document_id: DocumentIdInPath,
         pages: Annotated[Pages, Query()] = None,
         max_chars: Annotated[MaxChars, Query()] = None,
         offset: Annotated[Offset, Query()] = 0,
@@ -130,10 +130,12 @@ def _add_reading(router: APIRouter, service: DocumentsService) -> None:
         )
 
     @router.get(
-        "/documents/{document_id}/pages/{page}.png", response_class=Response, responses=_PNG
+        "/documents/{document_id}/pages/{page}.png",
+        response_class=Response,
+        responses=_PNG_RESPONSE,
     )
     async def get_page_image(
-        document_id: InPath,
+        document_id: DocumentIdInPath,
         page: Annotated[int, Path(ge=1, le=99_999)],
         dpi: Annotated[int, Query(ge=36, le=300, description="Dots per inch.")] = 110,
     ) -> Response:
@@ -144,7 +146,7 @@ def _add_reading(router: APIRouter, service: DocumentsService) -> None:
         return Response(png, media_type="image/png", headers=headers)
 
 
-def _add_applications(router: APIRouter, service: DocumentsService) -> None:
+def _add_application_routes(router: APIRouter, service: DocumentsService) -> None:
     @router.get("/applications")
     async def get_applications(
         reference: Annotated[ApplicationRef | None, Query()] = None,
@@ -155,13 +157,13 @@ def _add_applications(router: APIRouter, service: DocumentsService) -> None:
         return await service.get_overview(ApplicationOverview(application_ref=reference))
 
 
-def _add_ingesting(router: APIRouter, service: DocumentsService) -> None:
-    @router.post("/documents", openapi_extra=_UPLOAD)
+def _add_ingest_routes(router: APIRouter, service: DocumentsService) -> None:
+    @router.post("/documents", openapi_extra=_UPLOAD_FORM)
     async def upload_document(
         request: Request,
         application_ref: Annotated[ApplicationRef, Query()],
         document_type: Annotated[ChosenType, Query()] = None,
-    ) -> Ingested:
+    ) -> IngestOutcome:
         """Ingest a file that comes with the request; the answer waits until it can be searched."""
         path = service.new_upload_path()
         try:
@@ -175,7 +177,7 @@ def _add_ingesting(router: APIRouter, service: DocumentsService) -> None:
             await anyio.Path(path).unlink(missing_ok=True)
 
     @router.post("/documents/ingest")
-    async def ingest_document(question: IngestDocument, request: Request) -> Ingested:
+    async def ingest_document(question: IngestDocument, request: Request) -> IngestOutcome:
         """Ingest a file of the server's disk."""
         return await run_while_connected(request, partial(service.ingest, question, no_progress))
 
@@ -186,9 +188,9 @@ def _add_ingesting(router: APIRouter, service: DocumentsService) -> None:
         return await run_while_connected(request, ingest)
 
 
-def _add_changing(router: APIRouter, service: DocumentsService) -> None:
+def _add_change_routes(router: APIRouter, service: DocumentsService) -> None:
     @router.delete("/documents/{document_id}")
-    async def remove_document(document_id: InPath) -> RemovedDocument:
+    async def remove_document(document_id: DocumentIdInPath) -> RemovedDocument:
         """Remove a document with all its chunks."""
         return await service.remove(RemoveDocument(document_id=document_id))
 

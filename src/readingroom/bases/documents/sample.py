@@ -18,20 +18,20 @@ class DocumentsSample(BaseSample):
     def steps(self, settings: RoomSettings, folder: Path, run: RunCommand) -> Iterator[SampleStep]:
         application = corpus.application()
         reference = application["reference"]
-        yield f"application {reference}", partial(_describe, settings, application, run)
+        yield f"application {reference}", partial(_set_application, settings, application, run)
         for file in sorted(corpus.write_application(folder).iterdir()):
-            yield f"{reference}: {file.name}", partial(_ingest, settings, reference, file, run)
+            yield f"{reference}: {file.name}", partial(_ingest_file, settings, reference, file, run)
 
 
-def _describe(settings: RoomSettings, application: dict[str, str], run: RunCommand) -> None:
+def _set_application(settings: RoomSettings, application: dict[str, str], run: RunCommand) -> None:
     question = SetApplication.model_validate_json(json.dumps(application))
     run(DescribeApplication(question=question), settings)
 
 
-def _ingest(settings: RoomSettings, reference: str, file: Path, run: RunCommand) -> None:
+def _ingest_file(settings: RoomSettings, reference: str, file: Path, run: RunCommand) -> None:
     """Ingest one file. One that cannot be read, as a scan without tesseract, is noted there."""
-    handed = HandedFile(name=file.name, copied=hand_over(settings.data / "documents", file))
-    run(IngestFiles(application_ref=reference, files=[handed]), settings)
+    handed_file = HandedFile(name=file.name, copied=hand_over(settings.data / "documents", file))
+    run(IngestFiles(application_ref=reference, files=[handed_file]), settings)
 
 
 SAMPLE = DocumentsSample()

@@ -14,7 +14,7 @@ import anyio.to_thread
 from readingroom.bases.documents.errors import ApplicationNotFound, PageNotFound
 from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
 from readingroom.bases.documents.ingest.batch import Batch, BatchFile
-from readingroom.bases.documents.ingest.ingestion import Ingestion, Outcome, document_not_found
+from readingroom.bases.documents.ingest.ingestion import Ingestion, Outcome, make_not_found_error
 from readingroom.bases.documents.models import (
     EXPECTED_TYPES,
     ApplicationList,
@@ -68,12 +68,12 @@ class DocumentsService:
     def __init__(
         self,
         folder: Path,
-        chroma: Path | None,
+        chroma_directory: Path | None,
         context: IngestContext,
     ) -> None:
-        """`chroma` is where chunks are stored; None keeps everything in memory."""
+        """`chroma_directory` is where chunks are stored; None keeps everything in memory."""
         self.folder = folder
-        self._chroma = chroma
+        self._chroma_directory = chroma_directory
         self._context = context
         self.store: DocumentStore
         self.applications: ApplicationStore
@@ -82,8 +82,10 @@ class DocumentsService:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Open the stores and finish interrupted changes; close the stores on exit."""
-        with self._state_folder() as folder:
-            self.store = DocumentStore(self._chroma, folder / "words.db", self._context.embedder)
+        with self._open_state_folder() as folder:
+            self.store = DocumentStore(
+                self._chroma_directory, folder / "words.db", self._context.embedder
+            )
             self.applications = ApplicationStore(folder / "applications.db")
             self.ingestion = Ingestion(folder, self.store, self.applications, self._context)
             await self.store.open()
@@ -101,12 +103,12 @@ class DocumentsService:
                     await self.store.close()
 
     @contextmanager
-    def _state_folder(self) -> Iterator[Path]:
+    def _open_state_folder(self) -> Iterator[Path]:
         """Yield the folder of everything but the chunks.
 
         Chunks in memory are lost at the end, so what belongs to them must be lost as well.
         """
-        if self._chroma is not None:
+        if self._chroma_directory is not None:
             yield self.folder
         else:
             with tempfile.TemporaryDirectory(prefix="readingroom-documents-") as folder:
@@ -120,7 +122,7 @@ class DocumentsService:
 
     async def search(self, question: SearchApplicationDocs) -> DocumentHits:
         """Return the best passages, of one application or of all."""
-        ranking = await self.store.rank(
+        ranking = await self.store.rank_chunks(
             question.query,
             question.max_results,
             question.application_ref,
@@ -152,7 +154,7 @@ class DocumentsService:
             PageNotFound: the document does not have one of the pages.
             NoChunks: the document is registered, but its chunks are gone.
         """
-        ref = _parse_id(question.document_id)
+        ref = _parse_document_ref(question.document_id)
         record = await self.get_record(ref.document_id)
         chunks = await self.store.get_chunks(record.document_id)
         if not chunks:
@@ -185,7 +187,7 @@ class DocumentsService:
         return DocumentList(
             application_ref=question.application_ref,
             document_count=len(records),
-            documents=[to_listed(record) for record in records],
+            documents=[to_listed_document(record) for record in records],
         )
 
     async def list_all_documents(self) -> list[DocumentRecord]:
@@ -210,7 +212,7 @@ class DocumentsService:
             raise ApplicationNotFound(
                 f"Nothing is known of the application {reference}", use_tool="ingest_document"
             )
-        types = [_summarise_type(name, records) for name in EXPECTED_TYPES]
+        types = [_summarise_type(document_type, records) for document_type in EXPECTED_TYPES]
         # A drawing that was skipped was submitted all the same, so its type is not missing.
         submitted = {record.document_type for record in records}
         submitted |= {entry.document_type for entry in unread if entry.outcome == "skipped"}
@@ -225,7 +227,9 @@ class DocumentsService:
                 UnreadFile.model_validate(entry, from_attributes=True) for entry in unread
             ],
             missing_types=[
-                name for name in EXPECTED_TYPES if name not in submitted and name != "other"
+                document_type
+                for document_type in EXPECTED_TYPES
+                if document_type not in submitted and document_type != "other"
             ],
         )
 
@@ -236,7 +240,7 @@ class DocumentsService:
             for application in await anyio.to_thread.run_sync(self.applications.list_all)
         }
         counts = Counter(record.application_ref for record in await self.store.list_records())
-        entries = [
+        listed_applications = [
             ListedApplication(
                 reference=reference,
                 document_count=counts[reference],
@@ -246,7 +250,9 @@ class DocumentsService:
             )
             for reference in sorted({*applications, *counts})
         ]
-        return ApplicationList(application_count=len(entries), applications=entries)
+        return ApplicationList(
+            application_count=len(listed_applications), applications=listed_applications
+        )
 
     async def render_page(self, document_id: str, page: int, dpi: int) -> bytes:
         """Return a page as a PNG, drawn from our copy of the file in a process of its own.
@@ -259,7 +265,7 @@ class DocumentsService:
         # Checked here, because starting a process to draw a page is expensive.
         _parse_pages(str(page), record)
         try:
-            with self.ingestion.file_of(record).open("rb", buffering=0) as file:
+            with self.ingestion.get_copy_path(record).open("rb", buffering=0) as file:
                 return await self._context.pipeline.render_page(file, record.source_file, page, dpi)
         except FileNotFoundError as error:
             raise FileNotFound(
@@ -270,7 +276,7 @@ class DocumentsService:
         """Return a document's entry; raise `DocumentNotFound`, which says how to find its id."""
         record = await self.store.get_record(fold_dashes(document_id))
         if record is None:
-            raise document_not_found(document_id)
+            raise make_not_found_error(document_id)
         return record
 
     # --- writing ---
@@ -290,8 +296,8 @@ class DocumentsService:
         """Ingest all files below an allowed folder into an application."""
         paths = await anyio.to_thread.run_sync(self._context.roots.list_files, question.path)
         files = [
-            BatchFile(name, partial(self._context.roots.open, path), path)
-            for name, path in paths.items()
+            BatchFile(file_name, partial(self._context.roots.open, path), path)
+            for file_name, path in paths.items()
         ]
         return await self.ingest_files(files, question.application_ref, None, report)
 
@@ -307,25 +313,25 @@ class DocumentsService:
 
     async def ingest_upload(
         self,
-        file: Path,
-        name: str,
+        upload: Path,
+        file_name: str,
         application_ref: str,
         document_type: str | None,
         report: ReportProgress,
     ) -> Outcome:
         """Ingest an uploaded file into an application, under the name its sender gave it."""
-        async with open_in_thread(self.open_upload(file, name)) as private_copy:
+        async with open_in_thread(self.open_upload(upload, file_name)) as private_copy:
             return await self.ingestion.ingest(
                 private_copy, application_ref, None, document_type, report
             )
 
-    def open_upload(self, file: Path, name: str) -> AbstractContextManager[PrivateCopy]:
+    def open_upload(self, upload: Path, file_name: str) -> AbstractContextManager[PrivateCopy]:
         """Return a context that opens an uploaded file under the name its sender gave it."""
-        return open_own_file(file, name, self._context.roots.max_file_bytes)
+        return open_own_file(upload, file_name, self._context.roots.max_file_bytes)
 
     async def reingest(self, record: DocumentRecord) -> None:
         """Ingest a document again from our copy of its file, to replace missing chunks."""
-        file = self.ingestion.file_of(record)
+        file = self.ingestion.get_copy_path(record)
         async with open_in_thread(self.open_upload(file, record.source_file)) as private_copy:
             await self.ingestion.ingest(
                 private_copy,
@@ -347,7 +353,7 @@ class DocumentsService:
         was not used.
         """
         fields = question.model_dump(exclude_none=True, exclude={"reference"})
-        values = {name: value or None for name, value in fields.items()}
+        values = {field_name: value or None for field_name, value in fields.items()}
         if day := values.get("validation_date"):
             values["validation_date"] = parse_day(day)
         application = await anyio.to_thread.run_sync(
@@ -363,8 +369,8 @@ class DocumentsService:
         """
         # Ids come back from prose and PDFs, where a hyphen has often become a dash.
         document_id = fold_dashes(question.document_id)
-        count = await self.ingestion.remove(document_id)
-        return RemovedDocument(document_id=document_id, chunks_removed=count)
+        chunk_count = await self.ingestion.remove(document_id)
+        return RemovedDocument(document_id=document_id, chunks_removed=chunk_count)
 
     # --- parts ---
 
@@ -390,12 +396,12 @@ class DocumentsService:
         return "nothing_matches"
 
 
-def to_listed(record: DocumentRecord) -> ListedDocument:
+def to_listed_document(record: DocumentRecord) -> ListedDocument:
     """Return a document as lists show it."""
     return ListedDocument.model_validate(record, from_attributes=True)
 
 
-def _parse_id(id: str) -> DocumentRef:
+def _parse_document_ref(id: str) -> DocumentRef:
     """Parse a document's own id, or the id of a page as search results have it."""
     return parse_doc_id(id) if id.lower().startswith("doc:") else DocumentRef(id, None)
 
@@ -405,12 +411,12 @@ def _to_application_record(application: Application) -> ApplicationRecord:
 
 
 def _summarise_type(document_type: str, records: Sequence[DocumentRecord]) -> OverviewType:
-    of_type = [record for record in records if record.document_type == document_type]
+    matching_records = [record for record in records if record.document_type == document_type]
     return OverviewType(
         document_type=document_type,
-        document_count=len(of_type),
-        page_count=sum(record.page_count for record in of_type),
-        word_count=sum(record.total_words for record in of_type),
+        document_count=len(matching_records),
+        page_count=sum(record.page_count for record in matching_records),
+        word_count=sum(record.total_words for record in matching_records),
         documents=[
             OverviewDocument(
                 document_id=record.document_id,
@@ -422,7 +428,7 @@ def _summarise_type(document_type: str, records: Sequence[DocumentRecord]) -> Ov
                 pages_without_text=list(record.blank_pages),
                 id=format_doc_id(record.document_id),
             )
-            for record in of_type
+            for record in matching_records
         ],
     )
 
@@ -458,13 +464,14 @@ def _parse_pages(selection: str | None, record: DocumentRecord) -> list[int] | N
     if selection is None:
         return None
     pages: set[int] = set()
-    for run in fold_dashes(selection).split(","):
-        first, _, last = run.strip().partition("-")
+    for page_range in fold_dashes(selection).split(","):
+        first, _, last = page_range.strip().partition("-")
         start, end = int(first), int(last or first)
         # Refused, not clipped: an answer from other pages than asked for would be cited wrongly.
         if not 1 <= start <= end <= record.page_count:
             raise PageNotFound(
-                f"{record.document_id} has pages 1 to {record.page_count}, not {run.strip()}",
+                f"{record.document_id} has pages 1 to {record.page_count}, "
+                f"not {page_range.strip()}",
                 page_count=record.page_count,
             )
         pages.update(range(start, end + 1))
@@ -473,8 +480,9 @@ def _parse_pages(selection: str | None, record: DocumentRecord) -> list[int] | N
 
 def _cut_pages(text: str, pages: Sequence[int], record: DocumentRecord) -> str:
     """Return the text of some pages, with a blank line where others are left out."""
-    bounds = (*record.page_starts, len(text))
-    parts = [
-        text[bounds[first - 1] : bounds[last]].rstrip() for first, last in find_page_runs(pages)
+    page_bounds = (*record.page_starts, len(text))
+    page_texts = [
+        text[page_bounds[first - 1] : page_bounds[last]].rstrip()
+        for first, last in find_page_runs(pages)
     ]
-    return "\n\n".join(parts)
+    return "\n\n".join(page_texts)

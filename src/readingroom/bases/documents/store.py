@@ -31,19 +31,19 @@ from readingroom.storage.chunks import (
     parse_numbers,
 )
 
-CHUNKS = "application_docs"
-REGISTRY = "document_registry"
+CHUNK_COLLECTION = "application_docs"
+REGISTRY_COLLECTION = "document_registry"
 
 # Indexed for filters: searches are limited to an application or to types.
-FIELDS = Fields(equality=("application_ref", "document_type"))
+FILTER_FIELDS = Fields(equality=("application_ref", "document_type"))
 
 
 class DocumentStore:
     """Both collections. `directory` is ChromaDB's; None keeps them in memory."""
 
-    def __init__(self, directory: Path | None, words: Path, embedder: Embedder) -> None:
-        self._directory = directory
-        self._words = words
+    def __init__(self, directory: Path | None, words_file: Path, embedder: Embedder) -> None:
+        self._chroma_directory = directory
+        self._words_file = words_file
         self._embedder = embedder
         self._chroma: ChunkStore | None = None
         self._index: ChunkIndex
@@ -102,8 +102,8 @@ class DocumentStore:
 
     async def get_chunks(self, document_id: str) -> list[StoredChunk]:
         """Return a document's chunks in reading order."""
-        stored = await self._read(Equals("document_id", document_id))
-        return sorted(_to_stored_chunks(stored), key=lambda chunk: chunk.chunk_index)
+        stored_chunks = await self._read_chunks(Equals("document_id", document_id))
+        return sorted(_to_stored_chunks(stored_chunks), key=lambda chunk: chunk.chunk_index)
 
     async def get_chunks_by_id(self, chunk_ids: Sequence[str]) -> dict[str, StoredChunk]:
         """Return chunks by id, without those that do not exist."""
@@ -112,7 +112,7 @@ class DocumentStore:
         stored = await anyio.to_thread.run_sync(self._index.fetch, chunk_ids)
         return {chunk.chunk_id: chunk for chunk in _to_stored_chunks(stored)}
 
-    async def rank(
+    async def rank_chunks(
         self,
         query: str,
         k: int,
@@ -126,10 +126,10 @@ class DocumentStore:
 
     async def count_chunks(self) -> Counter[str]:
         """Return how many chunks every document has."""
-        stored = await self._read()
+        stored = await self._read_chunks()
         return Counter(str(metadata["document_id"]) for metadata in stored.metadatas)
 
-    async def index_sizes(self) -> tuple[int, int]:
+    async def get_index_sizes(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
         return await anyio.to_thread.run_sync(self._index.sizes)
 
@@ -139,23 +139,25 @@ class DocumentStore:
 
     # --- backup ---
 
-    async def dump(self, chunks: Path, registry: Path) -> int:
+    async def dump(self, chunks_file: Path, registry_file: Path) -> int:
         """Write both collections to files; returns how many chunks there are."""
-        await anyio.to_thread.run_sync(dump_chunks, self._registry, registry)
-        return await anyio.to_thread.run_sync(dump_chunks, self._index.collection, chunks)
+        await anyio.to_thread.run_sync(dump_chunks, self._registry, registry_file)
+        return await anyio.to_thread.run_sync(dump_chunks, self._index.collection, chunks_file)
 
-    async def fill(self, chunks: Path, registry: Path) -> int:
+    async def fill(self, chunks_file: Path, registry_file: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need.
 
         Raise `BackupUnusable` for anything that `dump` does not write.
         """
         # Into the collection directly: both indexes are then built once, at the next search.
-        count = await anyio.to_thread.run_sync(
-            fill_chunks, chunks, self._index.collection, _validate_chunks
+        chunk_count = await anyio.to_thread.run_sync(
+            fill_chunks, chunks_file, self._index.collection, _validate_chunks
         )
-        await anyio.to_thread.run_sync(fill_chunks, registry, self._registry, _validate_entries)
+        await anyio.to_thread.run_sync(
+            fill_chunks, registry_file, self._registry, _validate_entries
+        )
         await self.rebuild()
-        return count
+        return chunk_count
 
     # --- parts ---
 
@@ -167,14 +169,14 @@ class DocumentStore:
             _from_entry(id, entry) for id, entry in zip(stored.ids, stored.metadatas, strict=True)
         ]
 
-    async def _read(self, where: Filter | None = None) -> Chunks:
+    async def _read_chunks(self, where: Filter | None = None) -> Chunks:
         return await anyio.to_thread.run_sync(lambda: self._index.collection.get(where=where))
 
     def _open(self) -> None:
-        self._chroma = ChunkStore(self._directory)
-        self._registry = self._chroma.open_collection(REGISTRY)
-        chunks = self._chroma.open_collection(CHUNKS)
-        self._index = ChunkIndex(chunks, FIELDS, self._embedder, self._words)
+        self._chroma = ChunkStore(self._chroma_directory)
+        self._registry = self._chroma.open_collection(REGISTRY_COLLECTION)
+        chunks = self._chroma.open_collection(CHUNK_COLLECTION)
+        self._index = ChunkIndex(chunks, FILTER_FIELDS, self._embedder, self._words_file)
 
     def _close(self) -> None:
         if self._chroma:
@@ -183,16 +185,17 @@ class DocumentStore:
             self._chroma = None
 
 
-def chunks_from(record: DocumentRecord, document: Document, vectors: Vectors) -> Chunks:
+def build_chunks(record: DocumentRecord, document: Document, vectors: Vectors) -> Chunks:
     """Return the chunks of a document with the metadata that is stored with them."""
     texts = [document.text_of(chunk) for chunk in document.chunks]
     # Where the text covered so far ends; chunks overlap, so it is not the last chunk's end.
-    ends = [0]
+    covered_ends = [0]
     for chunk in document.chunks:
-        ends.append(max(ends[-1], chunk.end))
+        covered_ends.append(max(covered_ends[-1], chunk.end))
     return Chunks(
         ids=[
-            chunk_id(record.document_id, chunk.pages[0], chunk.index) for chunk in document.chunks
+            format_chunk_id(record.document_id, chunk.pages[0], chunk.index)
+            for chunk in document.chunks
         ],
         texts=texts,
         metadatas=[
@@ -208,16 +211,16 @@ def chunks_from(record: DocumentRecord, document: Document, vectors: Vectors) ->
                 "char_count": len(text),
                 "word_count": len(text.split()),
                 "start": chunk.start,
-                "gap": document.text[end : chunk.start],
+                "gap": document.text[covered_end : chunk.start],
             }
             # One more end than chunks: the last one is the end of the text.
-            for chunk, text, end in zip(document.chunks, texts, ends, strict=False)
+            for chunk, text, covered_end in zip(document.chunks, texts, covered_ends, strict=False)
         ],
         vectors=vectors,
     )
 
 
-def chunk_id(document_id: str, page: int, index: int) -> str:
+def format_chunk_id(document_id: str, page: int, index: int) -> str:
     """Return `25_01178_REM_a1b2c3_014_042`: document, first page, index in the document."""
     return f"{document_id}_{page:03d}_{index:03d}"
 
@@ -282,9 +285,9 @@ def _validate_entries(entries: Chunks) -> None:
 def _build_filter(
     application_ref: str | None, document_types: Sequence[str] | None
 ) -> Filter | None:
-    parts: list[Filter] = []
+    filters: list[Filter] = []
     if application_ref is not None:
-        parts.append(Equals("application_ref", application_ref))
+        filters.append(Equals("application_ref", application_ref))
     if document_types is not None:
-        parts.append(In("document_type", tuple(document_types)))
-    return And(tuple(parts)) if parts else None
+        filters.append(In("document_type", tuple(document_types)))
+    return And(tuple(filters)) if filters else None

@@ -35,19 +35,25 @@ from readingroom.protocol.tool import Call, Hints, Tool, tool
 def open_base(settings: DocumentsSettings) -> KnowledgeBase:
     """Open the documents base as the settings say."""
     folder = settings.data / "documents"
-    chosen = settings.chroma_persist_dir
-    chroma = None if chosen == "" else Path(chosen) if chosen else folder / "chroma"
+    chosen_directory = settings.chroma_persist_dir
+    chroma_directory = (
+        None
+        if chosen_directory == ""
+        else Path(chosen_directory)
+        if chosen_directory
+        else folder / "chroma"
+    )
     context = make_context(settings, "documents", "DOCUMENT_ROOTS", settings.document_roots)
-    return open_documents(folder, chroma, context)
+    return open_documents(folder, chroma_directory, context)
 
 
 def open_documents(
     folder: Path,
-    chroma: Path | None,
+    chroma_directory: Path | None,
     context: IngestContext,
 ) -> KnowledgeBase:
     """Open the documents base on a folder; its stores are opened when it is served."""
-    service = DocumentsService(folder, chroma, context)
+    service = DocumentsService(folder, chroma_directory, context)
     return KnowledgeBase(
         name="documents",
         server_name="document-store-mcp",
@@ -58,7 +64,11 @@ def open_documents(
             "read around a passage with get_document_text and its pages."
         ),
         dialect=StatusDialect(),
-        tools=(*_searching(service), *_reading(service), *_writing(service)),
+        tools=(
+            *_make_search_tools(service),
+            *_make_reading_tools(service),
+            *_make_writing_tools(service),
+        ),
         service=service,
         stateful=True,
         sse=True,
@@ -67,7 +77,7 @@ def open_documents(
     )
 
 
-def _searching(service: DocumentsService) -> Iterable[Tool]:
+def _make_search_tools(service: DocumentsService) -> Iterable[Tool]:
     async def search_application_docs(question: SearchApplicationDocs, call: Call) -> DocumentHits:
         """Find what the documents of a planning application (`19/00017/FUL`, `19/00019/REM`) say.
         What does the applicant say, claim or propose about this, how many, how much, how tall? What
@@ -81,7 +91,7 @@ def _searching(service: DocumentsService) -> Iterable[Tool]:
     yield tool(search_application_docs, title="Search documents")
 
 
-def _reading(service: DocumentsService) -> Iterable[Tool]:
+def _make_reading_tools(service: DocumentsService) -> Iterable[Tool]:
     async def get_document_text(question: GetDocumentText, call: Call) -> DocumentText:
         """Read the text of one document of a planning application by its document id
         (`19_00017_FUL_3c9a01`), such as a design and access statement or a travel plan: all of it,
@@ -115,7 +125,7 @@ def _reading(service: DocumentsService) -> Iterable[Tool]:
     yield tool(list_ingested_documents, title="List documents")
 
 
-def _writing(service: DocumentsService) -> Iterable[Tool]:
+def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
     async def ingest_document(
         question: IngestDocument, call: Call
     ) -> IngestedDocument | AlreadyIngested | SkippedDocument:
@@ -152,8 +162,8 @@ def _writing(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.remove(question)
 
-    deletes = Hints(read_only=False, destructive=True)
+    deletion_hints = Hints(read_only=False, destructive=True)
     yield tool(ingest_document, title="Ingest a document", hints=Hints(read_only=False))
     yield tool(ingest_folder, title="Ingest a folder", hints=Hints(read_only=False))
     yield tool(set_application, title="Describe an application", hints=Hints(read_only=False))
-    yield tool(remove_document, title="Remove a document", hints=deletes)
+    yield tool(remove_document, title="Remove a document", hints=deletion_hints)

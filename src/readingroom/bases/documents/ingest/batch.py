@@ -16,15 +16,15 @@ from readingroom.ingest.private_copy import PrivateCopy, open_in_thread
 
 logger = logging.getLogger(__name__)
 
-_CONCURRENCY = 3  # one file is embedded, one is read, and one has been read and waits
+_MAX_CONCURRENT_FILES = 3  # one file is embedded, one is read, and one has been read and waits
 
 
 @dataclass(frozen=True, slots=True)
 class BatchFile:
     """A file to ingest: its name, how to open it, and its path if it lies in a folder of theirs."""
 
-    name: str
-    open: Callable[[], AbstractContextManager[PrivateCopy]]
+    file_name: str
+    open_copy: Callable[[], AbstractContextManager[PrivateCopy]]
     file_path: str | None = None
 
 
@@ -42,7 +42,7 @@ class Batch:
         self._application_ref = application_ref
         self._document_type = document_type
         self._report = report
-        self._slots = anyio.Semaphore(_CONCURRENCY)
+        self._slots = anyio.Semaphore(_MAX_CONCURRENT_FILES)
         self._shares: list[float] = []
         """How much of each file is done, from 0 to 1."""
 
@@ -54,32 +54,32 @@ class Batch:
         async def ingest(index: int) -> None:
             async with self._slots:
                 outcomes[index] = await self._ingest_file(index, files[index])
-            message = f"{files[index].name}: {outcomes[index].status}"
+            message = f"{files[index].file_name}: {outcomes[index].status}"
             await self._report_share(index, 1.0, message)
 
         async with anyio.create_task_group() as tasks:
             for index in range(len(files)):
                 tasks.start_soon(ingest, index)
-        ordered = [outcomes[index] for index in range(len(files))]
-        counts = Counter(outcome.status for outcome in ordered)
+        ordered_outcomes = [outcomes[index] for index in range(len(files))]
+        counts = Counter(outcome.status for outcome in ordered_outcomes)
         return FolderIngested(
             application_ref=self._application_ref,
-            file_count=len(ordered),
+            file_count=len(ordered_outcomes),
             ingested=counts["success"],
             already_ingested=counts["already_ingested"],
             skipped=counts["skipped"],
             failed=counts["error"],
-            files=ordered,
+            files=ordered_outcomes,
         )
 
     async def _ingest_file(self, index: int, file: BatchFile) -> FileOutcome:
         async def report(done: float, total: float | None, message: str | None) -> None:
             await self._report_share(
-                index, done / total if total else 0.0, f"{file.name}: {message}"
+                index, done / total if total else 0.0, f"{file.file_name}: {message}"
             )
 
         try:
-            async with open_in_thread(file.open()) as private_copy:
+            async with open_in_thread(file.open_copy()) as private_copy:
                 outcome = await self._ingestion.ingest(
                     private_copy,
                     self._application_ref,
@@ -101,9 +101,11 @@ class Batch:
 
 
 def _to_failure(file: BatchFile, error: KnowledgeError) -> FileOutcome:
-    return FileOutcome(file=file.name, status="error", error_type=error.code, message=error.message)
+    return FileOutcome(
+        file=file.file_name, status="error", error_type=error.code, message=error.message
+    )
 
 
 def _to_file_outcome(file: BatchFile, outcome: Outcome) -> FileOutcome:
     shared_fields = outcome.model_dump(include=set(FileOutcome.model_fields))
-    return FileOutcome(file=file.name, **shared_fields)
+    return FileOutcome(file=file.file_name, **shared_fields)

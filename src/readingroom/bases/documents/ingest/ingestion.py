@@ -19,7 +19,7 @@ from readingroom.bases.documents.errors import DocumentNotFound
 from readingroom.bases.documents.models import AlreadyIngested, IngestedDocument, SkippedDocument
 from readingroom.bases.documents.registry.applications import ApplicationStore
 from readingroom.bases.documents.registry.records import DocumentRecord, UnreadEntry
-from readingroom.bases.documents.store import DocumentStore, chunks_from
+from readingroom.bases.documents.store import DocumentStore, build_chunks
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress, scale_progress
 from readingroom.ingest.context import IngestContext
@@ -33,11 +33,11 @@ from readingroom.storage.intents import Intent
 
 Outcome = IngestedDocument | AlreadyIngested | SkippedDocument
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
+_UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9-]", re.ASCII)
 # File systems allow 255 bytes for a name, and the suffix needs some of them.
 _MAX_STEM_CHARS = 100
 # One lock for the whole base: an id is chosen by what is registered.
-_LOCK = "documents"
+_CHANGE_LOCK = "documents"
 
 
 class Ingestion:
@@ -50,7 +50,7 @@ class Ingestion:
         applications: ApplicationStore,
         context: IngestContext,
     ) -> None:
-        self._files = folder / "files"
+        self._files_folder = folder / "files"
         self._store = store
         self._applications = applications
         self._context = context
@@ -73,9 +73,9 @@ class Ingestion:
         try:
             # By name and first bytes, so that a hopeless file never reaches the reading process.
             await self._context.pipeline.check(private_copy)
-            complete = await self._find_complete(application_ref, private_copy)
-            if complete:
-                return AlreadyIngested(document_id=complete.document_id)
+            complete_record = await self._find_complete_record(application_ref, private_copy)
+            if complete_record:
+                return AlreadyIngested(document_id=complete_record.document_id)
             document = await self._context.pipeline.read(
                 private_copy, scale_progress(report, 0, 50)
             )
@@ -85,15 +85,15 @@ class Ingestion:
             vectors = await embed_document(
                 document, self._context.embedder, scale_progress(report, 50, 95)
             )
-            async with self._changes.begin_change(_LOCK):
+            async with self._changes.begin_change(_CHANGE_LOCK):
                 # Another call may have stored the same bytes while this one was reading them.
-                complete = await self._find_complete(application_ref, private_copy)
-                if complete:
-                    return AlreadyIngested(document_id=complete.document_id)
+                complete_record = await self._find_complete_record(application_ref, private_copy)
+                if complete_record:
+                    return AlreadyIngested(document_id=complete_record.document_id)
                 record = await self._create_record(
                     private_copy, application_ref, file_path, document_type, document
                 )
-                return await self._commit(record, document, vectors, private_copy)
+                return await self._store_document(record, document, vectors, private_copy)
         except KnowledgeError as error:
             await self._record_failure(private_copy, application_ref, error)
             raise
@@ -104,15 +104,15 @@ class Ingestion:
         Raises:
             DocumentNotFound: no document has this id.
         """
-        async with self._changes.begin_change(_LOCK):
+        async with self._changes.begin_change(_CHANGE_LOCK):
             if await self._store.get_record(document_id) is None:
-                raise document_not_found(document_id)
+                raise make_not_found_error(document_id)
             async with self._changes.record_intent("remove", document_id=document_id):
-                return await self._delete(document_id)
+                return await self._delete_document(document_id)
 
-    def file_of(self, record: DocumentRecord) -> Path:
+    def get_copy_path(self, record: DocumentRecord) -> Path:
         """Return the path of our copy of a document's file, from which its pages are drawn."""
-        return self._copy_path(record.document_id, record.source_file)
+        return self._build_copy_path(record.document_id, record.source_file)
 
     def pause_changes(self) -> AbstractAsyncContextManager[None]:
         """Return a context in which no change runs, for a backup or a check of all stores."""
@@ -122,33 +122,33 @@ class Ingestion:
 
     async def recover(self) -> int:
         """Complete or undo every interrupted change; returns how many there were."""
-        return await self._changes.recover(self._finish)
+        return await self._changes.recover(self._finish_change)
 
     async def list_unfinished(self) -> list[Intent]:
         """Return the changes that were begun and have not ended."""
         return await self._changes.list_unfinished()
 
-    async def _finish(self, intent: Intent) -> None:
+    async def _finish_change(self, intent: Intent) -> None:
         document_id = intent.body["document_id"]
         # An ingestion that wrote its registry entry is complete; one that did not is undone.
         if intent.kind == "remove" or await self._store.get_record(document_id) is None:
-            await self._delete(document_id)
+            await self._delete_document(document_id)
 
     # --- for the doctor ---
 
-    async def list_with_files(self) -> set[str]:
+    async def list_documents_with_files(self) -> set[str]:
         """Return the ids of the documents whose files we have."""
         return await anyio.to_thread.run_sync(self._list_file_folders)
 
     async def delete_orphan(self, document_id: str) -> None:
         """Delete the chunks and the file of a document that is not registered."""
-        async with self._changes.begin_change(_LOCK):
+        async with self._changes.begin_change(_CHANGE_LOCK):
             if await self._store.get_record(document_id) is None:
-                await self._delete(document_id)
+                await self._delete_document(document_id)
 
     # --- steps of a change ---
 
-    async def _find_complete(
+    async def _find_complete_record(
         self, application_ref: str, private_copy: PrivateCopy
     ) -> DocumentRecord | None:
         """Return the document with these bytes if none of its chunks is missing.
@@ -171,7 +171,7 @@ class Ingestion:
         document_id = await self._choose_id(application_ref, private_copy.sha256)
         return DocumentRecord(
             document_id=document_id,
-            file_path=file_path or str(self._copy_path(document_id, private_copy.file_name)),
+            file_path=file_path or str(self._build_copy_path(document_id, private_copy.file_name)),
             file_hash=private_copy.sha256,
             application_ref=application_ref,
             document_type=document_type or document.classification.document_type,
@@ -188,15 +188,15 @@ class Ingestion:
 
     async def _choose_id(self, application_ref: str, sha256: str) -> str:
         """Return the first candidate id that no other document has."""
-        for document_id in candidate_ids(application_ref, sha256):
-            other = await self._store.get_record(document_id)
-            if other is None:
+        for document_id in generate_candidate_ids(application_ref, sha256):
+            other_record = await self._store.get_record(document_id)
+            if other_record is None:
                 return document_id
-            if (other.application_ref, other.file_hash) == (application_ref, sha256):
+            if (other_record.application_ref, other_record.file_hash) == (application_ref, sha256):
                 return document_id  # the same document, incomplete: it is written again
         raise AssertionError("every id that this hash allows belongs to another document")
 
-    async def _commit(
+    async def _store_document(
         self,
         record: DocumentRecord,
         document: Document,
@@ -204,7 +204,7 @@ class Ingestion:
         private_copy: PrivateCopy,
     ) -> IngestedDocument:
         on_step = self._changes.on_step
-        chunks = chunks_from(record, document, vectors)
+        chunks = build_chunks(record, document, vectors)
         async with self._changes.record_intent("ingest", document_id=record.document_id):
             # The copy before the entry: a registered document always has pages to draw.
             await anyio.to_thread.run_sync(self._write_copy, private_copy, record)
@@ -212,10 +212,10 @@ class Ingestion:
             await self._store.put(chunks)
             on_step("ingest:chunks")
             # An earlier ingestion that was cut short may have stored other chunks.
-            stored = await self._store.get_chunks(record.document_id)
+            stored_chunks = await self._store.get_chunks(record.document_id)
             new_ids = set(chunks.ids)
             await self._store.delete(
-                [chunk.chunk_id for chunk in stored if chunk.chunk_id not in new_ids]
+                [chunk.chunk_id for chunk in stored_chunks if chunk.chunk_id not in new_ids]
             )
             on_step("ingest:surplus")
             await self._store.register(record)
@@ -232,7 +232,7 @@ class Ingestion:
             total_words=record.total_words,
         )
 
-    async def _delete(self, document_id: str) -> int:
+    async def _delete_document(self, document_id: str) -> int:
         on_step = self._changes.on_step
         # The entry first: from then on nobody is shown the document, whatever is left of it.
         await self._store.unregister(document_id)
@@ -247,12 +247,18 @@ class Ingestion:
     # --- files that were not ingested ---
 
     async def _record_skip(
-        self, private_copy: PrivateCopy, application_ref: str, skipped: SkippedFile
+        self, private_copy: PrivateCopy, application_ref: str, skipped_file: SkippedFile
     ) -> SkippedDocument:
-        message = f"{skipped.image_ratio:.0%} of its {skipped.total_pages} pages are pictures"
-        await self._add_unread(private_copy, application_ref, "skipped", skipped.reason, message)
+        message = (
+            f"{skipped_file.image_ratio:.0%} of its {skipped_file.total_pages} pages are pictures"
+        )
+        await self._add_unread(
+            private_copy, application_ref, "skipped", skipped_file.reason, message
+        )
         return SkippedDocument(
-            reason=skipped.reason, image_ratio=skipped.image_ratio, total_pages=skipped.total_pages
+            reason=skipped_file.reason,
+            image_ratio=skipped_file.image_ratio,
+            total_pages=skipped_file.total_pages,
         )
 
     async def _record_failure(
@@ -287,40 +293,43 @@ class Ingestion:
     # --- our copies of the files ---
 
     def _write_copy(self, private_copy: PrivateCopy, record: DocumentRecord) -> None:
-        path = self.file_of(record)
+        path = self.get_copy_path(record)
         partial = path.with_name("partial")
         copy_stream(private_copy.file, partial)
         # Renamed when whole: a file under its own name is never half written.
         with translate_os_errors("The file cannot be kept"):
             partial.replace(path)
 
-    def _copy_path(self, document_id: str, name: str) -> Path:
+    def _build_copy_path(self, document_id: str, source_name: str) -> Path:
         """Return a path with a name that people recognise and every file system accepts."""
-        stem = _UNSAFE.sub("_", PurePath(name).stem)[:_MAX_STEM_CHARS].lstrip("-") or "document"
-        file_name = f"{stem}{PurePath(name).suffix.lower()}"
-        return resolve_inside(self._files, document_id, file_name)
+        stem = (
+            _UNSAFE_CHARACTERS.sub("_", PurePath(source_name).stem)[:_MAX_STEM_CHARS].lstrip("-")
+            or "document"
+        )
+        file_name = f"{stem}{PurePath(source_name).suffix.lower()}"
+        return resolve_inside(self._files_folder, document_id, file_name)
 
     def _list_file_folders(self) -> set[str]:
-        return {path.parent.name for path in self._files.glob("*/*.*")}
+        return {path.parent.name for path in self._files_folder.glob("*/*.*")}
 
     def _delete_copy(self, document_id: str) -> None:
         # Missing is fine: a recovery may delete what a first attempt has deleted.
-        shutil.rmtree(resolve_inside(self._files, document_id), ignore_errors=True)
+        shutil.rmtree(resolve_inside(self._files_folder, document_id), ignore_errors=True)
 
 
-def candidate_ids(application_ref: str, sha256: str) -> Iterator[str]:
+def generate_candidate_ids(application_ref: str, sha256: str) -> Iterator[str]:
     """Yield the ids a document may have, the contract's first.
 
     Two files of one application may share the first six digits of their hashes; each further
     candidate has one digit more.
     """
-    sanitised = _UNSAFE.sub("_", application_ref)
+    safe_reference = _UNSAFE_CHARACTERS.sub("_", application_ref)
     # Six digits are the contract's; they collide by chance at some thousands of files.
     for digits in range(6, len(sha256) + 1):
-        yield f"{sanitised}_{sha256[:digits]}"
+        yield f"{safe_reference}_{sha256[:digits]}"
 
 
-def document_not_found(document_id: str) -> DocumentNotFound:
+def make_not_found_error(document_id: str) -> DocumentNotFound:
     """Return the error for an id that no document has."""
     return DocumentNotFound(
         f"Document not found: {document_id}", use_tool="list_ingested_documents"

@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS unread (
     PRIMARY KEY (application_ref, file_hash)
 ) STRICT;
 """
-_SELECT = "SELECT * FROM applications WHERE reference = ?"
+_SELECT_APPLICATION = "SELECT * FROM applications WHERE reference = ?"
 _UNREAD_PLACEHOLDERS = ", ".join("?" for _ in fields(UnreadEntry))
 
 
@@ -48,26 +48,27 @@ class ApplicationStore:
     def get(self, reference: str) -> Application | None:
         """Return an application's record, or None if it has none."""
         with open_small_database(self._path, _SCHEMA) as db:
-            row = db.execute(_SELECT, (reference,)).fetchone()
-        return _from_row(row) if row else None
+            row = db.execute(_SELECT_APPLICATION, (reference,)).fetchone()
+        return _to_application(row) if row else None
 
     def list_all(self) -> list[Application]:
         """Return every record, in the order of the references."""
         with open_small_database(self._path, _SCHEMA) as db:
             rows = db.execute("SELECT * FROM applications ORDER BY reference").fetchall()
-        return [_from_row(row) for row in rows]
+        return [_to_application(row) for row in rows]
 
     def update(self, reference: str, values: Mapping[str, Any], now: datetime) -> Application:
         """Write these fields of an application, keep the others, and return the new record."""
         with open_small_database(self._path, _SCHEMA) as db:
-            row = db.execute(_SELECT, (reference,)).fetchone()
-            before = _from_row(row) if row else Application(reference)
-            record = replace(before, **values, updated_at=now)
+            row = db.execute(_SELECT_APPLICATION, (reference,)).fetchone()
+            application_before = _to_application(row) if row else Application(reference)
+            updated_application = replace(application_before, **values, updated_at=now)
             columns = [
-                value.isoformat() if isinstance(value, date) else value for value in astuple(record)
+                value.isoformat() if isinstance(value, date) else value
+                for value in astuple(updated_application)
             ]
             db.execute("INSERT OR REPLACE INTO applications VALUES (?, ?, ?, ?, ?, ?)", columns)
-        return record
+        return updated_application
 
     def list_unread(self, reference: str) -> list[UnreadEntry]:
         """Return the files of an application that are not among its documents, oldest first."""
@@ -85,25 +86,27 @@ class ApplicationStore:
                 f"INSERT OR REPLACE INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", astuple(entry)
             )
 
-    def restore(self, copy: Path) -> None:
+    def restore(self, untrusted_copy: Path) -> None:
         """Add the rows of another store's file, which is not trusted.
 
         Only rows are taken over: the triggers of that file would act on every later change. Raise
         `BackupUnusable` for rows that no store has.
         """
         try:
-            with closing(open_untrusted(copy)) as source:
-                applications = source.execute("SELECT * FROM applications").fetchall()
-                unread = source.execute("SELECT * FROM unread").fetchall()
-            for row in applications:
-                TypeAdapter(Application).validate_python(asdict(_from_row(row)))
-            for row in unread:
+            with closing(open_untrusted(untrusted_copy)) as untrusted_db:
+                application_rows = untrusted_db.execute("SELECT * FROM applications").fetchall()
+                unread_rows = untrusted_db.execute("SELECT * FROM unread").fetchall()
+            for row in application_rows:
+                TypeAdapter(Application).validate_python(asdict(_to_application(row)))
+            for row in unread_rows:
                 TypeAdapter(UnreadEntry).validate_python(asdict(UnreadEntry(*row)))
         except (sqlite3.Error, ValueError, TypeError) as error:
-            raise BackupUnusable(f"{copy.name} of the backup cannot be read: {error}") from error
+            raise BackupUnusable(
+                f"{untrusted_copy.name} of the backup cannot be read: {error}"
+            ) from error
         with open_small_database(self._path, _SCHEMA) as db:
-            db.executemany("INSERT INTO applications VALUES (?, ?, ?, ?, ?, ?)", applications)
-            db.executemany(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", unread)
+            db.executemany("INSERT INTO applications VALUES (?, ?, ?, ?, ?, ?)", application_rows)
+            db.executemany(f"INSERT INTO unread VALUES ({_UNREAD_PLACEHOLDERS})", unread_rows)
 
     def delete_unread(self, reference: str, file_hash: str) -> None:
         """Delete the entry of a file that was ingested after all."""
@@ -114,7 +117,7 @@ class ApplicationStore:
             )
 
 
-def _from_row(row: tuple[Any, ...]) -> Application:
+def _to_application(row: tuple[Any, ...]) -> Application:
     reference, address, description, validation_date, status, updated_at = row
     return Application(
         reference,
