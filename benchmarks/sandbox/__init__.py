@@ -1,0 +1,1 @@
+"""What confining the readers of documents costs."""
