@@ -21,13 +21,13 @@ _TEXT = (
 )
 _CONFINED = "from readingroom.ingest.read import worker; worker.main()"
 _FREE = (
-    "from readingroom.ingest.read import worker; worker.confine_process = lambda confinement: None; "
-    "worker.main()"
+    "from readingroom.ingest.read import worker; "
+    "worker.confine_process = lambda confinement: None; worker.main()"
 )
 _NOTE = (
-    "Processor time of the process that reads, with the tesseract it starts. Median of {rounds} rounds "
-    "in which both take turns, after one that is not counted; ratio round by round. `the same` is "
-    "the whole result: text, pages and chunks. The command: `make bench "
+    "Processor time of the process that reads, with the tesseract it starts. Median of {rounds} "
+    "rounds in which both take turns, after one that is not counted; ratio round by round. `the "
+    "same` is the whole result: text, pages and chunks. The command: `make bench "
     "ARGS='--part sandbox --write'`."
 )
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import signal
 import tempfile
 from collections.abc import Callable
@@ -270,6 +271,28 @@ def test_the_start_warns_once_of_what_a_kernel_lacks(
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert "Landlock" in record.getMessage()
+
+
+@requirement("ingest:sandbox:confined")
+@pytest.mark.parametrize("sees_others", [True, False])
+def test_a_limit_on_processes_never_keeps_tesseract_from_starting(
+    sees_others: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks of the same account in other containers count, though they cannot be seen."""
+    if not sees_others:
+        monkeypatch.setattr(process, "_count_tasks", lambda: -process._MORE_TASKS)
+
+    def limit_and_start() -> int:
+        if os.getuid() == 0:  # whom the kernel does not limit
+            os.setgroups([])
+            os.setuid(65534)
+        before = resource.getrlimit(resource.RLIMIT_NPROC)
+        process._limit_resources(2**40, 600)
+        after = resource.getrlimit(resource.RLIMIT_NPROC)
+        is_limited = after != (before[1], before[1])
+        return is_limited is sees_others and run_forked(lambda: 1)
+
+    assert run_forked(limit_and_start) == 1
 
 
 @requirement("ingest:sandbox:confined")

@@ -6,7 +6,6 @@ The process that reads a document calls `confine_process` before it looks at the
 import ctypes
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,8 @@ from readingroom.ingest.confine import landlock, seccomp
 _MAX_WRITTEN_BYTES = 512 * 2**20
 """Per file that the process writes; a page for tesseract takes at most 40 million bytes."""
 _MAX_DESCRIPTORS = 128
-_MORE_TASKS = 512
-"""Processes and threads that the account may have beyond those it has now."""
+_MORE_TASKS = 1024
+"""Processes and threads that the account may have beyond those that can be seen now."""
 
 _SET_DUMPABLE, _SET_NO_NEW_PRIVILEGES = 4, 38
 _CAPABILITY_VERSION = 0x20080522
@@ -89,19 +88,35 @@ def _limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
         import resource
     except ImportError:
         return
-    limits: Mapping[int, int] = {
+    limits: dict[int, int] = {
         resource.RLIMIT_AS: memory_bytes,
         resource.RLIMIT_CPU: cpu_seconds,
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: _MAX_WRITTEN_BYTES,
         resource.RLIMIT_NOFILE: _MAX_DESCRIPTORS,
-        resource.RLIMIT_NPROC: _count_tasks() + _MORE_TASKS,
     }
+    if sys.platform == "linux":
+        limits[resource.RLIMIT_NPROC] = _count_tasks() + _MORE_TASKS
     # Never above the hard limit that the process was started with: raising it needs root.
     for resource_id, value in limits.items():
-        _, hard = resource.getrlimit(resource_id)
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        _, hard_limit = resource.getrlimit(resource_id)
+        value = value if hard_limit == resource.RLIM_INFINITY else min(value, hard_limit)
+        resource.setrlimit(resource_id, (value, hard_limit))
+        if resource_id == resource.RLIMIT_NPROC and not _can_start_process():
+            # Other containers have tasks of this account, which count though they cannot be seen.
+            value = hard_limit
         resource.setrlimit(resource_id, (value, value))
+
+
+def _can_start_process() -> bool:
+    try:
+        child_id = os.fork()
+    except BlockingIOError:
+        return False
+    if child_id == 0:
+        os._exit(0)
+    os.waitpid(child_id, 0)
+    return True
 
 
 def _count_tasks() -> int:

@@ -11,7 +11,8 @@ from pathlib import Path
 import readingroom
 
 _SYSTEM_PATHS = (
-    *("/usr", "/lib", "/lib32", "/lib64", "/bin", "/nix/store"),
+    *("/usr", "/lib", "/lib32", "/lib64", "/bin"),
+    *("/nix/store", "/gnu/store", "/home/linuxbrew/.linuxbrew"),
     *("/etc/ld.so.cache", "/dev/urandom"),
 )
 
