@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.engine.corpus import KEPT, MODELS, Judged, judged
 from benchmarks.table import Table
-from readingroom.core.filters import Fields
+from readingroom.core.filters import FilterFields
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.hybrid import DEPTH, fuse, search_both
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
@@ -57,7 +57,7 @@ Rankings = dict[str, list[str]]
 
 
 def _rankings(test: Judged) -> dict[str, Rankings]:
-    embedder, index = Embedder(MODELS), VectorIndex(Fields())
+    embedder, index = Embedder(MODELS), VectorIndex(FilterFields())
     index.upsert(list(test.texts), _embedded(test, embedder), [{}] * len(test.texts))
     vectors = {id: embedder.embed(question) for id, question in test.questions.items()}
     with tempfile.TemporaryDirectory() as folder:
@@ -81,7 +81,7 @@ def _near(index: VectorIndex, vector: Any) -> list[str]:
 
 
 def _words(test: Judged, folder: Path) -> Rankings:
-    index = LexicalIndex(folder / "words.sqlite", {"text": 1.0}, Fields())
+    index = LexicalIndex(folder / "words.sqlite", {"text": 1.0}, FilterFields())
     index.fill((LexicalDocument(id, {"text": text}, {}) for id, text in test.texts.items()), 1)
     return {
         id: [hit.id for hit in index.search(question, DEPTH)]

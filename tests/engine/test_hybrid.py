@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readingroom.core.filters import Equals, Fields
+from readingroom.core.filters import Equals, FilterFields
 from readingroom.engine.hybrid import fuse, search_both
 from readingroom.engine.vectors import VectorIndex
 from tests.engine.test_vectors import vector
@@ -13,7 +13,7 @@ from tests.requirements import requirement
 
 
 def index(count: int) -> VectorIndex:
-    made = VectorIndex(Fields(equality=("source",)))
+    made = VectorIndex(FilterFields(exact_match=("source",)))
     made.upsert(
         [f"{number:03}" for number in range(count)],
         np.array([vector(number, 384) for number in range(count)]).reshape(-1, 384),

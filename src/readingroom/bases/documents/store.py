@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from readingroom.bases.documents.registry.records import DocumentRecord, StoredChunk
-from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
+from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, Ranking
@@ -35,7 +35,7 @@ CHUNK_COLLECTION = "application_docs"
 REGISTRY_COLLECTION = "document_registry"
 
 # Indexed for filters: searches are limited to an application or to types.
-FILTER_FIELDS = Fields(equality=("application_ref", "document_type"))
+FILTER_FIELDS = FilterFields(exact_match=("application_ref", "document_type"))
 
 
 class DocumentStore:

@@ -18,7 +18,7 @@ from readingroom.bases.policy.registry.records import (
     StoredRevisionId,
 )
 from readingroom.core.dates import encode_day
-from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
+from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, Ranking
@@ -30,7 +30,7 @@ from readingroom.storage.chunks import Chunks, ChunkStore, format_numbers, parse
 COLLECTION = "policy_docs"
 
 # Indexed for filters: every search is limited to revisions.
-_FIELDS = Fields(equality=("source", "revision_id"))
+_FIELDS = FilterFields(exact_match=("source", "revision_id"))
 _PATH = " > "
 
 
