@@ -238,7 +238,7 @@ def main() -> None:
     configure("error")
     with tempfile.TemporaryDirectory() as data:
         app = app_of(conformance_base(), data=Path(data), rate_limit=0)
-        run(app, bind("127.0.0.1", port), None, (), lambda: None)
+        run(lambda: (app, lambda: None), bind("127.0.0.1", port), None, ())
 
 
 if __name__ == "__main__":

@@ -18,6 +18,10 @@ async def _is_always_ready() -> None:
     """Nothing that this base needs can go away while it is served."""
 
 
+async def _is_always_warm() -> None:
+    """The first request to this base waits for nothing that a later one would not."""
+
+
 @dataclass(frozen=True)
 class KnowledgeBase:
     """One base, open and ready to be served under any face."""
@@ -50,6 +54,8 @@ class KnowledgeBase:
     """Entered for as long as the base is served: what it starts there, it stops there."""
     check_ready: Callable[[], Awaitable[object]] = _is_always_ready
     """Raises a `KnowledgeError` while the base cannot answer."""
+    warm_up: Callable[[], Awaitable[object]] = _is_always_warm
+    """Loads what its first search would wait for, such as the model; called in the background."""
     collectors: tuple[Any, ...] = ()
     """Prometheus collectors of its own, shown at `/metrics` beside the server's."""
 

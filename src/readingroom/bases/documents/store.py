@@ -20,6 +20,7 @@ from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, Ranking
 from readingroom.engine.vectors import DIMENSIONS
+from readingroom.engine.warm_up import warm_up
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import Vectors
 from readingroom.storage.archive import dump_chunks, fill_chunks
@@ -54,6 +55,10 @@ class DocumentStore:
 
     async def close(self) -> None:
         await anyio.to_thread.run_sync(self._close)
+
+    async def warm_up(self) -> None:
+        """Load the model and fill the indexes; raise `ModelUnavailable` without a model."""
+        await warm_up(self._index)
 
     async def check_readable(self) -> None:
         """Raise `StoreUnusable` while chunks cannot be read."""

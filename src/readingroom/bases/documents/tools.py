@@ -74,6 +74,7 @@ def open_documents(
         sse=True,
         running=service.running,
         check_ready=service.check_ready,
+        warm_up=service.warm_up,
     )
 
 

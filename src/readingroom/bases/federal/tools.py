@@ -95,6 +95,7 @@ def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None)
             *_dossiers(service),
         ),
         service=service,
+        warm_up=service.warm_up,
     )
 
 

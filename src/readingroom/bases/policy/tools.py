@@ -68,6 +68,7 @@ def open_policy(
         sse=True,
         running=service.running,
         check_ready=service.check_ready,
+        warm_up=service.warm_up,
     )
 
 

@@ -22,6 +22,7 @@ from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Meta
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, Ranking
+from readingroom.engine.warm_up import warm_up
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import Vectors
 from readingroom.storage.archive import dump_chunks, fill_chunks
@@ -75,6 +76,10 @@ class PolicyStore:
 
     async def close(self) -> None:
         await anyio.to_thread.run_sync(self._close)
+
+    async def warm_up(self) -> None:
+        """Load the model and fill the indexes; raise `ModelUnavailable` without a model."""
+        await warm_up(self._index)
 
     async def check_readable(self) -> None:
         """Raise `StoreUnusable` while chunks cannot be read."""
