@@ -116,7 +116,7 @@ ROOM = (
     Requirement("room:ready", "/ready names the bases that cannot answer."),
     Requirement(
         "room:start",
-        "/health answers as soon as the port is open; what the first search needs is loaded before.",
+        "/health answers as soon as the port is open; what the first search needs is loaded.",
     ),
     Requirement(
         "room:sample",

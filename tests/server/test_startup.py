@@ -1,4 +1,4 @@
-"""A server that starts: probes are answered at once, and the first search finds all of it loaded."""
+"""A server that starts: probes are answered at once, and what searches need is loaded early."""
 
 import threading
 from collections.abc import Callable, Iterator
