@@ -2,6 +2,8 @@
 
 import math
 import tempfile
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -10,20 +12,24 @@ import numpy as np
 
 from benchmarks.engine.corpus import KEPT, MODELS, Judged, judged
 from benchmarks.table import Table
-from readingroom.core.filters import FilterFields
-from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.hybrid import DEPTH, fuse, search_both
+from readingroom.core.filters import Fields
+from readingroom.engine.embedding.embedder import Embedder, Vector
+from readingroom.engine.hybrid import fuse
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
+from readingroom.engine.ranking import WEIGHTS, Passage, RankingWeights, Statistics, rank_passages
+from readingroom.engine.stems import shared_stemmer
 from readingroom.engine.vectors import VectorIndex
 
 TARGETS = {"govuk": 0.815, "cranfield": 0.425}
+DEPTH = 50
+"""How many hits of each search are ranked together, as in `engine/index.py`."""
 
 _NOTE = (
     "nDCG@10 and recall@10 over the questions in the shared data, {counts}. One setting for both "
-    "sets, `engine/hybrid.py` as it is, on the best {depth} of each side. Its "
-    "weights were chosen on these very questions, from about seventy combinations, so its figures "
-    "are flattered; fused once with equal weights (k = 10) is what there is without a choice. They "
-    "are about half of each set's questions: the other half shows whether it generalises."
+    "sets, `engine/ranking.py` as it is, on the best {depth} of each side. Its weights were chosen "
+    "on these very questions, so its figures are flattered; fused by rank with equal weights "
+    "(k = 10) is what there is without a choice. They are about half of each set's questions: the "
+    "other half shows whether it generalises."
 )
 
 
@@ -57,36 +63,73 @@ Rankings = dict[str, list[str]]
 
 
 def _rankings(test: Judged) -> dict[str, Rankings]:
-    embedder, index = Embedder(MODELS), VectorIndex(FilterFields())
-    index.upsert(list(test.texts), _embedded(test, embedder), [{}] * len(test.texts))
-    vectors = {id: embedder.embed(question) for id, question in test.questions.items()}
+    pools = read_pools(test)
+    return {
+        "words": {pool.question_id: pool.by_words for pool in pools},
+        "meaning": {pool.question_id: pool.by_meaning for pool in pools},
+        "fused by rank, equal weights": {
+            pool.question_id: [id for id, _ in fuse([pool.by_words, pool.by_meaning])]
+            for pool in pools
+        },
+        "both": {pool.question_id: pool.rank(WEIGHTS) for pool in pools},
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The passages that both searches propose for a question."""
+
+    question_id: str
+    question: str
+    vector: Vector
+    by_words: list[str]
+    by_meaning: list[str]
+    passages: list[Passage]
+    statistics: Statistics
+
+    def rank(self, weights: RankingWeights) -> list[str]:
+        """Return the ids of the passages, best first."""
+        ranked = rank_passages(self.question, self.vector, self.passages, self.statistics, weights)
+        return [relevance.passage_id for relevance in ranked]
+
+
+def read_pools(test: Judged, embedded: Collection[str] | None = None) -> list[Pool]:
+    """Return the pool of each question; only the `embedded` passages have vectors, or all."""
+    embedder = Embedder(MODELS)
+    vectors = dict(zip(test.texts, _embedded(test, embedder), strict=True))
+    if embedded is not None:
+        vectors = {id: vectors[id] for id in embedded}
+    near = VectorIndex(Fields())
+    near.upsert(list(vectors), np.array(list(vectors.values())), [{}] * len(vectors))
     with tempfile.TemporaryDirectory() as folder:
-        words = _words(test, Path(folder))
-    return {
-        "words": words,
-        "meaning": {id: [hit.id for hit in index.search(vectors[id], 10)] for id in words},
-        "fused once, equal weights": {
-            id: [hit_id for hit_id, _ in fuse([words[id], _near(index, vectors[id])])]
-            for id in words
-        },
-        "both": {
-            id: [hit_id for hit_id, _ in search_both(words[id], vectors[id], index, 10)]
-            for id in words
-        },
-    }
+        words = LexicalIndex(Path(folder) / "words.sqlite", {"text": 1.0}, Fields())
+        words.fill((LexicalDocument(id, {"text": text}, {}) for id, text in test.texts.items()), 1)
+        statistics = _Statistics(words, test)
+        pools = []
+        for id, question in test.questions.items():
+            vector = embedder.embed(question)
+            by_words = [hit.id for hit in words.search(question, DEPTH)]
+            by_meaning = [hit.id for hit in near.search(vector, DEPTH)]
+            passages = [
+                Passage(hit, test.texts[hit], vectors.get(hit))
+                for hit in dict.fromkeys((*by_words, *by_meaning))
+            ]
+            pools.append(Pool(id, question, vector, by_words, by_meaning, passages, statistics))
+    return pools
 
 
-def _near(index: VectorIndex, vector: Any) -> list[str]:
-    return [hit.id for hit in index.search(vector, DEPTH)]
+class _Statistics:
+    """All of an index's statistics in memory, which outlive its file."""
 
+    def __init__(self, index: LexicalIndex, test: Judged) -> None:
+        statistics = index.statistics()
+        self.documents = statistics.documents
+        self.average_length = statistics.average_length
+        stems = {stem for text in test.texts.values() for stem in shared_stemmer().split(text)}
+        self._frequencies = index.frequencies(sorted(stems))
 
-def _words(test: Judged, folder: Path) -> Rankings:
-    index = LexicalIndex(folder / "words.sqlite", {"text": 1.0}, FilterFields())
-    index.fill((LexicalDocument(id, {"text": text}, {}) for id, text in test.texts.items()), 1)
-    return {
-        id: [hit.id for hit in index.search(question, DEPTH)]
-        for id, question in test.questions.items()
-    }
+    def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
+        return {stem: self._frequencies.get(stem, 0) for stem in stems}
 
 
 def _embedded(test: Judged, embedder: Embedder) -> Any:

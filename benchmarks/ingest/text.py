@@ -85,8 +85,8 @@ def _bare(data: bytes) -> int:
 
 def _ours(data: bytes) -> int:
     with pdf.open_pdf(data, _MOST_PAGES) as document:
-        raw_pages = [pdf.read_raw_page(document, index) for index in range(len(document))]
-        return len(layout.make_text_flow(raw_pages).text)
+        sheets = [pdf.read_sheet(document, index) for index in range(len(document))]
+        return len(layout.make_flow(sheets).text)
 
 
 def _pypdf(data: bytes) -> int:

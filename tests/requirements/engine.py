@@ -102,6 +102,7 @@ ENGINE = (
     ),
     Requirement("engine:index:concurrent", "Readers and a writer share an index."),
     Requirement("engine:hybrid", "Words and meaning rank together under one filter."),
+    Requirement("engine:confidence", "A score has one meaning, and an answer says how sure it is."),
     Requirement("engine:fusion", "Rankings fuse to one deterministic order, ties by id."),
     Requirement(
         "engine:embedding:weights",

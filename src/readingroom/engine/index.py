@@ -8,17 +8,19 @@ built from and is built anew when the two differ, so a crash at any moment leave
 import contextlib
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from readingroom.core.filters import Filter, FilterFields, Metadata
+from readingroom.core.filters import Fields, Filter, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.core.modes import Mode
+from readingroom.core.scores import ScoreParts
+from readingroom.engine.confidence import score_relevances
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.embedding.machine import return_memory
 from readingroom.engine.errors import ModelUnavailable
-from readingroom.engine.hybrid import DEPTH, RRF_K, search_both
 from readingroom.engine.lexical import LexicalDocument, LexicalHit, LexicalIndex
+from readingroom.engine.ranking import Passage, Relevance, rank_passages
 from readingroom.engine.vectors import VectorHit, VectorIndex
 from readingroom.storage.chunks import ChunkCollection, Chunks
 from readingroom.storage.errors import EmbeddingMismatch
@@ -27,14 +29,22 @@ _TEXT = "text"
 # As many as the store reads at once; the whole collection with its vectors would fill memory.
 _PAGE_SIZE = 5_000
 _RECENT_CHUNKS = 4_096  # about 8 MB
+# How many hits of each search are read side by side at once. More do not improve the first ten.
+_POOL = 50
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkHit:
-    """A chunk that matches a query, and how well: the score lies between 0 and 1."""
+    """A chunk that matches a query; `score` is the probability that it answers it."""
 
     chunk_id: str
     score: float
+    parts: ScoreParts
+
+    @property
+    def relevance_score(self) -> float:
+        """The cosine of its vector with the query's; where there is none, the score."""
+        return self.score if self.parts.semantic is None else self.parts.semantic
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,7 @@ class ChunkIndex:
     """
 
     def __init__(
-        self, collection: ChunkCollection, fields: FilterFields, embedder: Embedder, words: Path
+        self, collection: ChunkCollection, fields: Fields, embedder: Embedder, words: Path
     ) -> None:
         self.collection = collection
         self.embedder = embedder
@@ -121,17 +131,23 @@ class ChunkIndex:
     def search(self, query: str, k: int, where: Filter | None, mode: Mode) -> Ranking:
         """Return the k best chunks that pass the filter.
 
-        Where there is no model, words alone rank them and the ranking says that it is degraded.
+        By meaning they are ordered by the cosine; by words and by both, by their score. Where there
+        is no model, words alone rank them and the ranking says that it is degraded.
         """
-        if mode == "hybrid":
-            return self._search_hybrid(query, k, where)
-        if mode == "semantic":
-            try:
-                nearest = self.search_vectors(query, k, where)
-            except ModelUnavailable as error:
-                return Ranking(self._rank_by_words(query, k, where), error.message)
-            return Ranking([ChunkHit(hit.id, hit.score) for hit in nearest])
-        return Ranking(self._rank_by_words(query, k, where))
+        vector, degraded = self._embed_or_explain(query, mode)
+        depth = max(_POOL, k)
+        by_meaning, by_words = [], []
+        if vector is not None and mode != "lexical":
+            by_meaning = [hit.id for hit in self.vectors().search(vector, depth, where)]
+        if vector is None or mode != "semantic":
+            by_words = [hit.id for hit in self.search_words(query, depth, where)]
+        hits = self._rank(query, vector, by_meaning, by_words)
+        if mode == "lexical" or vector is None:
+            hits = _reorder(hits, by_words)
+        elif mode == "semantic":
+            order = {id: place for place, id in enumerate(by_meaning)}
+            hits.sort(key=lambda hit: order[hit.chunk_id])
+        return Ranking(hits[:k], degraded)
 
     def search_vectors(self, query: str, k: int, where: Filter | None = None) -> list[VectorHit]:
         """Return the k chunks nearest in meaning; raise `ModelUnavailable` without a model."""
@@ -184,17 +200,49 @@ class ChunkIndex:
 
     # --- internals ---
 
-    def _search_hybrid(self, query: str, k: int, where: Filter | None) -> Ranking:
-        by_words = [hit.id for hit in self.search_words(query, max(DEPTH, k), where)]
+    def _embed_or_explain(self, query: str, mode: Mode) -> tuple[Vector | None, str | None]:
+        """Return the vector of a query, or None and why a search by meaning is not possible."""
         try:
-            vector = self._embed(query)
-        except (ModelUnavailable, EmbeddingMismatch) as error:
-            return Ranking(_score_by_rank(by_words[:k]), error.message)
-        fused = search_both(by_words, vector, self.vectors(), k, where)
-        return Ranking(_score_by_rank([id for id, _ in fused]))
+            return self._embed(query), None
+        except ModelUnavailable as error:
+            reason = error.message
+        except EmbeddingMismatch as error:
+            if mode == "semantic":
+                raise
+            reason = error.message
+        return None, None if mode == "lexical" else reason
 
-    def _rank_by_words(self, query: str, k: int, where: Filter | None) -> list[ChunkHit]:
-        return _score_by_rank([hit.id for hit in self.search_words(query, k, where)])
+    def _rank(
+        self, query: str, vector: Vector | None, by_meaning: Sequence[str], by_words: Sequence[str]
+    ) -> list[ChunkHit]:
+        """Return the hits of both searches, best first.
+
+        Page by page, so that asking for more hits never changes the order of the first ones.
+        """
+        places_by_meaning = {id: place for place, id in enumerate(by_meaning, 1)}
+        places_by_words = {id: place for place, id in enumerate(by_words, 1)}
+        hits: list[ChunkHit] = []
+        seen: set[str] = set()
+        for start in range(0, max(len(by_meaning), len(by_words)), _POOL):
+            page = slice(start, start + _POOL)
+            ids = list(dict.fromkeys((*by_meaning[page], *by_words[page])))
+            relevances = self._compare(query, vector, [id for id in ids if id not in seen])
+            seen.update(ids)
+            highest = hits[-1].score if hits else 1.0
+            for relevance, score in zip(relevances, score_relevances(relevances), strict=True):
+                id = relevance.passage_id
+                parts = _make_parts(relevance, places_by_meaning.get(id), places_by_words.get(id))
+                hits.append(ChunkHit(id, round(min(score, highest), 6), parts))
+        return hits
+
+    def _compare(self, query: str, vector: Vector | None, ids: Sequence[str]) -> list[Relevance]:
+        chunks = self.fetch(ids)
+        vectors = {} if vector is None else self.vectors().get_vectors(chunks.ids)
+        passages = [
+            Passage(id, text, vectors.get(id))
+            for id, text in zip(chunks.ids, chunks.texts, strict=True)
+        ]
+        return rank_passages(query, vector, passages, self.words().statistics())
 
     def _embed(self, query: str) -> Vector:
         vector = self.embedder.embed(query)
@@ -248,6 +296,24 @@ def _documents(chunks: Chunks) -> Iterator[LexicalDocument]:
         yield LexicalDocument(id, {_TEXT: text}, metadata)
 
 
-def _score_by_rank(ids: Sequence[str]) -> list[ChunkHit]:
-    """Score hits by their rank: neither BM25 nor fused scores lie between 0 and 1."""
-    return [ChunkHit(id, RRF_K / (RRF_K + rank)) for rank, id in enumerate(ids)]
+def _make_parts(
+    relevance: Relevance, place_by_meaning: int | None, place_by_words: int | None
+) -> ScoreParts:
+    return ScoreParts(
+        semantic=None if relevance.cosine is None else round(max(0.0, relevance.cosine), 6),
+        lexical=round(relevance.coverage, 4),
+        rank_semantic=place_by_meaning,
+        rank_lexical=place_by_words,
+        matched_terms=relevance.matched_terms,
+    )
+
+
+def _reorder(hits: Sequence[ChunkHit], ids: Sequence[str]) -> list[ChunkHit]:
+    """Return the hits in the order of the ids; their scores never rise on the way."""
+    by_id = {hit.chunk_id: hit for hit in hits}
+    ordered: list[ChunkHit] = []
+    for id in ids:
+        if hit := by_id.get(id):
+            highest = ordered[-1].score if ordered else 1.0
+            ordered.append(replace(hit, score=min(hit.score, highest)))
+    return ordered

@@ -10,12 +10,12 @@ import math
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from readingroom.core.filters import Condition, Filter, FilterFields, In, Metadata, Range, Value
+from readingroom.core.filters import Condition, Fields, Filter, In, Metadata, Range, Value
 from readingroom.engine.errors import SearchTimeout
 from readingroom.engine.words import LexicalQuery, parse_query, tokenizer_spec
 from readingroom.storage.database import ConnectionPool, Database, StatementStopped, connect
@@ -54,6 +54,15 @@ class LexicalHit:
 
 
 @dataclass(frozen=True, slots=True)
+class LexicalStatistics:
+    """How many documents there are, how long they are, and how many have a stem."""
+
+    documents: int
+    average_length: float
+    frequencies: Callable[[Sequence[str]], Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
 class _Term:
     word: str
     stem: str
@@ -71,7 +80,7 @@ class LexicalIndex:
         self,
         path: Path,
         columns: Mapping[str, float],
-        fields: FilterFields,
+        fields: Fields,
         budget: int = BUDGET,
         seconds: float = SECONDS,
     ) -> None:
@@ -80,7 +89,7 @@ class LexicalIndex:
         self._path = path
         self._budget = budget
         self._seconds = seconds
-        self._names = list(dict.fromkeys((*fields.exact_match, *fields.numeric_ranges)))
+        self._names = list(dict.fromkeys((*fields.equality, *fields.ranges)))
         self._writing = threading.Lock()
         self._connections = ConnectionPool(self._open)
         _prepare(path, self._schema())
@@ -146,6 +155,21 @@ class LexicalIndex:
         return int(count)
 
     # --- searching ---
+
+    def statistics(self) -> "LexicalStatistics":
+        """Return how common words are in this index."""
+        with self._connections.connection() as db:
+            documents, tokens = db.execute("SELECT documents, tokens FROM facts").fetchone()
+        return LexicalStatistics(documents, tokens / max(documents, 1), self.frequencies)
+
+    def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
+        """Return in how many documents each stem occurs, without those that occur in none."""
+        with self._connections.connection() as db:
+            rows = db.execute(
+                f"SELECT term, documents FROM terms WHERE term IN ({_placeholders(len(stems))})",
+                list(stems),
+            )
+            return dict(rows.fetchall())
 
     def search(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
         """Return the k best documents that pass the filter, best first, equal ones by id.

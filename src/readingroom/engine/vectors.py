@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from readingroom.core.filters import Filter, FilterFields, Metadata
+from readingroom.core.filters import Fields, Filter, Metadata
 from readingroom.engine.rows import Floats, RowNumbers, Rows, RowView, pack_signs
 
 DIMENSIONS = 384
@@ -49,9 +49,7 @@ class VectorHit:
 class VectorIndex:
     """Vectors by id with the metadata that filters use; one writer at a time, any readers."""
 
-    def __init__(
-        self, fields: FilterFields, dimensions: int = DIMENSIONS, reserve: int = 0
-    ) -> None:
+    def __init__(self, fields: Fields, dimensions: int = DIMENSIONS, reserve: int = 0) -> None:
         self.fields = fields
         self.dimensions = dimensions
         self._writing = threading.Lock()
@@ -126,6 +124,13 @@ class VectorIndex:
         with self._writing:
             rows = [self._row_of[id] for id in ids if id in self._row_of]
             return self._rows.vectors[rows]
+
+    def get_vectors(self, ids: Sequence[str]) -> dict[str, Floats]:
+        """Return the vectors of rows by id; unknown ids are left out."""
+        with self._writing:
+            rows = {id: self._row_of[id] for id in ids if id in self._row_of}
+            vectors = self._rows.vectors[list(rows.values())]
+        return dict(zip(rows, vectors, strict=True))
 
     def find_ids(self, where: Filter | None = None) -> list[str]:
         """Return the ids of all rows that pass the filter, sorted."""

@@ -70,16 +70,21 @@ def parse_query(text: str) -> LexicalQuery:
     phrases: list[str] = []
     remaining = MAX_WORDS
     for quoted in _QUOTED.finditer(text):
-        phrase = list(_split_words(quoted[1] or quoted[2]))[:remaining]
+        phrase = list(split_words(quoted[1] or quoted[2]))[:remaining]
         remaining -= len(phrase)
         phrases += [" ".join(phrase)] if phrase else []
-    words = _remove_stop_words(_split_words(_QUOTED.sub(" ", text)), or_all=not phrases)
+    words = _remove_stop_words(split_words(_QUOTED.sub(" ", text)), or_all=not phrases)
     return LexicalQuery(tuple(dict.fromkeys(phrases)), tuple(words[:remaining]))
 
 
 def extract_words(text: str) -> list[str]:
     """Return the words of a query, each once, including those in quotation marks."""
-    return _remove_stop_words(_split_words(text[:_MAX_CHARACTERS]), or_all=True)[:MAX_WORDS]
+    return _remove_stop_words(split_words(text[:_MAX_CHARACTERS]), or_all=True)[:MAX_WORDS]
+
+
+def is_stop_word(word: str) -> bool:
+    """Return whether a word says nothing about a text."""
+    return word in _STOP_WORDS
 
 
 def _join_alternatives(texts: Iterable[str]) -> str:
@@ -109,7 +114,8 @@ def tokenizer_spec() -> str:
     return f"porter unicode61 separators '{separators}{_BULLETS}'"
 
 
-def _split_words(text: str) -> Iterator[str]:
+def split_words(text: str) -> Iterator[str]:
+    """Yield the words of a text in lower case, in reading order."""
     # NFC, because an accent may be a character of its own, and that is not a letter.
     for match in _WORD.finditer(normalize("NFC", text)):
         yield match.group().lower()

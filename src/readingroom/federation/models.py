@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from readingroom.protocol.search import DeskHit
-from readingroom.protocol.tool import Answer, Day, NonBlankText, Question, ShortText
+from readingroom.protocol.tool import Answer, Day, NonBlank, Question, Word
 
 Reference = Annotated[
     str,
@@ -23,10 +23,10 @@ PolicyDay = Annotated[
 class DeskSearch(Question):
     """A search over everything in the room, or over what `source` names."""
 
-    query: NonBlankText = Field(
+    query: NonBlank = Field(
         min_length=1, max_length=1000, description="What to look for, in words."
     )
-    source: Annotated[list[ShortText], Field(max_length=30)] | ShortText | None = Field(
+    source: Annotated[list[Word], Field(max_length=30)] | Word | None = Field(
         default=None,
         description="Bases (policy, documents, guidance, text, federal) or sources of the federal "
         "base (bills, federal_register, …); everything when left out.",
@@ -61,7 +61,7 @@ class AssessAgainstPolicy(Question):
     """An application, and what about it."""
 
     application_ref: Reference
-    topic: NonBlankText = Field(
+    topic: NonBlank = Field(
         min_length=1, max_length=1000, description="What to compare on: `cycle parking`."
     )
     date: Day | None = Field(

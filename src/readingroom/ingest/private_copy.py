@@ -21,7 +21,7 @@ from readingroom.ingest.errors import ExtractionFailed, FileNotFound
 _BLOCK_BYTES = 1 << 20
 
 # Somebody who names the root of a disk should get an error, not a day of reading.
-MAX_FOLDER_FILES = 5_000
+MAX_FILES = 5_000
 """In one folder that is ingested as a whole."""
 
 # A folder may be searchable without being readable, so open it with O_PATH where that exists.
@@ -50,7 +50,7 @@ class PrivateCopy:
 class Roots:
     """The folders that files may come from, and how large a file may be."""
 
-    setting_name: str
+    setting: str
     """Name of the setting that lists the folders, for error messages."""
     folders: tuple[Path, ...]
     max_file_bytes: int
@@ -63,16 +63,16 @@ class Roots:
 
         Raise `FileNotFound`, or `ExtractionFailed` when the file is too large.
         """
-        root, real_path = self._resolve(path)
+        folder, real = self._resolve(path)
         try:
-            descriptor = _open_below(root, real_path.relative_to(root).parts)
+            descriptor = _open_below(folder, real.relative_to(folder).parts)
         except OSError as error:
             raise FileNotFound(f"The file {path!r} cannot be opened: {error.strerror}") from error
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise FileNotFound(f"{path!r} is not a regular file")
             with _copy_file(
-                descriptor, real_path.name, self.max_file_bytes, self.copies_folder
+                descriptor, real.name, self.max_file_bytes, self.copies_folder
             ) as private_copy:
                 yield private_copy
         finally:
@@ -84,17 +84,17 @@ class Roots:
         Hidden files are left out. Being listed does not mean being allowed: `open` checks each
         file, because there may be links and pipes among them.
         """
-        _, real_path = self._resolve(path, or_root=True)
-        if not real_path.is_dir():
+        _, real = self._resolve(path, or_root=True)
+        if not real.is_dir():
             raise FileNotFound(f"{path!r} is not a folder")
         paths: dict[str, str] = {}
-        for folder, subfolders, names in os.walk(real_path):
+        for folder, subfolders, names in os.walk(real):
             subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
             files = [Path(folder, name) for name in sorted(names) if name[0] != "."]
-            paths |= {str(file.relative_to(real_path)): str(file) for file in files}
-            if len(paths) > MAX_FOLDER_FILES:
+            paths |= {str(file.relative_to(real)): str(file) for file in files}
+            if len(paths) > MAX_FILES:
                 raise FileNotFound(
-                    f"{path!r} holds more than {MAX_FOLDER_FILES:,} files; name a folder inside it"
+                    f"{path!r} holds more than {MAX_FILES:,} files; name a folder inside it"
                 )
         return paths
 
@@ -105,15 +105,15 @@ class Roots:
         """
         try:
             # Links are followed first, so that the real path is what must lie below a root.
-            real_path = Path(path).resolve()
-            for root in (folder.resolve() for folder in self.folders):
-                is_inside = real_path.is_relative_to(root) and (or_root or real_path != root)
+            real = Path(path).resolve()
+            for folder in (root.resolve() for root in self.folders):
+                is_inside = real.is_relative_to(folder) and (or_root or real != folder)
                 if Path(path).is_absolute() and is_inside:
-                    return root, real_path
+                    return folder, real
         except (OSError, ValueError, RuntimeError) as error:
             raise FileNotFound(f"{path!r} is not a path to a file") from error
         raise FileNotFound(
-            f"{path!r} is outside {self.setting_name}; move it inside, and give its absolute path"
+            f"{path!r} is outside {self.setting}; move it inside, and give its absolute path"
         )
 
 

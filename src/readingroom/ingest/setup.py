@@ -21,7 +21,7 @@ temporary files is often in memory, and too small for large documents.
 _log = logging.getLogger("readingroom.ingest")
 
 
-def make_ingest_context(
+def make_context(
     settings: RoomSettings, base: str, roots_variable: str, roots: tuple[Path, ...] | None
 ) -> IngestContext:
     """Return what a base made of files works with.
@@ -29,9 +29,8 @@ def make_ingest_context(
     `roots` are the folders it may take files from, by default its inbox and its uploads;
     `roots_variable` is the setting that an error about them names.
     """
-    base_folder = settings.data / base
-    default_roots = (base_folder / "inbox", base_folder / "uploads")
-    folders = default_roots if roots is None else roots
+    own = settings.data / base
+    folders = (own / "inbox", own / "uploads") if roots is None else roots
     return IngestContext(
         make_pipeline(settings),
         embedder_for(settings),

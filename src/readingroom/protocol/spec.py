@@ -10,16 +10,12 @@ from readingroom.core.imports import import_reference
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.errors import Dialect
 from readingroom.protocol.pages import BasePage
-from readingroom.protocol.resources import Prompt, ResourceProvider
+from readingroom.protocol.resources import Library, Prompt
 from readingroom.protocol.tool import Tool
 
 
 async def _is_always_ready() -> None:
     """Nothing that this base needs can go away while it is served."""
-
-
-async def _is_always_warm() -> None:
-    """The first request to this base waits for nothing that a later one would not."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +40,7 @@ class KnowledgeBase:
     extend: Callable[[Any], None] | None = None
     """Adds handlers to the SDK's protocol server that nothing else here can express."""
     prompts: tuple[Prompt, ...] = ()
-    resources: ResourceProvider | None = None
+    library: Library | None = None
     """Its resources, where it has some that a client can attach."""
     routers: Callable[[], Sequence[Any]] = tuple
     """Makes its FastAPI routers, which carry their whole prefix, such as `/api/v1`."""
@@ -54,13 +50,11 @@ class KnowledgeBase:
     """Entered for as long as the base is served: what it starts there, it stops there."""
     check_ready: Callable[[], Awaitable[object]] = _is_always_ready
     """Raises a `KnowledgeError` while the base cannot answer."""
-    warm_up: Callable[[], Awaitable[object]] = _is_always_warm
-    """Loads what its first search would wait for, such as the model; called in the background."""
     collectors: tuple[Any, ...] = ()
     """Prometheus collectors of its own, shown at `/metrics` beside the server's."""
 
 
-class LazyImport:
+class Lazy:
     """A function or value named as `package.module:name`, imported when it is first used.
 
     The list of bases is read at every start, also by commands that need one base or none, so it
@@ -79,7 +73,7 @@ class LazyImport:
 
 
 @dataclass(frozen=True)
-class SettingFlag:
+class Flag:
     """An option of `serve` and `stdio` that chooses a setting of one base."""
 
     option: str
@@ -97,13 +91,13 @@ class BaseSpec:
     name: str
     port: int
     """The port of its contract, when it is served alone."""
-    open: LazyImport
+    open: Lazy
     """`(settings) -> KnowledgeBase`."""
     settings: type[RoomSettings] = RoomSettings
     """The settings it reads: those of every base, and its own."""
     port_setting: str | None = None
     """The setting that chooses another port, where the contract names one."""
-    flags: tuple[SettingFlag, ...] = ()
+    flags: tuple[Flag, ...] = ()
     """Options of `serve` and `stdio` that choose settings of its own."""
     stdio: bool = False
     """Whether it can be served over standard input and output."""
@@ -113,23 +107,23 @@ class BaseSpec:
     """Whether its folder in the data directory belongs to one process at a time."""
     id_prefix: str | None = None
     """What its ids begin with, before the colon; a base without one gets every other id."""
-    routes: LazyImport | None = None
+    routes: Lazy | None = None
     """`(service, read_only) -> routers`: its REST surface."""
-    pages: LazyImport | None = None
+    pages: Lazy | None = None
     """`(service) -> pages`: its pages for people."""
-    adapter: LazyImport | None = None
+    adapter: Lazy | None = None
     """`(service, links) -> SearchAdapter`: its part in searches over all bases."""
-    cli: LazyImport | None = None
+    cli: Lazy | None = None
     """A click group or command, which becomes the verb with the base's name."""
-    commands: LazyImport | None = None
+    commands: Lazy | None = None
     """A tuple of `Command` classes that the owner of its folder runs for other processes."""
-    backup: LazyImport | None = None
+    backup: Lazy | None = None
     """A `BaseBackup`."""
-    doctor: LazyImport | None = None
+    doctor: Lazy | None = None
     """`(settings, repair, run) -> problems`: what is wrong with its data."""
-    sample_settings: LazyImport | None = None
+    sample_settings: Lazy | None = None
     """`(settings) -> context manager`: settings that hold while the sample is used."""
-    sample: LazyImport | None = None
+    sample: Lazy | None = None
     """A `BaseSample`: how the sample corpus gets into it."""
 
     def open_base(self, settings: RoomSettings) -> KnowledgeBase:

@@ -32,7 +32,7 @@ def _check_not_blank(text: str) -> str:
     return text
 
 
-NonBlankText = Annotated[str, AfterValidator(_check_not_blank)]
+NonBlank = Annotated[str, AfterValidator(_check_not_blank)]
 """A text that is not blank."""
 
 # A date stays text until the service parses it: the contract wants `invalid_date` for a bad one.
@@ -53,7 +53,7 @@ Day = Annotated[
     AfterValidator(_check_calendar),
 ]
 """A day that must be on the calendar: `2024-02-30` is an invalid argument."""
-ShortText = Annotated[str, Field(min_length=1, max_length=100)]
+Word = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class Question(BaseModel):
@@ -97,7 +97,7 @@ class Answer(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class Call:
     """What a tool may know about the call it answers, and how it reports progress."""
 
     request_id: str
@@ -125,7 +125,7 @@ class Hints:
     open_world: bool = False
 
 
-RunTool = Callable[[Any, ToolCall], Awaitable[Any]]
+Run = Callable[[Any, Call], Awaitable[Any]]
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Tool:
     question: type[Question]
     answer_type: Any
     """An `Answer` or a union of them; another type for one that returns the protocol's content."""
-    run: RunTool
+    run: Run
     hints: Hints = field(default_factory=Hints)
     meta: Mapping[str, Any] = field(default_factory=dict)
     """What its listing and each of its results carry in `_meta`, such as a schema version."""
@@ -192,8 +192,8 @@ class Tool:
             raise InvalidArguments([{"field": "arguments", "message": message}]) from error
 
 
-def make_tool(
-    run: RunTool,
+def tool(
+    run: Run,
     *,
     title: str,
     hints: Hints | None = None,

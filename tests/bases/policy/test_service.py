@@ -80,7 +80,10 @@ async def test_a_hit_has_all_that_is_needed_to_cite_it(library: PolicyLibrary) -
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
     first = hits.results[0]
-    assert first.model_dump(exclude={"relevance_score", "text", "effective_from"}) == {
+    assert first.parts.semantic == first.relevance_score
+    assert (first.parts.rank_semantic, first.parts.matched_terms) == (1, ("cycle", "parking"))
+    unlisted = {"relevance_score", "text", "effective_from", "score", "parts"}
+    assert first.model_dump(exclude=unlisted) == {
         "chunk_id": f"NPPF__{NEW}__Para_1__001",
         "source": "NPPF",
         "revision_id": NEW,

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.text import fold_dashes
-from readingroom.protocol.tool import NonBlankText
+from readingroom.protocol.tool import NonBlank
 
 # Long enough for any reference of 100 characters, with the digits of its file's hash.
 DOCUMENT_ID_PATTERN = r"[A-Za-z0-9_-]{1,200}_[0-9a-f]{6,64}"
@@ -26,7 +26,7 @@ def _clean_reference(text: str) -> str:
 
 
 ApplicationRef = Annotated[
-    NonBlankText,
+    NonBlank,
     Field(max_length=100, description="Planning application reference, such as `25/01178/REM`."),
     AfterValidator(_clean_reference),
 ]

@@ -56,6 +56,8 @@ from readingroom.core.dates import parse_day
 from readingroom.core.pages import find_page_runs
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.text import fold_dashes
+from readingroom.engine.confidence import judge
+from readingroom.engine.index import ChunkHit
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.errors import FileNotFound, NoChunks
 from readingroom.ingest.private_copy import PrivateCopy, open_in_thread, open_own_file
@@ -118,10 +120,6 @@ class DocumentsService:
         """Raise `StoreUnusable` while no document can be read."""
         await self.store.check_readable()
 
-    async def warm_up(self) -> None:
-        """Load what the first search waits for; raise `ModelUnavailable` without a model."""
-        await self.store.warm_up()
-
     # --- reading ---
 
     async def search(self, question: SearchApplicationDocs) -> DocumentHits:
@@ -137,15 +135,20 @@ class DocumentsService:
         document_ids = {chunk.document_id for chunk in chunks.values()}
         records = await self.store.get_records(list(document_ids))
         results = [
-            _to_hit(chunk, hit.score)
+            _to_hit(chunk, hit)
             for hit in ranking.hits
             # A document that is being added or removed right now exists if its entry does.
             if (chunk := chunks.get(hit.chunk_id)) and chunk.document_id in records
         ]
+        confidence = judge(
+            [hit.score for hit in ranking.hits], results[0].citation if results else ""
+        )
         return DocumentHits(
             query=question.query,
             results_count=len(results),
             results=results,
+            confidence=confidence.level,
+            confidence_reason=confidence.reason,
             degraded=ranking.degraded,
             empty_because=None if results else await self._explain_empty(question),
         )
@@ -437,11 +440,11 @@ def _summarise_type(document_type: str, records: Sequence[DocumentRecord]) -> Ov
     )
 
 
-def _to_hit(chunk: StoredChunk, score: float) -> DocumentHit:
+def _to_hit(chunk: StoredChunk, hit: ChunkHit) -> DocumentHit:
     return DocumentHit(
         chunk_id=chunk.chunk_id,
         text=chunk.text,
-        relevance_score=round(score, 6),
+        relevance_score=hit.relevance_score,
         metadata=ChunkMetadata(
             application_ref=chunk.application_ref,
             document_id=chunk.document_id,
@@ -456,6 +459,8 @@ def _to_hit(chunk: StoredChunk, score: float) -> DocumentHit:
         ),
         citation=format_citation(chunk.source_file, chunk.pages),
         id=format_doc_id(chunk.document_id, chunk.pages[0]),
+        score=hit.score,
+        parts=hit.parts,
     )
 
 

@@ -26,10 +26,10 @@ from readingroom.bases.documents.models import (
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.bases.documents.settings import DocumentsSettings
 from readingroom.ingest.context import IngestContext
-from readingroom.ingest.setup import make_ingest_context
+from readingroom.ingest.setup import make_context
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Hints, Tool, ToolCall, make_tool
+from readingroom.protocol.tool import Call, Hints, Tool, tool
 
 
 def open_base(settings: DocumentsSettings) -> KnowledgeBase:
@@ -43,7 +43,7 @@ def open_base(settings: DocumentsSettings) -> KnowledgeBase:
         if chosen_directory
         else folder / "chroma"
     )
-    context = make_ingest_context(settings, "documents", "DOCUMENT_ROOTS", settings.document_roots)
+    context = make_context(settings, "documents", "DOCUMENT_ROOTS", settings.document_roots)
     return open_documents(folder, chroma_directory, context)
 
 
@@ -74,14 +74,11 @@ def open_documents(
         sse=True,
         running=service.running,
         check_ready=service.check_ready,
-        warm_up=service.warm_up,
     )
 
 
 def _make_search_tools(service: DocumentsService) -> Iterable[Tool]:
-    async def search_application_docs(
-        question: SearchApplicationDocs, call: ToolCall
-    ) -> DocumentHits:
+    async def search_application_docs(question: SearchApplicationDocs, call: Call) -> DocumentHits:
         """Find what the documents of a planning application (`19/00017/FUL`, `19/00019/REM`) say.
         What does the applicant say, claim or propose about this, how many, how much, how tall? What
         does a statement, survey, assessment or report mention or conclude? What do consultees,
@@ -91,11 +88,11 @@ def _make_search_tools(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.search(question)
 
-    yield make_tool(search_application_docs, title="Search documents")
+    yield tool(search_application_docs, title="Search documents")
 
 
 def _make_reading_tools(service: DocumentsService) -> Iterable[Tool]:
-    async def get_document_text(question: GetDocumentText, call: ToolCall) -> DocumentText:
+    async def get_document_text(question: GetDocumentText, call: Call) -> DocumentText:
         """Read the text of one document of a planning application by its document id
         (`19_00017_FUL_3c9a01`), such as a design and access statement or a travel plan: all of it,
         the complete wording from the top, or some of its pages (pages 4 to 9), or as much as
@@ -104,9 +101,7 @@ def _make_reading_tools(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.get_text(question)
 
-    async def list_ingested_documents(
-        question: ListIngestedDocuments, call: ToolCall
-    ) -> DocumentList:
+    async def list_ingested_documents(question: ListIngestedDocuments, call: Call) -> DocumentList:
         """List the documents of one planning application (`19/00017/FUL`, `19/00018/OUT`,
         `19/00019/REM`). Which files, reports and attachments have been submitted, what paperwork is
         on file so far? Gives their names, ids and types, and no text. For what they say use
@@ -115,7 +110,7 @@ def _make_reading_tools(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.list_documents(question)
 
-    async def application_overview(question: ApplicationOverview, call: ToolCall) -> Overview:
+    async def application_overview(question: ApplicationOverview, call: Call) -> Overview:
         """Get up to speed on a planning application (`19/00017/FUL`, `19/00019/REM`): a summary of
         the case and the state of play. What is it about, the site and the proposal, what is its
         status, where has it got to, was it granted? How complete is it, which reports did they
@@ -125,14 +120,14 @@ def _make_reading_tools(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.get_overview(question)
 
-    yield make_tool(application_overview, title="See an application")
-    yield make_tool(get_document_text, title="Read a document")
-    yield make_tool(list_ingested_documents, title="List documents")
+    yield tool(application_overview, title="See an application")
+    yield tool(get_document_text, title="Read a document")
+    yield tool(list_ingested_documents, title="List documents")
 
 
 def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
     async def ingest_document(
-        question: IngestDocument, call: ToolCall
+        question: IngestDocument, call: Call
     ) -> IngestedDocument | AlreadyIngested | SkippedDocument:
         """Add one file (`/inbox/noise.pdf`) to a planning application (`19/00018/OUT`,
         `19/00019/REM`): upload or load a PDF or scan of a report, survey, statement, letter or plan
@@ -142,7 +137,7 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.ingest(question, call.report)
 
-    async def ingest_folder(question: IngestFolder, call: ToolCall) -> FolderIngested:
+    async def ingest_folder(question: IngestFolder, call: Call) -> FolderIngested:
         """Load a whole folder or directory of files (`/inbox/19_00017`) into a planning application
         (`19/00018/OUT`, `19/00019/REM`) at once: every PDF and all that is in a path of the
         server's disk. It does not stop at a file that cannot be read: each has an outcome of its
@@ -150,7 +145,7 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.ingest_folder(question, call.report)
 
-    async def set_application(question: SetApplication, call: ToolCall) -> ApplicationSet:
+    async def set_application(question: SetApplication, call: Call) -> ApplicationSet:
         """Record what is known of a planning application itself (`19/00017/FUL`, `19/00019/REM`),
         or correct and update it: save its site address, what the proposal is for, the date it was
         validated, its status (mark it pending, approved, refused, withdrawn). What is left out or
@@ -159,7 +154,7 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.set_application(question)
 
-    async def remove_document(question: RemoveDocument, call: ToolCall) -> RemovedDocument:
+    async def remove_document(question: RemoveDocument, call: Call) -> RemovedDocument:
         """Delete one document of a planning application from the store, by its document id
         (`19_00017_FUL_3c9a01`), with all its chunks: get rid of a duplicate, a superseded report, a
         drawing or a file that was uploaded by mistake. The file it was ingested from is left alone.
@@ -168,7 +163,7 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
         return await service.remove(question)
 
     deletion_hints = Hints(read_only=False, destructive=True)
-    yield make_tool(ingest_document, title="Ingest a document", hints=Hints(read_only=False))
-    yield make_tool(ingest_folder, title="Ingest a folder", hints=Hints(read_only=False))
-    yield make_tool(set_application, title="Describe an application", hints=Hints(read_only=False))
-    yield make_tool(remove_document, title="Remove a document", hints=deletion_hints)
+    yield tool(ingest_document, title="Ingest a document", hints=Hints(read_only=False))
+    yield tool(ingest_folder, title="Ingest a folder", hints=Hints(read_only=False))
+    yield tool(set_application, title="Describe an application", hints=Hints(read_only=False))
+    yield tool(remove_document, title="Remove a document", hints=deletion_hints)

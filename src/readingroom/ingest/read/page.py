@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from readingroom.ingest.document import PageMethod
 
-BROKEN_WORD_MARK = "\x02"
+BROKEN_WORD = "\x02"
 """Marks a word broken at the end of a line, until the rest of the document is read."""
 
-OCR_DPI = 300
+DPI = 300
 """Resolution at which a page is rendered for OCR."""
 
-MIN_TEXT_CHARACTERS = 10
+FEW_CHARACTERS = 10
 """By the contract, a page with fewer characters counts as having no text layer."""
 
 # Not normalized: NFKC would turn m² into m2, and 10½ into 101/2.
@@ -35,15 +35,15 @@ class Line:
     bottom: float
     size: float
     """Height of its letters' boxes; the font sizes that a PDF states are unreliable."""
-    is_bold: bool
-    last_bottom: float
+    bold: bool
+    low: float
     """Bottom of its last row: rejoining a broken word merges two rows into one line."""
-    has_gap_above: bool | None = None
+    gap: bool | None = None
     """Whether a blank line is above it, where the reader knows; None: the geometry decides."""
 
 
 @dataclass(slots=True)
-class RawPage:
+class Sheet:
     """One page as it was read."""
 
     number: int
@@ -56,12 +56,12 @@ class RawPage:
     note: str | None = None
 
     @property
-    def character_count(self) -> int:
+    def characters(self) -> int:
         return sum(len(line.text) for line in self.lines)
 
     @property
-    def lacks_text(self) -> bool:
-        return self.character_count < MIN_TEXT_CHARACTERS
+    def is_blank(self) -> bool:
+        return self.characters < FEW_CHARACTERS
 
 
 def normalize_text(text: str) -> str:

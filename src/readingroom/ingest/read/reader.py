@@ -12,8 +12,8 @@ from readingroom.ingest.document import (
     Chunk,
     Document,
     DocumentSection,
-    ExtractionMethod,
     ImageSkip,
+    Method,
     Page,
     ReadOptions,
     Refusal,
@@ -21,14 +21,14 @@ from readingroom.ingest.document import (
 )
 from readingroom.ingest.read.formats import pdf
 from readingroom.ingest.read.formats.detect import HEAD_BYTES, detect_format
-from readingroom.ingest.read.page import PageUnreadable, RawPage
+from readingroom.ingest.read.page import PageUnreadable, Sheet
 from readingroom.ingest.structure import classify, layout, sections
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 PROBE_PAGES = 2
-MIN_PROBE_WORDS = 30
+PROBE_WORDS = 30
 """A document of pictures is read when OCR finds this many words on the probed pages."""
 
 _PAGES_PER_REPORT = 20
@@ -37,25 +37,21 @@ _RENDERING_NOTE = "The page has no text layer, and the file is named like a rend
 
 
 def read_file(
-    content: bytes, file_name: str, options: ReadOptions, report: ReportProgressSync
+    data: bytes, name: str, options: ReadOptions, report: ReportProgressSync
 ) -> Document | SkippedFile:
     """Return the document in a file, or `SkippedFile`; raise a `Refusal` if it cannot be read."""
-    is_pdf = detect_format(content[:HEAD_BYTES], file_name) == "pdf"
-    read_raw_pages = _read_pdf if is_pdf else _read_image
-    raw_pages = read_raw_pages(content, file_name, options, report)
-    return (
-        raw_pages
-        if isinstance(raw_pages, SkippedFile)
-        else assemble_document(raw_pages, file_name, options)
-    )
+    is_pdf = detect_format(data[:HEAD_BYTES], name) == "pdf"
+    read_sheets = _read_pdf if is_pdf else _read_image
+    sheets = read_sheets(data, name, options, report)
+    return sheets if isinstance(sheets, SkippedFile) else assemble(sheets, name, options)
 
 
-def render_page(content: bytes, file_name: str, page: int, dpi: int, options: ReadOptions) -> bytes:
+def render_page(data: bytes, name: str, page: int, dpi: int, options: ReadOptions) -> bytes:
     """Return one page of a file as a PNG; raise a `Refusal` if it cannot be shown."""
-    is_pdf = detect_format(content[:HEAD_BYTES], file_name) == "pdf"
+    is_pdf = detect_format(data[:HEAD_BYTES], name) == "pdf"
     render = _render_pdf_page if is_pdf else _render_frame
     try:
-        image = render(content, page - 1, dpi, options)
+        image = render(data, page - 1, dpi, options)
     except PageUnreadable as failure:
         raise Refusal("extraction_failed", f"Page {page} cannot be shown: {failure}") from failure
     file = io.BytesIO()
@@ -63,30 +59,25 @@ def render_page(content: bytes, file_name: str, page: int, dpi: int, options: Re
     return file.getvalue()
 
 
-def assemble_document(
-    raw_pages: Sequence[RawPage], file_name: str, options: ReadOptions
-) -> Document:
+def assemble(sheets: Sequence[Sheet], name: str, options: ReadOptions) -> Document:
     """Return the document that the pages make up; raise a `Refusal` if it has no text."""
-    flow = layout.make_text_flow(raw_pages)
+    flow = layout.make_flow(sheets)
     if not flow.text.strip():
-        raise Refusal("no_content", _explain_no_text(raw_pages))
+        raise Refusal("no_content", _explain_no_text(sheets))
     document_sections = sections.find_sections(flow) if options.find_sections else ()
     chunks = tuple(_make_chunks(flow, document_sections))
     if not chunks:
         raise Refusal("no_chunks", "There is text, but it could not be split into chunks")
-    classification = classify.classify(file_name, flow.text)
-    has_picture_page = any(
-        raw_page.image_ratio > options.image_ratio_threshold for raw_page in raw_pages
-    )
+    classification = classify.classify(name, flow.text)
+    has_pictures = any(sheet.image_ratio > options.image_ratio_threshold for sheet in sheets)
     return Document(
         text=flow.text,
-        pages=tuple(_make_page(raw_page, index, flow) for index, raw_page in enumerate(raw_pages)),
+        pages=tuple(_make_page(sheet, index, flow) for index, sheet in enumerate(sheets)),
         sections=document_sections,
         chunks=chunks,
-        method=_find_extraction_method(raw_pages),
-        image_ratio=round(sum(raw_page.image_ratio for raw_page in raw_pages) / len(raw_pages), 3),
-        contains_drawings=has_picture_page
-        or classify.is_drawing(file_name, classification.document_type),
+        method=_extraction_method(sheets),
+        image_ratio=round(sum(sheet.image_ratio for sheet in sheets) / len(sheets), 3),
+        contains_drawings=has_pictures or classify.is_drawing(name, classification.document_type),
         classification=classification,
     )
 
@@ -96,79 +87,73 @@ def assemble_document(
 
 
 def _read_pdf(
-    content: bytes, file_name: str, options: ReadOptions, report: ReportProgressSync
-) -> list[RawPage] | SkippedFile:
-    with pdf.open_pdf(content, options.max_pages) as document:
-        page_count = len(document)
-        raw_pages = []
-        for index in range(page_count):
-            raw_pages.append(pdf.read_raw_page(document, index))
-            if (index + 1) % _PAGES_PER_REPORT == 0 or index + 1 == page_count:
-                report(index + 1, page_count, f"page {index + 1} of {page_count}")
+    data: bytes, name: str, options: ReadOptions, report: ReportProgressSync
+) -> list[Sheet] | SkippedFile:
+    with pdf.open_pdf(data, options.max_pages) as document:
+        count = len(document)
+        sheets = []
+        for index in range(count):
+            sheets.append(pdf.read_sheet(document, index))
+            if (index + 1) % _PAGES_PER_REPORT == 0 or index + 1 == count:
+                report(index + 1, count, f"page {index + 1} of {count}")
 
-        def render(raw_page: RawPage) -> Image:
-            return pdf.render_page(document, raw_page.number - 1, options.max_pixels)
+        def render(sheet: Sheet) -> Image:
+            return pdf.render(document, sheet.number - 1, options.max_pixels)
 
-        textless_pages = [raw_page for raw_page in raw_pages if raw_page.lacks_text]
-        scans = _ScannedPages(
-            textless_pages, render, file_name, options, report, steps_before=page_count
-        )
-        ratio = _compute_skip_ratio(raw_pages, options)
-        if ratio > options.image_ratio_threshold and scans.show_no_text(options.image_skip):
-            return SkippedFile(ratio, page_count)
+        blank_sheets = [sheet for sheet in sheets if sheet.is_blank]
+        scans = _ScannedPages(blank_sheets, render, name, options, report, steps_before=count)
+        ratio = _skip_ratio(sheets, options)
+        if ratio > options.image_ratio_threshold and scans.are_pictures(options.image_skip):
+            return SkippedFile(ratio, count)
         scans.read_all()
-        return raw_pages
+        return sheets
 
 
 def _read_image(
-    content: bytes, file_name: str, options: ReadOptions, report: ReportProgressSync
-) -> list[RawPage] | SkippedFile:
+    data: bytes, name: str, options: ReadOptions, report: ReportProgressSync
+) -> list[Sheet] | SkippedFile:
     from readingroom.ingest.read import ocr
 
-    with ocr.open_image(content, options.max_pages) as image:
-        raw_pages = [
-            RawPage(number, str(number), height=0.0, image_ratio=1.0)
-            for number in range(1, image.frame_count + 1)
+    with ocr.open_image(data, options.max_pages) as image:
+        sheets = [
+            Sheet(number, str(number), height=0.0, image_ratio=1.0)
+            for number in range(1, image.count + 1)
         ]
         scans = _ScannedPages(
-            raw_pages,
-            lambda raw_page: image.get_frame(raw_page.number - 1),
-            file_name,
-            options,
-            report,
+            sheets, lambda sheet: image.frame(sheet.number - 1), name, options, report
         )
         if scans.is_rendering:
-            return SkippedFile(1.0, image.frame_count)
+            return SkippedFile(1.0, image.count)
         scans.read_all()
-        return raw_pages
+        return sheets
 
 
-def _render_pdf_page(content: bytes, index: int, dpi: int, options: ReadOptions) -> Image:
-    with pdf.open_pdf(content, options.max_pages) as document:
+def _render_pdf_page(data: bytes, index: int, dpi: int, options: ReadOptions) -> Image:
+    with pdf.open_pdf(data, options.max_pages) as document:
         if index >= len(document):
             raise PageUnreadable(f"the file has {len(document)} pages")
-        return pdf.render_page(document, index, options.max_pixels, dpi, grey=False)
+        return pdf.render(document, index, options.max_pixels, dpi, grey=False)
 
 
-def _render_frame(content: bytes, index: int, dpi: int, options: ReadOptions) -> Image:
+def _render_frame(data: bytes, index: int, dpi: int, options: ReadOptions) -> Image:
     from readingroom.ingest.read import ocr
 
-    with ocr.open_image(content, options.max_pages) as image:
-        if index >= image.frame_count:
-            raise PageUnreadable(f"the file has {image.frame_count} pages")
-        frame = image.get_frame(index).convert("RGB")
-    pixel_count = frame.width * frame.height
-    scale = min(1.0, (options.max_pixels / pixel_count) ** 0.5)
+    with ocr.open_image(data, options.max_pages) as image:
+        if index >= image.count:
+            raise PageUnreadable(f"the file has {image.count} pages")
+        frame = image.frame(index).convert("RGB")
+    pixels = frame.width * frame.height
+    scale = min(1.0, (options.max_pixels / pixels) ** 0.5)
     frame.thumbnail((max(1, int(frame.width * scale)), max(1, int(frame.height * scale))))
     return frame
 
 
-def _compute_skip_ratio(raw_pages: Sequence[RawPage], options: ReadOptions) -> float:
+def _skip_ratio(sheets: Sequence[Sheet], options: ReadOptions) -> float:
     """Return the average image ratio that decides whether a file is skipped."""
     # The contract's rule, `ratio`, counts every page; ours counts only those without text.
     counts_all = options.image_skip == "ratio"
-    ratios = [raw_page.image_ratio for raw_page in raw_pages if counts_all or raw_page.lacks_text]
-    return round(sum(ratios) / len(raw_pages), 3)
+    ratios = [sheet.image_ratio for sheet in sheets if counts_all or sheet.is_blank]
+    return round(sum(ratios) / len(sheets), 3)
 
 
 class _ScannedPages:
@@ -176,93 +161,92 @@ class _ScannedPages:
 
     def __init__(
         self,
-        raw_pages: Sequence[RawPage],
-        render: Callable[[RawPage], Image],
-        file_name: str,
+        sheets: Sequence[Sheet],
+        render: Callable[[Sheet], Image],
+        name: str,
         options: ReadOptions,
         report: ReportProgressSync,
         steps_before: int = 0,
     ) -> None:
-        self.is_rendering = classify.is_rendering(file_name)
-        self._raw_pages = raw_pages
+        self.is_rendering = classify.is_rendering(name)
+        self._sheets = sheets
         self._render = render
         self._options = options
         self._report = report
         self._steps_before = steps_before
         """Steps that were reported before the first page here."""
-        self._word_counts: dict[int, int | None] = {}
+        self._words: dict[int, int | None] = {}
 
-    def show_no_text(self, rule: ImageSkip) -> bool:
+    def are_pictures(self, rule: ImageSkip) -> bool:
         """Whether pages that consist of images show something other than text."""
         if rule == "ratio" or self.is_rendering:
             return True
-        word_counts = [self._read_page(raw_page) for raw_page in self._raw_pages[:PROBE_PAGES]]
+        word_counts = [self._read(sheet) for sheet in self._sheets[:PROBE_PAGES]]
         # None: OCR was not possible, so nobody knows that there are no words.
-        return None not in word_counts and sum(filter(None, word_counts)) < MIN_PROBE_WORDS
+        return None not in word_counts and sum(filter(None, word_counts)) < PROBE_WORDS
 
     def read_all(self) -> None:
-        """Add the words that OCR finds to every raw_page."""
-        for raw_page in self._raw_pages:
-            self._read_page(raw_page)
+        """Add the words that OCR finds to every sheet."""
+        for sheet in self._sheets:
+            self._read(sheet)
 
-    def _read_page(self, raw_page: RawPage) -> int | None:
-        if raw_page.number not in self._word_counts:
-            self._word_counts[raw_page.number] = self._recognize(raw_page)
-            done_count, page_count = len(self._word_counts), len(self._raw_pages)
-            message = f"OCR of page {raw_page.number}, {done_count} of {page_count}"
-            steps_done = self._steps_before + done_count
-            self._report(steps_done, self._steps_before + page_count, message)
-        return self._word_counts[raw_page.number]
+    def _read(self, sheet: Sheet) -> int | None:
+        if sheet.number not in self._words:
+            self._words[sheet.number] = self._recognize(sheet)
+            done, count = len(self._words), len(self._sheets)
+            message = f"OCR of page {sheet.number}, {done} of {count}"
+            self._report(self._steps_before + done, self._steps_before + count, message)
+        return self._words[sheet.number]
 
-    def _recognize(self, raw_page: RawPage) -> int | None:
-        """Add the words of a raw_page; return their number, or None when OCR was not possible."""
-        if raw_page.note:  # the page itself is damaged
+    def _recognize(self, sheet: Sheet) -> int | None:
+        """Add the words of a sheet; return their number, or None when OCR was not possible."""
+        if sheet.note:  # the page itself is damaged
             return None
         if self.is_rendering or not self._options.enable_ocr:
-            raw_page.note = _RENDERING_NOTE if self.is_rendering else _OCR_OFF_NOTE
+            sheet.note = _RENDERING_NOTE if self.is_rendering else _OCR_OFF_NOTE
             return None
         from readingroom.ingest.read import ocr
 
         try:
-            result = ocr.recognize_text(self._render(raw_page), self._options.max_pixels)
+            result = ocr.recognize(self._render(sheet), self._options.max_pixels)
         except PageUnreadable as failure:
-            raw_page.note = f"The page has no text layer, and {failure}"
+            sheet.note = f"The page has no text layer, and {failure}"
             return None
-        if result.character_count > raw_page.character_count:
-            raw_page.lines, raw_page.confidence = result.lines, result.confidence
-            raw_page.height, raw_page.method = result.height, "ocr"
-        return result.word_count
+        if result.characters > sheet.characters:
+            sheet.lines, sheet.confidence = result.lines, result.confidence
+            sheet.height, sheet.method = result.height, "ocr"
+        return result.words
 
 
-def _explain_no_text(raw_pages: Sequence[RawPage]) -> str:
-    notes = [raw_page.note for raw_page in raw_pages if raw_page.note]
+def _explain_no_text(sheets: Sequence[Sheet]) -> str:
+    notes = [sheet.note for sheet in sheets if sheet.note]
     return notes[0] if notes else "No text was found on any page"
 
 
-def _find_extraction_method(raw_pages: Sequence[RawPage]) -> ExtractionMethod:
+def _extraction_method(sheets: Sequence[Sheet]) -> Method:
     """Return how the text was extracted; pages without text do not count."""
-    methods = {raw_page.method for raw_page in raw_pages if raw_page.lines}
-    return methods.pop() if len(methods) == 1 else "mixed"
+    used = {sheet.method for sheet in sheets if sheet.lines}
+    return used.pop() if len(used) == 1 else "mixed"
 
 
-def _make_page(raw_page: RawPage, index: int, flow: layout.TextFlow) -> Page:
+def _make_page(sheet: Sheet, index: int, flow: layout.Flow) -> Page:
     return Page(
-        number=raw_page.number,
-        label=raw_page.label,
+        number=sheet.number,
+        label=sheet.label,
         start=flow.page_starts[index],
         end=flow.page_ends[index],
         text=flow.page_texts[index],
-        method=raw_page.method,
-        image_ratio=round(raw_page.image_ratio, 3),
-        confidence=raw_page.confidence,
-        note=raw_page.note,
+        method=sheet.method,
+        image_ratio=round(sheet.image_ratio, 3),
+        confidence=sheet.confidence,
+        note=sheet.note,
     )
 
 
-def _make_chunks(flow: layout.TextFlow, sections: Sequence[DocumentSection]) -> Iterator[Chunk]:
+def _make_chunks(flow: layout.Flow, sections: Sequence[DocumentSection]) -> Iterator[Chunk]:
     """Yield the chunks of each section in turn, so that none crosses a section's start."""
     index = 0
-    for start, end, section in _iterate_section_spans(len(flow.text), sections):
+    for start, end, section in _section_spans(len(flow.text), sections):
         for span in split(flow.text[start:end]):
             span = Span(start + span.start, start + span.end)
             yield Chunk(
@@ -276,11 +260,11 @@ def _make_chunks(flow: layout.TextFlow, sections: Sequence[DocumentSection]) -> 
             index += 1
 
 
-def _iterate_section_spans(
-    text_length: int, sections: Sequence[DocumentSection]
+def _section_spans(
+    length: int, sections: Sequence[DocumentSection]
 ) -> Iterator[tuple[int, int, DocumentSection | None]]:
-    first_start = sections[0].start if sections else text_length
-    if first_start:
-        yield 0, first_start, None
+    first = sections[0].start if sections else length
+    if first:
+        yield 0, first, None
     for section in sections:
         yield section.start, section.end, section

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from readingroom.ingest.read.page import BROKEN_WORD_MARK, Line, RawPage
+from readingroom.ingest.read.page import BROKEN_WORD, Line, Sheet
 
-_EDGE_SHARE = 0.09
+_EDGE = 0.09
 """Share of a page's height at its top and bottom where headers and footers are."""
 _USUAL_LEADING = 1.2
-_GAP_SCALE = 1.3
+_GAP = 1.3
 """A distance this many times the usual one separates two paragraphs."""
 _PAGE_NUMBER = re.compile(
     r"(?:page\s*)?[-–]?\s*(?:\d{1,4}|[ivxl]{1,7})\s*[-–]?(?:\s*(?:of|/)\s*\d{1,4})?"
@@ -32,11 +32,12 @@ class FlowLine:
     line: Line
     start: int
     page: int
-    starts_paragraph: bool
+    gap: bool
+    """Whether a paragraph begins with this line."""
 
 
 @dataclass(frozen=True, slots=True)
-class TextFlow:
+class Flow:
     """The cleaned text of a document, and where its lines and pages are in it."""
 
     text: str
@@ -47,59 +48,53 @@ class TextFlow:
     """The full text of each page, with headers and footers."""
 
 
-def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
+def make_flow(sheets: Sequence[Sheet]) -> Flow:
     """Return the text of the pages in order."""
-    rejoin_words(raw_pages)
-    leading = _measure_leading(raw_pages)
-    repeated_keys = _find_repeated_keys(raw_pages)
-    text_pieces: list[str] = []
+    rejoin_words(sheets)
+    leading = _measure_leading(sheets)
+    repeated = _find_repeated(sheets)
+    parts: list[str] = []
     lines: list[FlowLine] = []
     starts: list[int] = []
     ends: list[int] = []
     offset = 0
-    for raw_page in raw_pages:
-        body = [
-            line for line in raw_page.lines if not _is_running_line(line, raw_page, repeated_keys)
-        ]
+    for sheet in sheets:
+        body = [line for line in sheet.lines if not _is_running_line(line, sheet, repeated)]
         starts.append(offset)
-        for line, gap in zip(body, _list_gaps(body, leading), strict=True):
+        for line, gap in zip(body, _find_gaps(body, leading), strict=True):
             if lines:
-                is_new_page = lines[-1].page != raw_page.number
+                is_new_page = lines[-1].page != sheet.number
                 # Across pages there is no distance to measure: a paragraph ends where its sentence
                 # does.
                 gap = lines[-1].line.text.endswith(_SENTENCE_ENDS) if is_new_page else gap
                 separator = "\n\n" if gap else "\n"
-                text_pieces.append(separator)
+                parts.append(separator)
                 offset += len(separator)
                 if is_new_page:
                     starts[-1] = offset
-            lines.append(FlowLine(line, offset, raw_page.number, gap))
-            text_pieces.append(line.text)
+            lines.append(FlowLine(line, offset, sheet.number, gap))
+            parts.append(line.text)
             offset += len(line.text)
         ends.append(offset)
-    for index in reversed(range(len(raw_pages))):
+    for index in reversed(range(len(sheets))):
         if starts[index] == ends[index]:  # a page without text lies where the next one begins
-            starts[index] = ends[index] = (
-                starts[index + 1] if index + 1 < len(raw_pages) else offset
-            )
-    page_texts = [_join_page_lines(raw_page.lines, leading) for raw_page in raw_pages]
-    return TextFlow("".join(text_pieces), lines, starts, ends, page_texts)
+            starts[index] = ends[index] = starts[index + 1] if index + 1 < len(sheets) else offset
+    page_texts = [_page_text(sheet.lines, leading) for sheet in sheets]
+    return Flow("".join(parts), lines, starts, ends, page_texts)
 
 
-def rejoin_words(raw_pages: Sequence[RawPage]) -> None:
+def rejoin_words(sheets: Sequence[Sheet]) -> None:
     """Rejoin words broken at line ends, in the way that the rest of the document writes them.
 
     `infra-structure` loses its hyphen and `plan-making` keeps it: only the other occurrences of a
     word can tell which.
     """
-    for raw_page in raw_pages:
-        raw_page.lines = [*_join_halves(raw_page.lines)]
-    broken_lines = [
-        line for raw_page in raw_pages for line in raw_page.lines if BROKEN_WORD_MARK in line.text
-    ]
+    for sheet in sheets:
+        sheet.lines = [*_join_halves(sheet.lines)]
+    broken_lines = [line for sheet in sheets for line in sheet.lines if BROKEN_WORD in line.text]
     if not broken_lines:
         return
-    texts = (line.text for raw_page in raw_pages for line in raw_page.lines)
+    texts = (line.text for sheet in sheets for line in sheet.lines)
     frequencies = Counter(word.lower() for text in texts for word in _WORD.findall(text))
     for line in broken_lines:
         line.text = _mend_line(line.text, frequencies).strip()
@@ -109,7 +104,7 @@ def _mend_line(text: str, frequencies: Counter[str]) -> str:
     """Return a line with the words around each mark rejoined; a mark between others is a hyphen."""
     # Not one pattern for both words: it would try every letter before a mark as the first.
     mended: list[str] = []
-    before, *pieces = text.split(BROKEN_WORD_MARK)
+    before, *pieces = text.split(BROKEN_WORD)
     for after in pieces:
         head = _LAST_WORD.search(before[-_MAX_WORD_CHARS:])
         tail = _WORD.match(after)
@@ -134,8 +129,8 @@ def _join_halves(lines: Sequence[Line]) -> Iterator[Line]:
     for line in lines:
         if above and _is_broken(above.text) and line.text[0].islower():
             half, _, rest = line.text.partition(" ")
-            above.text = above.text[:-1] + BROKEN_WORD_MARK + half
-            above.last_bottom = line.last_bottom
+            above.text = above.text[:-1] + BROKEN_WORD + half
+            above.low = line.low
             if not rest:
                 continue
             line.text = rest.lstrip()
@@ -148,12 +143,12 @@ def _is_broken(text: str) -> bool:
     return text[-1:] == "-" and text[-2:-1].isalpha() and len(text) < _MAX_JOINED_CHARS
 
 
-def _measure_leading(raw_pages: Sequence[RawPage]) -> float:
+def _measure_leading(sheets: Sequence[Sheet]) -> float:
     """Return the usual distance between two lines of a paragraph, in letter heights."""
     distances = [
-        (above.last_bottom - below.bottom) / below.size
-        for raw_page in raw_pages
-        for above, below in pairwise(raw_page.lines)
+        (above.low - below.bottom) / below.size
+        for sheet in sheets
+        for above, below in pairwise(sheet.lines)
         if below.size > 0 and abs(above.size - below.size) < 0.5
     ]
     usual = sorted(distance for distance in distances if 0.8 < distance < 3)
@@ -161,59 +156,57 @@ def _measure_leading(raw_pages: Sequence[RawPage]) -> float:
     return usual[len(usual) // 4] if usual else _USUAL_LEADING
 
 
-def _list_gaps(lines: Sequence[Line], leading: float) -> list[bool]:
+def _find_gaps(lines: Sequence[Line], leading: float) -> list[bool]:
     if not lines:
         return []
     return [True, *(_is_gap(above, below, leading) for above, below in pairwise(lines))]
 
 
 def _is_gap(above: Line, below: Line, leading: float) -> bool:
-    if below.has_gap_above is not None:
-        return below.has_gap_above
-    distance = above.last_bottom - below.bottom
+    if below.gap is not None:
+        return below.gap
+    distance = above.low - below.bottom
     if distance < 0:  # back at the top, in another column
         return above.text.endswith(_SENTENCE_ENDS)
-    return distance > _GAP_SCALE * leading * max(min(above.size, below.size), 1.0)
+    return distance > _GAP * leading * max(min(above.size, below.size), 1.0)
 
 
-def _find_repeated_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
+def _find_repeated(sheets: Sequence[Sheet]) -> set[tuple[str, int]]:
     """Return the lines that are at the same height of many pages, whatever numbers they hold."""
     counts = Counter(
         key
-        for raw_page in raw_pages
-        for key in {
-            _make_repeat_key(line) for line in raw_page.lines if _is_at_edge(line, raw_page)
-        }
+        for sheet in sheets
+        for key in {_repeat_key(line) for line in sheet.lines if _is_at_edge(line, sheet)}
     )
     # Chapters have headers of their own, so a quarter of the pages is enough; three, lest a short
     # file's lines vanish.
-    min_count = max(3, 0.25 * len(raw_pages))
+    min_count = max(3, 0.25 * len(sheets))
     return {key for key, count in counts.items() if count >= min_count}
 
 
-def _is_running_line(line: Line, raw_page: RawPage, repeated_keys: set[tuple[str, int]]) -> bool:
-    if not _is_at_edge(line, raw_page):
+def _is_running_line(line: Line, sheet: Sheet, repeated: set[tuple[str, int]]) -> bool:
+    if not _is_at_edge(line, sheet):
         return False
-    return _make_repeat_key(line) in repeated_keys or _is_page_number(line.text)
+    return _repeat_key(line) in repeated or _is_page_number(line.text)
 
 
 def _is_page_number(text: str) -> bool:
     return len(text) <= _MAX_PAGE_NUMBER_CHARS and bool(_PAGE_NUMBER.fullmatch(text.lower()))
 
 
-def _is_at_edge(line: Line, raw_page: RawPage) -> bool:
-    return not _EDGE_SHARE * raw_page.height <= line.bottom <= (1 - _EDGE_SHARE) * raw_page.height
+def _is_at_edge(line: Line, sheet: Sheet) -> bool:
+    return not _EDGE * sheet.height <= line.bottom <= (1 - _EDGE) * sheet.height
 
 
-def _make_repeat_key(line: Line) -> tuple[str, int]:
+def _repeat_key(line: Line) -> tuple[str, int]:
     # Rounded to six points, because scanned and re-set pages shift by a few.
     return re.sub(r"\d+", "#", line.text.lower()), round(line.bottom / 6)
 
 
-def _join_page_lines(lines: Iterable[Line], leading: float) -> str:
+def _page_text(lines: Iterable[Line], leading: float) -> str:
     lines = list(lines)
     parts = [
         ("\n\n" if gap else "\n") + line.text
-        for line, gap in zip(lines, _list_gaps(lines, leading), strict=True)
+        for line, gap in zip(lines, _find_gaps(lines, leading), strict=True)
     ]
     return "".join(parts).lstrip("\n")

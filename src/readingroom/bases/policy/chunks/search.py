@@ -25,7 +25,10 @@ from readingroom.bases.policy.registry.records import Revision, format_citation
 from readingroom.bases.policy.registry.resolver import EffectiveDateResolver, Resolution
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidCursor, RecordNotFound
+from readingroom.core.scores import ScoreParts
+from readingroom.engine.confidence import judge
 from readingroom.engine.errors import ModelUnavailable
+from readingroom.engine.index import ChunkHit
 from readingroom.ingest.context import IngestContext
 
 # Every page ranks all hits before it again, so the cost of paging grows with its depth.
@@ -78,7 +81,7 @@ class PolicySearch:
         if chunk is None:
             raise RecordNotFound(f"No policy has a passage {chunk_id[:200]!r}")
         policy = await self._resolver.resolve_for_policy(chunk.source, self._today)
-        return _to_hit(chunk, 1.0, policy)
+        return _to_hit(chunk, ChunkHit(chunk_id, 1.0, ScoreParts()), policy)
 
     @property
     def _today(self) -> date:
@@ -114,10 +117,13 @@ class PolicySearch:
         page = ranking.hits[offset:end]
         chunks = await self._store.get_chunks_by_id([hit.chunk_id for hit in page])
         results = [
-            _to_hit(chunk, hit.score, scope.today[chunk.source])
+            _to_hit(chunk, hit, scope.today[chunk.source])
             for hit in page
             if (chunk := chunks.get(hit.chunk_id))
         ]
+        confidence = judge(
+            [hit.score for hit in ranking.hits], results[0].citation if results else ""
+        )
         has_more = len(ranking.hits) > end and end < _DEEPEST
         return PolicyHits(
             query=question.query,
@@ -126,6 +132,8 @@ class PolicySearch:
             results=results,
             excluded=scope.excluded,
             searched_revisions=len(scope.revisions),
+            confidence=confidence.level,
+            confidence_reason=confidence.reason,
             degraded=ranking.degraded,
             next_cursor=f"{end}.{_fingerprint(question)}" if has_more else None,
         )
@@ -141,13 +149,13 @@ def to_nearest(revision: Revision, revisions: Sequence[Revision]) -> NearestRevi
     )
 
 
-def _to_hit(chunk: StoredChunk, score: float, today: Resolution) -> PolicyHit:
+def _to_hit(chunk: StoredChunk, hit: ChunkHit, today: Resolution) -> PolicyHit:
     revision = timeline.find_revision(today.timeline, chunk.revision_id)
     successor = timeline.find_successor(revision, today.timeline)
     return PolicyHit(
         chunk_id=chunk.chunk_id,
         text=chunk.text,
-        relevance_score=round(score, 6),
+        relevance_score=hit.relevance_score,
         source=chunk.source,
         revision_id=chunk.revision_id,
         version_label=revision.version_label,
@@ -159,6 +167,8 @@ def _to_hit(chunk: StoredChunk, score: float, today: Resolution) -> PolicyHit:
         superseded_by=successor.revision_id if successor else None,
         citation=format_citation(revision, chunk.section_ref, chunk.pages),
         id=passage_id(chunk.chunk_id),
+        score=hit.score,
+        parts=hit.parts,
     )
 
 

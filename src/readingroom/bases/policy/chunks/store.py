@@ -18,11 +18,10 @@ from readingroom.bases.policy.registry.records import (
     StoredRevisionId,
 )
 from readingroom.core.dates import encode_day
-from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
+from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, Ranking
-from readingroom.engine.warm_up import warm_up
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import Vectors
 from readingroom.storage.archive import dump_chunks, fill_chunks
@@ -31,7 +30,7 @@ from readingroom.storage.chunks import Chunks, ChunkStore, format_numbers, parse
 COLLECTION = "policy_docs"
 
 # Indexed for filters: every search is limited to revisions.
-_FIELDS = FilterFields(exact_match=("source", "revision_id"))
+_FIELDS = Fields(equality=("source", "revision_id"))
 _PATH = " > "
 
 
@@ -76,10 +75,6 @@ class PolicyStore:
 
     async def close(self) -> None:
         await anyio.to_thread.run_sync(self._close)
-
-    async def warm_up(self) -> None:
-        """Load the model and fill the indexes; raise `ModelUnavailable` without a model."""
-        await warm_up(self._index)
 
     async def check_readable(self) -> None:
         """Raise `StoreUnusable` while chunks cannot be read."""
@@ -186,7 +181,7 @@ def chunks_from(
     shared = registry_metadata(policy, revision, end)
     return Chunks(
         ids=[chunk_id(revision, chunk.section_ref, chunk.index) for chunk in document.chunks],
-        texts=[document.get_chunk_text(chunk) for chunk in document.chunks],
+        texts=[document.text_of(chunk) for chunk in document.chunks],
         metadatas=[
             {
                 **shared,

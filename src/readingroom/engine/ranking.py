@@ -1,0 +1,231 @@
+"""Ranks passages for a question by words and by meaning at once.
+
+Two searches propose passages: the word index and the vector index. Here both are read once more,
+side by side, and ordered by one number that words and meaning contribute to. The best of a first
+order then improve the question: its vector is moved towards theirs (Rocchio), and their most
+telling words are added to its words (relevance model 3). `docs/engine.md` has the measurements.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from readingroom.engine.embedding.embedder import Vector
+from readingroom.engine.stems import shared_stemmer
+from readingroom.engine.words import MAX_WORDS
+
+# The parameters of FTS5's own bm25().
+_K1, _B = 1.2, 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class RankingWeights:
+    """How much each part counts beside the cosine, which counts 1.
+
+    Chosen on the tuning questions; `benchmarks/engine/quality.py` shows what each is worth.
+    """
+
+    words: float = 0.3
+    feedback: float = 0.4
+    """How far the question's vector is moved, towards the mean of `feedback_passages`."""
+    feedback_passages: int = 3
+    expansion: float = 0.8
+    """The share of the added words; a question with many words of its own gets less of it."""
+    expansion_length: float = 5.0
+    expansion_passages: int = 6
+    expansion_stems: int = 20
+    unembedded: float = 0.3
+    """What the cosine of a passage without a vector is taken to be, if it has none of the words."""
+    unembedded_words: float = 0.4
+    """How much more, if it has as many as the best."""
+
+
+WEIGHTS = RankingWeights()
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage that a search proposes; `vector` is None while it is not embedded."""
+
+    id: str
+    text: str
+    vector: Vector | None
+
+
+class Statistics(Protocol):
+    """How common words are in the collection that is searched."""
+
+    @property
+    def documents(self) -> int: ...
+
+    @property
+    def average_length(self) -> float:
+        """Words of an average passage."""
+
+    def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
+        """Return in how many passages each stem occurs; stems of none may be left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """How well a passage answers a question; `fit` orders the passages of one question."""
+
+    passage_id: str
+    fit: float
+    cosine: float | None
+    """None where the passage or the question has no vector."""
+    words: float
+    """Its BM25 score as a share of the best one's."""
+    coverage: float
+    """The share of the question's words that it has, rare words counting more."""
+    matched_terms: tuple[str, ...]
+
+
+def rank_passages(
+    question: str,
+    vector: Vector | None,
+    passages: Sequence[Passage],
+    statistics: Statistics,
+    weights: RankingWeights = WEIGHTS,
+) -> list[Relevance]:
+    """Return how well each passage answers the question, best first, equal ones by id."""
+    if not passages:
+        return []
+    terms = find_terms(question)
+    texts = _Texts(passages, statistics)
+    words = texts.score_words(dict.fromkeys(terms, 1.0))
+    meaning = _Meaning(vector, passages, weights)
+    first_fit = meaning.estimate(words) + weights.words * words
+    best = np.argsort(-first_fit, kind="stable")
+    expanded_terms = texts.expand(terms, best[: weights.expansion_passages], weights)
+    moved = meaning.move_towards(best[: weights.feedback_passages])
+    fit = moved.estimate(words) + weights.words * texts.score_words(expanded_terms)
+    coverage = texts.measure_coverage(terms)
+    relevances = [
+        Relevance(
+            passage.id,
+            float(fit[i]),
+            meaning.cosines.get(i),
+            float(words[i]),
+            float(coverage[i]),
+            tuple(word for stem, word in terms.items() if texts.has(i, stem)),
+        )
+        for i, passage in enumerate(passages)
+    ]
+    return sorted(relevances, key=lambda relevance: (-relevance.fit, relevance.passage_id))
+
+
+def find_terms(question: str) -> dict[str, str]:
+    """Return the stems of a question, each with the word as it was written."""
+    terms: dict[str, str] = {}
+    for word, stem in shared_stemmer().split_with_words(question)[:MAX_WORDS]:
+        terms.setdefault(stem, word)
+    return terms
+
+
+class _Texts:
+    """The passages as counts of stems, and how rare each stem is in the collection."""
+
+    def __init__(self, passages: Sequence[Passage], statistics: Statistics) -> None:
+        split = shared_stemmer().split
+        self._counts = [Counter(split(passage.text)) for passage in passages]
+        lengths = np.array([len(passage.text.split()) for passage in passages], np.float32)
+        self._norms = _K1 * (1 - _B + _B * lengths / max(statistics.average_length, 1.0))
+        self._statistics = statistics
+
+    def has(self, passage: int, stem: str) -> bool:
+        return stem in self._counts[passage]
+
+    def score_words(self, stems: Mapping[str, float]) -> Any:
+        """Return the BM25 score of each passage for weighted stems, as a share of the best."""
+        scores = self._weigh(list(stems)) @ np.array(list(stems.values()), np.float32)
+        best = scores.max(initial=0.0)
+        return scores / best if best > 0 else scores
+
+    def measure_coverage(self, terms: Mapping[str, str]) -> Any:
+        """Return the share of the terms that each passage has, rare ones counting more."""
+        rarities = self._rarities(list(terms))
+        present = np.array([[stem in counts for stem in terms] for counts in self._counts])
+        total = rarities.sum()
+        return present @ rarities / total if total else np.zeros(len(self._counts), np.float32)
+
+    def expand(
+        self, terms: Mapping[str, str], best: Any, weights: RankingWeights
+    ) -> dict[str, float]:
+        """Return the terms and the most telling stems of the best passages, with their weights."""
+        if not terms:
+            return {}
+        share = weights.expansion * weights.expansion_length
+        share /= weights.expansion_length + len(terms)
+        stems = list(dict.fromkeys(stem for i in best for stem in self._counts[i]))
+        telling = np.zeros(len(stems), np.float32)
+        for rank, row in enumerate(self._weigh(stems, best)):
+            telling += row / max(row.sum(), 1e-9) / (1 + 0.3 * rank)
+        chosen = np.argsort(-telling, kind="stable")[: weights.expansion_stems]
+        total = max(float(telling[chosen].sum()), 1e-9)
+        expanded = dict.fromkeys(terms, (1 - share) / len(terms))
+        for i in chosen:
+            weight = share * float(telling[i]) / total
+            expanded[stems[i]] = expanded.get(stems[i], 0.0) + weight
+        return expanded
+
+    def _weigh(self, stems: Sequence[str], rows: Any = None) -> Any:
+        """Return what each stem adds to the BM25 score of each passage."""
+        counts = self._counts if rows is None else [self._counts[i] for i in rows]
+        norms = self._norms if rows is None else self._norms[rows]
+        frequencies = np.array([[row[stem] for stem in stems] for row in counts], np.float32)
+        frequencies = frequencies.reshape(len(counts), len(stems))
+        saturated = frequencies * (_K1 + 1) / (frequencies + norms[:, np.newaxis])
+        return saturated * self._rarities(stems)
+
+    def _rarities(self, stems: Sequence[str]) -> Any:
+        """Return the inverse document frequencies; that of an unknown stem is the highest."""
+        documents = self._statistics.documents
+        frequencies = self._statistics.frequencies(stems)
+        known = np.array([frequencies.get(stem, 0) for stem in stems], np.float32)
+        return np.log1p((documents - np.minimum(known, documents) + 0.5) / (known + 0.5))
+
+
+class _Meaning:
+    """The cosine of each passage with the question, where both have a vector."""
+
+    def __init__(
+        self, vector: Vector | None, passages: Sequence[Passage], weights: RankingWeights
+    ) -> None:
+        self._weights = weights
+        self._count = len(passages)
+        self._vector = vector
+        self._vectors = {
+            i: passage.vector
+            for i, passage in enumerate(passages)
+            if vector is not None and passage.vector is not None
+        }
+        self.cosines = self._compare(vector)
+
+    def estimate(self, words: Any) -> Any:
+        """Return the cosine of every passage, guessed from its words where it is not known."""
+        if not self.cosines:
+            return np.zeros(self._count, np.float32)
+        cosines = self._weights.unembedded + self._weights.unembedded_words * words
+        cosines[list(self.cosines)] = list(self.cosines.values())
+        return cosines
+
+    def move_towards(self, best: Any) -> "_Meaning":
+        """Return the same for the question's vector moved towards these passages."""
+        near = [self._vectors[i] for i in best if i in self._vectors]
+        if not near or self._vector is None:
+            return self
+        moved = self._vector + self._weights.feedback * np.mean(near, axis=0)
+        other = _Meaning(None, (), self._weights)
+        other._count, other._vectors = self._count, self._vectors
+        other.cosines = other._compare(moved / np.linalg.norm(moved))
+        return other
+
+    def _compare(self, vector: Vector | None) -> dict[int, float]:
+        if vector is None or not self._vectors:
+            return {}
+        cosines = np.stack(list(self._vectors.values())) @ vector
+        return dict(zip(self._vectors, cosines.tolist(), strict=True))

@@ -1,0 +1,111 @@
+"""One ranking of words and meaning: what each contributes, and fairness to what has no vector."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from readingroom.engine.ranking import Passage, find_terms, rank_passages
+from readingroom.engine.stems import shared_stemmer
+from tests.requirements import requirement
+
+
+class Corpus:
+    """The statistics of a handful of texts."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._stems = [set(shared_stemmer().split(text)) for text in texts]
+        self.documents = len(texts)
+        self.average_length = sum(len(text.split()) for text in texts) / len(texts)
+
+    def frequencies(self, stems: Sequence[str]) -> Mapping[str, int]:
+        return {stem: sum(stem in text for text in self._stems) for stem in stems}
+
+
+TEXTS = [
+    "Cycle parking must be secure, covered and close to the entrance.",
+    "Bicycles need racks that hold the frame.",
+    "Homes in flood zone 3 need a sequential test.",
+    "The entrance of a building should face the street.",
+]
+
+
+def unit(*values: float) -> "np.ndarray[tuple[int], np.dtype[np.float32]]":
+    vector = np.zeros(8, np.float32)
+    vector[: len(values)] = values
+    return vector / np.linalg.norm(vector)
+
+
+MEANINGS = [unit(1, 0.1), unit(0.9, 0.4), unit(0, 0, 1), unit(0.1, 0, 0, 1)]
+
+
+def passages(embedded: Sequence[bool] = (True,) * 4) -> list[Passage]:
+    return [
+        Passage(str(i), text, meaning if known else None)
+        for i, (text, meaning, known) in enumerate(zip(TEXTS, MEANINGS, embedded, strict=True))
+    ]
+
+
+def order(question: str, *, vector: bool = True, embedded: Sequence[bool] = (True,) * 4) -> str:
+    ranked = rank_passages(question, unit(1) if vector else None, passages(embedded), Corpus(TEXTS))
+    return "".join(relevance.passage_id for relevance in ranked)
+
+
+@requirement("engine:hybrid")
+def test_words_and_meaning_both_raise_a_passage() -> None:
+    assert order("cycle parking at the entrance")[:2] == "01"
+    # Without a vector only the words are left: the passage about racks shares none of them.
+    assert order("cycle parking at the entrance", vector=False)[:2] == "03"
+
+
+@requirement("engine:hybrid")
+def test_a_passage_without_a_vector_is_not_at_a_disadvantage() -> None:
+    """It stays first by its words, though others have a vector that is somewhat near."""
+    assert order("secure covered parking", embedded=(False, True, True, True))[0] == "0"
+
+
+@requirement("engine:hybrid")
+def test_relevance_tells_what_matched() -> None:
+    first, *_, last = rank_passages(
+        "Is secure parking for CYCLES required?", unit(1), passages(), Corpus(TEXTS)
+    )
+    assert first.matched_terms == ("secure", "parking", "cycles")
+    assert first.cosine == pytest.approx(float(MEANINGS[0][0]))
+    assert first.words == 1.0
+    assert 0.5 < first.coverage < 1  # "required" is nowhere
+    assert (last.matched_terms, last.coverage) == ((), 0.0)
+
+
+@requirement("engine:hybrid")
+@pytest.mark.parametrize("question", ["the of and", "", "?!", "zzz"])
+def test_a_question_without_a_known_word_is_ranked_by_meaning(question: str) -> None:
+    assert order(question)[:2] == "01"
+    # By neither: all are equal, and equal ones come by id.
+    assert order(question, vector=False) == "0123"
+
+
+@requirement("engine:hybrid")
+def test_no_passages_are_no_results() -> None:
+    assert rank_passages("cycle parking", unit(1), [], Corpus(TEXTS)) == []
+
+
+@requirement("engine:hybrid")
+def test_words_of_the_best_passages_find_others_like_them() -> None:
+    texts = [
+        "Hedgehog highways: holes in fences let hedgehogs pass.",
+        "Fences with holes at the foot for small mammals.",
+        "A transport assessment is needed for large sites.",
+    ]
+    ranked = rank_passages(
+        "hedgehog highways",
+        None,
+        [Passage(str(i), t, None) for i, t in enumerate(texts)],
+        Corpus(texts),
+    )
+    assert [relevance.passage_id for relevance in ranked] == ["0", "1", "2"]
+    assert ranked[1].fit > ranked[2].fit
+
+
+def test_stems_are_those_of_the_word_index() -> None:
+    assert find_terms("Parking, parked PARKS and the parks") == {"park": "parking"}
+    assert shared_stemmer().split("Cafés’ bicycles") == shared_stemmer().split("cafes bicycle")
