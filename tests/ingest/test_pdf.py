@@ -95,7 +95,7 @@ def test_a_broken_word_is_mended_the_way_the_document_writes_it() -> None:
 
 
 def lines(text: str, bottom: float = 720.0) -> list[Line]:
-    return [Line(text, 72.0, bottom, 11.0, bold=False, low=bottom)]
+    return [Line(text, 72.0, bottom, 11.0, is_bold=False, last_bottom=bottom)]
 
 
 @pytest.mark.parametrize(
