@@ -279,6 +279,18 @@ async def test_prompts_name_tools_that_are_there(served: Served) -> None:
             await client.get_prompt("brief_on_bill", {})
 
 
+@requirement("room:desk", "room:bounds")
+@pytest.mark.parametrize("reference", [" ", "\x00", "a\r\nb", "x" * 101])
+async def test_a_reference_that_can_be_none_is_refused_by_the_desk_itself(
+    served: Served, reference: str
+) -> None:
+    asked_for = {"query": "cycle parking", "application_ref": reference}
+    async with http(served.url + "/mcp") as client:
+        with pytest.raises(MCPError) as refused:
+            await client.call_tool("search", asked_for)
+    assert refused.value.error.code == -32602
+
+
 @requirement("room:resources")
 @pytest.mark.parametrize("cursor", ["abc", "9" * 5000, "-1", "٣", "1.5"])
 async def test_a_cursor_that_no_list_gave_out_is_invalid(served: Served, cursor: str) -> None:

@@ -46,6 +46,10 @@ ROOM = (
         "Connections that keep the server waiting are closed, and nobody else is refused for them.",
     ),
     Requirement(
+        "room:fuzz",
+        "5,000 random calls of all routes and tools: no 5xx, none costly, memory stays bounded.",
+    ),
+    Requirement(
         "room:quoted",
         "Retrieved text is announced as quoted matter in every face, answer, resource and prompt.",
     ),

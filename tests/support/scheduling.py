@@ -19,6 +19,7 @@ LONGEST_FIRST = (
     "tests/bases/policy/test_cli.py",
     "tests/commands/test_backup.py",
     "tests/demo/test_sample.py",
+    "tests/server/test_fuzz.py",
     "tests/server/test_auth.py",
     "tests/server/test_http.py",
     "tests/bases/documents/test_served.py",

@@ -2,14 +2,15 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from readingroom.protocol.search import DeskHit
-from readingroom.protocol.tool import Answer, Day, NonBlank, Question, Word
+from readingroom.protocol.tool import Answer, Day, NonBlank, Question, Word, clean_reference
 
 Reference = Annotated[
     str,
     Field(min_length=1, max_length=100, description="A planning application: `25/01178/REM`."),
+    AfterValidator(clean_reference),
 ]
 PolicyDay = Annotated[
     Day | None,

@@ -3,6 +3,7 @@
 import copy
 import datetime as dt
 import inspect
+import re
 import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,20 @@ def _check_not_blank(text: str) -> str:
 
 NonBlank = Annotated[str, AfterValidator(_check_not_blank)]
 """A text that is not blank."""
+
+# Lone surrogates cannot be encoded as UTF-8, which every store needs.
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def clean_reference(text: str) -> str:
+    """Return a reference without surrounding blanks; it is compared exactly otherwise.
+
+    Raise ValueError when it is blank or holds control characters.
+    """
+    if _CONTROL_CHARACTERS.search(text):
+        raise ValueError("must not contain control characters")
+    return _check_not_blank(text).strip()
+
 
 # A date stays text until the service parses it: the contract wants `invalid_date` for a bad one.
 DayText = Annotated[

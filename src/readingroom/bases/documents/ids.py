@@ -8,27 +8,16 @@ from pydantic import AfterValidator, Field
 
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.text import fold_dashes
-from readingroom.protocol.tool import NonBlank
+from readingroom.protocol.tool import NonBlank, clean_reference
 
 # Long enough for any reference of 100 characters, with the digits of its file's hash.
 DOCUMENT_ID_PATTERN = r"[A-Za-z0-9_-]{1,200}_[0-9a-f]{6,64}"
 _DOC_ID = re.compile(rf"doc:({DOCUMENT_ID_PATTERN})(?:#page=([1-9][0-9]{{0,4}}))?", re.ASCII)
 
-# Lone surrogates cannot be encoded as UTF-8, which every store needs.
-_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-
-
-def _clean_reference(text: str) -> str:
-    """Return a reference without surrounding blanks; it is compared exactly otherwise."""
-    if _CONTROL_CHARACTERS.search(text):
-        raise ValueError("must not contain control characters")
-    return text.strip()
-
-
 ApplicationRef = Annotated[
     NonBlank,
     Field(max_length=100, description="Planning application reference, such as `25/01178/REM`."),
-    AfterValidator(_clean_reference),
+    AfterValidator(clean_reference),
 ]
 StoredDocumentId = Annotated[str, Field(pattern=f"^{DOCUMENT_ID_PATTERN}$")]
 """An id that an ingestion has given; it names a folder too, so it must be nothing else."""
