@@ -111,7 +111,7 @@ async def _extraction_alone(paths: Sequence[Path]) -> tuple[list[Document], floa
 def _embedding_alone(documents: Sequence[Document]) -> float:
     embedder = Embedder(MODELS)
     embedder.embed("load the model")
-    texts = [document.text_of(chunk) for document in documents for chunk in document.chunks]
+    texts = [document.get_chunk_text(chunk) for document in documents for chunk in document.chunks]
     started = time.perf_counter()
     embedder.embed_batch(texts)
     return time.perf_counter() - started

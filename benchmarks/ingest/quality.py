@@ -77,7 +77,7 @@ def _ocr_row(
     name: str, picture: Image.Image, truth: str, target: float | None = None
 ) -> tuple[str, ...]:
     peer = recall(pytesseract.image_to_string(picture, config="--dpi 300"), truth)
-    lines = ocr.recognize(picture, _MOST_PIXELS).lines
+    lines = ocr.recognize_text(picture, _MOST_PIXELS).lines
     ours = recall("\n".join(line.text for line in lines), truth)
     verdict = f"{'met' if ours >= target else '**missed**'} (at least {target})" if target else ""
     return (name, f"{peer:.3f}", f"{ours:.3f}", verdict)

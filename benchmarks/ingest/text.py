@@ -85,8 +85,8 @@ def _bare(data: bytes) -> int:
 
 def _ours(data: bytes) -> int:
     with pdf.open_pdf(data, _MOST_PAGES) as document:
-        sheets = [pdf.read_sheet(document, index) for index in range(len(document))]
-        return len(layout.make_flow(sheets).text)
+        raw_pages = [pdf.read_raw_page(document, index) for index in range(len(document))]
+        return len(layout.make_text_flow(raw_pages).text)
 
 
 def _pypdf(data: bytes) -> int:

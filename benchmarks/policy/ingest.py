@@ -87,7 +87,7 @@ def _pdf(pages: int) -> bytes:
 
 def _embedding_alone(embedder: Embedder, document: Document) -> float:
     started = time.perf_counter()
-    embedder.embed_batch([document.text_of(chunk) for chunk in document.chunks])
+    embedder.embed_batch([document.get_chunk_text(chunk) for chunk in document.chunks])
     return time.perf_counter() - started
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from readingroom.core.progress import no_progress
 from readingroom.ingest.document import Document, ReadOptions
-from readingroom.ingest.read.page import Line, Sheet, normalize_text
+from readingroom.ingest.read.page import Line, RawPage, normalize_text
 from readingroom.ingest.read.sandbox import Limits, Sandbox
 from readingroom.ingest.structure import classify, layout, sections
 from tests.requirements import requirement
@@ -22,7 +22,7 @@ def read_lines(texts: Sequence[str], *, bold: bool = False, bottom: float = 750.
         Line(text, 72.0, bottom - 0.001 * index, 10.0, bold, bottom - 0.001 * index)
         for index, text in enumerate(texts)
     ]
-    sections.find_sections(layout.make_flow([Sheet(1, "1", 842.0, lines)]))
+    sections.find_sections(layout.make_text_flow([RawPage(1, "1", 842.0, lines)]))
 
 
 HOSTILE: dict[str, Callable[[int], object]] = {

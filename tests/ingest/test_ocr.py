@@ -259,4 +259,4 @@ async def test_a_blank_page_is_not_given_to_tesseract(monkeypatch: pytest.Monkey
 def test_faint_words_are_not_blank() -> None:
     faint = scan("A few words.").point(lambda shade: 255 - (255 - shade) // 60)
 
-    assert [line.text for line in ocr.recognize(faint, 40_000_000).lines] == ["A few words."]
+    assert [line.text for line in ocr.recognize_text(faint, 40_000_000).lines] == ["A few words."]

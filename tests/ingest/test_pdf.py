@@ -16,9 +16,13 @@ from readingroom.ingest import pipeline
 from readingroom.ingest.document import Document, ReadOptions, Refusal, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.pipeline import Pipeline
-from readingroom.ingest.read.formats.images import Rectangle, image_ratio, union_area
-from readingroom.ingest.read.page import BROKEN_WORD, Line, Sheet, normalize_text
-from readingroom.ingest.read.reader import assemble, read_file
+from readingroom.ingest.read.formats.images import (
+    Rectangle,
+    compute_union_area,
+    measure_image_ratio,
+)
+from readingroom.ingest.read.page import BROKEN_WORD_MARK, Line, RawPage, normalize_text
+from readingroom.ingest.read.reader import assemble_document, read_file
 from readingroom.ingest.read.sandbox import Sandbox
 from readingroom.ingest.structure import layout
 from tests.requirements import requirement
@@ -81,14 +85,16 @@ def test_a_sentence_goes_on_over_a_page_and_a_paragraph_does_not() -> None:
 
 @requirement("ingest:text:hyphens")
 def test_a_broken_word_is_mended_the_way_the_document_writes_it() -> None:
-    sheet = Sheet(1, "1", 800.0, lines("Good infrastructure and plan-making help."))
-    sheet.lines += lines(f"More infra{BROKEN_WORD}structure, more plan{BROKEN_WORD}making,", 700)
-    sheet.lines += lines("more up-", 680) + lines("to-date and sustain-", 660)
-    sheet.lines += lines("able A- roads", 640)
+    raw_page = RawPage(1, "1", 800.0, lines("Good infrastructure and plan-making help."))
+    raw_page.lines += lines(
+        f"More infra{BROKEN_WORD_MARK}structure, more plan{BROKEN_WORD_MARK}making,", 700
+    )
+    raw_page.lines += lines("more up-", 680) + lines("to-date and sustain-", 660)
+    raw_page.lines += lines("able A- roads", 640)
 
-    layout.rejoin_words([sheet])
+    layout.rejoin_words([raw_page])
 
-    assert " ".join(line.text for line in sheet.lines) == (
+    assert " ".join(line.text for line in raw_page.lines) == (
         "Good infrastructure and plan-making help. More infrastructure, more plan-making, "
         "more up-to-date and sustainable A- roads"
     )
@@ -172,7 +178,7 @@ def test_an_encrypted_file_opens_without_a_password_or_says_what_is_wrong(passwo
 
 def ratio_of(data: bytes) -> float:
     with pypdfium2.PdfDocument(data) as document:
-        return image_ratio(document[0])
+        return measure_image_ratio(document[0])
 
 
 BLACK = Image.new("L", (8, 8))
@@ -228,7 +234,7 @@ def test_the_area_of_a_union_is_that_of_its_cells(rectangles: list[Rectangle]) -
         for y in range(int(one.bottom), int(one.top))
     }
 
-    assert union_area(rectangles) == pytest.approx(len(cells))
+    assert compute_union_area(rectangles) == pytest.approx(len(cells))
 
 
 def report_of(pages: int, pictures: int) -> bytes:
@@ -291,30 +297,30 @@ HEADINGS = st.integers(1, 4).map(lambda number: f"Policy AB{number}: Title")
 
 
 @st.composite
-def sheets(draw: st.DrawFn) -> list[Sheet]:
+def raw_pages(draw: st.DrawFn) -> list[RawPage]:
     found = []
     for number in range(1, draw(st.integers(1, 5)) + 1):
-        sheet = Sheet(number, str(number), HEIGHT)
+        raw_page = RawPage(number, str(number), HEIGHT)
         at = HEIGHT - 100
         for text in draw(st.lists(st.one_of(SENTENCES, HEADINGS), max_size=12)):
             bold = text.startswith("Policy")
             at -= draw(st.sampled_from([14.0, 28.0]))
-            sheet.lines.append(Line(text, LEFT, at, 11.0, bold, at))
-        found.append(sheet)
+            raw_page.lines.append(Line(text, LEFT, at, 11.0, bold, at))
+        found.append(raw_page)
     return found
 
 
 @settings(deadline=None)
-@given(sheets())
+@given(raw_pages())
 @requirement("ingest:chunks")
 def test_chunks_cover_the_text_know_their_pages_and_never_cross_a_section(
-    read_sheets: list[Sheet],
+    read_raw_pages: list[RawPage],
 ) -> None:
     try:
-        document = assemble(read_sheets, "a.pdf", ReadOptions(find_sections=True))
+        document = assemble_document(read_raw_pages, "a.pdf", ReadOptions(find_sections=True))
     except Refusal as refusal:
         assert refusal.code == "no_content"
-        assert not any(sheet.lines for sheet in read_sheets)
+        assert not any(raw_page.lines for raw_page in read_raw_pages)
         return
 
     covered = bytearray(len(document.text))

@@ -9,7 +9,7 @@ import pytest
 from readingroom.ingest import private_copy as private_copies
 from readingroom.ingest.errors import ExtractionFailed, FileNotFound
 from readingroom.ingest.private_copy import Roots, open_in_thread
-from readingroom.ingest.setup import make_context
+from readingroom.ingest.setup import make_ingest_context
 from readingroom.settings import load_settings
 from tests.requirements import requirement
 from tests.support.papers import open_private_copy
@@ -163,8 +163,8 @@ def test_the_roots_are_the_ones_set_or_the_bases_own(tmp_path: Path) -> None:
 
     settings = load_settings({"data": tmp_path}, set_by_hand)
     roots = settings.document_roots
-    documents = make_context(settings, "documents", "DOCUMENT_ROOTS", roots).roots
-    policy = make_context(settings, "policy", "POLICY_ROOTS", settings.policy_roots).roots
+    documents = make_ingest_context(settings, "documents", "DOCUMENT_ROOTS", roots).roots
+    policy = make_ingest_context(settings, "policy", "POLICY_ROOTS", settings.policy_roots).roots
 
     copies = tmp_path / "tmp"
     assert documents == Roots("DOCUMENT_ROOTS", (Path("/srv/a"), Path("/srv/b")), 4096, copies)

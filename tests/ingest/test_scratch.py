@@ -11,7 +11,7 @@ import pytest
 from readingroom.core.progress import no_progress
 from readingroom.ingest.private_copy import open_own_file
 from readingroom.ingest.read.scratch import ScratchFolders
-from readingroom.ingest.setup import make_context
+from readingroom.ingest.setup import make_ingest_context
 from readingroom.settings import load_settings
 from tests.requirements import requirement
 from tests.support.papers import paper
@@ -73,7 +73,7 @@ async def test_documents_are_copied_and_read_in_the_data_directory(
     data, source = tmp_path / "data", tmp_path / "a.pdf"
     source.write_bytes(paper("A page with enough words on it."))
     settings = load_settings({"data": data}, {"DOCUMENT_ROOTS": str(tmp_path)})
-    context = make_context(settings, "documents", "DOCUMENT_ROOTS", settings.document_roots)
+    context = make_ingest_context(settings, "documents", "DOCUMENT_ROOTS", settings.document_roots)
 
     with context.roots.open(str(source)) as private_copy:
         await context.pipeline.read(private_copy, no_progress)

@@ -8,7 +8,7 @@ import pytest
 
 from readingroom.ingest.document import Document, DocumentSection, ReadOptions
 from readingroom.ingest.read.reader import read_file
-from readingroom.ingest.structure.sections import find_rising
+from readingroom.ingest.structure.sections import find_rising_numbers
 from tests.requirements import requirement
 from tests.support.papers import Paper, framework
 
@@ -150,7 +150,7 @@ def guidance() -> bytes:
     made.write("The width of a track follows from its flow and is not less than", number="5.2.2")
     made.write("5.5 m where carts meet.", before=0, left=108)
     made.write("Table 5-2: Least widths by flow", size=10, bold=True)
-    for row in ("Flow Width", "0 to 200 2.0 m", "200 to 800 3.0 m", "over 800 4.0 m"):
+    for row in ("TextFlow Width", "0 to 200 2.0 m", "200 to 800 3.0 m", "over 800 4.0 m"):
         made.write(row, size=10, before=0)
     made.write(PROSE, left=108)
     made.write(PROSE, number="5.2.3")
@@ -303,4 +303,4 @@ def test_a_schedule_of_policies_at_the_end_does_not_take_their_place() -> None:
 )
 @requirement("ingest:sections:rising")
 def test_the_best_rising_sequence_is_kept(numbers: list[int], kept: list[int]) -> None:
-    assert [numbers[index] for index in find_rising(numbers, max_gap=3)] == kept
+    assert [numbers[index] for index in find_rising_numbers(numbers, max_gap=3)] == kept

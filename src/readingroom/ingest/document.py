@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 PageMethod = Literal["text_layer", "ocr"]
-Method = Literal["text_layer", "ocr", "mixed"]
+ExtractionMethod = Literal["text_layer", "ocr", "mixed"]
 ImageSkip = Literal["probe", "ratio"]
 RefusalCode = Literal["unsupported_file_type", "extraction_failed", "no_content", "no_chunks"]
 
@@ -95,12 +95,12 @@ class Document:
     pages: tuple[Page, ...]
     sections: tuple[DocumentSection, ...]
     chunks: tuple[Chunk, ...]
-    method: Method
+    method: ExtractionMethod
     image_ratio: float
     contains_drawings: bool
     classification: Classification
 
-    def text_of(self, chunk: Chunk) -> str:
+    def get_chunk_text(self, chunk: Chunk) -> str:
         """Return the text of a chunk."""
         return self.text[chunk.start : chunk.end]
 

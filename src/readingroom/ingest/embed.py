@@ -16,7 +16,7 @@ _BATCH = 64  # chunks between two progress reports, and between two chances to b
 
 async def embed_document(document: Document, embedder: Embedder, report: ReportProgress) -> Vectors:
     """Return the vectors of the document's chunks, in the order of the chunks."""
-    texts = [document.text_of(chunk) for chunk in document.chunks]
+    texts = [document.get_chunk_text(chunk) for chunk in document.chunks]
     # Batches of texts of similar length waste no work on padding.
     order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
     vectors = np.empty((len(texts), DIMENSIONS), np.float32)

@@ -10,7 +10,7 @@ from readingroom.core.progress import ReportProgress
 from readingroom.ingest.document import Document, ReadOptions, Refusal, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.private_copy import PrivateCopy
-from readingroom.ingest.read.formats.detect import HEAD_BYTES, check_name, detect_format
+from readingroom.ingest.read.formats.detect import HEAD_BYTES, check_file_name, detect_format
 from readingroom.ingest.read.sandbox import Limits, Sandbox, error_from_refusal
 
 POOR_CONFIDENCE = 70.0
@@ -39,7 +39,7 @@ class Pipeline:
     async def check(self, private_copy: PrivateCopy) -> None:
         """Raise for a file that its name or its first bytes rule out, before it is read."""
         try:
-            check_name(private_copy.file_name)
+            check_file_name(private_copy.file_name)
             detect_format(
                 await anyio.to_thread.run_sync(private_copy.read_head, HEAD_BYTES),
                 private_copy.file_name,

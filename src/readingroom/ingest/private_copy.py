@@ -21,7 +21,7 @@ from readingroom.ingest.errors import ExtractionFailed, FileNotFound
 _BLOCK_BYTES = 1 << 20
 
 # Somebody who names the root of a disk should get an error, not a day of reading.
-MAX_FILES = 5_000
+MAX_FOLDER_FILES = 5_000
 """In one folder that is ingested as a whole."""
 
 # A folder may be searchable without being readable, so open it with O_PATH where that exists.
@@ -92,9 +92,9 @@ class Roots:
             subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
             files = [Path(folder, name) for name in sorted(names) if name[0] != "."]
             paths |= {str(file.relative_to(real)): str(file) for file in files}
-            if len(paths) > MAX_FILES:
+            if len(paths) > MAX_FOLDER_FILES:
                 raise FileNotFound(
-                    f"{path!r} holds more than {MAX_FILES:,} files; name a folder inside it"
+                    f"{path!r} holds more than {MAX_FOLDER_FILES:,} files; name a folder inside it"
                 )
         return paths
 

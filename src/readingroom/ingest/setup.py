@@ -21,7 +21,7 @@ temporary files is often in memory, and too small for large documents.
 _log = logging.getLogger("readingroom.ingest")
 
 
-def make_context(
+def make_ingest_context(
     settings: RoomSettings, base: str, roots_variable: str, roots: tuple[Path, ...] | None
 ) -> IngestContext:
     """Return what a base made of files works with.

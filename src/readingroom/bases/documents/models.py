@@ -8,7 +8,7 @@ from pydantic import Field
 from readingroom.bases.documents.ids import ApplicationRef
 from readingroom.core.modes import Mode
 from readingroom.core.scores import CONFIDENCE, PARTS, SCORE, Level, ScoreParts
-from readingroom.ingest.document import Method
+from readingroom.ingest.document import ExtractionMethod
 from readingroom.protocol.doctor import Complaint
 from readingroom.protocol.tool import Answer, Body, DayText, NonBlank, Question
 
@@ -127,7 +127,7 @@ class IngestedDocument(Answer):
     status: Literal["success"] = "success"
     document_id: str
     chunks_created: int
-    extraction_method: Method
+    extraction_method: ExtractionMethod
     contains_drawings: bool
     total_chars: int
     total_words: int
@@ -160,7 +160,7 @@ class ChunkMetadata(Answer):
     page_numbers: str = Field(description="The pages it spans: `14,15`.")
     chunk_index: int
     total_chunks: int
-    extraction_method: Method
+    extraction_method: ExtractionMethod
     char_count: int
     word_count: int
 
@@ -223,7 +223,7 @@ class ListedDocument(Answer):
     document_type: str
     chunk_count: int
     ingested_at: str
-    extraction_method: Method
+    extraction_method: ExtractionMethod
     contains_drawings: bool
 
 
@@ -263,7 +263,7 @@ class FileOutcome(Answer):
     status: Literal["success", "already_ingested", "skipped", "error"]
     document_id: str | None = None
     chunks_created: int | None = None
-    extraction_method: Method | None = None
+    extraction_method: ExtractionMethod | None = None
     reason: str | None = Field(default=None, description="Why it was skipped.")
     error_type: str | None = None
     message: str | None = None
@@ -342,7 +342,7 @@ class OverviewDocument(Answer):
     source_file: str
     page_count: int
     word_count: int
-    extraction_method: Method
+    extraction_method: ExtractionMethod
     contains_drawings: bool
     pages_without_text: list[int]
     id: str

@@ -187,7 +187,7 @@ class DocumentStore:
 
 def build_chunks(record: DocumentRecord, document: Document, vectors: Vectors) -> Chunks:
     """Return the chunks of a document with the metadata that is stored with them."""
-    texts = [document.text_of(chunk) for chunk in document.chunks]
+    texts = [document.get_chunk_text(chunk) for chunk in document.chunks]
     # Where the text covered so far ends; chunks overlap, so it is not the last chunk's end.
     covered_ends = [0]
     for chunk in document.chunks:

@@ -26,7 +26,7 @@ from readingroom.bases.documents.models import (
 from readingroom.bases.documents.service import DocumentsService
 from readingroom.bases.documents.settings import DocumentsSettings
 from readingroom.ingest.context import IngestContext
-from readingroom.ingest.setup import make_context
+from readingroom.ingest.setup import make_ingest_context
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Call, Hints, Tool, tool
@@ -43,7 +43,7 @@ def open_base(settings: DocumentsSettings) -> KnowledgeBase:
         if chosen_directory
         else folder / "chroma"
     )
-    context = make_context(settings, "documents", "DOCUMENT_ROOTS", settings.document_roots)
+    context = make_ingest_context(settings, "documents", "DOCUMENT_ROOTS", settings.document_roots)
     return open_documents(folder, chroma_directory, context)
 
 

@@ -30,7 +30,7 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.bases.policy.settings import PolicySettings
 from readingroom.core.settings import reveal
 from readingroom.ingest.context import IngestContext
-from readingroom.ingest.setup import make_context
+from readingroom.ingest.setup import make_ingest_context
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Call, Hints, Tool, tool
@@ -40,7 +40,7 @@ _audit = logging.getLogger("readingroom.policy.audit")
 
 def open_base(settings: PolicySettings) -> KnowledgeBase:
     """Open the policy base as the settings say."""
-    context = make_context(settings, "policy", "POLICY_ROOTS", settings.policy_roots)
+    context = make_ingest_context(settings, "policy", "POLICY_ROOTS", settings.policy_roots)
     return open_policy(settings.data / "policy", reveal(settings.redis_url), context)
 
 

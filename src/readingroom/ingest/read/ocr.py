@@ -11,7 +11,7 @@ import pytesseract
 from PIL import Image, ImageOps
 
 from readingroom.ingest.document import Refusal
-from readingroom.ingest.read.page import DPI, Line, PageUnreadable, normalize_text
+from readingroom.ingest.read.page import OCR_DPI, Line, PageUnreadable, normalize_text
 
 _SURE = 70.0
 """Below this confidence a page may lie on its side; checking takes as long as reading it."""
@@ -19,7 +19,7 @@ _SURE = 70.0
 _MAX_FILE_PIXELS = 160_000_000
 _TIMEOUT = 90
 """Seconds per run. A page takes three runs at most, which stay below the sandbox's limit."""
-_POINTS_PER_PIXEL = 72 / DPI
+_POINTS_PER_PIXEL = 72 / OCR_DPI
 """Also for pages that were scaled down: only proportions matter."""
 _MIN_INK_PIXELS = 50
 """Pixels of another shade than the paper's; at 300 DPI a single letter has more."""
@@ -45,7 +45,7 @@ class OcrResult:
         return sum(len(line.text.split()) for line in self.lines)
 
 
-def recognize(picture: Image.Image, max_pixels: int) -> OcrResult:
+def recognize_text(picture: Image.Image, max_pixels: int) -> OcrResult:
     """Return the lines of a picture; raise `PageUnreadable` when tesseract fails."""
     picture = _prepare(picture, max_pixels)
     if _is_blank(picture):
@@ -140,7 +140,7 @@ def _run_tesseract(picture: Image.Image) -> OcrResult:
     try:
         columns = pytesseract.image_to_data(
             picture,
-            config=f"--psm 3 --dpi {DPI}",
+            config=f"--psm 3 --dpi {OCR_DPI}",
             timeout=_TIMEOUT,
             output_type=pytesseract.Output.DICT,
         )
@@ -156,7 +156,7 @@ def _detect_rotation(picture: Image.Image) -> int:
     try:
         orientation = pytesseract.image_to_osd(
             picture,
-            config=f"--dpi {DPI}",
+            config=f"--dpi {OCR_DPI}",
             timeout=_TIMEOUT,
             output_type=pytesseract.Output.DICT,
         )

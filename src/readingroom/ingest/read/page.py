@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from readingroom.ingest.document import PageMethod
 
-BROKEN_WORD = "\x02"
+BROKEN_WORD_MARK = "\x02"
 """Marks a word broken at the end of a line, until the rest of the document is read."""
 
-DPI = 300
+OCR_DPI = 300
 """Resolution at which a page is rendered for OCR."""
 
-FEW_CHARACTERS = 10
+MIN_TEXT_CHARACTERS = 10
 """By the contract, a page with fewer characters counts as having no text layer."""
 
 # Not normalized: NFKC would turn m² into m2, and 10½ into 101/2.
@@ -43,7 +43,7 @@ class Line:
 
 
 @dataclass(slots=True)
-class Sheet:
+class RawPage:
     """One page as it was read."""
 
     number: int
@@ -60,8 +60,8 @@ class Sheet:
         return sum(len(line.text) for line in self.lines)
 
     @property
-    def is_blank(self) -> bool:
-        return self.characters < FEW_CHARACTERS
+    def lacks_text(self) -> bool:
+        return self.characters < MIN_TEXT_CHARACTERS
 
 
 def normalize_text(text: str) -> str:

@@ -12,8 +12,8 @@ from readingroom.ingest.document import (
     Chunk,
     Document,
     DocumentSection,
+    ExtractionMethod,
     ImageSkip,
-    Method,
     Page,
     ReadOptions,
     Refusal,
@@ -21,14 +21,14 @@ from readingroom.ingest.document import (
 )
 from readingroom.ingest.read.formats import pdf
 from readingroom.ingest.read.formats.detect import HEAD_BYTES, detect_format
-from readingroom.ingest.read.page import PageUnreadable, Sheet
+from readingroom.ingest.read.page import PageUnreadable, RawPage
 from readingroom.ingest.structure import classify, layout, sections
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 PROBE_PAGES = 2
-PROBE_WORDS = 30
+MIN_PROBE_WORDS = 30
 """A document of pictures is read when OCR finds this many words on the probed pages."""
 
 _PAGES_PER_REPORT = 20
@@ -41,9 +41,13 @@ def read_file(
 ) -> Document | SkippedFile:
     """Return the document in a file, or `SkippedFile`; raise a `Refusal` if it cannot be read."""
     is_pdf = detect_format(data[:HEAD_BYTES], name) == "pdf"
-    read_sheets = _read_pdf if is_pdf else _read_image
-    sheets = read_sheets(data, name, options, report)
-    return sheets if isinstance(sheets, SkippedFile) else assemble(sheets, name, options)
+    read_raw_pages = _read_pdf if is_pdf else _read_image
+    raw_pages = read_raw_pages(data, name, options, report)
+    return (
+        raw_pages
+        if isinstance(raw_pages, SkippedFile)
+        else assemble_document(raw_pages, name, options)
+    )
 
 
 def render_page(data: bytes, name: str, page: int, dpi: int, options: ReadOptions) -> bytes:
@@ -59,24 +63,26 @@ def render_page(data: bytes, name: str, page: int, dpi: int, options: ReadOption
     return file.getvalue()
 
 
-def assemble(sheets: Sequence[Sheet], name: str, options: ReadOptions) -> Document:
+def assemble_document(raw_pages: Sequence[RawPage], name: str, options: ReadOptions) -> Document:
     """Return the document that the pages make up; raise a `Refusal` if it has no text."""
-    flow = layout.make_flow(sheets)
+    flow = layout.make_text_flow(raw_pages)
     if not flow.text.strip():
-        raise Refusal("no_content", _explain_no_text(sheets))
+        raise Refusal("no_content", _explain_no_text(raw_pages))
     document_sections = sections.find_sections(flow) if options.find_sections else ()
     chunks = tuple(_make_chunks(flow, document_sections))
     if not chunks:
         raise Refusal("no_chunks", "There is text, but it could not be split into chunks")
     classification = classify.classify(name, flow.text)
-    has_pictures = any(sheet.image_ratio > options.image_ratio_threshold for sheet in sheets)
+    has_pictures = any(
+        raw_page.image_ratio > options.image_ratio_threshold for raw_page in raw_pages
+    )
     return Document(
         text=flow.text,
-        pages=tuple(_make_page(sheet, index, flow) for index, sheet in enumerate(sheets)),
+        pages=tuple(_make_page(raw_page, index, flow) for index, raw_page in enumerate(raw_pages)),
         sections=document_sections,
         chunks=chunks,
-        method=_extraction_method(sheets),
-        image_ratio=round(sum(sheet.image_ratio for sheet in sheets) / len(sheets), 3),
+        method=_extraction_method(raw_pages),
+        image_ratio=round(sum(raw_page.image_ratio for raw_page in raw_pages) / len(raw_pages), 3),
         contains_drawings=has_pictures or classify.is_drawing(name, classification.document_type),
         classification=classification,
     )
@@ -88,44 +94,44 @@ def assemble(sheets: Sequence[Sheet], name: str, options: ReadOptions) -> Docume
 
 def _read_pdf(
     data: bytes, name: str, options: ReadOptions, report: ReportProgressSync
-) -> list[Sheet] | SkippedFile:
+) -> list[RawPage] | SkippedFile:
     with pdf.open_pdf(data, options.max_pages) as document:
         count = len(document)
-        sheets = []
+        raw_pages = []
         for index in range(count):
-            sheets.append(pdf.read_sheet(document, index))
+            raw_pages.append(pdf.read_raw_page(document, index))
             if (index + 1) % _PAGES_PER_REPORT == 0 or index + 1 == count:
                 report(index + 1, count, f"page {index + 1} of {count}")
 
-        def render(sheet: Sheet) -> Image:
-            return pdf.render(document, sheet.number - 1, options.max_pixels)
+        def render(raw_page: RawPage) -> Image:
+            return pdf.render(document, raw_page.number - 1, options.max_pixels)
 
-        blank_sheets = [sheet for sheet in sheets if sheet.is_blank]
-        scans = _ScannedPages(blank_sheets, render, name, options, report, steps_before=count)
-        ratio = _skip_ratio(sheets, options)
+        textless_pages = [raw_page for raw_page in raw_pages if raw_page.lacks_text]
+        scans = _ScannedPages(textless_pages, render, name, options, report, steps_before=count)
+        ratio = _skip_ratio(raw_pages, options)
         if ratio > options.image_ratio_threshold and scans.are_pictures(options.image_skip):
             return SkippedFile(ratio, count)
         scans.read_all()
-        return sheets
+        return raw_pages
 
 
 def _read_image(
     data: bytes, name: str, options: ReadOptions, report: ReportProgressSync
-) -> list[Sheet] | SkippedFile:
+) -> list[RawPage] | SkippedFile:
     from readingroom.ingest.read import ocr
 
     with ocr.open_image(data, options.max_pages) as image:
-        sheets = [
-            Sheet(number, str(number), height=0.0, image_ratio=1.0)
+        raw_pages = [
+            RawPage(number, str(number), height=0.0, image_ratio=1.0)
             for number in range(1, image.count + 1)
         ]
         scans = _ScannedPages(
-            sheets, lambda sheet: image.frame(sheet.number - 1), name, options, report
+            raw_pages, lambda raw_page: image.frame(raw_page.number - 1), name, options, report
         )
         if scans.is_rendering:
             return SkippedFile(1.0, image.count)
         scans.read_all()
-        return sheets
+        return raw_pages
 
 
 def _render_pdf_page(data: bytes, index: int, dpi: int, options: ReadOptions) -> Image:
@@ -148,12 +154,12 @@ def _render_frame(data: bytes, index: int, dpi: int, options: ReadOptions) -> Im
     return frame
 
 
-def _skip_ratio(sheets: Sequence[Sheet], options: ReadOptions) -> float:
+def _skip_ratio(raw_pages: Sequence[RawPage], options: ReadOptions) -> float:
     """Return the average image ratio that decides whether a file is skipped."""
     # The contract's rule, `ratio`, counts every page; ours counts only those without text.
     counts_all = options.image_skip == "ratio"
-    ratios = [sheet.image_ratio for sheet in sheets if counts_all or sheet.is_blank]
-    return round(sum(ratios) / len(sheets), 3)
+    ratios = [raw_page.image_ratio for raw_page in raw_pages if counts_all or raw_page.lacks_text]
+    return round(sum(ratios) / len(raw_pages), 3)
 
 
 class _ScannedPages:
@@ -161,15 +167,15 @@ class _ScannedPages:
 
     def __init__(
         self,
-        sheets: Sequence[Sheet],
-        render: Callable[[Sheet], Image],
+        raw_pages: Sequence[RawPage],
+        render: Callable[[RawPage], Image],
         name: str,
         options: ReadOptions,
         report: ReportProgressSync,
         steps_before: int = 0,
     ) -> None:
         self.is_rendering = classify.is_rendering(name)
-        self._sheets = sheets
+        self._raw_pages = raw_pages
         self._render = render
         self._options = options
         self._report = report
@@ -181,69 +187,69 @@ class _ScannedPages:
         """Whether pages that consist of images show something other than text."""
         if rule == "ratio" or self.is_rendering:
             return True
-        word_counts = [self._read(sheet) for sheet in self._sheets[:PROBE_PAGES]]
+        word_counts = [self._read(raw_page) for raw_page in self._raw_pages[:PROBE_PAGES]]
         # None: OCR was not possible, so nobody knows that there are no words.
-        return None not in word_counts and sum(filter(None, word_counts)) < PROBE_WORDS
+        return None not in word_counts and sum(filter(None, word_counts)) < MIN_PROBE_WORDS
 
     def read_all(self) -> None:
-        """Add the words that OCR finds to every sheet."""
-        for sheet in self._sheets:
-            self._read(sheet)
+        """Add the words that OCR finds to every raw_page."""
+        for raw_page in self._raw_pages:
+            self._read(raw_page)
 
-    def _read(self, sheet: Sheet) -> int | None:
-        if sheet.number not in self._words:
-            self._words[sheet.number] = self._recognize(sheet)
-            done, count = len(self._words), len(self._sheets)
-            message = f"OCR of page {sheet.number}, {done} of {count}"
+    def _read(self, raw_page: RawPage) -> int | None:
+        if raw_page.number not in self._words:
+            self._words[raw_page.number] = self._recognize(raw_page)
+            done, count = len(self._words), len(self._raw_pages)
+            message = f"OCR of page {raw_page.number}, {done} of {count}"
             self._report(self._steps_before + done, self._steps_before + count, message)
-        return self._words[sheet.number]
+        return self._words[raw_page.number]
 
-    def _recognize(self, sheet: Sheet) -> int | None:
-        """Add the words of a sheet; return their number, or None when OCR was not possible."""
-        if sheet.note:  # the page itself is damaged
+    def _recognize(self, raw_page: RawPage) -> int | None:
+        """Add the words of a raw_page; return their number, or None when OCR was not possible."""
+        if raw_page.note:  # the page itself is damaged
             return None
         if self.is_rendering or not self._options.enable_ocr:
-            sheet.note = _RENDERING_NOTE if self.is_rendering else _OCR_OFF_NOTE
+            raw_page.note = _RENDERING_NOTE if self.is_rendering else _OCR_OFF_NOTE
             return None
         from readingroom.ingest.read import ocr
 
         try:
-            result = ocr.recognize(self._render(sheet), self._options.max_pixels)
+            result = ocr.recognize_text(self._render(raw_page), self._options.max_pixels)
         except PageUnreadable as failure:
-            sheet.note = f"The page has no text layer, and {failure}"
+            raw_page.note = f"The page has no text layer, and {failure}"
             return None
-        if result.characters > sheet.characters:
-            sheet.lines, sheet.confidence = result.lines, result.confidence
-            sheet.height, sheet.method = result.height, "ocr"
+        if result.characters > raw_page.characters:
+            raw_page.lines, raw_page.confidence = result.lines, result.confidence
+            raw_page.height, raw_page.method = result.height, "ocr"
         return result.words
 
 
-def _explain_no_text(sheets: Sequence[Sheet]) -> str:
-    notes = [sheet.note for sheet in sheets if sheet.note]
+def _explain_no_text(raw_pages: Sequence[RawPage]) -> str:
+    notes = [raw_page.note for raw_page in raw_pages if raw_page.note]
     return notes[0] if notes else "No text was found on any page"
 
 
-def _extraction_method(sheets: Sequence[Sheet]) -> Method:
+def _extraction_method(raw_pages: Sequence[RawPage]) -> ExtractionMethod:
     """Return how the text was extracted; pages without text do not count."""
-    used = {sheet.method for sheet in sheets if sheet.lines}
+    used = {raw_page.method for raw_page in raw_pages if raw_page.lines}
     return used.pop() if len(used) == 1 else "mixed"
 
 
-def _make_page(sheet: Sheet, index: int, flow: layout.Flow) -> Page:
+def _make_page(raw_page: RawPage, index: int, flow: layout.TextFlow) -> Page:
     return Page(
-        number=sheet.number,
-        label=sheet.label,
+        number=raw_page.number,
+        label=raw_page.label,
         start=flow.page_starts[index],
         end=flow.page_ends[index],
         text=flow.page_texts[index],
-        method=sheet.method,
-        image_ratio=round(sheet.image_ratio, 3),
-        confidence=sheet.confidence,
-        note=sheet.note,
+        method=raw_page.method,
+        image_ratio=round(raw_page.image_ratio, 3),
+        confidence=raw_page.confidence,
+        note=raw_page.note,
     )
 
 
-def _make_chunks(flow: layout.Flow, sections: Sequence[DocumentSection]) -> Iterator[Chunk]:
+def _make_chunks(flow: layout.TextFlow, sections: Sequence[DocumentSection]) -> Iterator[Chunk]:
     """Yield the chunks of each section in turn, so that none crosses a section's start."""
     index = 0
     for start, end, section in _section_spans(len(flow.text), sections):

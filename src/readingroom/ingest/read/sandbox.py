@@ -36,7 +36,7 @@ from readingroom.ingest.errors import ExtractionFailed, NoChunks, NoContent, Uns
 from readingroom.ingest.read.job import Job
 from readingroom.ingest.read.scratch import ScratchFolders
 
-WORKER = (sys.executable, "-P", "-m", "readingroom.ingest.read.worker")
+WORKER_COMMAND = (sys.executable, "-P", "-m", "readingroom.ingest.read.worker")
 
 _ERRORS: dict[RefusalCode, type[KnowledgeError]] = {
     "unsupported_file_type": UnsupportedFileType,
@@ -82,7 +82,7 @@ class Sandbox:
         self,
         limits: Limits | None = None,
         processes_per_caller: int | None = None,
-        command: tuple[str, ...] = WORKER,
+        command: tuple[str, ...] = WORKER_COMMAND,
         scratch_parent: Path | None = None,
     ) -> None:
         # From the processes that it starts: they have our account, and our environment has keys.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from readingroom.ingest.read.page import BROKEN_WORD, Line, Sheet
+from readingroom.ingest.read.page import BROKEN_WORD_MARK, Line, RawPage
 
 _EDGE = 0.09
 """Share of a page's height at its top and bottom where headers and footers are."""
@@ -37,7 +37,7 @@ class FlowLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class TextFlow:
     """The cleaned text of a document, and where its lines and pages are in it."""
 
     text: str
@@ -48,22 +48,22 @@ class Flow:
     """The full text of each page, with headers and footers."""
 
 
-def make_flow(sheets: Sequence[Sheet]) -> Flow:
+def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
     """Return the text of the pages in order."""
-    rejoin_words(sheets)
-    leading = _measure_leading(sheets)
-    repeated = _find_repeated(sheets)
+    rejoin_words(raw_pages)
+    leading = _measure_leading(raw_pages)
+    repeated = _find_repeated(raw_pages)
     parts: list[str] = []
     lines: list[FlowLine] = []
     starts: list[int] = []
     ends: list[int] = []
     offset = 0
-    for sheet in sheets:
-        body = [line for line in sheet.lines if not _is_running_line(line, sheet, repeated)]
+    for raw_page in raw_pages:
+        body = [line for line in raw_page.lines if not _is_running_line(line, raw_page, repeated)]
         starts.append(offset)
         for line, gap in zip(body, _find_gaps(body, leading), strict=True):
             if lines:
-                is_new_page = lines[-1].page != sheet.number
+                is_new_page = lines[-1].page != raw_page.number
                 # Across pages there is no distance to measure: a paragraph ends where its sentence
                 # does.
                 gap = lines[-1].line.text.endswith(_SENTENCE_ENDS) if is_new_page else gap
@@ -72,29 +72,33 @@ def make_flow(sheets: Sequence[Sheet]) -> Flow:
                 offset += len(separator)
                 if is_new_page:
                     starts[-1] = offset
-            lines.append(FlowLine(line, offset, sheet.number, gap))
+            lines.append(FlowLine(line, offset, raw_page.number, gap))
             parts.append(line.text)
             offset += len(line.text)
         ends.append(offset)
-    for index in reversed(range(len(sheets))):
+    for index in reversed(range(len(raw_pages))):
         if starts[index] == ends[index]:  # a page without text lies where the next one begins
-            starts[index] = ends[index] = starts[index + 1] if index + 1 < len(sheets) else offset
-    page_texts = [_page_text(sheet.lines, leading) for sheet in sheets]
-    return Flow("".join(parts), lines, starts, ends, page_texts)
+            starts[index] = ends[index] = (
+                starts[index + 1] if index + 1 < len(raw_pages) else offset
+            )
+    page_texts = [_page_text(raw_page.lines, leading) for raw_page in raw_pages]
+    return TextFlow("".join(parts), lines, starts, ends, page_texts)
 
 
-def rejoin_words(sheets: Sequence[Sheet]) -> None:
+def rejoin_words(raw_pages: Sequence[RawPage]) -> None:
     """Rejoin words broken at line ends, in the way that the rest of the document writes them.
 
     `infra-structure` loses its hyphen and `plan-making` keeps it: only the other occurrences of a
     word can tell which.
     """
-    for sheet in sheets:
-        sheet.lines = [*_join_halves(sheet.lines)]
-    broken_lines = [line for sheet in sheets for line in sheet.lines if BROKEN_WORD in line.text]
+    for raw_page in raw_pages:
+        raw_page.lines = [*_join_halves(raw_page.lines)]
+    broken_lines = [
+        line for raw_page in raw_pages for line in raw_page.lines if BROKEN_WORD_MARK in line.text
+    ]
     if not broken_lines:
         return
-    texts = (line.text for sheet in sheets for line in sheet.lines)
+    texts = (line.text for raw_page in raw_pages for line in raw_page.lines)
     frequencies = Counter(word.lower() for text in texts for word in _WORD.findall(text))
     for line in broken_lines:
         line.text = _mend_line(line.text, frequencies).strip()
@@ -104,7 +108,7 @@ def _mend_line(text: str, frequencies: Counter[str]) -> str:
     """Return a line with the words around each mark rejoined; a mark between others is a hyphen."""
     # Not one pattern for both words: it would try every letter before a mark as the first.
     mended: list[str] = []
-    before, *pieces = text.split(BROKEN_WORD)
+    before, *pieces = text.split(BROKEN_WORD_MARK)
     for after in pieces:
         head = _LAST_WORD.search(before[-_MAX_WORD_CHARS:])
         tail = _WORD.match(after)
@@ -129,7 +133,7 @@ def _join_halves(lines: Sequence[Line]) -> Iterator[Line]:
     for line in lines:
         if above and _is_broken(above.text) and line.text[0].islower():
             half, _, rest = line.text.partition(" ")
-            above.text = above.text[:-1] + BROKEN_WORD + half
+            above.text = above.text[:-1] + BROKEN_WORD_MARK + half
             above.low = line.low
             if not rest:
                 continue
@@ -143,12 +147,12 @@ def _is_broken(text: str) -> bool:
     return text[-1:] == "-" and text[-2:-1].isalpha() and len(text) < _MAX_JOINED_CHARS
 
 
-def _measure_leading(sheets: Sequence[Sheet]) -> float:
+def _measure_leading(raw_pages: Sequence[RawPage]) -> float:
     """Return the usual distance between two lines of a paragraph, in letter heights."""
     distances = [
         (above.low - below.bottom) / below.size
-        for sheet in sheets
-        for above, below in pairwise(sheet.lines)
+        for raw_page in raw_pages
+        for above, below in pairwise(raw_page.lines)
         if below.size > 0 and abs(above.size - below.size) < 0.5
     ]
     usual = sorted(distance for distance in distances if 0.8 < distance < 3)
@@ -171,21 +175,21 @@ def _is_gap(above: Line, below: Line, leading: float) -> bool:
     return distance > _GAP * leading * max(min(above.size, below.size), 1.0)
 
 
-def _find_repeated(sheets: Sequence[Sheet]) -> set[tuple[str, int]]:
+def _find_repeated(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
     """Return the lines that are at the same height of many pages, whatever numbers they hold."""
     counts = Counter(
         key
-        for sheet in sheets
-        for key in {_repeat_key(line) for line in sheet.lines if _is_at_edge(line, sheet)}
+        for raw_page in raw_pages
+        for key in {_repeat_key(line) for line in raw_page.lines if _is_at_edge(line, raw_page)}
     )
     # Chapters have headers of their own, so a quarter of the pages is enough; three, lest a short
     # file's lines vanish.
-    min_count = max(3, 0.25 * len(sheets))
+    min_count = max(3, 0.25 * len(raw_pages))
     return {key for key, count in counts.items() if count >= min_count}
 
 
-def _is_running_line(line: Line, sheet: Sheet, repeated: set[tuple[str, int]]) -> bool:
-    if not _is_at_edge(line, sheet):
+def _is_running_line(line: Line, raw_page: RawPage, repeated: set[tuple[str, int]]) -> bool:
+    if not _is_at_edge(line, raw_page):
         return False
     return _repeat_key(line) in repeated or _is_page_number(line.text)
 
@@ -194,8 +198,8 @@ def _is_page_number(text: str) -> bool:
     return len(text) <= _MAX_PAGE_NUMBER_CHARS and bool(_PAGE_NUMBER.fullmatch(text.lower()))
 
 
-def _is_at_edge(line: Line, sheet: Sheet) -> bool:
-    return not _EDGE * sheet.height <= line.bottom <= (1 - _EDGE) * sheet.height
+def _is_at_edge(line: Line, raw_page: RawPage) -> bool:
+    return not _EDGE * raw_page.height <= line.bottom <= (1 - _EDGE) * raw_page.height
 
 
 def _repeat_key(line: Line) -> tuple[str, int]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from readingroom.ingest.document import DocumentSection
-from readingroom.ingest.structure.layout import Flow, FlowLine
+from readingroom.ingest.structure.layout import FlowLine, TextFlow
 
 Kind = Literal["part", "chapter", "annex", "section", "policy", "para", "exhibit"]
 
@@ -88,7 +88,7 @@ class _Start:
     level: int
 
 
-def find_sections(flow: Flow) -> tuple[DocumentSection, ...]:
+def find_sections(flow: TextFlow) -> tuple[DocumentSection, ...]:
     """Return the sections in order; from the first one on, they cover the text without gaps."""
     typography = _Typography(flow)
     # Headings first: numbers within a policy are its clauses, which needs to know where policies
@@ -105,7 +105,7 @@ def find_sections(flow: Flow) -> tuple[DocumentSection, ...]:
 class _Typography:
     """The lines of a document, and the sizes and margins that are usual among them."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: TextFlow) -> None:
         self.lines = flow.lines
         weights: Counter[float] = Counter()
         margins: Counter[int] = Counter()
@@ -274,7 +274,7 @@ def _find_numbered_chapters(typography: _Typography) -> Iterator[_Start]:
         for line, match in typography.match_lines(_NUMBERED_TITLE)
         if typography.is_large(line) and typography.is_heading(line)
     ]
-    for index in find_rising([int(match["number"]) for _, match in candidates], max_gap=2):
+    for index in find_rising_numbers([int(match["number"]) for _, match in candidates], max_gap=2):
         line, match = candidates[index]
         yield _make_start(line, "chapter", f"Chapter {match['number']}", match)
 
@@ -367,7 +367,7 @@ def _find_plain_numbers(typography: _Typography, headings: Sequence[_Start]) -> 
     # A number in another column is a list item more often than a paragraph, but not always.
     weights = [1.0 if abs(column - usual) <= 2 else 0.2 for column in columns]
     numbers = [number for _, number in candidates]
-    for index in find_rising(numbers, max_gap=3, weights=weights):
+    for index in find_rising_numbers(numbers, max_gap=3, weights=weights):
         line, number = candidates[index]
         yield _Start(line, "para", f"Para {number}", "", _LEVELS["para"])
 
@@ -391,7 +391,7 @@ def _remove_clauses(
             yield line, number
 
 
-def find_rising(
+def find_rising_numbers(
     numbers: Sequence[int], max_gap: int, weights: Sequence[float] | None = None
 ) -> list[int]:
     """Return the indexes of the numbers that form the best sequence rising in small steps."""
@@ -434,7 +434,7 @@ def _resume_after_exhibits(typography: _Typography, starts: Sequence[_Start]) ->
                 yield replace(enclosing, line=resumed)
 
 
-def _make_sections(flow: Flow, starts: Sequence[_Start]) -> Iterator[DocumentSection]:
+def _make_sections(flow: TextFlow, starts: Sequence[_Start]) -> Iterator[DocumentSection]:
     ancestry: list[_Start] = []
     offsets = [flow.lines[start.line].start for start in starts] + [len(flow.text)]
     for index, start in enumerate(starts):

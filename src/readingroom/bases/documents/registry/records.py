@@ -7,7 +7,7 @@ from typing import Literal
 
 from readingroom.bases.documents.ids import ApplicationRef, StoredDocumentId
 from readingroom.core.pages import cite_pages
-from readingroom.ingest.document import Method
+from readingroom.ingest.document import ExtractionMethod
 
 
 # What a restore reads is validated by the annotations; nothing else checks them.
@@ -22,7 +22,7 @@ class DocumentRecord:
     document_type: str
     chunk_count: int
     ingested_at: str
-    extraction_method: Method
+    extraction_method: ExtractionMethod
     contains_drawings: bool
     source_file: str
     total_chars: int
@@ -50,7 +50,7 @@ class StoredChunk:
     pages: tuple[int, ...]
     chunk_index: int
     total_chunks: int
-    extraction_method: Method
+    extraction_method: ExtractionMethod
     start: int
     gap: str
     """The white space before it that no chunk holds, needed to put the text together again."""

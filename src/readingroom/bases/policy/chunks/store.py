@@ -181,7 +181,7 @@ def chunks_from(
     shared = registry_metadata(policy, revision, end)
     return Chunks(
         ids=[chunk_id(revision, chunk.section_ref, chunk.index) for chunk in document.chunks],
-        texts=[document.text_of(chunk) for chunk in document.chunks],
+        texts=[document.get_chunk_text(chunk) for chunk in document.chunks],
         metadatas=[
             {
                 **shared,

@@ -22,7 +22,7 @@ _MAGIC: tuple[tuple[bytes, Format], ...] = (
 )
 
 
-def check_name(name: str) -> None:
+def check_file_name(name: str) -> None:
     """Raise a `Refusal` for a name whose extension is not supported."""
     extension = PurePath(name).suffix.lower()
     if extension not in EXTENSIONS:

@@ -63,16 +63,16 @@ class Rectangle(NamedTuple):
         )
 
 
-def image_ratio(page: pypdfium2.PdfPage) -> float:
+def measure_image_ratio(page: pypdfium2.PdfPage) -> float:
     """Return the share of the page that images cover, from 0 to 1; overlaps count once."""
     frame = Rectangle(*page.get_bbox())
     if not frame.area:
         return 0.0
     visible = (image.clip(frame) for image in _find_images(page))
-    return min(1.0, union_area([image for image in visible if image.area]) / frame.area)
+    return min(1.0, compute_union_area([image for image in visible if image.area]) / frame.area)
 
 
-def union_area(rectangles: Sequence[Rectangle]) -> float:
+def compute_union_area(rectangles: Sequence[Rectangle]) -> float:
     """Return the area that the rectangles cover together."""
     largest = sorted(rectangles, key=lambda rect: rect.area, reverse=True)[:_MAX_RECTANGLES]
     by_bottom = sorted(largest, key=lambda rect: rect.bottom)

@@ -14,13 +14,13 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from readingroom.ingest.document import Refusal
-from readingroom.ingest.read.formats.images import image_ratio
+from readingroom.ingest.read.formats.images import measure_image_ratio
 from readingroom.ingest.read.page import (
-    BROKEN_WORD,
-    DPI,
+    BROKEN_WORD_MARK,
+    OCR_DPI,
     Line,
     PageUnreadable,
-    Sheet,
+    RawPage,
     normalize_text,
 )
 
@@ -59,23 +59,25 @@ def _explain(error: pypdfium2.PdfiumError) -> str:
     return "The PDF is damaged and cannot be opened"
 
 
-def read_sheet(document: pypdfium2.PdfDocument, index: int) -> Sheet:
-    """Return a page's text layer and image ratio; for a damaged page, a sheet with a note."""
+def read_raw_page(document: pypdfium2.PdfDocument, index: int) -> RawPage:
+    """Return a page's text layer and image ratio; for a damaged page, a raw_page with a note."""
     number = index + 1
     label = normalize_text(document.get_page_label(index)).strip() or str(number)
     try:
         with closing(document[index]) as page:
             height = page.get_height()
-            return Sheet(number, label, height, _read_lines(page), image_ratio=image_ratio(page))
+            return RawPage(
+                number, label, height, _read_lines(page), image_ratio=measure_image_ratio(page)
+            )
     except pypdfium2.PdfiumError:
-        return Sheet(number, label, 0.0, note="The page is damaged and cannot be read")
+        return RawPage(number, label, 0.0, note="The page is damaged and cannot be read")
 
 
 def render(
     document: pypdfium2.PdfDocument,
     index: int,
     max_pixels: int,
-    dpi: int = DPI,
+    dpi: int = OCR_DPI,
     grey: bool = True,
 ) -> "Image":
     """Return a page as a picture, at a lower resolution where it would be too large."""
@@ -116,7 +118,7 @@ def _read_lines(page: pypdfium2.PdfPage) -> list[Line]:
 def _parse_line(raw: str, start: int, glyphs: "_Glyphs") -> Line | None:
     stripped = raw.strip()
     # PDFium joins words across line ends and leaves one of two characters for the hyphen.
-    text = normalize_text(stripped.replace("\ufffe", BROKEN_WORD)).strip()
+    text = normalize_text(stripped.replace("\ufffe", BROKEN_WORD_MARK)).strip()
     if not text:
         return None
     first = start + raw.index(stripped[0])
@@ -128,7 +130,7 @@ def _parse_line(raw: str, start: int, glyphs: "_Glyphs") -> Line | None:
         size = glyphs.box(typical).size
     else:
         size = box.size
-    low = glyphs.box(first + len(stripped) - 1).bottom if BROKEN_WORD in text else box.bottom
+    low = glyphs.box(first + len(stripped) - 1).bottom if BROKEN_WORD_MARK in text else box.bottom
     return Line(text, box.left, box.bottom, size, glyphs.is_bold(typical), low)
 
 
