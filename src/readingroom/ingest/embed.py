@@ -11,21 +11,21 @@ from readingroom.ingest.document import Document
 
 Vectors = NDArray[np.float32]
 
-_BATCH = 64  # chunks between two progress reports, and between two chances to be cancelled
+_BATCH_CHUNKS = 64  # chunks between two progress reports, and between two chances to be cancelled
 
 
 async def embed_document(document: Document, embedder: Embedder, report: ReportProgress) -> Vectors:
-    """Return the vectors of the document's chunks, in the order of the chunks."""
+    """Return the vectors of the document's chunks, in the rows_by_length of the chunks."""
     texts = [document.get_chunk_text(chunk) for chunk in document.chunks]
     # Batches of texts of similar length waste no work on padding.
-    order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
+    rows_by_length = sorted(range(len(texts)), key=lambda row: len(texts[row]))
     vectors = np.empty((len(texts), DIMENSIONS), np.float32)
-    for first in range(0, len(order), _BATCH):
-        rows = order[first : first + _BATCH]
+    for first in range(0, len(rows_by_length), _BATCH_CHUNKS):
+        rows = rows_by_length[first : first + _BATCH_CHUNKS]
         # abandon_on_cancel: a cancelled ingest ends now, and the batch's result is thrown away.
         vectors[rows] = await anyio.to_thread.run_sync(
             embedder.embed_batch, [texts[row] for row in rows], abandon_on_cancel=True
         )
         done = first + len(rows)
-        await report(done, len(order), f"embedded {done} of {len(order)} chunks")
+        await report(done, len(rows_by_length), f"embedded {done} of {len(rows_by_length)} chunks")
     return vectors

@@ -36,7 +36,7 @@ class Pipeline:
         # A sandbox of its own, so that showing a page does not wait for a thousand scans.
         self._render_sandbox = Sandbox(_RENDER_LIMITS, scratch_parent=sandbox.scratch_parent)
 
-    async def check(self, private_copy: PrivateCopy) -> None:
+    async def check_type(self, private_copy: PrivateCopy) -> None:
         """Raise for a file that its name or its first bytes rule out, before it is read."""
         try:
             check_file_name(private_copy.file_name)
@@ -55,7 +55,7 @@ class Pipeline:
         Raise `UnsupportedFileType`, `ExtractionFailed`, `NoContent` or `NoChunks`.
         """
         # Before a process is started: most refused files have the wrong type.
-        await self.check(private_copy)
+        await self.check_type(private_copy)
         options = replace(self._options, find_sections=find_sections)
         result = await self._sandbox.read(
             private_copy.file, private_copy.file_name, options, report
@@ -65,10 +65,10 @@ class Pipeline:
             _log_poor_pages(result, private_copy)
         return result
 
-    async def render_page(self, file: FileIO, name: str, page: int, dpi: int) -> bytes:
+    async def render_page(self, file: FileIO, file_name: str, page: int, dpi: int) -> bytes:
         """Return one page as a PNG."""
         options = replace(self._options, max_pixels=_MAX_RENDERED_PIXELS)
-        return await self._render_sandbox.render_page(file, name, options, page, dpi)
+        return await self._render_sandbox.render_page(file, file_name, options, page, dpi)
 
 
 def _check_chunk_count(document: Document) -> None:

@@ -50,7 +50,7 @@ class PrivateCopy:
 class Roots:
     """The folders that files may come from, and how large a file may be."""
 
-    setting: str
+    setting_name: str
     """Name of the setting that lists the folders, for error messages."""
     folders: tuple[Path, ...]
     max_file_bytes: int
@@ -63,16 +63,16 @@ class Roots:
 
         Raise `FileNotFound`, or `ExtractionFailed` when the file is too large.
         """
-        folder, real = self._resolve(path)
+        root, real_path = self._resolve(path)
         try:
-            descriptor = _open_below(folder, real.relative_to(folder).parts)
+            descriptor = _open_below(root, real_path.relative_to(root).parts)
         except OSError as error:
             raise FileNotFound(f"The file {path!r} cannot be opened: {error.strerror}") from error
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise FileNotFound(f"{path!r} is not a regular file")
             with _copy_file(
-                descriptor, real.name, self.max_file_bytes, self.copies_folder
+                descriptor, real_path.name, self.max_file_bytes, self.copies_folder
             ) as private_copy:
                 yield private_copy
         finally:
@@ -84,14 +84,14 @@ class Roots:
         Hidden files are left out. Being listed does not mean being allowed: `open` checks each
         file, because there may be links and pipes among them.
         """
-        _, real = self._resolve(path, or_root=True)
-        if not real.is_dir():
+        _, real_path = self._resolve(path, or_root=True)
+        if not real_path.is_dir():
             raise FileNotFound(f"{path!r} is not a folder")
         paths: dict[str, str] = {}
-        for folder, subfolders, names in os.walk(real):
+        for folder, subfolders, names in os.walk(real_path):
             subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
             files = [Path(folder, name) for name in sorted(names) if name[0] != "."]
-            paths |= {str(file.relative_to(real)): str(file) for file in files}
+            paths |= {str(file.relative_to(real_path)): str(file) for file in files}
             if len(paths) > MAX_FOLDER_FILES:
                 raise FileNotFound(
                     f"{path!r} holds more than {MAX_FOLDER_FILES:,} files; name a folder inside it"
@@ -105,15 +105,15 @@ class Roots:
         """
         try:
             # Links are followed first, so that the real path is what must lie below a root.
-            real = Path(path).resolve()
-            for folder in (root.resolve() for root in self.folders):
-                is_inside = real.is_relative_to(folder) and (or_root or real != folder)
+            real_path = Path(path).resolve()
+            for root in (folder.resolve() for folder in self.folders):
+                is_inside = real_path.is_relative_to(root) and (or_root or real_path != root)
                 if Path(path).is_absolute() and is_inside:
-                    return folder, real
+                    return root, real_path
         except (OSError, ValueError, RuntimeError) as error:
             raise FileNotFound(f"{path!r} is not a path to a file") from error
         raise FileNotFound(
-            f"{path!r} is outside {self.setting}; move it inside, and give its absolute path"
+            f"{path!r} is outside {self.setting_name}; move it inside, and give its absolute path"
         )
 
 

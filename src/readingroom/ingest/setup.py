@@ -29,8 +29,9 @@ def make_ingest_context(
     `roots` are the folders it may take files from, by default its inbox and its uploads;
     `roots_variable` is the setting that an error about them names.
     """
-    own = settings.data / base
-    folders = (own / "inbox", own / "uploads") if roots is None else roots
+    base_folder = settings.data / base
+    default_roots = (base_folder / "inbox", base_folder / "uploads")
+    folders = default_roots if roots is None else roots
     return IngestContext(
         make_pipeline(settings),
         embedder_for(settings),

@@ -29,7 +29,7 @@ REF = "25/01178/REM"
 class PlainPipeline:
     """Reads what `plain` writes: every paragraph is a chunk and a page. No process, no PDF."""
 
-    async def check(self, private_copy: PrivateCopy) -> None:
+    async def check_type(self, private_copy: PrivateCopy) -> None:
         """Everything is accepted."""
 
     async def read(self, private_copy: PrivateCopy, report: Any) -> Document:

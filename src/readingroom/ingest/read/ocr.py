@@ -13,11 +13,11 @@ from PIL import Image, ImageOps
 from readingroom.ingest.document import Refusal
 from readingroom.ingest.read.page import OCR_DPI, Line, PageUnreadable, normalize_text
 
-_SURE = 70.0
+_SURE_CONFIDENCE = 70.0
 """Below this confidence a page may lie on its side; checking takes as long as reading it."""
 # About 480 megabytes in colour once decoded, which the sandbox's memory limit still allows.
 _MAX_FILE_PIXELS = 160_000_000
-_TIMEOUT = 90
+_TIMEOUT_SECONDS = 90
 """Seconds per run. A page takes three runs at most, which stay below the sandbox's limit."""
 _POINTS_PER_PIXEL = 72 / OCR_DPI
 """Also for pages that were scaled down: only proportions matter."""
@@ -37,28 +37,32 @@ class OcrResult:
     """Height of the page, in points."""
 
     @property
-    def characters(self) -> int:
+    def character_count(self) -> int:
         return sum(len(line.text) for line in self.lines)
 
     @property
-    def words(self) -> int:
+    def word_count(self) -> int:
         return sum(len(line.text.split()) for line in self.lines)
 
 
 def recognize_text(picture: Image.Image, max_pixels: int) -> OcrResult:
     """Return the lines of a picture; raise `PageUnreadable` when tesseract fails."""
-    picture = _prepare(picture, max_pixels)
+    picture = _prepare_picture(picture, max_pixels)
     if _is_blank(picture):
         return OcrResult([], None, picture.height * _POINTS_PER_PIXEL)
-    upright = _run_tesseract(picture)
-    if upright.confidence is not None and upright.confidence >= _SURE:
-        return upright
+    upright_result = _run_tesseract(picture)
+    if upright_result.confidence is not None and upright_result.confidence >= _SURE_CONFIDENCE:
+        return upright_result
     degrees = _detect_rotation(picture)
     if not degrees:
-        return upright
-    rotated = _run_tesseract(picture.rotate(-degrees, expand=True))
+        return upright_result
+    rotated_result = _run_tesseract(picture.rotate(-degrees, expand=True))
     # Detection may be wrong, so both readings are kept and the one with more sure words wins.
-    return max(upright, rotated, key=lambda result: (result.confidence or 0.0) * result.words)
+    return max(
+        upright_result,
+        rotated_result,
+        key=lambda result: (result.confidence or 0.0) * result.word_count,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +70,9 @@ class ImageFile:
     """An image file, whose frames are pages; most have one."""
 
     image: Image.Image
-    count: int
+    frame_count: int
 
-    def frame(self, index: int) -> Image.Image:
+    def get_frame(self, index: int) -> Image.Image:
         """Return one frame, the right way up."""
         with _damage_as_refusal():
             self.image.seek(index)
@@ -77,21 +81,21 @@ class ImageFile:
 
 
 @contextmanager
-def open_image(data: bytes, max_frames: int) -> Iterator[ImageFile]:
+def open_image(content: bytes, max_frames: int) -> Iterator[ImageFile]:
     """Open an image; raise a `Refusal` that says what is wrong with it."""
     # Our own check has a message for users; Pillow's would only warn.
     Image.MAX_IMAGE_PIXELS = None
     with _damage_as_refusal():
-        image = Image.open(io.BytesIO(data))
+        image = Image.open(io.BytesIO(content))
         _check_size(image)
-        count = getattr(image, "n_frames", 1)
+        frame_count = getattr(image, "n_frames", 1)
     with image:
-        if count > max_frames:
+        if frame_count > max_frames:
             raise Refusal(
                 "extraction_failed",
-                f"The image has {count:,} frames; at most {max_frames:,} are read",
+                f"The image has {frame_count:,} frames; at most {max_frames:,} are read",
             )
-        yield ImageFile(image, count)
+        yield ImageFile(image, frame_count)
 
 
 @contextmanager
@@ -114,17 +118,17 @@ def _check_size(image: Image.Image) -> None:
         )
 
 
-def _prepare(picture: Image.Image, max_pixels: int) -> Image.Image:
+def _prepare_picture(picture: Image.Image, max_pixels: int) -> Image.Image:
     """Return the picture in grey, on white where it is transparent, and not too large."""
     if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
         picture = picture.convert("RGBA")
-        white = Image.new("RGBA", picture.size, "white")
-        picture = Image.alpha_composite(white, picture)
+        white_page = Image.new("RGBA", picture.size, "white")
+        picture = Image.alpha_composite(white_page, picture)
     grey = picture.convert("L")
-    pixels = grey.width * grey.height
-    if pixels > max_pixels:
+    pixel_count = grey.width * grey.height
+    if pixel_count > max_pixels:
         # By a whole number, which averages blocks of pixels: fast, and letters stay legible.
-        grey = grey.reduce(int((pixels / max_pixels) ** 0.5) + 1)
+        grey = grey.reduce(int((pixel_count / max_pixels) ** 0.5) + 1)
     return grey
 
 
@@ -141,7 +145,7 @@ def _run_tesseract(picture: Image.Image) -> OcrResult:
         columns = pytesseract.image_to_data(
             picture,
             config=f"--psm 3 --dpi {OCR_DPI}",
-            timeout=_TIMEOUT,
+            timeout=_TIMEOUT_SECONDS,
             output_type=pytesseract.Output.DICT,
         )
     except pytesseract.TesseractNotFoundError as error:
@@ -157,7 +161,7 @@ def _detect_rotation(picture: Image.Image) -> int:
         orientation = pytesseract.image_to_osd(
             picture,
             config=f"--dpi {OCR_DPI}",
-            timeout=_TIMEOUT,
+            timeout=_TIMEOUT_SECONDS,
             output_type=pytesseract.Output.DICT,
         )
     except (pytesseract.TesseractError, RuntimeError, OSError):
@@ -166,13 +170,15 @@ def _detect_rotation(picture: Image.Image) -> int:
 
 
 def _parse_result(columns: dict[str, list[Any]], page_height: int) -> OcrResult:
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    words = [row for row in rows if row["level"] == _WORD_LEVEL and str(row["text"]).strip()]
+    table_rows = [
+        dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+    ]
+    words = [row for row in table_rows if row["level"] == _WORD_LEVEL and str(row["text"]).strip()]
     lines: list[Line] = []
     paragraph = None
-    for (block, number, _), line_words in groupby(words, key=_line_key):
+    for (block, number, _), line_words in groupby(words, key=_get_line_key):
         line = _make_line(list(line_words), page_height)
-        line.gap = (block, number) != paragraph
+        line.has_gap_above = (block, number) != paragraph
         paragraph = (block, number)
         lines.append(line)
     confidences = [float(word["conf"]) for word in words]
@@ -180,7 +186,7 @@ def _parse_result(columns: dict[str, list[Any]], page_height: int) -> OcrResult:
     return OcrResult(lines, confidence, page_height * _POINTS_PER_PIXEL)
 
 
-def _line_key(word: dict[str, Any]) -> tuple[int, int, int]:
+def _get_line_key(word: dict[str, Any]) -> tuple[int, int, int]:
     return word["block_num"], word["par_num"], word["line_num"]
 
 
@@ -189,4 +195,6 @@ def _make_line(words: list[dict[str, Any]], page_height: int) -> Line:
     lowest = max(word["top"] + word["height"] for word in words)
     bottom = (page_height - lowest) * _POINTS_PER_PIXEL
     size = max(word["height"] for word in words) * _POINTS_PER_PIXEL
-    return Line(text, words[0]["left"] * _POINTS_PER_PIXEL, bottom, size, bold=False, low=bottom)
+    return Line(
+        text, words[0]["left"] * _POINTS_PER_PIXEL, bottom, size, is_bold=False, last_bottom=bottom
+    )

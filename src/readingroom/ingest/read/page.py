@@ -35,10 +35,10 @@ class Line:
     bottom: float
     size: float
     """Height of its letters' boxes; the font sizes that a PDF states are unreliable."""
-    bold: bool
-    low: float
+    is_bold: bool
+    last_bottom: float
     """Bottom of its last row: rejoining a broken word merges two rows into one line."""
-    gap: bool | None = None
+    has_gap_above: bool | None = None
     """Whether a blank line is above it, where the reader knows; None: the geometry decides."""
 
 
@@ -56,12 +56,12 @@ class RawPage:
     note: str | None = None
 
     @property
-    def characters(self) -> int:
+    def character_count(self) -> int:
         return sum(len(line.text) for line in self.lines)
 
     @property
     def lacks_text(self) -> bool:
-        return self.characters < MIN_TEXT_CHARACTERS
+        return self.character_count < MIN_TEXT_CHARACTERS
 
 
 def normalize_text(text: str) -> str:

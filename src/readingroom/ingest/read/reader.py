@@ -37,25 +37,25 @@ _RENDERING_NOTE = "The page has no text layer, and the file is named like a rend
 
 
 def read_file(
-    data: bytes, name: str, options: ReadOptions, report: ReportProgressSync
+    content: bytes, file_name: str, options: ReadOptions, report: ReportProgressSync
 ) -> Document | SkippedFile:
     """Return the document in a file, or `SkippedFile`; raise a `Refusal` if it cannot be read."""
-    is_pdf = detect_format(data[:HEAD_BYTES], name) == "pdf"
+    is_pdf = detect_format(content[:HEAD_BYTES], file_name) == "pdf"
     read_raw_pages = _read_pdf if is_pdf else _read_image
-    raw_pages = read_raw_pages(data, name, options, report)
+    raw_pages = read_raw_pages(content, file_name, options, report)
     return (
         raw_pages
         if isinstance(raw_pages, SkippedFile)
-        else assemble_document(raw_pages, name, options)
+        else assemble_document(raw_pages, file_name, options)
     )
 
 
-def render_page(data: bytes, name: str, page: int, dpi: int, options: ReadOptions) -> bytes:
+def render_page(content: bytes, file_name: str, page: int, dpi: int, options: ReadOptions) -> bytes:
     """Return one page of a file as a PNG; raise a `Refusal` if it cannot be shown."""
-    is_pdf = detect_format(data[:HEAD_BYTES], name) == "pdf"
+    is_pdf = detect_format(content[:HEAD_BYTES], file_name) == "pdf"
     render = _render_pdf_page if is_pdf else _render_frame
     try:
-        image = render(data, page - 1, dpi, options)
+        image = render(content, page - 1, dpi, options)
     except PageUnreadable as failure:
         raise Refusal("extraction_failed", f"Page {page} cannot be shown: {failure}") from failure
     file = io.BytesIO()
@@ -63,7 +63,9 @@ def render_page(data: bytes, name: str, page: int, dpi: int, options: ReadOption
     return file.getvalue()
 
 
-def assemble_document(raw_pages: Sequence[RawPage], name: str, options: ReadOptions) -> Document:
+def assemble_document(
+    raw_pages: Sequence[RawPage], file_name: str, options: ReadOptions
+) -> Document:
     """Return the document that the pages make up; raise a `Refusal` if it has no text."""
     flow = layout.make_text_flow(raw_pages)
     if not flow.text.strip():
@@ -72,8 +74,8 @@ def assemble_document(raw_pages: Sequence[RawPage], name: str, options: ReadOpti
     chunks = tuple(_make_chunks(flow, document_sections))
     if not chunks:
         raise Refusal("no_chunks", "There is text, but it could not be split into chunks")
-    classification = classify.classify(name, flow.text)
-    has_pictures = any(
+    classification = classify.classify(file_name, flow.text)
+    has_picture_page = any(
         raw_page.image_ratio > options.image_ratio_threshold for raw_page in raw_pages
     )
     return Document(
@@ -81,9 +83,10 @@ def assemble_document(raw_pages: Sequence[RawPage], name: str, options: ReadOpti
         pages=tuple(_make_page(raw_page, index, flow) for index, raw_page in enumerate(raw_pages)),
         sections=document_sections,
         chunks=chunks,
-        method=_extraction_method(raw_pages),
+        method=_find_extraction_method(raw_pages),
         image_ratio=round(sum(raw_page.image_ratio for raw_page in raw_pages) / len(raw_pages), 3),
-        contains_drawings=has_pictures or classify.is_drawing(name, classification.document_type),
+        contains_drawings=has_picture_page
+        or classify.is_drawing(file_name, classification.document_type),
         classification=classification,
     )
 
@@ -93,68 +96,74 @@ def assemble_document(raw_pages: Sequence[RawPage], name: str, options: ReadOpti
 
 
 def _read_pdf(
-    data: bytes, name: str, options: ReadOptions, report: ReportProgressSync
+    content: bytes, file_name: str, options: ReadOptions, report: ReportProgressSync
 ) -> list[RawPage] | SkippedFile:
-    with pdf.open_pdf(data, options.max_pages) as document:
-        count = len(document)
+    with pdf.open_pdf(content, options.max_pages) as document:
+        page_count = len(document)
         raw_pages = []
-        for index in range(count):
+        for index in range(page_count):
             raw_pages.append(pdf.read_raw_page(document, index))
-            if (index + 1) % _PAGES_PER_REPORT == 0 or index + 1 == count:
-                report(index + 1, count, f"page {index + 1} of {count}")
+            if (index + 1) % _PAGES_PER_REPORT == 0 or index + 1 == page_count:
+                report(index + 1, page_count, f"page {index + 1} of {page_count}")
 
         def render(raw_page: RawPage) -> Image:
-            return pdf.render(document, raw_page.number - 1, options.max_pixels)
+            return pdf.render_page(document, raw_page.number - 1, options.max_pixels)
 
         textless_pages = [raw_page for raw_page in raw_pages if raw_page.lacks_text]
-        scans = _ScannedPages(textless_pages, render, name, options, report, steps_before=count)
-        ratio = _skip_ratio(raw_pages, options)
-        if ratio > options.image_ratio_threshold and scans.are_pictures(options.image_skip):
-            return SkippedFile(ratio, count)
+        scans = _ScannedPages(
+            textless_pages, render, file_name, options, report, steps_before=page_count
+        )
+        ratio = _compute_skip_ratio(raw_pages, options)
+        if ratio > options.image_ratio_threshold and scans.show_no_text(options.image_skip):
+            return SkippedFile(ratio, page_count)
         scans.read_all()
         return raw_pages
 
 
 def _read_image(
-    data: bytes, name: str, options: ReadOptions, report: ReportProgressSync
+    content: bytes, file_name: str, options: ReadOptions, report: ReportProgressSync
 ) -> list[RawPage] | SkippedFile:
     from readingroom.ingest.read import ocr
 
-    with ocr.open_image(data, options.max_pages) as image:
+    with ocr.open_image(content, options.max_pages) as image:
         raw_pages = [
             RawPage(number, str(number), height=0.0, image_ratio=1.0)
-            for number in range(1, image.count + 1)
+            for number in range(1, image.frame_count + 1)
         ]
         scans = _ScannedPages(
-            raw_pages, lambda raw_page: image.frame(raw_page.number - 1), name, options, report
+            raw_pages,
+            lambda raw_page: image.get_frame(raw_page.number - 1),
+            file_name,
+            options,
+            report,
         )
         if scans.is_rendering:
-            return SkippedFile(1.0, image.count)
+            return SkippedFile(1.0, image.frame_count)
         scans.read_all()
         return raw_pages
 
 
-def _render_pdf_page(data: bytes, index: int, dpi: int, options: ReadOptions) -> Image:
-    with pdf.open_pdf(data, options.max_pages) as document:
+def _render_pdf_page(content: bytes, index: int, dpi: int, options: ReadOptions) -> Image:
+    with pdf.open_pdf(content, options.max_pages) as document:
         if index >= len(document):
             raise PageUnreadable(f"the file has {len(document)} pages")
-        return pdf.render(document, index, options.max_pixels, dpi, grey=False)
+        return pdf.render_page(document, index, options.max_pixels, dpi, grey=False)
 
 
-def _render_frame(data: bytes, index: int, dpi: int, options: ReadOptions) -> Image:
+def _render_frame(content: bytes, index: int, dpi: int, options: ReadOptions) -> Image:
     from readingroom.ingest.read import ocr
 
-    with ocr.open_image(data, options.max_pages) as image:
-        if index >= image.count:
-            raise PageUnreadable(f"the file has {image.count} pages")
-        frame = image.frame(index).convert("RGB")
-    pixels = frame.width * frame.height
-    scale = min(1.0, (options.max_pixels / pixels) ** 0.5)
+    with ocr.open_image(content, options.max_pages) as image:
+        if index >= image.frame_count:
+            raise PageUnreadable(f"the file has {image.frame_count} pages")
+        frame = image.get_frame(index).convert("RGB")
+    pixel_count = frame.width * frame.height
+    scale = min(1.0, (options.max_pixels / pixel_count) ** 0.5)
     frame.thumbnail((max(1, int(frame.width * scale)), max(1, int(frame.height * scale))))
     return frame
 
 
-def _skip_ratio(raw_pages: Sequence[RawPage], options: ReadOptions) -> float:
+def _compute_skip_ratio(raw_pages: Sequence[RawPage], options: ReadOptions) -> float:
     """Return the average image ratio that decides whether a file is skipped."""
     # The contract's rule, `ratio`, counts every page; ours counts only those without text.
     counts_all = options.image_skip == "ratio"
@@ -169,40 +178,41 @@ class _ScannedPages:
         self,
         raw_pages: Sequence[RawPage],
         render: Callable[[RawPage], Image],
-        name: str,
+        file_name: str,
         options: ReadOptions,
         report: ReportProgressSync,
         steps_before: int = 0,
     ) -> None:
-        self.is_rendering = classify.is_rendering(name)
+        self.is_rendering = classify.is_rendering(file_name)
         self._raw_pages = raw_pages
         self._render = render
         self._options = options
         self._report = report
         self._steps_before = steps_before
         """Steps that were reported before the first page here."""
-        self._words: dict[int, int | None] = {}
+        self._word_counts: dict[int, int | None] = {}
 
-    def are_pictures(self, rule: ImageSkip) -> bool:
+    def show_no_text(self, rule: ImageSkip) -> bool:
         """Whether pages that consist of images show something other than text."""
         if rule == "ratio" or self.is_rendering:
             return True
-        word_counts = [self._read(raw_page) for raw_page in self._raw_pages[:PROBE_PAGES]]
+        word_counts = [self._read_page(raw_page) for raw_page in self._raw_pages[:PROBE_PAGES]]
         # None: OCR was not possible, so nobody knows that there are no words.
         return None not in word_counts and sum(filter(None, word_counts)) < MIN_PROBE_WORDS
 
     def read_all(self) -> None:
         """Add the words that OCR finds to every raw_page."""
         for raw_page in self._raw_pages:
-            self._read(raw_page)
+            self._read_page(raw_page)
 
-    def _read(self, raw_page: RawPage) -> int | None:
-        if raw_page.number not in self._words:
-            self._words[raw_page.number] = self._recognize(raw_page)
-            done, count = len(self._words), len(self._raw_pages)
-            message = f"OCR of page {raw_page.number}, {done} of {count}"
-            self._report(self._steps_before + done, self._steps_before + count, message)
-        return self._words[raw_page.number]
+    def _read_page(self, raw_page: RawPage) -> int | None:
+        if raw_page.number not in self._word_counts:
+            self._word_counts[raw_page.number] = self._recognize(raw_page)
+            done_count, page_count = len(self._word_counts), len(self._raw_pages)
+            message = f"OCR of page {raw_page.number}, {done_count} of {page_count}"
+            steps_done = self._steps_before + done_count
+            self._report(steps_done, self._steps_before + page_count, message)
+        return self._word_counts[raw_page.number]
 
     def _recognize(self, raw_page: RawPage) -> int | None:
         """Add the words of a raw_page; return their number, or None when OCR was not possible."""
@@ -218,10 +228,10 @@ class _ScannedPages:
         except PageUnreadable as failure:
             raw_page.note = f"The page has no text layer, and {failure}"
             return None
-        if result.characters > raw_page.characters:
+        if result.character_count > raw_page.character_count:
             raw_page.lines, raw_page.confidence = result.lines, result.confidence
             raw_page.height, raw_page.method = result.height, "ocr"
-        return result.words
+        return result.word_count
 
 
 def _explain_no_text(raw_pages: Sequence[RawPage]) -> str:
@@ -229,10 +239,10 @@ def _explain_no_text(raw_pages: Sequence[RawPage]) -> str:
     return notes[0] if notes else "No text was found on any page"
 
 
-def _extraction_method(raw_pages: Sequence[RawPage]) -> ExtractionMethod:
+def _find_extraction_method(raw_pages: Sequence[RawPage]) -> ExtractionMethod:
     """Return how the text was extracted; pages without text do not count."""
-    used = {raw_page.method for raw_page in raw_pages if raw_page.lines}
-    return used.pop() if len(used) == 1 else "mixed"
+    methods = {raw_page.method for raw_page in raw_pages if raw_page.lines}
+    return methods.pop() if len(methods) == 1 else "mixed"
 
 
 def _make_page(raw_page: RawPage, index: int, flow: layout.TextFlow) -> Page:
@@ -252,7 +262,7 @@ def _make_page(raw_page: RawPage, index: int, flow: layout.TextFlow) -> Page:
 def _make_chunks(flow: layout.TextFlow, sections: Sequence[DocumentSection]) -> Iterator[Chunk]:
     """Yield the chunks of each section in turn, so that none crosses a section's start."""
     index = 0
-    for start, end, section in _section_spans(len(flow.text), sections):
+    for start, end, section in _iterate_section_spans(len(flow.text), sections):
         for span in split(flow.text[start:end]):
             span = Span(start + span.start, start + span.end)
             yield Chunk(
@@ -266,11 +276,11 @@ def _make_chunks(flow: layout.TextFlow, sections: Sequence[DocumentSection]) -> 
             index += 1
 
 
-def _section_spans(
-    length: int, sections: Sequence[DocumentSection]
+def _iterate_section_spans(
+    text_length: int, sections: Sequence[DocumentSection]
 ) -> Iterator[tuple[int, int, DocumentSection | None]]:
-    first = sections[0].start if sections else length
-    if first:
-        yield 0, first, None
+    first_start = sections[0].start if sections else text_length
+    if first_start:
+        yield 0, first_start, None
     for section in sections:
         yield section.start, section.end, section

@@ -38,7 +38,7 @@ from readingroom.ingest.read.scratch import ScratchFolders
 
 WORKER_COMMAND = (sys.executable, "-P", "-m", "readingroom.ingest.read.worker")
 
-_ERRORS: dict[RefusalCode, type[KnowledgeError]] = {
+_ERROR_CLASSES: dict[RefusalCode, type[KnowledgeError]] = {
     "unsupported_file_type": UnsupportedFileType,
     "extraction_failed": ExtractionFailed,
     "no_content": NoContent,
@@ -96,8 +96,8 @@ class Sandbox:
     async def read(
         self, file: FileIO, file_name: str, options: ReadOptions, report: ReportProgress
     ) -> Document | SkippedFile:
-        """Return the document in a file, or `SkippedFile`; raise what `_ERRORS` lists."""
-        message = await self._run(file, Job(file_name, options), report)
+        """Return the document in a file, or `SkippedFile`; raise what `_ERROR_CLASSES` lists."""
+        message = await self._run_job(file, Job(file_name, options), report)
         result = message.document or message.skipped
         if result is None:
             raise ExtractionFailed("The program that reads files gave no answer")
@@ -107,23 +107,23 @@ class Sandbox:
         self, file: FileIO, file_name: str, options: ReadOptions, page: int, dpi: int
     ) -> bytes:
         """Return one page of a file as a PNG."""
-        message = await self._run(file, Job(file_name, options, page, dpi), no_progress)
+        message = await self._run_job(file, Job(file_name, options, page, dpi), no_progress)
         if message.picture is None:
             raise ExtractionFailed("The program that reads files gave no picture")
         return message.picture
 
-    async def _run(self, file: FileIO, job: Job, report: ReportProgress) -> WorkerMessage:
+    async def _run_job(self, file: FileIO, job: Job, report: ReportProgress) -> WorkerMessage:
         """Return the last message of a process; raise the error that it reports or ends with."""
         async with (
             self._seats.take(current_caller.get()),
             self._scratch.make() as scratch,
-            self._start(file, job, scratch) as process,
+            self._start_process(file, job, scratch) as process,
         ):
             try:
                 with anyio.fail_after(self._limits.wall_seconds):
                     message = await self._receive_result(process, report)
             except TimeoutError as error:
-                raise self._timeout_error() from error
+                raise self._make_timeout_error() from error
             if message is None:
                 await self._raise_exit_error(process, scratch)
         if message.refusal is not None:
@@ -131,7 +131,7 @@ class Sandbox:
         return message
 
     @asynccontextmanager
-    async def _start(self, file: FileIO, job: Job, scratch: str) -> AsyncIterator[Process]:
+    async def _start_process(self, file: FileIO, job: Job, scratch: str) -> AsyncIterator[Process]:
         # One thread for tesseract: it is ten times slower with more threads than cores.
         environment = sandbox_environment(TMPDIR=scratch, OMP_THREAD_LIMIT="1")
         confinement = Confinement(
@@ -181,7 +181,7 @@ class Sandbox:
                 return message
             await report(*message.progress)
 
-    def _timeout_error(self) -> ExtractionFailed:
+    def _make_timeout_error(self) -> ExtractionFailed:
         return ExtractionFailed(
             f"Reading the file took more than {self._limits.wall_seconds:g} seconds in all, "
             f"or more than {self._limits.silent_seconds:g} for one step"
@@ -189,14 +189,18 @@ class Sandbox:
 
     async def _raise_exit_error(self, process: Process, scratch: str) -> NoReturn:
         """Raise the error that explains why the process ended without a result."""
-        code = await process.wait()
-        if code < 0 and -code in (signal.SIGKILL, signal.SIGXCPU):
+        exit_status = await process.wait()
+        if exit_status < 0 and -exit_status in (signal.SIGKILL, signal.SIGXCPU):
             raise ExtractionFailed(
                 f"Reading the file took more than {self._limits.cpu_seconds} processor seconds, "
                 "or more memory than the system had"
             )
-        if code != _EXCEPTION_STATUS:
-            cause = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        if exit_status != _EXCEPTION_STATUS:
+            cause = (
+                signal.Signals(-exit_status).name
+                if exit_status < 0
+                else f"exit status {exit_status}"
+            )
             raise ExtractionFailed(
                 f"The file stopped the program that reads it ({cause}): "
                 "it is damaged, or needs too much memory"
@@ -231,7 +235,7 @@ def _open_stderr(scratch: str, mode: Literal["rb", "wb"]) -> IO[bytes]:
 
 def error_from_refusal(code: RefusalCode, message: str) -> KnowledgeError:
     """Return the error that callers see for a refusal inside the sandbox."""
-    return _ERRORS[code](message)
+    return _ERROR_CLASSES[code](message)
 
 
 def _kill_group(process: Process) -> None:

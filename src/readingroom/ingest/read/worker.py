@@ -29,7 +29,7 @@ def main() -> None:
     confine_process(job.confinement)
     if hasattr(os, "killpg"):  # not on Windows, where the end of the server goes unnoticed
         threading.Thread(target=exit_with_parent, args=(job.parent_id,), daemon=True).start()
-    with _private_output() as output:
+    with _open_private_output() as output:
         _write_message(output, **_run_job(job, output))
 
 
@@ -40,13 +40,13 @@ def exit_with_parent(parent_id: int) -> None:
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
-def _private_output() -> IO[str]:
+def _open_private_output() -> IO[str]:
     """Return the pipe to the server, and discard what libraries print to standard output."""
     # C libraries print to descriptor 1, and a stray line would not be a message.
-    private = os.dup(sys.stdout.fileno())
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    return os.fdopen(private, "w", encoding="utf-8")
+    pipe = os.dup(sys.stdout.fileno())
+    null_device = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null_device, sys.stdout.fileno())
+    return os.fdopen(pipe, "w", encoding="utf-8")
 
 
 def _run_job(job: Job, output: IO[str]) -> dict[str, Any]:
@@ -56,11 +56,11 @@ def _run_job(job: Job, output: IO[str]) -> dict[str, Any]:
         _write_message(output, progress=[done, total, message])
 
     try:
-        data = sys.stdin.buffer.read()
+        content = sys.stdin.buffer.read()
         if job.page is not None:
-            png = render_page(data, job.file_name, job.page, job.dpi, job.options)
+            png = render_page(content, job.file_name, job.page, job.dpi, job.options)
             return {"picture": base64.b64encode(png).decode("ascii")}
-        result = read_file(data, job.file_name, job.options, report)
+        result = read_file(content, job.file_name, job.options, report)
     except Refusal as refusal:
         return {"refusal": [refusal.code, refusal.message]}
     # Raised by Python at RLIMIT_AS. Where a C library meets the limit, the process ends instead.

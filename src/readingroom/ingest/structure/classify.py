@@ -203,30 +203,30 @@ _TYPE_PATTERNS = tuple(
 )
 
 
-def classify(name: str, text: str) -> Classification:
+def classify(file_name: str, text: str) -> Classification:
     """Return the type of a file by its name or, where that says nothing, by its text."""
-    words = _split_name(name)
+    name_words = _split_name(file_name)
     for document_type, pattern in _TYPE_PATTERNS:
-        if pattern.search(words):
+        if pattern.search(name_words):
             return Classification(document_type, "filename", "high")
     if content_type := _classify_content(text):
         return Classification(content_type, "content", "medium")
     return Classification(OTHER, "fallback", "low")
 
 
-def is_rendering(name: str) -> bool:
+def is_rendering(file_name: str) -> bool:
     """Whether a file is named like a visualisation, which has no text to read."""
-    return _RENDERING.search(_split_name(name)) is not None
+    return _RENDERING.search(_split_name(file_name)) is not None
 
 
-def is_drawing(name: str, document_type: str) -> bool:
+def is_drawing(file_name: str, document_type: str) -> bool:
     """Whether a file is a plan, an elevation or a rendering."""
-    return document_type in _DRAWING_TYPES or is_rendering(name)
+    return document_type in _DRAWING_TYPES or is_rendering(file_name)
 
 
-def _split_name(name: str) -> str:
+def _split_name(file_name: str) -> str:
     """Return a name as words: `ProposedSite_Plan02-RevB.pdf` is `proposed site plan 02 rev b`."""
-    stem = PurePath(name).stem[:_MAX_NAME_CHARS]
+    stem = PurePath(file_name).stem[:_MAX_NAME_CHARS]
     seams = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Za-z]{3})(?=[0-9])"
     spaced = re.sub(seams, " ", stem)
     return re.sub(r"[^a-z0-9]+", " ", spaced.lower().replace("&", " and ")).strip()
@@ -235,10 +235,12 @@ def _split_name(name: str) -> str:
 def _classify_content(text: str) -> str | None:
     opening = " ".join(text[:_OPENING_CHARS].lower().split())
     scores = {
-        name: sum(1 for phrase in phrases if re.search(rf"\b{re.escape(phrase)}(?!\w)", opening))
-        for name, phrases in _TYPICAL_PHRASES.items()
+        document_type: sum(
+            1 for phrase in phrases if re.search(rf"\b{re.escape(phrase)}(?!\w)", opening)
+        )
+        for document_type, phrases in _TYPICAL_PHRASES.items()
     }
-    best = max(scores, key=lambda name: scores[name])
+    best_type = max(scores, key=lambda document_type: scores[document_type])
     # A tie says nothing: a planning statement mentions everybody else's subject once.
-    runner_up = max(score for name, score in scores.items() if name != best)
-    return best if scores[best] >= _MIN_PHRASES and scores[best] > runner_up else None
+    runner_up = max(score for type_, score in scores.items() if type_ != best_type)
+    return best_type if scores[best_type] >= max(_MIN_PHRASES, runner_up + 1) else None

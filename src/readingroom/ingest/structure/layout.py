@@ -8,10 +8,10 @@ from itertools import pairwise
 
 from readingroom.ingest.read.page import BROKEN_WORD_MARK, Line, RawPage
 
-_EDGE = 0.09
+_EDGE_SHARE = 0.09
 """Share of a page's height at its top and bottom where headers and footers are."""
 _USUAL_LEADING = 1.2
-_GAP = 1.3
+_GAP_SCALE = 1.3
 """A distance this many times the usual one separates two paragraphs."""
 _PAGE_NUMBER = re.compile(
     r"(?:page\s*)?[-–]?\s*(?:\d{1,4}|[ivxl]{1,7})\s*[-–]?(?:\s*(?:of|/)\s*\d{1,4})?"
@@ -32,8 +32,7 @@ class FlowLine:
     line: Line
     start: int
     page: int
-    gap: bool
-    """Whether a paragraph begins with this line."""
+    starts_paragraph: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,28 +51,30 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
     """Return the text of the pages in order."""
     rejoin_words(raw_pages)
     leading = _measure_leading(raw_pages)
-    repeated = _find_repeated(raw_pages)
-    parts: list[str] = []
+    repeated_keys = _find_repeated_keys(raw_pages)
+    text_pieces: list[str] = []
     lines: list[FlowLine] = []
     starts: list[int] = []
     ends: list[int] = []
     offset = 0
     for raw_page in raw_pages:
-        body = [line for line in raw_page.lines if not _is_running_line(line, raw_page, repeated)]
+        body = [
+            line for line in raw_page.lines if not _is_running_line(line, raw_page, repeated_keys)
+        ]
         starts.append(offset)
-        for line, gap in zip(body, _find_gaps(body, leading), strict=True):
+        for line, gap in zip(body, _list_gaps(body, leading), strict=True):
             if lines:
                 is_new_page = lines[-1].page != raw_page.number
                 # Across pages there is no distance to measure: a paragraph ends where its sentence
                 # does.
                 gap = lines[-1].line.text.endswith(_SENTENCE_ENDS) if is_new_page else gap
                 separator = "\n\n" if gap else "\n"
-                parts.append(separator)
+                text_pieces.append(separator)
                 offset += len(separator)
                 if is_new_page:
                     starts[-1] = offset
             lines.append(FlowLine(line, offset, raw_page.number, gap))
-            parts.append(line.text)
+            text_pieces.append(line.text)
             offset += len(line.text)
         ends.append(offset)
     for index in reversed(range(len(raw_pages))):
@@ -81,8 +82,8 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
             starts[index] = ends[index] = (
                 starts[index + 1] if index + 1 < len(raw_pages) else offset
             )
-    page_texts = [_page_text(raw_page.lines, leading) for raw_page in raw_pages]
-    return TextFlow("".join(parts), lines, starts, ends, page_texts)
+    page_texts = [_join_page_lines(raw_page.lines, leading) for raw_page in raw_pages]
+    return TextFlow("".join(text_pieces), lines, starts, ends, page_texts)
 
 
 def rejoin_words(raw_pages: Sequence[RawPage]) -> None:
@@ -134,7 +135,7 @@ def _join_halves(lines: Sequence[Line]) -> Iterator[Line]:
         if above and _is_broken(above.text) and line.text[0].islower():
             half, _, rest = line.text.partition(" ")
             above.text = above.text[:-1] + BROKEN_WORD_MARK + half
-            above.low = line.low
+            above.last_bottom = line.last_bottom
             if not rest:
                 continue
             line.text = rest.lstrip()
@@ -150,7 +151,7 @@ def _is_broken(text: str) -> bool:
 def _measure_leading(raw_pages: Sequence[RawPage]) -> float:
     """Return the usual distance between two lines of a paragraph, in letter heights."""
     distances = [
-        (above.low - below.bottom) / below.size
+        (above.last_bottom - below.bottom) / below.size
         for raw_page in raw_pages
         for above, below in pairwise(raw_page.lines)
         if below.size > 0 and abs(above.size - below.size) < 0.5
@@ -160,27 +161,29 @@ def _measure_leading(raw_pages: Sequence[RawPage]) -> float:
     return usual[len(usual) // 4] if usual else _USUAL_LEADING
 
 
-def _find_gaps(lines: Sequence[Line], leading: float) -> list[bool]:
+def _list_gaps(lines: Sequence[Line], leading: float) -> list[bool]:
     if not lines:
         return []
     return [True, *(_is_gap(above, below, leading) for above, below in pairwise(lines))]
 
 
 def _is_gap(above: Line, below: Line, leading: float) -> bool:
-    if below.gap is not None:
-        return below.gap
-    distance = above.low - below.bottom
+    if below.has_gap_above is not None:
+        return below.has_gap_above
+    distance = above.last_bottom - below.bottom
     if distance < 0:  # back at the top, in another column
         return above.text.endswith(_SENTENCE_ENDS)
-    return distance > _GAP * leading * max(min(above.size, below.size), 1.0)
+    return distance > _GAP_SCALE * leading * max(min(above.size, below.size), 1.0)
 
 
-def _find_repeated(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
+def _find_repeated_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
     """Return the lines that are at the same height of many pages, whatever numbers they hold."""
     counts = Counter(
         key
         for raw_page in raw_pages
-        for key in {_repeat_key(line) for line in raw_page.lines if _is_at_edge(line, raw_page)}
+        for key in {
+            _make_repeat_key(line) for line in raw_page.lines if _is_at_edge(line, raw_page)
+        }
     )
     # Chapters have headers of their own, so a quarter of the pages is enough; three, lest a short
     # file's lines vanish.
@@ -188,10 +191,10 @@ def _find_repeated(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
     return {key for key, count in counts.items() if count >= min_count}
 
 
-def _is_running_line(line: Line, raw_page: RawPage, repeated: set[tuple[str, int]]) -> bool:
+def _is_running_line(line: Line, raw_page: RawPage, repeated_keys: set[tuple[str, int]]) -> bool:
     if not _is_at_edge(line, raw_page):
         return False
-    return _repeat_key(line) in repeated or _is_page_number(line.text)
+    return _make_repeat_key(line) in repeated_keys or _is_page_number(line.text)
 
 
 def _is_page_number(text: str) -> bool:
@@ -199,18 +202,18 @@ def _is_page_number(text: str) -> bool:
 
 
 def _is_at_edge(line: Line, raw_page: RawPage) -> bool:
-    return not _EDGE * raw_page.height <= line.bottom <= (1 - _EDGE) * raw_page.height
+    return not _EDGE_SHARE * raw_page.height <= line.bottom <= (1 - _EDGE_SHARE) * raw_page.height
 
 
-def _repeat_key(line: Line) -> tuple[str, int]:
+def _make_repeat_key(line: Line) -> tuple[str, int]:
     # Rounded to six points, because scanned and re-set pages shift by a few.
     return re.sub(r"\d+", "#", line.text.lower()), round(line.bottom / 6)
 
 
-def _page_text(lines: Iterable[Line], leading: float) -> str:
+def _join_page_lines(lines: Iterable[Line], leading: float) -> str:
     lines = list(lines)
     parts = [
         ("\n\n" if gap else "\n") + line.text
-        for line, gap in zip(lines, _find_gaps(lines, leading), strict=True)
+        for line, gap in zip(lines, _list_gaps(lines, leading), strict=True)
     ]
     return "".join(parts).lstrip("\n")

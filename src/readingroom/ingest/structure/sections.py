@@ -14,7 +14,7 @@ from typing import Literal
 from readingroom.ingest.document import DocumentSection
 from readingroom.ingest.structure.layout import FlowLine, TextFlow
 
-Kind = Literal["part", "chapter", "annex", "section", "policy", "para", "exhibit"]
+SectionKind = Literal["part", "chapter", "annex", "section", "policy", "para", "exhibit"]
 
 _HEADING_SCALE = 1.12
 """Letters this many times the usual height belong to a heading."""
@@ -37,35 +37,39 @@ _MAX_TITLE_CHARS = 500
 _TAIL_CHARS = 200
 
 # A title begins with a capital; after a mere mention the sentence goes on in lower case.
-_TITLE = r"(?:\s*[:.–—-]\s*|\s+)?(?P<title>[A-Z0-9“‘\"'](?s:.*))?"
+_TITLE_PATTERN = r"(?:\s*[:.–—-]\s*|\s+)?(?P<title>[A-Z0-9“‘\"'](?s:.*))?"
 _WORD_HEADING = re.compile(
     r"(?P<word>(?i:chapter|part|section))\s+"
-    rf"(?P<number>\d{{1,2}}(?:\.\d{{1,3}})*|[IVX]+|[A-Z])(?![\w(]){_TITLE}"
+    rf"(?P<number>\d{{1,2}}(?:\.\d{{1,3}})*|[IVX]+|[A-Z])(?![\w(]){_TITLE_PATTERN}"
 )
-_ANNEX = re.compile(rf"(?P<word>(?i:annex|appendix))\s+(?P<number>[A-Z]|\d{{1,2}})(?!\w){_TITLE}")
-_EXHIBIT = re.compile(
+_ANNEX_HEADING = re.compile(
+    rf"(?P<word>(?i:annex|appendix))\s+(?P<number>[A-Z]|\d{{1,2}})(?!\w){_TITLE_PATTERN}"
+)
+_EXHIBIT_HEADING = re.compile(
     r"(?P<word>(?i:table|figure|box))\s+"
-    rf"(?P<number>[A-Z]?\d{{1,2}}(?:[-.]\d{{1,3}})?[a-z]?)(?!\w){_TITLE}"
+    rf"(?P<number>[A-Z]?\d{{1,2}}(?:[-.]\d{{1,3}})?[a-z]?)(?!\w){_TITLE_PATTERN}"
 )
-_POLICY = re.compile(
+_POLICY_HEADING = re.compile(
     r"(?:Policy|POLICY)\s+"
     r"(?P<number>[A-Z]{1,5}\s?\d{1,3}[A-Za-z]?|(?:[A-Z][a-z]+ ){1,3}\d{1,3}|\d{1,3}[A-Z]?)"
-    rf"(?!\w){_TITLE}"
+    rf"(?!\w){_TITLE_PATTERN}"
 )
-_CODE = re.compile(
+_POLICY_CODE_HEADING = re.compile(
     r"(?!(?:ANNEX|PART|TABLE|BOX|STEP|NOTE|PHASE|STAGE|ZONE)\b)"
     r"(?P<number>[A-Z]{1,5}\s?\d{1,3}[A-Za-z]?)\s*[:–—-]\s+(?P<title>[A-Z“‘](?s:.*))"
 )
 _NUMBERED_TITLE = re.compile(r"(?P<number>\d{1,2})\.?\s*(?P<title>[A-Z][^.]{2,})")
-_DECIMAL = re.compile(
+_DECIMAL_PARAGRAPH = re.compile(
     r"(?P<number>(?:\d{1,2}|[A-Z])(?:\.\d{1,3}){1,3})\.?(?s:\s*(?P<title>[^\d\s].*)|\s+\d.*)?"
 )
-_PLAIN = re.compile(r"(?P<number>\d{1,3})\.\s*(?P<title>[^\d\s](?s:.*))?")
-_MEASURE = re.compile(r"(?:m|km|mm|ha|metres?|miles?|hectares?|million|billion|per ?cent|%)\b|%")
+_PLAIN_PARAGRAPH = re.compile(r"(?P<number>\d{1,3})\.\s*(?P<title>[^\d\s](?s:.*))?")
+_UNIT_OF_MEASURE = re.compile(
+    r"(?:m|km|mm|ha|metres?|miles?|hectares?|million|billion|per ?cent|%)\b|%"
+)
 _ENDS_IN_NUMBER = re.compile(r"(?:\.{2,}|\s)\s*(\d{1,3})$")
-_LEADERS = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}$")
+_CONTENTS_LEADERS = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}$")
 
-_LEVELS: dict[Kind, int] = {
+_LEVELS: dict[SectionKind, int] = {
     "part": 0,
     "chapter": 1,
     "annex": 1,
@@ -77,12 +81,11 @@ _LEVELS: dict[Kind, int] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Start:
+class _SectionStart:
     """A line that starts a section."""
 
-    line: int
-    """Index of the line."""
-    kind: Kind
+    line_index: int
+    kind: SectionKind
     ref: str
     title: str
     level: int
@@ -95,9 +98,10 @@ def find_sections(flow: TextFlow) -> tuple[DocumentSection, ...]:
     # begin.
     headings = _remove_repeats([*_find_headings(typography)], len(flow.lines))
     paragraphs = _find_paragraphs(typography, headings)
-    starts = sorted([*headings, *paragraphs], key=lambda start: start.line)
+    starts = sorted([*headings, *paragraphs], key=lambda start: start.line_index)
     starts = [
-        replace(start, title=typography.full_title(start.line, start.title)) for start in starts
+        replace(start, title=typography.full_title(start.line_index, start.title))
+        for start in starts
     ]
     return tuple(_make_sections(flow, [*_resume_after_exhibits(typography, starts)]))
 
@@ -118,15 +122,17 @@ class _Typography:
         self._margins = [margin for margin, weight in margins.items() if weight >= min_weight]
         lengths = sorted(len(line.line.text) for line in flow.lines if self._is_body(line))
         self.full_length = lengths[len(lengths) * 3 // 4] if lengths else 0
-        self._contents = _find_contents(flow.lines)
-        self._contents |= {
-            index for index, line in enumerate(flow.lines) if _LEADERS.search(_tail(line))
+        self._contents_lines = _find_contents(flow.lines)
+        self._contents_lines |= {
+            index
+            for index, line in enumerate(flow.lines)
+            if _CONTENTS_LEADERS.search(_get_tail(line))
         }
 
     def match_lines(self, pattern: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
         """Yield the lines that the pattern matches, except those of tables of contents."""
         for index, flow_line in enumerate(self.lines):
-            if index in self._contents:
+            if index in self._contents_lines:
                 continue
             if match := pattern.fullmatch(flow_line.line.text):
                 yield index, match
@@ -135,7 +141,7 @@ class _Typography:
         """Whether a paragraph begins here, or a page, where a gap above cannot be seen."""
         return (
             index == 0
-            or self.lines[index].gap
+            or self.lines[index].starts_paragraph
             or self.lines[index - 1].page != self.lines[index].page
         )
 
@@ -146,7 +152,7 @@ class _Typography:
         return self.lines[index].line.size < 0.9 * self.size
 
     def stands_out(self, index: int) -> bool:
-        return self.lines[index].line.bold or self.is_large(index)
+        return self.lines[index].line.is_bold or self.is_large(index)
 
     def is_heading(self, index: int) -> bool:
         """Whether a line looks like a heading, or is short and alone, which is all a scan shows."""
@@ -170,8 +176,8 @@ class _Typography:
         for number in range(index + 1, len(self.lines)):
             following = self.lines[number]
             line = following.line
-            is_alike = line.bold == first.bold and abs(line.size - first.size) < 0.5
-            if following.gap or not is_alike or len(title) > _MAX_TITLE_CHARS:
+            is_alike = line.is_bold == first.is_bold and abs(line.size - first.size) < 0.5
+            if following.starts_paragraph or not is_alike or len(title) > _MAX_TITLE_CHARS:
                 break
             title = f"{title} {line.text}"
         return title
@@ -186,7 +192,10 @@ class _Typography:
         text = flow_line.line.text
         is_sentence = text[0].isupper() and len(text) >= 0.7 * self.full_length
         return (
-            flow_line.gap and is_sentence and self._is_body(flow_line) and not flow_line.line.bold
+            flow_line.starts_paragraph
+            and is_sentence
+            and self._is_body(flow_line)
+            and not flow_line.line.is_bold
         )
 
     def _is_body(self, flow_line: FlowLine) -> bool:
@@ -199,63 +208,65 @@ def _find_contents(lines: Sequence[FlowLine]) -> set[int]:
     """Return the lines of tables of contents: most of them end in page numbers, which rise."""
     contents: set[int] = set()
     run: list[tuple[int, int]] = []
-    for line, flow_line in enumerate(lines):
-        match = _ENDS_IN_NUMBER.search(_tail(flow_line))
+    for line_index, flow_line in enumerate(lines):
+        match = _ENDS_IN_NUMBER.search(_get_tail(flow_line))
         if match is None:
             continue
         number = int(match[1])
-        if run and (line - run[-1][0] > _MAX_CONTENTS_GAP or number < run[-1][1]):
-            contents |= _lines_of_run(run)
+        if run and (line_index - run[-1][0] > _MAX_CONTENTS_GAP or number < run[-1][1]):
+            contents |= _list_run_lines(run)
             run = []
-        run.append((line, number))
-    return contents | _lines_of_run(run)
+        run.append((line_index, number))
+    return contents | _list_run_lines(run)
 
 
-def _tail(flow_line: FlowLine) -> str:
+def _get_tail(flow_line: FlowLine) -> str:
     """Return the end of a line, where the page number of a line of contents is."""
     return flow_line.line.text[-_TAIL_CHARS:]
 
 
-def _lines_of_run(run: Sequence[tuple[int, int]]) -> set[int]:
+def _list_run_lines(run: Sequence[tuple[int, int]]) -> set[int]:
     """Return the lines from the first to the last of a run; none if it is too short."""
     if len(run) < _MIN_CONTENTS_LINES:
         return set()
     return set(range(run[0][0], run[-1][0] + 1))
 
 
-def _find_headings(typography: _Typography) -> Iterator[_Start]:
+def _find_headings(typography: _Typography) -> Iterator[_SectionStart]:
     yield from _match_headings(typography, _WORD_HEADING, _describe_word_heading)
     yield from _match_headings(
-        typography, _ANNEX, lambda m: ("annex", _make_ref(m), _LEVELS["annex"])
+        typography, _ANNEX_HEADING, lambda match: ("annex", _make_ref(match), _LEVELS["annex"])
     )
     yield from _match_headings(
-        typography, _POLICY, lambda m: ("policy", f"Policy {m['number']}", _LEVELS["policy"])
+        typography,
+        _POLICY_HEADING,
+        lambda match: ("policy", f"Policy {match['number']}", _LEVELS["policy"]),
     )
-    for line, match in typography.match_lines(_EXHIBIT):
-        if typography.begins_block(line) or typography.stands_out(line):
-            yield _make_start(line, "exhibit", _make_ref(match), match)
-    for line, match in typography.match_lines(_CODE):
-        if typography.stands_out(line) and typography.is_heading(line):
-            yield _make_start(line, "policy", f"Policy {match['number']}", match)
+    for line_index, match in typography.match_lines(_EXHIBIT_HEADING):
+        if typography.begins_block(line_index) or typography.stands_out(line_index):
+            yield _make_start(line_index, "exhibit", _make_ref(match), match)
+    for line_index, match in typography.match_lines(_POLICY_CODE_HEADING):
+        if typography.stands_out(line_index) and typography.is_heading(line_index):
+            yield _make_start(line_index, "policy", f"Policy {match['number']}", match)
     yield from _find_numbered_chapters(typography)
 
 
 def _match_headings(
     typography: _Typography,
     pattern: re.Pattern[str],
-    describe: Callable[[re.Match[str]], tuple[Kind, str, int]],
-) -> Iterator[_Start]:
-    for line, match in typography.match_lines(pattern):
-        if typography.is_heading(line):
+    describe: Callable[[re.Match[str]], tuple[SectionKind, str, int]],
+) -> Iterator[_SectionStart]:
+    for line_index, match in typography.match_lines(pattern):
+        if typography.is_heading(line_index):
             kind, ref, level = describe(match)
-            yield _Start(line, kind, ref, match["title"] or "", level)
+            yield _SectionStart(line_index, kind, ref, match["title"] or "", level)
 
 
-def _describe_word_heading(match: re.Match[str]) -> tuple[Kind, str, int]:
+def _describe_word_heading(match: re.Match[str]) -> tuple[SectionKind, str, int]:
     word, number = match["word"].title(), match["number"]
     if word == "Section":
         return "section", f"Section {number}", _LEVELS["section"] + number.count(".")
-    kind: Kind = "part" if word == "Part" else "chapter"
+    kind: SectionKind = "part" if word == "Part" else "chapter"
     return kind, f"{word} {number}", _LEVELS[kind]
 
 
@@ -263,132 +274,147 @@ def _make_ref(match: re.Match[str]) -> str:
     return f"{match['word'].title()} {match['number']}"
 
 
-def _make_start(line: int, kind: Kind, ref: str, match: re.Match[str]) -> _Start:
-    return _Start(line, kind, ref, match["title"] or "", _LEVELS[kind])
+def _make_start(
+    line_index: int, kind: SectionKind, ref: str, match: re.Match[str]
+) -> _SectionStart:
+    return _SectionStart(line_index, kind, ref, match["title"] or "", _LEVELS[kind])
 
 
-def _find_numbered_chapters(typography: _Typography) -> Iterator[_Start]:
+def _find_numbered_chapters(typography: _Typography) -> Iterator[_SectionStart]:
     """Yield `5. Title` in large letters where such titles count up, as chapters do."""
     candidates = [
-        (line, match)
-        for line, match in typography.match_lines(_NUMBERED_TITLE)
-        if typography.is_large(line) and typography.is_heading(line)
+        (line_index, match)
+        for line_index, match in typography.match_lines(_NUMBERED_TITLE)
+        if typography.is_large(line_index) and typography.is_heading(line_index)
     ]
     for index in find_rising_numbers([int(match["number"]) for _, match in candidates], max_gap=2):
-        line, match = candidates[index]
-        yield _make_start(line, "chapter", f"Chapter {match['number']}", match)
+        line_index, match = candidates[index]
+        yield _make_start(line_index, "chapter", f"Chapter {match['number']}", match)
 
 
-def _remove_repeats(headings: Sequence[_Start], count: int) -> list[_Start]:
+def _remove_repeats(headings: Sequence[_SectionStart], line_count: int) -> list[_SectionStart]:
     """Return one heading per line and, of those with the same reference, the longest section's.
 
     The others are in lists, such as a schedule of policies or an index of tables.
     """
-    by_line = {start.line: start for start in reversed(headings)}
-    ordered = sorted(by_line.values(), key=lambda start: start.line)
-    ends = [*(start.line for start in ordered), count][1:]
-    best: dict[str, tuple[int, _Start]] = {}
+    by_line = {start.line_index: start for start in reversed(headings)}
+    ordered = sorted(by_line.values(), key=lambda start: start.line_index)
+    ends = [*(start.line_index for start in ordered), line_count][1:]
+    best: dict[str, tuple[int, _SectionStart]] = {}
     for start, end in zip(ordered, ends, strict=True):
-        length = end - start.line
-        if start.ref not in best or length > best[start.ref][0]:
-            best[start.ref] = length, start
+        section_lines = end - start.line_index
+        if start.ref not in best or section_lines > best[start.ref][0]:
+            best[start.ref] = section_lines, start
     return [start for _, start in best.values()]
 
 
-def _find_paragraphs(typography: _Typography, headings: Sequence[_Start]) -> list[_Start]:
+def _find_paragraphs(
+    typography: _Typography, headings: Sequence[_SectionStart]
+) -> list[_SectionStart]:
     """Return the decimal paragraphs where there are enough of them, else the plain ones."""
-    heading_lines = {start.line for start in headings}
-    decimals = [start for start in _find_decimals(typography) if start.line not in heading_lines]
+    heading_lines = {start.line_index for start in headings}
+    decimals = [
+        start for start in _find_decimals(typography) if start.line_index not in heading_lines
+    ]
     if len(decimals) >= _MIN_DECIMALS:
         return decimals
     return [*_find_plain_numbers(typography, headings)]
 
 
-def _find_decimals(typography: _Typography) -> Iterator[_Start]:
+def _find_decimals(typography: _Typography) -> Iterator[_SectionStart]:
     """Yield paragraphs and sections numbered like `4.12`, in their sequence."""
-    last: tuple[str | int, ...] = ()
-    for line, match in typography.match_lines(_DECIMAL):
+    last_components: tuple[str | int, ...] = ()
+    for line_index, match in typography.match_lines(_DECIMAL_PARAGRAPH):
         number, title = match["number"], match["title"] or ""
-        if typography.is_small(line) or _MEASURE.match(title):
+        if typography.is_small(line_index) or _UNIT_OF_MEASURE.match(title):
             continue
         if not (
-            typography.begins_block(line)
-            or typography.is_outdented(line)
-            or typography.stands_out(line)
+            typography.begins_block(line_index)
+            or typography.is_outdented(line_index)
+            or typography.stands_out(line_index)
         ):
             continue
-        key = tuple(int(part) if part.isdigit() else part for part in number.split("."))
-        if not _follows(key, last):
+        components = tuple(int(text) if text.isdigit() else text for text in number.split("."))
+        if not _follows(components, last_components):
             continue
-        last = key
+        last_components = components
         if (
             title
-            and typography.stands_out(line)
-            and typography.is_heading(line)
+            and typography.stands_out(line_index)
+            and typography.is_heading(line_index)
             and not title.endswith(".")
         ):
             level = _LEVELS["section"] + number.count(".")
-            yield _Start(line, "section", f"Section {number}", title, level)
+            yield _SectionStart(line_index, "section", f"Section {number}", title, level)
         else:
-            yield _Start(line, "para", f"Para {number}", "", _LEVELS["para"])
+            yield _SectionStart(line_index, "para", f"Para {number}", "", _LEVELS["para"])
 
 
-def _follows(key: tuple[str | int, ...], last: tuple[str | int, ...]) -> bool:
+def _follows(number: tuple[str | int, ...], last: tuple[str | int, ...]) -> bool:
     """Whether a decimal number may follow: the next one, a first one below, or one further up."""
     if not last:
-        return key[-1] in (0, 1, 2)
-    if type(key[0]) is not type(last[0]):
+        return number[-1] in (0, 1, 2)
+    if type(number[0]) is not type(last[0]):
         return False
-    differing = next((i for i, (a, b) in enumerate(zip(key, last, strict=False)) if a != b), None)
+    differing = next(
+        (i for i, (a, b) in enumerate(zip(number, last, strict=False)) if a != b), None
+    )
     if differing is None:  # one is the beginning of the other
-        return len(key) > len(last) and all(part in (0, 1, 2) for part in key[len(last) :])
-    step = _order(key[differing]) - _order(last[differing])
-    return 0 < step <= 3 and all(part in (0, 1, 2) for part in key[differing + 1 :])
+        return len(number) > len(last) and all(
+            component in (0, 1, 2) for component in number[len(last) :]
+        )
+    step = _rank(number[differing]) - _rank(last[differing])
+    return 0 < step <= 3 and all(component in (0, 1, 2) for component in number[differing + 1 :])
 
 
-def _order(part: str | int) -> int:
-    return ord(part) if isinstance(part, str) else part
+def _rank(component: str | int) -> int:
+    """Return where a letter or a number of a decimal number stands among its like."""
+    return ord(component) if isinstance(component, str) else component
 
 
-def _find_plain_numbers(typography: _Typography, headings: Sequence[_Start]) -> Iterator[_Start]:
+def _find_plain_numbers(
+    typography: _Typography, headings: Sequence[_SectionStart]
+) -> Iterator[_SectionStart]:
     """Yield paragraphs like `116. Text` whose numbers rise through the document."""
-    heading_lines = {start.line for start in headings}
+    heading_lines = {start.line_index for start in headings}
     candidates = [
-        (line, int(match["number"]))
-        for line, match in typography.match_lines(_PLAIN)
-        if line not in heading_lines
-        and not typography.is_small(line)
-        and (typography.begins_block(line) or typography.is_outdented(line))
+        (line_index, int(match["number"]))
+        for line_index, match in typography.match_lines(_PLAIN_PARAGRAPH)
+        if line_index not in heading_lines
+        and not typography.is_small(line_index)
+        and (typography.begins_block(line_index) or typography.is_outdented(line_index))
     ]
     candidates = [*_remove_clauses(candidates, headings)]
-    columns = [typography.lines[line].line.left / _MARGIN_TOLERANCE for line, _ in candidates]
+    columns = [
+        typography.lines[line_index].line.left / _MARGIN_TOLERANCE for line_index, _ in candidates
+    ]
     frequencies = Counter(round(column) for column in columns)
     usual = frequencies.most_common(1)[0][0] if frequencies else 0
     # A number in another column is a list item more often than a paragraph, but not always.
     weights = [1.0 if abs(column - usual) <= 2 else 0.2 for column in columns]
     numbers = [number for _, number in candidates]
     for index in find_rising_numbers(numbers, max_gap=3, weights=weights):
-        line, number = candidates[index]
-        yield _Start(line, "para", f"Para {number}", "", _LEVELS["para"])
+        line_index, number = candidates[index]
+        yield _SectionStart(line_index, "para", f"Para {number}", "", _LEVELS["para"])
 
 
 def _remove_clauses(
-    candidates: Sequence[tuple[int, int]], headings: Sequence[_Start]
+    candidates: Sequence[tuple[int, int]], headings: Sequence[_SectionStart]
 ) -> Iterator[tuple[int, int]]:
     """Yield the candidates but for 1, 2, 3 … below a policy or an annex: those are its clauses."""
     parents = sorted(
-        start.line for start in headings if start.kind in ("policy", "annex", "chapter")
+        start.line_index for start in headings if start.kind in ("policy", "annex", "chapter")
     )
-    with_clauses = {start.line for start in headings if start.kind in ("policy", "annex")}
+    with_clauses = {start.line_index for start in headings if start.kind in ("policy", "annex")}
     parent, clause = -1, 0
-    for line, number in candidates:
-        index = bisect_left(parents, line) - 1
+    for line_index, number in candidates:
+        index = bisect_left(parents, line_index) - 1
         if index >= 0 and parents[index] != parent:
             parent, clause = parents[index], 0
         if parent in with_clauses and number == clause + 1:
             clause = number
         else:
-            yield line, number
+            yield line_index, number
 
 
 def find_rising_numbers(
@@ -399,14 +425,14 @@ def find_rising_numbers(
     best: dict[int, tuple[float, int]] = {}
     predecessors: list[int | None] = []
     for index, (number, weight) in enumerate(zip(numbers, weights, strict=True)):
-        options = [
+        chains = [
             # A missing number costs something, so that a chain with every number wins over one with
             # gaps.
             (best[number - gap][0] - 0.5 * (gap - 1), best[number - gap][1])
             for gap in range(1, max_gap + 1)
             if number - gap in best
         ]
-        score, previous = max(options, default=(0.0, None))
+        score, previous = max(chains, default=(0.0, None))
         predecessors.append(previous)
         if number not in best or score + weight > best[number][0]:
             best[number] = score + weight, index
@@ -418,25 +444,32 @@ def find_rising_numbers(
     return chain[::-1]
 
 
-def _resume_after_exhibits(typography: _Typography, starts: Sequence[_Start]) -> Iterator[_Start]:
+def _resume_after_exhibits(
+    typography: _Typography, starts: Sequence[_SectionStart]
+) -> Iterator[_SectionStart]:
     """Yield the starts; where prose goes on after a table, its section starts a second time."""
-    enclosing: _Start | None = None
-    ends = [*(start.line for start in starts), len(typography.lines)][1:]
+    enclosing: _SectionStart | None = None
+    ends = [*(start.line_index for start in starts), len(typography.lines)][1:]
     for start, end in zip(starts, ends, strict=True):
         yield start
         if start.kind != "exhibit":
             enclosing = start
         elif enclosing is not None:
             resumed = next(
-                (line for line in range(start.line + 1, end) if typography.is_prose(line)), None
+                (
+                    line_index
+                    for line_index in range(start.line_index + 1, end)
+                    if typography.is_prose(line_index)
+                ),
+                None,
             )
             if resumed is not None:
-                yield replace(enclosing, line=resumed)
+                yield replace(enclosing, line_index=resumed)
 
 
-def _make_sections(flow: TextFlow, starts: Sequence[_Start]) -> Iterator[DocumentSection]:
-    ancestry: list[_Start] = []
-    offsets = [flow.lines[start.line].start for start in starts] + [len(flow.text)]
+def _make_sections(flow: TextFlow, starts: Sequence[_SectionStart]) -> Iterator[DocumentSection]:
+    ancestry: list[_SectionStart] = []
+    offsets = [flow.lines[start.line_index].start for start in starts] + [len(flow.text)]
     for index, start in enumerate(starts):
         ancestry = [ancestor for ancestor in ancestry if ancestor.level < start.level] + [start]
         yield DocumentSection(
@@ -445,5 +478,5 @@ def _make_sections(flow: TextFlow, starts: Sequence[_Start]) -> Iterator[Documen
             title=start.title,
             start=offsets[index],
             end=offsets[index + 1],
-            page=flow.lines[start.line].page,
+            page=flow.lines[start.line_index].page,
         )

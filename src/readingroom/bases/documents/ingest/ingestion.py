@@ -72,7 +72,7 @@ class Ingestion:
         """
         try:
             # By name and first bytes, so that a hopeless file never reaches the reading process.
-            await self._context.pipeline.check(private_copy)
+            await self._context.pipeline.check_type(private_copy)
             complete_record = await self._find_complete_record(application_ref, private_copy)
             if complete_record:
                 return AlreadyIngested(document_id=complete_record.document_id)

@@ -22,9 +22,9 @@ _MAGIC: tuple[tuple[bytes, Format], ...] = (
 )
 
 
-def check_file_name(name: str) -> None:
+def check_file_name(file_name: str) -> None:
     """Raise a `Refusal` for a name whose extension is not supported."""
-    extension = PurePath(name).suffix.lower()
+    extension = PurePath(file_name).suffix.lower()
     if extension not in EXTENSIONS:
         raise Refusal(
             "unsupported_file_type",
@@ -33,18 +33,18 @@ def check_file_name(name: str) -> None:
         )
 
 
-def detect_format(head: bytes, name: str) -> Format:
+def detect_format(head: bytes, file_name: str) -> Format:
     """Return the format of a file by its first bytes, whatever its name; raise a `Refusal`."""
     if not head:
         raise Refusal("no_content", "The file is empty")
     # Images first: bytes of a picture may happen to contain `%PDF-`.
-    for magic, format in _MAGIC:
+    for magic, magic_format in _MAGIC:
         if head.startswith(magic):
-            return format
+            return magic_format
     if b"%PDF-" in head[:HEAD_BYTES]:
         return "pdf"
     raise Refusal(
         "extraction_failed",
-        f"The file is named {PurePath(name).suffix.lower()}, but holds neither a PDF "
+        f"The file is named {PurePath(file_name).suffix.lower()}, but holds neither a PDF "
         "nor a PNG, JPEG, TIFF or BMP image",
     )

@@ -24,7 +24,7 @@ class Matrix(NamedTuple):
     e: float = 0.0
     f: float = 0.0
 
-    def then(self, outer: "Matrix") -> "Matrix":
+    def followed_by(self, outer: "Matrix") -> "Matrix":
         """Return the transformation that applies this one, then the other."""
         return Matrix(
             self.a * outer.a + self.b * outer.c,
@@ -35,7 +35,7 @@ class Matrix(NamedTuple):
             self.e * outer.b + self.f * outer.d + outer.f,
         )
 
-    def unit_square(self) -> "Rectangle":
+    def place_unit_square(self) -> "Rectangle":
         """Return where an image lies: every image is drawn as the unit square."""
         xs = (self.e, self.e + self.a, self.e + self.c, self.e + self.a + self.c)
         ys = (self.f, self.f + self.b, self.f + self.d, self.f + self.b + self.d)
@@ -68,8 +68,10 @@ def measure_image_ratio(page: pypdfium2.PdfPage) -> float:
     frame = Rectangle(*page.get_bbox())
     if not frame.area:
         return 0.0
-    visible = (image.clip(frame) for image in _find_images(page))
-    return min(1.0, compute_union_area([image for image in visible if image.area]) / frame.area)
+    visible_parts = (image.clip(frame) for image in _find_images(page))
+    return min(
+        1.0, compute_union_area([image for image in visible_parts if image.area]) / frame.area
+    )
 
 
 def compute_union_area(rectangles: Sequence[Rectangle]) -> float:
@@ -79,46 +81,48 @@ def compute_union_area(rectangles: Sequence[Rectangle]) -> float:
     edges = sorted({edge for rect in largest for edge in (rect.left, rect.right)})
     return sum(
         (right - left)
-        * _covered_height(rect for rect in by_bottom if rect.left <= left < rect.right)
+        * _measure_covered_height(rect for rect in by_bottom if rect.left <= left < rect.right)
         for left, right in pairwise(edges)
     )
 
 
-def _covered_height(sorted_by_bottom: Iterable[Rectangle]) -> float:
+def _measure_covered_height(sorted_by_bottom: Iterable[Rectangle]) -> float:
     """Return the height that the rectangles of one vertical strip cover."""
-    total, highest = 0.0, float("-inf")
+    total_height, highest = 0.0, float("-inf")
     for rect in sorted_by_bottom:
-        total += max(0.0, rect.top - max(rect.bottom, highest))
+        total_height += max(0.0, rect.top - max(rect.bottom, highest))
         highest = max(highest, rect.top)
-    return total
+    return total_height
 
 
 def _find_images(page: pypdfium2.PdfPage) -> Iterator[Rectangle]:
     """Yield the place of every image on the page, also of those inside nested forms."""
-    count = pdfium.FPDFPage_CountObjects(page)
-    objects = (pdfium.FPDFPage_GetObject(page, index) for index in range(count))
-    remaining = _MAX_OBJECTS
+    object_count = pdfium.FPDFPage_CountObjects(page)
+    objects = (pdfium.FPDFPage_GetObject(page, index) for index in range(object_count))
+    objects_left = _MAX_OBJECTS
     stack: list[tuple[Iterator[pdfium.FPDF_PAGEOBJECT], Matrix]] = [(objects, Matrix())]
-    while stack and remaining:
+    while stack and objects_left:
         siblings, outer = stack[-1]
         page_object = next(siblings, None)
         if page_object is None:
             stack.pop()
             continue
-        remaining -= 1
+        objects_left -= 1
         kind = pdfium.FPDFPageObj_GetType(page_object)
         if kind == pdfium.FPDF_PAGEOBJ_IMAGE:
-            yield _matrix_of(page_object).then(outer).unit_square()
+            yield _read_matrix(page_object).followed_by(outer).place_unit_square()
         elif kind == pdfium.FPDF_PAGEOBJ_FORM and len(stack) < _MAX_FORM_DEPTH:
-            stack.append((_form_objects(page_object), _matrix_of(page_object).then(outer)))
+            stack.append(
+                (_iterate_form_objects(page_object), _read_matrix(page_object).followed_by(outer))
+            )
 
 
-def _form_objects(form: pdfium.FPDF_PAGEOBJECT) -> Iterator[pdfium.FPDF_PAGEOBJECT]:
+def _iterate_form_objects(form: pdfium.FPDF_PAGEOBJECT) -> Iterator[pdfium.FPDF_PAGEOBJECT]:
     for index in range(pdfium.FPDFFormObj_CountObjects(form)):
         yield pdfium.FPDFFormObj_GetObject(form, index)
 
 
-def _matrix_of(page_object: pdfium.FPDF_PAGEOBJECT) -> Matrix:
+def _read_matrix(page_object: pdfium.FPDF_PAGEOBJECT) -> Matrix:
     matrix = pdfium.FS_MATRIX()
     if not pdfium.FPDFPageObj_GetMatrix(page_object, matrix):
         return Matrix()

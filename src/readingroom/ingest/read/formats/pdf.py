@@ -33,23 +33,23 @@ _BOLD = re.compile("bold|black|heavy|semib|demi", re.IGNORECASE)
 
 
 @contextmanager
-def open_pdf(data: bytes, max_pages: int) -> Iterator[pypdfium2.PdfDocument]:
+def open_pdf(content: bytes, max_pages: int) -> Iterator[pypdfium2.PdfDocument]:
     """Open a PDF; raise a `Refusal` that says what is wrong with it."""
     try:
-        document = pypdfium2.PdfDocument(data)
+        document = pypdfium2.PdfDocument(content)
     except pypdfium2.PdfiumError as error:
-        raise Refusal("extraction_failed", _explain(error)) from error
+        raise Refusal("extraction_failed", _explain_open_error(error)) from error
     with document:
-        count = len(document)
-        if count > max_pages:
+        page_count = len(document)
+        if page_count > max_pages:
             raise Refusal(
                 "extraction_failed",
-                f"The PDF claims {count:,} pages; at most {max_pages:,} are read",
+                f"The PDF claims {page_count:,} pages; at most {max_pages:,} are read",
             )
         yield document
 
 
-def _explain(error: pypdfium2.PdfiumError) -> str:
+def _explain_open_error(error: pypdfium2.PdfiumError) -> str:
     if error.err_code == pdfium.FPDF_ERR_PASSWORD:
         return "The PDF is encrypted and does not open without its password"
     if error.err_code == pdfium.FPDF_ERR_SECURITY:
@@ -73,7 +73,7 @@ def read_raw_page(document: pypdfium2.PdfDocument, index: int) -> RawPage:
         return RawPage(number, label, 0.0, note="The page is damaged and cannot be read")
 
 
-def render(
+def render_page(
     document: pypdfium2.PdfDocument,
     index: int,
     max_pixels: int,
@@ -84,8 +84,8 @@ def render(
     try:
         with closing(document[index]) as page:
             width, height = page.get_size()
-            pixels = width * height * (dpi / 72) ** 2
-            scale = dpi / 72 * min(1.0, (max_pixels / max(pixels, 1)) ** 0.5)
+            pixel_count = width * height * (dpi / 72) ** 2
+            scale = dpi / 72 * min(1.0, (max_pixels / max(pixel_count, 1)) ** 0.5)
             picture: Image = page.render(scale=scale, grayscale=grey).to_pil()
             return picture
     except pypdfium2.PdfiumError as error:
@@ -94,47 +94,54 @@ def render(
 
 def _read_lines(page: pypdfium2.PdfPage) -> list[Line]:
     with closing(page.get_textpage()) as textpage:
-        count = textpage.count_chars()
-        if count <= 0:
+        character_count = textpage.count_chars()
+        if character_count <= 0:
             return []
         text = textpage.get_text_range(errors="surrogatepass")
         glyphs = _Glyphs(
-            textpage, count, is_exact=len(text) == count, to_box=_make_box_transform(page)
+            textpage,
+            character_count,
+            is_exact=len(text) == character_count,
+            to_box=_make_box_transform(page),
         )
         lines: list[Line] = []
         start = 0
-        for raw in text.split("\r\n"):
-            line = _parse_line(raw, start, glyphs)
-            start += len(raw) + 2
+        for raw_line in text.split("\r\n"):
+            line = _parse_line(raw_line, start, glyphs)
+            start += len(raw_line) + 2
             if line is None:
                 continue
             if lines and _is_same_row(lines[-1], line):
-                _append(lines[-1], line)
+                _append_to_row(lines[-1], line)
             else:
                 lines.append(line)
         return lines
 
 
-def _parse_line(raw: str, start: int, glyphs: "_Glyphs") -> Line | None:
-    stripped = raw.strip()
+def _parse_line(raw_line: str, start: int, glyphs: "_Glyphs") -> Line | None:
+    stripped = raw_line.strip()
     # PDFium joins words across line ends and leaves one of two characters for the hyphen.
     text = normalize_text(stripped.replace("\ufffe", BROKEN_WORD_MARK)).strip()
     if not text:
         return None
-    first = start + raw.index(stripped[0])
-    box = glyphs.box(first)
-    typical = first
-    if stripped[0].isdigit() and (letter := _first_letter(stripped)):
+    first_index = start + raw_line.index(stripped[0])
+    box = glyphs.get_box(first_index)
+    typical_index = first_index
+    if stripped[0].isdigit() and (letter_index := _find_first_letter(stripped)):
         # A footnote begins with a raised number, whose size is not that of the line.
-        typical = first + letter
-        size = glyphs.box(typical).size
+        typical_index = first_index + letter_index
+        size = glyphs.get_box(typical_index).size
     else:
         size = box.size
-    low = glyphs.box(first + len(stripped) - 1).bottom if BROKEN_WORD_MARK in text else box.bottom
-    return Line(text, box.left, box.bottom, size, glyphs.is_bold(typical), low)
+    last_bottom = (
+        glyphs.get_box(first_index + len(stripped) - 1).bottom
+        if BROKEN_WORD_MARK in text
+        else box.bottom
+    )
+    return Line(text, box.left, box.bottom, size, glyphs.is_bold(typical_index), last_bottom)
 
 
-def _first_letter(text: str) -> int:
+def _find_first_letter(text: str) -> int:
     return next((index for index, char in enumerate(text[:16]) if char.isalpha()), 0)
 
 
@@ -142,14 +149,14 @@ def _is_same_row(line: Line, following: Line) -> bool:
     """Whether a line goes on after a raised footnote mark or a wide gap."""
     if len(line.text) > _MAX_ROW_CHARS:
         return False
-    is_level = abs(line.low - following.bottom) < 0.5 * max(line.size, following.size)
+    is_level = abs(line.last_bottom - following.bottom) < 0.5 * max(line.size, following.size)
     return is_level and following.left > line.left
 
 
-def _append(line: Line, following: Line) -> None:
+def _append_to_row(line: Line, following: Line) -> None:
     separator = "" if following.text[0] in ".,;:)]’”" else " "
     line.text += separator + following.text
-    line.low = following.low
+    line.last_bottom = following.last_bottom
 
 
 @dataclass(slots=True)
@@ -179,28 +186,36 @@ class _Glyphs:
     """Boxes and fonts of single characters. Each call is slow, so a line needs one or two."""
 
     def __init__(
-        self, textpage: pypdfium2.PdfTextPage, count: int, is_exact: bool, to_box: _BoxTransform
+        self,
+        textpage: pypdfium2.PdfTextPage,
+        character_count: int,
+        is_exact: bool,
+        to_box: _BoxTransform,
     ) -> None:
         self._textpage = textpage
-        self._last = count - 1
+        self._last_index = character_count - 1
         self._is_exact = is_exact
         self._to_box = to_box
         self._rect = pdfium.FS_RECTF()
-        self._name = ctypes.create_string_buffer(128)
+        self._font_name = ctypes.create_string_buffer(128)
         self._flags = ctypes.c_int()
 
-    def box(self, index: int) -> _Box:
-        pdfium.FPDFText_GetLooseCharBox(self._textpage, self._pdfium_index(index), self._rect)
+    def get_box(self, index: int) -> _Box:
+        pdfium.FPDFText_GetLooseCharBox(self._textpage, self._to_pdfium_index(index), self._rect)
         return self._to_box(self._rect)
 
     def is_bold(self, index: int) -> bool:
-        self._name.value = b""
+        self._font_name.value = b""
         pdfium.FPDFText_GetFontInfo(
-            self._textpage, self._pdfium_index(index), self._name, len(self._name), self._flags
+            self._textpage,
+            self._to_pdfium_index(index),
+            self._font_name,
+            len(self._font_name),
+            self._flags,
         )
-        return _BOLD.search(self._name.value.decode("latin-1")) is not None
+        return _BOLD.search(self._font_name.value.decode("latin-1")) is not None
 
-    def _pdfium_index(self, index: int) -> int:
+    def _to_pdfium_index(self, index: int) -> int:
         if not self._is_exact:  # PDFium left some characters out of the text, or added some
             index = pdfium.FPDFText_GetCharIndexFromTextIndex(self._textpage, index)
-        return min(max(index, 0), self._last)
+        return min(max(index, 0), self._last_index)
