@@ -32,7 +32,7 @@ PLACES = {
     "VectorIndex": ("engine.vectors:VectorIndex",),
     "LexicalIndex": ("engine.lexical:LexicalIndex",),
     "LexicalDocument": ("engine.lexical:LexicalDocument", "engine.lexical:Document"),
-    "Fields": ("core.filters:Fields",),
+    "Fields": ("core.filters:FilterFields", "core.filters:Fields"),
     "ChunkStore": ("storage.chunks:ChunkStore",),
     "Chunks": ("storage.chunks:Chunks",),
     "ChunkIndex": ("engine.index:ChunkIndex", "engine.shelf:Shelf"),
@@ -101,7 +101,7 @@ def _measure_vectors(costs: Costs) -> None:
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     ids = [str(number) for number in range(len(rows))]
     metadatas = [{"group": f"G{number % 20}", "day": number % 365} for number in range(len(rows))]
-    index = index_class(filters.Fields(("group",), ("day",)))
+    index = index_class(find("Fields")(("group",), ("day",)))
     with add_cost(costs, "30,000 vectors into the index"):
         for start in range(0, len(rows), 5_000):
             stop = start + 5_000
@@ -135,7 +135,7 @@ def measure_store(texts_path: str, models: str) -> Costs:
     store_class = find("ChunkStore")
     chunks_class = find("Chunks")
     filters = importlib.import_module("readingroom.core.filters")
-    fields = filters.Fields(equality=("source",), ranges=("effective_from",))
+    fields = find("Fields")(("source",), ("effective_from",))
     texts = json.loads(Path(texts_path).read_text("utf-8"))[:2000]
     vectors = np.random.default_rng(1).standard_normal((len(texts), 384), dtype=np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

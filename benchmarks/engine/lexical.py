@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.engine.corpus import KEPT, chunks, natural, natural_questions
 from benchmarks.table import Table
-from readingroom.core.filters import Fields
+from readingroom.core.filters import FilterFields
 from readingroom.engine.lexical import BUDGET, LexicalDocument, LexicalIndex
 from readingroom.engine.words import extract_words
 
@@ -20,11 +20,11 @@ COLUMNS = {"text": 1.0}
 def search(questions: int) -> Table:
     """The same questions of both in turn, by processor time: the machine is shared."""
     path = KEPT / f"words-{ROWS}.sqlite"
-    with contextlib.closing(LexicalIndex(path, COLUMNS, Fields())) as ours:
+    with contextlib.closing(LexicalIndex(path, COLUMNS, FilterFields())) as ours:
         if ours.generation is None:
             texts = enumerate(natural(ROWS))
             ours.fill((LexicalDocument(str(row), {"text": text}, {}) for row, text in texts), 1)
-        plain = LexicalIndex(path, COLUMNS, Fields(), budget=10**12, seconds=60)
+        plain = LexicalIndex(path, COLUMNS, FilterFields(), budget=10**12, seconds=60)
         with contextlib.closing(plain):
             rows = _compare(plain, ours, natural_questions(questions))
     return Table(
@@ -44,7 +44,7 @@ def agreement(questions: int) -> Table:
     path = KEPT / f"words-real-{REAL}.sqlite"
     texts = chunks(REAL)
     rows = []
-    with contextlib.closing(LexicalIndex(path, COLUMNS, Fields())) as plain:
+    with contextlib.closing(LexicalIndex(path, COLUMNS, FilterFields())) as plain:
         if plain.generation is None:
             documents = (
                 LexicalDocument(str(row), {"text": text}, {}) for row, text in enumerate(texts)
@@ -54,7 +54,7 @@ def agreement(questions: int) -> Table:
         wanted = [{hit.id for hit in plain.search(question, 10)} for question in asked]
         for share in (25_000, 50_000, BUDGET, 100_000):
             budget = share * len(texts) // ROWS
-            tight = LexicalIndex(path, COLUMNS, Fields(), budget=budget)
+            tight = LexicalIndex(path, COLUMNS, FilterFields(), budget=budget)
             with contextlib.closing(tight):
                 results = [{hit.id for hit in tight.search(question, 10)} for question in asked]
             overlap = np.mean(

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.engine.corpus import KEPT, chunks, natural_questions
 from benchmarks.table import Ratio, Table
-from readingroom.core.filters import Fields
+from readingroom.core.filters import FilterFields
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 
 ROWS = 24_000
@@ -53,7 +53,7 @@ def measure(release: Path, questions: int = 60, rounds: int = 5, k: int = 100) -
 
 
 def _build_index() -> None:
-    with contextlib.closing(LexicalIndex(_PATH, COLUMNS, Fields())) as index:
+    with contextlib.closing(LexicalIndex(_PATH, COLUMNS, FilterFields())) as index:
         if index.generation is None:
             texts = enumerate(chunks(ROWS))
             index.fill((LexicalDocument(str(row), {"text": text}, {}) for row, text in texts), 1)

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.engine.corpus import KEPT, MODELS, Judged, judged
 from benchmarks.table import Table
-from readingroom.core.filters import Fields
+from readingroom.core.filters import FilterFields
 from readingroom.engine.embedding.embedder import Embedder, Vector
 from readingroom.engine.hybrid import fuse
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
@@ -99,10 +99,10 @@ def read_pools(test: Judged, embedded: Collection[str] | None = None) -> list[Po
     vectors = dict(zip(test.texts, _embedded(test, embedder), strict=True))
     if embedded is not None:
         vectors = {id: vectors[id] for id in embedded}
-    near = VectorIndex(Fields())
+    near = VectorIndex(FilterFields())
     near.upsert(list(vectors), np.array(list(vectors.values())), [{}] * len(vectors))
     with tempfile.TemporaryDirectory() as folder:
-        words = LexicalIndex(Path(folder) / "words.sqlite", {"text": 1.0}, Fields())
+        words = LexicalIndex(Path(folder) / "words.sqlite", {"text": 1.0}, FilterFields())
         words.fill((LexicalDocument(id, {"text": text}, {}) for id, text in test.texts.items()), 1)
         statistics = _Statistics(words, test)
         pools = []

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.engine.corpus import KEPT, MODELS, chunks, many, natural, vectors
 from benchmarks.table import Ratio, Table
-from readingroom.core.filters import And, Fields, Filter, In, Range
+from readingroom.core.filters import And, Filter, FilterFields, In, Range
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex
 from readingroom.storage.chunks import Chunks, ChunkStore
@@ -22,7 +22,9 @@ from tests.support.processes import resident_mb
 
 LARGE = 50_000
 SMALL = 3_000
-FIELDS = Fields(equality=("source", "revision_id"), ranges=("effective_from", "effective_to"))
+FIELDS = FilterFields(
+    exact_match=("source", "revision_id"), numeric_ranges=("effective_from", "effective_to")
+)
 # Of a hundred policies so many, on one day: what passes is about 1, 10 and 50 % of the chunks.
 FILTERS = {"1 %": 2, "10 %": 20, "50 %": 100}
 DAY = 20_200_601

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.engine.corpus import chunks, many, vectors
 from benchmarks.table import Ratio, Table
-from readingroom.core.filters import Equals, Fields, Filter, In, Range
+from readingroom.core.filters import Equals, Filter, FilterFields, In, Range
 from readingroom.engine import vectors as engine
 from readingroom.engine.vectors import VectorIndex
 
@@ -59,7 +59,7 @@ def scan(rounds: int) -> Table:
 def signs() -> Table:
     """Choosing by signs forced upon real vectors, where neighbours are hard to tell apart."""
     real = vectors(chunks(REAL))
-    index = VectorIndex(Fields())
+    index = VectorIndex(FilterFields())
     index.upsert([str(number) for number in range(REAL)], real, [{}] * REAL)
     asked = real[::20]
     exact = [{hit.id for hit in index.search(question, 10)} for question in asked]
@@ -85,7 +85,7 @@ def _at_depth(index: VectorIndex, question: Any, depth: int) -> Any:
 
 
 def _index(rows: Any, part: Any) -> VectorIndex:
-    index = VectorIndex(Fields(("group",), ("part",)), reserve=len(rows))
+    index = VectorIndex(FilterFields(("group",), ("part",)), reserve=len(rows))
     for start in range(0, len(rows), 10_000):
         numbers = range(start, start + 10_000)
         groups = [

@@ -11,7 +11,7 @@ from benchmarks.server.peer import NAME, TITLE, peer_server
 from readingroom import __version__
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Answer, Call, Question, tool
+from readingroom.protocol.tool import Answer, Question, ToolCall, make_tool
 from readingroom.server.app import build_app
 from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.policies import AuthPolicies
@@ -53,7 +53,7 @@ class Echoed(Answer):
     text: str
 
 
-async def echo(question: Echo, call: Call) -> Echoed:
+async def echo(question: Echo, call: ToolCall) -> Echoed:
     """Say the text again."""
     return Echoed(text=question.text)
 
@@ -64,6 +64,6 @@ _BASE = KnowledgeBase(
     title=TITLE,
     instructions="",
     dialect=StatusDialect(),
-    tools=(tool(echo, title="Echo"),),
+    tools=(make_tool(echo, title="Echo"),),
     service=None,
 )

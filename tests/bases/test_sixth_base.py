@@ -23,20 +23,20 @@ TOY = {
 """The toy base: notes in one file."""
 
 from readingroom.bases.toy.settings import ToySettings
-from readingroom.protocol.spec import BaseSpec, Lazy
+from readingroom.protocol.spec import BaseSpec, LazyImport
 
 SPEC = BaseSpec(
     name="toy",
     port=3999,
-    open=Lazy("readingroom.bases.toy.tools:open_base"),
+    open=LazyImport("readingroom.bases.toy.tools:open_base"),
     settings=ToySettings,
     id_prefix="toy",
-    routes=Lazy("readingroom.bases.toy.routes:make_routers"),
-    pages=Lazy("readingroom.bases.toy.pages:make_pages"),
-    adapter=Lazy("readingroom.bases.toy.adapter:ToyAdapter"),
-    cli=Lazy("readingroom.bases.toy.cli:toy"),
-    backup=Lazy("readingroom.bases.toy.backup:BACKUP"),
-    doctor=Lazy("readingroom.bases.toy.doctor:check"),
+    routes=LazyImport("readingroom.bases.toy.routes:make_routers"),
+    pages=LazyImport("readingroom.bases.toy.pages:make_pages"),
+    adapter=LazyImport("readingroom.bases.toy.adapter:ToyAdapter"),
+    cli=LazyImport("readingroom.bases.toy.cli:toy"),
+    backup=LazyImport("readingroom.bases.toy.backup:BACKUP"),
+    doctor=LazyImport("readingroom.bases.toy.doctor:check"),
 )
 ''',
     "settings.py": '''
@@ -94,7 +94,7 @@ from readingroom.bases.toy.service import ToyService, notes_file
 from readingroom.bases.toy.settings import ToySettings
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Answer, Call, Question, tool
+from readingroom.protocol.tool import Answer, Question, ToolCall, make_tool
 
 
 class ListNotes(Question):
@@ -109,7 +109,7 @@ class Notes(Answer):
 def open_base(settings: ToySettings) -> KnowledgeBase:
     service = ToyService(notes_file(settings.data), settings.toy_greeting)
 
-    async def list_notes(question: ListNotes, call: Call) -> Notes:
+    async def list_notes(question: ListNotes, call: ToolCall) -> Notes:
         """List every note of the toy base."""
         return Notes(greeting=service.greeting, notes=service.notes())
 
@@ -119,7 +119,7 @@ def open_base(settings: ToySettings) -> KnowledgeBase:
         title="Toy",
         instructions="Notes.",
         dialect=StatusDialect(),
-        tools=(tool(list_notes, title="List notes"),),
+        tools=(make_tool(list_notes, title="List notes"),),
         service=service,
     )
 ''',
@@ -171,7 +171,7 @@ from readingroom.protocol.search import (
     SearchRequest,
     make_record,
 )
-from readingroom.protocol.tool import Call
+from readingroom.protocol.tool import ToolCall
 
 
 class ToyAdapter(SearchAdapter):
@@ -182,7 +182,7 @@ class ToyAdapter(SearchAdapter):
         self._service = service
         self._links = links
 
-    async def search(self, request: SearchRequest, call: Call) -> list[DeskHit]:
+    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
         words = set(request.query.lower().split())
         return [
             DeskHit(
@@ -200,7 +200,7 @@ class ToyAdapter(SearchAdapter):
             if words & set(note.lower().split())
         ]
 
-    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         number = int(id.removeprefix("toy:"))
         return make_record(
             self.base,

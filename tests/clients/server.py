@@ -14,8 +14,8 @@ from readingroom.protocol.errors import (
     StatusDialect,
     TextDialect,
 )
-from readingroom.protocol.spec import BaseSpec, KnowledgeBase, Lazy
-from readingroom.protocol.tool import Answer, Call, Question, tool
+from readingroom.protocol.spec import BaseSpec, KnowledgeBase, LazyImport
+from readingroom.protocol.tool import Answer, Question, ToolCall, make_tool
 from scripts.docs.errors import all_errors
 
 DIALECTS: dict[str, Dialect] = {
@@ -52,7 +52,7 @@ def make_error(code: str) -> KnowledgeError:
 
 
 def make_base(name: str) -> KnowledgeBase:
-    async def raise_error(question: WhichError, call: Call) -> Never:
+    async def raise_error(question: WhichError, call: ToolCall) -> Never:
         """Raise an error, for tests."""
         raise make_error(question.code)
 
@@ -63,7 +63,7 @@ def make_base(name: str) -> KnowledgeBase:
         title="Errors",
         instructions="For tests.",
         dialect=DIALECTS[name],
-        tools=(tool(raise_error, title="Raise an error"),),
+        tools=(make_tool(raise_error, title="Raise an error"),),
         service=None,
     )
 
@@ -89,7 +89,7 @@ if __name__ == "__main__":
         BASES[f"{name}-errors"] = BaseSpec(
             name=f"{name}-errors",
             port=3990 + number,
-            open=Lazy(f"tests.clients.server:open_{name}"),
+            open=LazyImport(f"tests.clients.server:open_{name}"),
         )
     # Imported after the bases are in the list: the command's choices are made from it.
     from readingroom.cli import main

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Call, Question, Schema, Tool, tool
+from readingroom.protocol.tool import Question, Schema, Tool, ToolCall, make_tool
 from readingroom.server.observe.logging import configure
 from readingroom.server.run import bind, run
 from tests.support.kit import app_of
@@ -82,15 +82,15 @@ def resource(uri: str, said: str, kind: str = "text/plain") -> wire.EmbeddedReso
 def saying(name: str, *content: wire.ContentBlock, failed: bool = False) -> Tool:
     """A tool without arguments that always answers the same."""
 
-    async def answer(question: Nothing, call: Call) -> wire.CallToolResult:
+    async def answer(question: Nothing, call: ToolCall) -> wire.CallToolResult:
         """Answers what the suite expects of a tool of this name."""
         return wire.CallToolResult(content=list(content), is_error=failed)
 
     answer.__name__ = name
-    return tool(answer, title=name)
+    return make_tool(answer, title=name)
 
 
-async def test_tool_with_progress(question: Nothing, call: Call) -> wire.CallToolResult:
+async def test_tool_with_progress(question: Nothing, call: ToolCall) -> wire.CallToolResult:
     """Report progress three times."""
     for done in (0, 50, 100):
         await call.report(done, 100, None)
@@ -98,12 +98,12 @@ async def test_tool_with_progress(question: Nothing, call: Call) -> wire.CallToo
     return wire.CallToolResult(content=[text("done")])
 
 
-async def test_header(question: Region, call: Call) -> wire.CallToolResult:
+async def test_header(question: Region, call: ToolCall) -> wire.CallToolResult:
     """Take an argument that also travels as a header."""
     return wire.CallToolResult(content=[text(question.region)])
 
 
-async def test_missing_capability(question: Nothing, call: Call) -> wire.CallToolResult:
+async def test_missing_capability(question: Nothing, call: ToolCall) -> wire.CallToolResult:
     """Refuse a client that lacks a capability."""
     raise MCPError(
         wire.MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -129,9 +129,9 @@ def tools() -> tuple[Tool, ...]:
         saying("test_streaming_elicitation", text("Nothing was asked.")),
         saying("test_logging_tool", text("Nothing was logged.")),
         saying("test_input_required_result_elicitation", text("Nothing was asked.")),
-        tool(test_tool_with_progress, title="Progress"),
-        tool(test_header, title="Header"),
-        tool(test_missing_capability, title="Missing capability"),
+        make_tool(test_tool_with_progress, title="Progress"),
+        make_tool(test_header, title="Header"),
+        make_tool(test_missing_capability, title="Missing capability"),
         Any2020(**vars(plain)),
     )
 
@@ -238,7 +238,7 @@ def main() -> None:
     configure("error")
     with tempfile.TemporaryDirectory() as data:
         app = app_of(conformance_base(), data=Path(data), rate_limit=0)
-        run(app, bind("127.0.0.1", port), None, (), lambda: None)
+        run(lambda: (app, lambda: None), bind("127.0.0.1", port), None, ())
 
 
 if __name__ == "__main__":

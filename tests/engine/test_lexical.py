@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata, Range
+from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata, Range
 from readingroom.engine.errors import SearchTimeout
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 from readingroom.engine.words import extract_words, parse_query, tokenizer_spec
@@ -337,7 +337,7 @@ def test_a_damaged_file_or_one_made_for_other_columns_is_made_anew(
     tmp_path: Path, damage: bytes | None
 ) -> None:
     path = tmp_path / "words.sqlite"
-    other = LexicalIndex(path, {"text": 1.0}, Fields())
+    other = LexicalIndex(path, {"text": 1.0}, FilterFields())
     other.fill([LexicalDocument("old", {"text": "cycle"}, {})], 7)
     other.close()
     if damage is not None:

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata, Range
+from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata, Range
 from readingroom.engine import vectors
 from readingroom.engine.vectors import VectorHit, VectorIndex
 from tests.requirements import requirement
 from tests.support.filters import passes
 
-FIELDS = Fields(equality=("source", "open"), ranges=("start", "end"))
+FIELDS = FilterFields(exact_match=("source", "open"), numeric_ranges=("start", "end"))
 SIZE = 12
 
 _SOURCES = st.sampled_from(["A", "B", "C", "1"])
@@ -133,7 +133,7 @@ def test_the_nearest_of_each_group_is_what_brute_force_finds(
     rows = numbers.standard_normal((600, SIZE), np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     groups = numbers.integers(0, 40, len(rows))
-    index = VectorIndex(Fields(("doc",)), SIZE)
+    index = VectorIndex(FilterFields(("doc",)), SIZE)
     index.upsert([str(n) for n in range(len(rows))], rows, [{"doc": int(one)} for one in groups])
     distances = ((rows - rows[0]) ** 2).sum(axis=1)
     nearest = sorted((float(distances[groups == one].min()), one) for one in range(40))[:7]

@@ -8,7 +8,7 @@ import pytest
 
 from readingroom.core.progress import ReportProgressSync, no_progress_sync
 from readingroom.engine.embedding.embedder import Embedder, Matrix, Vector
-from readingroom.protocol.tool import Answer, Call, Question, Tool, tool
+from readingroom.protocol.tool import Answer, Question, Tool, ToolCall, make_tool
 from tests.requirements import requirement
 from tests.support.routing import (
     AMONG_THREE,
@@ -62,7 +62,7 @@ def test_there_are_enough_questions_over_every_class_and_base() -> None:
     assert len(asked) >= 90
     assert sum(one.blind for one in asked) >= 30
     for kind, tools in CLASSES.items():
-        assert all(counted[tool] >= 2 for tool in tools.split()), kind
+        assert all(counted[make_tool] >= 2 for make_tool in tools.split()), kind
 
 
 def test_no_question_is_asked_twice() -> None:
@@ -125,11 +125,11 @@ def first(question: str, **described: str) -> str:
 
 
 def told(name: str, description: str) -> Tool:
-    async def run(question: Question, call: Call) -> Answer:
+    async def run(question: Question, call: ToolCall) -> Answer:
         raise NotImplementedError
 
     run.__name__ = name
-    return tool(run, title=name, describe=lambda: description)
+    return make_tool(run, title=name, describe=lambda: description)
 
 
 class Literal(Embedder):

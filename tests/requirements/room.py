@@ -119,6 +119,10 @@ ROOM = (
     Requirement("room:paths", "What callers are told names no path of the machine."),
     Requirement("room:ready", "/ready names the bases that cannot answer."),
     Requirement(
+        "room:start",
+        "/health answers as soon as the port is open; what the first search needs is loaded.",
+    ),
+    Requirement(
         "room:sample",
         "Answers from the sample corpus are marked as sample everywhere.",
     ),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from readingroom.core.filters import Equals, Fields, Filter, In
+from readingroom.core.filters import Equals, Filter, FilterFields, In
 from readingroom.storage import chunks as store_module
 from readingroom.storage.chunks import ChunkCollection, Chunks, ChunkStore
 from readingroom.storage.errors import FolderInUse, StoreUnusable
@@ -21,7 +21,7 @@ from tests.engine.test_vectors import FILTERS, vector
 from tests.requirements import requirement
 from tests.support.filters import passes
 
-FIELDS = Fields(equality=("source", "open"), ranges=("start", "end"))
+FIELDS = FilterFields(exact_match=("source", "open"), numeric_ranges=("start", "end"))
 
 
 def chunks(*ids: str, seed: int = 0, **metadata: Any) -> Chunks:

@@ -15,8 +15,8 @@ from readingroom.core.progress import ReportProgress
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.command import Command
 from readingroom.protocol.errors import Dialect, StatusDialect
-from readingroom.protocol.spec import BaseSpec, KnowledgeBase, Lazy
-from readingroom.protocol.tool import Answer, Call, Hints, Question, Tool, tool
+from readingroom.protocol.spec import BaseSpec, KnowledgeBase, LazyImport
+from readingroom.protocol.tool import Answer, Hints, Question, Tool, ToolCall, make_tool
 
 SECRET = "the reason that must stay in the log"
 
@@ -107,9 +107,9 @@ def open_specimen(settings: RoomSettings) -> KnowledgeBase:
 SPEC = BaseSpec(
     name="specimen",
     port=3999,
-    open=Lazy("tests.support.specimen:open_specimen"),
+    open=LazyImport("tests.support.specimen:open_specimen"),
     folder_locked=True,
-    commands=Lazy("tests.support.specimen:COMMANDS"),
+    commands=LazyImport("tests.support.specimen:COMMANDS"),
 )
 COMMANDS = (AddNote,)
 
@@ -133,46 +133,46 @@ def _router(notes: Notes) -> APIRouter:
 
 
 def _tools(notes: Notes) -> tuple[Tool, ...]:
-    async def echo(question: Echo, call: Call) -> Said | Quiet:
+    async def echo(question: Echo, call: ToolCall) -> Said | Quiet:
         """Say a text one to five times."""
         return Said(said=[question.text] * question.times) if question.text else Quiet()
 
-    async def fail(question: Nothing, call: Call) -> Said:
+    async def fail(question: Nothing, call: ToolCall) -> Said:
         """Fail with an error that has a hint."""
         raise TextUnreadable("not today", use_tool="echo")
 
-    async def crash(question: Nothing, call: Call) -> Said:
+    async def crash(question: Nothing, call: ToolCall) -> Said:
         """Fail in a way nobody foresaw."""
         raise RuntimeError(SECRET)
 
-    async def count_slowly(question: Nothing, call: Call) -> Said:
+    async def count_slowly(question: Nothing, call: ToolCall) -> Said:
         """Count to three, reporting each step."""
         for step in (1, 2, 3):
             await call.report(step, 3, f"step {step}")
             await anyio.sleep(0.01)
         return Said(said=["done"])
 
-    async def wait_for_ever(question: Nothing, call: Call) -> Said:
+    async def wait_for_ever(question: Nothing, call: ToolCall) -> Said:
         """Never answer."""
         await anyio.sleep_forever()
         raise AssertionError("unreachable")
 
-    async def write_note(question: Echo, call: Call) -> Said:
+    async def write_note(question: Echo, call: ToolCall) -> Said:
         """Write a note."""
         notes.add(question.text)
         return Said(said=notes.all())
 
-    async def who_am_i(question: Nothing, call: Call) -> Said:
+    async def who_am_i(question: Nothing, call: ToolCall) -> Said:
         """Tell the caller and the request id."""
         return Said(said=[call.caller, call.request_id])
 
     writes = Hints(read_only=False, idempotent=False)
     return (
-        tool(echo, title="Echo", describe=lambda: f"Live: {len(notes.all())} notes."),
-        tool(fail, title="Fail"),
-        tool(crash, title="Crash"),
-        tool(count_slowly, title="Count"),
-        tool(wait_for_ever, title="Wait"),
-        tool(write_note, title="Write", hints=writes),
-        tool(who_am_i, title="Who am I"),
+        make_tool(echo, title="Echo", describe=lambda: f"Live: {len(notes.all())} notes."),
+        make_tool(fail, title="Fail"),
+        make_tool(crash, title="Crash"),
+        make_tool(count_slowly, title="Count"),
+        make_tool(wait_for_ever, title="Wait"),
+        make_tool(write_note, title="Write", hints=writes),
+        make_tool(who_am_i, title="Who am I"),
     )

@@ -4,12 +4,14 @@ import json
 import logging
 import os
 import secrets
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
+from starlette.applications import Starlette
 
 from readingroom import __version__
 from readingroom.bases import BASES, open_bases
@@ -96,19 +98,17 @@ def _serve(only: BaseSpec | None, settings: ServerSettings, as_json: bool) -> No
         # For the admin route: a new one in each run, known to whoever may read the owner's file.
         key = secrets.token_urlsafe(32)
         owns_folders = _lock_folders(specs, settings, Owner(address, key, os.getpid()), stack)
-        bases = open_bases(names, settings)
-        faces = (face_of(bases[0]),) if only else _make_faces(bases, settings, address)
-        policies = AuthPolicies(faces, settings, key_auth)
-        admin_access = AdminAccess(key, _load_commands(specs)) if owns_folders else None
-        app = build_app(faces, settings, policies, admin_access)
-        announcement = _format_announcement(faces, address, settings, policies, as_json)
 
-        def announce_ready() -> None:
-            click.echo(announcement)
-            if settings.sample:
-                load_in_background(settings, names, partial(_announce_loading, as_json))
+        def open_app() -> tuple[Starlette, Callable[[], None]]:
+            bases = open_bases(names, settings)
+            faces = (face_of(bases[0]),) if only else _make_faces(bases, settings, address)
+            policies = AuthPolicies(faces, settings, key_auth)
+            admin_access = AdminAccess(key, _load_commands(specs)) if owns_folders else None
+            announcement = _format_announcement(faces, address, settings, policies, as_json)
+            app = build_app(faces, settings, policies, admin_access)
+            return app, partial(_announce_ready, announcement, settings, names, as_json)
 
-        run_server(app, listener, certificate, settings.trusted_proxies, announce_ready)
+        run_server(open_app, listener, certificate, settings.trusted_proxies)
 
 
 def _load_commands(specs: list[BaseSpec]) -> dict[str, type[Command]]:
@@ -142,6 +142,15 @@ def _load_certificate(settings: ServerSettings) -> Certificate | None:
             certificate.check()
             return certificate
     raise InvalidSetting("HTTPS needs both --tls-cert and --tls-key")
+
+
+def _announce_ready(
+    announcement: str, settings: ServerSettings, base_names: list[str], as_json: bool
+) -> None:
+    """Show where the server answers; then load what is missing of the sample, if it serves that."""
+    click.echo(announcement)
+    if settings.sample:
+        load_in_background(settings, base_names, partial(_announce_loading, as_json))
 
 
 def _announce_loading(as_json: bool, sentence: str) -> None:

@@ -163,7 +163,7 @@ class InvalidSetting(KnowledgeError):
     http_status = 500
 
 
-class Internal(KnowledgeError):
+class InternalError(KnowledgeError):
     """Something unexpected failed; the server's log has the reason under the request id."""
 
     code = "internal"

@@ -55,17 +55,17 @@ Condition = In | Range
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class FilterFields:
     """The fields of an index that filters may use: for equality, and for ranges of numbers."""
 
-    equality: tuple[str, ...] = ()
-    ranges: tuple[str, ...] = ()
+    exact_match: tuple[str, ...] = ()
+    numeric_ranges: tuple[str, ...] = ()
 
     def parse(self, where: Filter | None) -> list[Condition]:
         """Return the filter's conditions; raise `ValueError` for a field that has no index."""
         conditions = list(flatten(where))
         for condition in conditions:
-            fields = self.equality if isinstance(condition, In) else self.ranges
+            fields = self.exact_match if isinstance(condition, In) else self.numeric_ranges
             if condition.field not in fields:
                 raise ValueError(f"{condition.field!r} is not a filter field; there are {fields}")
         return conditions
@@ -73,7 +73,7 @@ class Fields:
     def select(self, metadata: Metadata) -> dict[str, Value]:
         """Return the part of a chunk's metadata that filters may use."""
         # A field may be in both tuples; each name is needed once.
-        names = dict.fromkeys((*self.equality, *self.ranges))
+        names = dict.fromkeys((*self.exact_match, *self.numeric_ranges))
         values = {name: metadata[name] for name in names if metadata.get(name) is not None}
         for name, value in values.items():
             if not isinstance(value, str | int | float | bool):

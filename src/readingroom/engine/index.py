@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from readingroom.core.filters import Fields, Filter, Metadata
+from readingroom.core.filters import Filter, FilterFields, Metadata
 from readingroom.core.lru import LRUCache
 from readingroom.core.modes import Mode
 from readingroom.core.scores import ScoreParts
@@ -63,7 +63,7 @@ class ChunkIndex:
     """
 
     def __init__(
-        self, collection: ChunkCollection, fields: Fields, embedder: Embedder, words: Path
+        self, collection: ChunkCollection, fields: FilterFields, embedder: Embedder, words: Path
     ) -> None:
         self.collection = collection
         self.embedder = embedder

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from readingroom.core.filters import Condition, Fields, Filter, In, Metadata, Range, Value
+from readingroom.core.filters import Condition, Filter, FilterFields, In, Metadata, Range, Value
 from readingroom.engine.errors import SearchTimeout
 from readingroom.engine.words import LexicalQuery, parse_query, tokenizer_spec
 from readingroom.storage.database import ConnectionPool, Database, StatementStopped, connect
@@ -80,7 +80,7 @@ class LexicalIndex:
         self,
         path: Path,
         columns: Mapping[str, float],
-        fields: Fields,
+        fields: FilterFields,
         budget: int = BUDGET,
         seconds: float = SECONDS,
     ) -> None:
@@ -89,7 +89,7 @@ class LexicalIndex:
         self._path = path
         self._budget = budget
         self._seconds = seconds
-        self._names = list(dict.fromkeys((*fields.equality, *fields.ranges)))
+        self._names = list(dict.fromkeys((*fields.exact_match, *fields.numeric_ranges)))
         self._writing = threading.Lock()
         self._connections = ConnectionPool(self._open)
         _prepare(path, self._schema())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readingroom.core.filters import Condition, Fields, In, Range, Value, comparison_key
+from readingroom.core.filters import Condition, FilterFields, In, Range, Value, comparison_key
 
 RowNumbers = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -17,7 +17,7 @@ Mask = NDArray[np.bool_]
 class Rows:
     """The arrays of one writer. Rows before `count` are never changed, so views need no copy."""
 
-    def __init__(self, fields: Fields, dimensions: int, reserve: int) -> None:
+    def __init__(self, fields: FilterFields, dimensions: int, reserve: int) -> None:
         self.fields = fields
         self.count = 0
         self.deleted = 0
@@ -29,8 +29,8 @@ class Rows:
         self.squares = np.empty(reserve, np.float32)
         # By plane of 64 dimensions and not by row: a scan then reads memory in order.
         self.signs = np.empty((-(-dimensions // 64), reserve), np.uint64)
-        self.columns = {field: _Column(np.empty(reserve, np.int32)) for field in fields.equality}
-        self.numbers = {field: np.empty(reserve, np.float64) for field in fields.ranges}
+        self.columns = {field: _Column(np.empty(reserve, np.int32)) for field in fields.exact_match}
+        self.numbers = {field: np.empty(reserve, np.float64) for field in fields.numeric_ranges}
 
     def append(
         self, ids: Sequence[str], vectors: Floats, metadatas: Sequence[Mapping[str, Any]]
@@ -44,9 +44,9 @@ class Rows:
         self.vectors[first:end] = vectors
         self.squares[first:end] = squares
         self.signs[:, first:end] = pack_signs(vectors)
-        for field in self.fields.equality:
+        for field in self.fields.exact_match:
             self.columns[field].append(first, [metadata.get(field) for metadata in metadatas])
-        for field in self.fields.ranges:
+        for field in self.fields.numeric_ranges:
             self.numbers[field][first:end] = [
                 _to_number(metadata.get(field)) for metadata in metadatas
             ]

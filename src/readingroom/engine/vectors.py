@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from readingroom.core.filters import Fields, Filter, Metadata
+from readingroom.core.filters import Filter, FilterFields, Metadata
 from readingroom.engine.rows import Floats, RowNumbers, Rows, RowView, pack_signs
 
 DIMENSIONS = 384
@@ -49,7 +49,9 @@ class VectorHit:
 class VectorIndex:
     """Vectors by id with the metadata that filters use; one writer at a time, any readers."""
 
-    def __init__(self, fields: Fields, dimensions: int = DIMENSIONS, reserve: int = 0) -> None:
+    def __init__(
+        self, fields: FilterFields, dimensions: int = DIMENSIONS, reserve: int = 0
+    ) -> None:
         self.fields = fields
         self.dimensions = dimensions
         self._writing = threading.Lock()

@@ -7,7 +7,7 @@ from readingroom.core.progress import ReportProgress
 from readingroom.federation import NAME
 from readingroom.federation.models import DeskAnswer, DeskSearch
 from readingroom.protocol.command import Command
-from readingroom.protocol.tool import Call
+from readingroom.protocol.tool import ToolCall
 
 if TYPE_CHECKING:  # a server of one base has no desk, and does not import every base for it
     from readingroom.federation.service import DeskService
@@ -21,7 +21,7 @@ class Ask(Command):
     search: DeskSearch
 
     async def run(self, service: "DeskService", report: ReportProgress) -> DeskAnswer:
-        return await service.search(self.search, Call(make_request_id(), "operator", report))
+        return await service.search(self.search, ToolCall(make_request_id(), "operator", report))
 
 
 COMMANDS = (Ask,)

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import anyio
 import anyio.abc
 
-from readingroom.core.errors import Internal, KnowledgeError
+from readingroom.core.errors import InternalError, KnowledgeError
 from readingroom.federation.errors import BaseSilent
 from readingroom.federation.models import Note
 
@@ -80,7 +80,7 @@ class FanOut:
         # One base with a bug must not take the answers of the others with it.
         except Exception:
             logger.exception("unexpected failure of the base %s", call.base)
-            call.error = Internal(f"{call.base} failed; the server's log has the reason")
+            call.error = InternalError(f"{call.base} failed; the server's log has the reason")
         finally:
             call.finished.set()
             # A late call that ends frees its place, so a base that recovers is called again.

@@ -5,7 +5,14 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from readingroom.protocol.search import DeskHit
-from readingroom.protocol.tool import Answer, Day, NonBlank, Question, Word, clean_reference
+from readingroom.protocol.tool import (
+    Answer,
+    Day,
+    NonBlankText,
+    Question,
+    ShortText,
+    clean_reference,
+)
 
 Reference = Annotated[
     str,
@@ -24,10 +31,10 @@ PolicyDay = Annotated[
 class DeskSearch(Question):
     """A search over everything in the room, or over what `source` names."""
 
-    query: NonBlank = Field(
+    query: NonBlankText = Field(
         min_length=1, max_length=1000, description="What to look for, in words."
     )
-    source: Annotated[list[Word], Field(max_length=30)] | Word | None = Field(
+    source: Annotated[list[ShortText], Field(max_length=30)] | ShortText | None = Field(
         default=None,
         description="Bases (policy, documents, guidance, text, federal) or sources of the federal "
         "base (bills, federal_register, …); everything when left out.",
@@ -62,7 +69,7 @@ class AssessAgainstPolicy(Question):
     """An application, and what about it."""
 
     application_ref: Reference
-    topic: NonBlank = Field(
+    topic: NonBlankText = Field(
         min_length=1, max_length=1000, description="What to compare on: `cycle parking`."
     )
     date: Day | None = Field(

@@ -7,8 +7,8 @@ from readingroom.core.errors import InvalidCursor, KnowledgeError, RecordNotFoun
 from readingroom.federation.models import DeskFetch
 from readingroom.federation.service import DeskService
 from readingroom.protocol.quoting import QUOTED_MATTER
-from readingroom.protocol.resources import ListedResource, Template
-from readingroom.protocol.tool import Call
+from readingroom.protocol.resources import ListedResource, ResourceTemplate
+from readingroom.protocol.tool import ToolCall
 
 SCHEME = "readingroom://"
 _PAGE_SIZE = 100
@@ -16,12 +16,12 @@ _MAX_CURSOR_DIGITS = 12
 _MAX_CHARS = 200_000  # of one resource; tools read longer texts page by page
 
 
-class RoomLibrary:
+class RoomResources:
     """What the desk fetches, under addresses that a client can keep."""
 
     def __init__(self, desk: DeskService) -> None:
         self._desk = desk
-        self.templates: tuple[Template, ...] = tuple(
+        self.templates: tuple[ResourceTemplate, ...] = tuple(
             replace(template, uri=SCHEME + template.uri)
             for adapter in desk.adapters
             for template in adapter.templates
@@ -38,7 +38,7 @@ class RoomLibrary:
         end = start + _PAGE_SIZE
         return resources[start:end], str(end) if end < len(resources) else None
 
-    async def read(self, uri: str, call: Call) -> str:
+    async def read(self, uri: str, call: ToolCall) -> str:
         """Return the text at a URI. Raise `RecordNotFound` when there is none."""
         path = uri.removeprefix(SCHEME)
         if uri.startswith(SCHEME):
@@ -62,7 +62,7 @@ class RoomLibrary:
             return []
         return [value for value in candidates if value.lower().startswith(prefix.lower())]
 
-    async def _read_record(self, id: str, call: Call) -> str:
+    async def _read_record(self, id: str, call: ToolCall) -> str:
         record = await self._desk.fetch(DeskFetch(id=id), call)
         texts, offset = [record.text], record.next_offset
         while offset is not None and offset < _MAX_CHARS:

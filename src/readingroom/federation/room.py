@@ -9,7 +9,7 @@ from readingroom.core.settings import RoomSettings
 from readingroom.engine.embedding.shared import embedder_for
 from readingroom.federation import NAME
 from readingroom.federation.tools import open_desk
-from readingroom.protocol.spec import BaseSpec, KnowledgeBase, Lazy
+from readingroom.protocol.spec import BaseSpec, KnowledgeBase, LazyImport
 from readingroom.storage.errors import FolderInUse
 from readingroom.storage.lock import FolderLock
 
@@ -17,9 +17,9 @@ ALL_PORT = 8000
 ROOM = BaseSpec(
     name=NAME,
     port=ALL_PORT,
-    open=Lazy("readingroom.federation.room:open_room"),
+    open=LazyImport("readingroom.federation.room:open_room"),
     folder_locked=True,
-    commands=Lazy("readingroom.federation.commands:COMMANDS"),
+    commands=LazyImport("readingroom.federation.commands:COMMANDS"),
 )
 """The desk as a base: its folder has one owner, the process that serves all bases."""
 

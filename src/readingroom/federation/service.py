@@ -22,7 +22,7 @@ from readingroom.federation.models import (
     Note,
 )
 from readingroom.protocol.search import DeskHit, DeskRecord, SearchAdapter, SearchRequest
-from readingroom.protocol.tool import Call
+from readingroom.protocol.tool import ToolCall
 from readingroom.storage.errors import FolderInUse
 
 # The same for every page of a search, so that pages agree.
@@ -60,7 +60,7 @@ class DeskService:
         ]
         self.running = fan_out.running
 
-    async def search(self, question: DeskSearch, call: Call) -> DeskAnswer:
+    async def search(self, question: DeskSearch, call: ToolCall) -> DeskAnswer:
         """Return the best passages of every base that is searched, in one order."""
         started = time.perf_counter()
         bases, sources = self._select(question.source)
@@ -88,7 +88,7 @@ class DeskService:
             next_offset=end if end < len(ranked) else None,
         )
 
-    async def fetch(self, question: DeskFetch, call: Call) -> DeskRecord:
+    async def fetch(self, question: DeskFetch, call: ToolCall) -> DeskRecord:
         """Return any record of any base.
 
         Raise `RecordNotFound` when it is not there or its base is not served here, and
@@ -114,7 +114,7 @@ class DeskService:
         rest = self._id_prefixes.get("", "")
         return self._id_prefixes.get(prefix.lower(), rest) if colon else rest
 
-    async def assess(self, question: AssessAgainstPolicy, call: Call) -> Assessment:
+    async def assess(self, question: AssessAgainstPolicy, call: ToolCall) -> Assessment:
         """Return what an application says on a topic, beside the policy of its day.
 
         Raise `ValidationDateUnknown` when no day is given and none is recorded.
@@ -148,7 +148,7 @@ class DeskService:
         return self._adapters.values()
 
     async def _search_bases(
-        self, bases: Iterable[str], request: SearchRequest, call: Call
+        self, bases: Iterable[str], request: SearchRequest, call: ToolCall
     ) -> Gathered[list[DeskHit]]:
         return await self._fan_out.call(
             {base: partial(self._adapters[base].search, request, call) for base in bases}

@@ -14,12 +14,12 @@ from readingroom.federation.models import (
     DeskSearch,
 )
 from readingroom.federation.prompts import PROMPTS
-from readingroom.federation.resources import RoomLibrary
+from readingroom.federation.resources import RoomResources
 from readingroom.federation.service import DeskService
 from readingroom.protocol.errors import FederalDialect
 from readingroom.protocol.search import DeskRecord, PageLinks, SearchAdapter
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase
-from readingroom.protocol.tool import Call, Tool, tool
+from readingroom.protocol.tool import Tool, ToolCall, make_tool
 
 
 def open_desk(
@@ -53,7 +53,7 @@ def open_desk(
         tools=tuple(_make_tools(service)),
         service=service,
         prompts=PROMPTS,
-        library=RoomLibrary(service),
+        resources=RoomResources(service),
         running=service.running,
     )
 
@@ -70,7 +70,7 @@ def _make_adapters(
 
 
 def _make_tools(service: DeskService) -> Iterator[Tool]:
-    async def search(question: DeskSearch, call: Call) -> DeskAnswer:
+    async def search(question: DeskSearch, call: ToolCall) -> DeskAnswer:
         """Search everything held here at once, across all collections, libraries and databases
         (planning policy, application documents, charity guidance, U.S. federal records, plain
         text), when you have a topic and no id. Is there anything on this subject, whatever kind of
@@ -81,7 +81,7 @@ def _make_tools(service: DeskService) -> Iterator[Tool]:
         """
         return await service.search(question, call)
 
-    async def fetch(question: DeskFetch, call: Call) -> DeskRecord:
+    async def fetch(question: DeskFetch, call: ToolCall) -> DeskRecord:
         """Open any document or record of any knowledge base when you have its id, whatever its
         kind: what a search result gave, or an id that another record names (a law `pl:110-140`, a
         CRS report `R41234`, `IF11810`, a Federal Register document `2024-00321`, a vote
@@ -91,7 +91,7 @@ def _make_tools(service: DeskService) -> Iterator[Tool]:
         """
         return await service.fetch(question, call)
 
-    async def assess_against_policy(question: AssessAgainstPolicy, call: Call) -> Assessment:
+    async def assess_against_policy(question: AssessAgainstPolicy, call: ToolCall) -> Assessment:
         """Check a planning application (`19/00017/FUL`, `19/00019/REM`) against policy on a topic.
         Does the proposal comply with the policy it must meet, is it acceptable, does it satisfy the
         standards, how does it measure up or square with them? Sets what the applicant's documents
@@ -100,7 +100,7 @@ def _make_tools(service: DeskService) -> Iterator[Tool]:
         """
         return await service.assess(question, call)
 
-    yield tool(search, title="Search everything")
-    yield tool(fetch, title="Fetch anything by id")
+    yield make_tool(search, title="Search everything")
+    yield make_tool(fetch, title="Fetch anything by id")
     if {"application", "policy"} <= {adapter.role for adapter in service.adapters}:
-        yield tool(assess_against_policy, title="Put an application beside its policy")
+        yield make_tool(assess_against_policy, title="Put an application beside its policy")

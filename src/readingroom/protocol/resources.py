@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from readingroom.protocol.tool import Call
+from readingroom.protocol.tool import ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class ListedResource:
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class ResourceTemplate:
     """A URI template: `readingroom://policy/{source}`."""
 
     uri: str
@@ -47,15 +47,15 @@ class Template:
     description: str
 
 
-class Library(Protocol):
+class ResourceProvider(Protocol):
     """Resources by URI, and completion of what a template or a prompt asks for."""
 
-    templates: tuple[Template, ...]
+    templates: tuple[ResourceTemplate, ...]
 
     async def resources(self, after: str | None) -> tuple[Sequence[ListedResource], str | None]:
         """Return one page of the resources, and the cursor of the next page."""
 
-    async def read(self, uri: str, call: Call) -> str:
+    async def read(self, uri: str, call: ToolCall) -> str:
         """Return the text at a URI. Raise `RecordNotFound` when there is none."""
 
     async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> list[str]:

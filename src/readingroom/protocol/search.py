@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from readingroom.protocol.resources import ListedResource, Prompt, Template
-from readingroom.protocol.tool import Answer, Call
+from readingroom.protocol.resources import ListedResource, Prompt, ResourceTemplate
+from readingroom.protocol.tool import Answer, ToolCall
 
 MAX_TEXT = 20_000
 """Characters of a record's text in one answer."""
@@ -106,14 +106,14 @@ class SearchAdapter(Protocol):
     """What the base contributes when an application is put beside the policy of its day."""
     id_forms: ClassVar[tuple[str, ...]] = ()
     """The forms of its ids with an example each, for an error about an id that nobody knows."""
-    templates: ClassVar[tuple[Template, ...]] = ()
+    templates: ClassVar[tuple[ResourceTemplate, ...]] = ()
     """The resources of the base, as URI templates."""
     prompts: ClassVar[tuple[Prompt, ...]] = ()
 
-    async def search(self, request: SearchRequest, call: Call) -> list[DeskHit]:
+    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
         """Return the best passages, in the base's own order."""
 
-    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         """Return the record with this id. Raise `RecordNotFound` when there is none."""
 
     def sources(self) -> Sequence[str]:

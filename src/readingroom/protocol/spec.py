@@ -10,12 +10,16 @@ from readingroom.core.imports import import_reference
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.errors import Dialect
 from readingroom.protocol.pages import BasePage
-from readingroom.protocol.resources import Library, Prompt
+from readingroom.protocol.resources import Prompt, ResourceProvider
 from readingroom.protocol.tool import Tool
 
 
 async def _is_always_ready() -> None:
     """Nothing that this base needs can go away while it is served."""
+
+
+async def _is_always_warm() -> None:
+    """The first request to this base waits for nothing that a later one would not."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class KnowledgeBase:
     extend: Callable[[Any], None] | None = None
     """Adds handlers to the SDK's protocol server that nothing else here can express."""
     prompts: tuple[Prompt, ...] = ()
-    library: Library | None = None
+    resources: ResourceProvider | None = None
     """Its resources, where it has some that a client can attach."""
     routers: Callable[[], Sequence[Any]] = tuple
     """Makes its FastAPI routers, which carry their whole prefix, such as `/api/v1`."""
@@ -50,11 +54,13 @@ class KnowledgeBase:
     """Entered for as long as the base is served: what it starts there, it stops there."""
     check_ready: Callable[[], Awaitable[object]] = _is_always_ready
     """Raises a `KnowledgeError` while the base cannot answer."""
+    warm_up: Callable[[], Awaitable[object]] = _is_always_warm
+    """Loads what its first search would wait for, such as the model; called in the background."""
     collectors: tuple[Any, ...] = ()
     """Prometheus collectors of its own, shown at `/metrics` beside the server's."""
 
 
-class Lazy:
+class LazyImport:
     """A function or value named as `package.module:name`, imported when it is first used.
 
     The list of bases is read at every start, also by commands that need one base or none, so it
@@ -73,7 +79,7 @@ class Lazy:
 
 
 @dataclass(frozen=True)
-class Flag:
+class SettingFlag:
     """An option of `serve` and `stdio` that chooses a setting of one base."""
 
     option: str
@@ -91,13 +97,13 @@ class BaseSpec:
     name: str
     port: int
     """The port of its contract, when it is served alone."""
-    open: Lazy
+    open: LazyImport
     """`(settings) -> KnowledgeBase`."""
     settings: type[RoomSettings] = RoomSettings
     """The settings it reads: those of every base, and its own."""
     port_setting: str | None = None
     """The setting that chooses another port, where the contract names one."""
-    flags: tuple[Flag, ...] = ()
+    flags: tuple[SettingFlag, ...] = ()
     """Options of `serve` and `stdio` that choose settings of its own."""
     stdio: bool = False
     """Whether it can be served over standard input and output."""
@@ -107,23 +113,23 @@ class BaseSpec:
     """Whether its folder in the data directory belongs to one process at a time."""
     id_prefix: str | None = None
     """What its ids begin with, before the colon; a base without one gets every other id."""
-    routes: Lazy | None = None
+    routes: LazyImport | None = None
     """`(service, read_only) -> routers`: its REST surface."""
-    pages: Lazy | None = None
+    pages: LazyImport | None = None
     """`(service) -> pages`: its pages for people."""
-    adapter: Lazy | None = None
+    adapter: LazyImport | None = None
     """`(service, links) -> SearchAdapter`: its part in searches over all bases."""
-    cli: Lazy | None = None
+    cli: LazyImport | None = None
     """A click group or command, which becomes the verb with the base's name."""
-    commands: Lazy | None = None
+    commands: LazyImport | None = None
     """A tuple of `Command` classes that the owner of its folder runs for other processes."""
-    backup: Lazy | None = None
+    backup: LazyImport | None = None
     """A `BaseBackup`."""
-    doctor: Lazy | None = None
+    doctor: LazyImport | None = None
     """`(settings, repair, run) -> problems`: what is wrong with its data."""
-    sample_settings: Lazy | None = None
+    sample_settings: LazyImport | None = None
     """`(settings) -> context manager`: settings that hold while the sample is used."""
-    sample: Lazy | None = None
+    sample: LazyImport | None = None
     """A `BaseSample`: how the sample corpus gets into it."""
 
     def open_base(self, settings: RoomSettings) -> KnowledgeBase:

@@ -33,7 +33,7 @@ def _check_not_blank(text: str) -> str:
     return text
 
 
-NonBlank = Annotated[str, AfterValidator(_check_not_blank)]
+NonBlankText = Annotated[str, AfterValidator(_check_not_blank)]
 """A text that is not blank."""
 
 # Lone surrogates cannot be encoded as UTF-8, which every store needs.
@@ -68,7 +68,7 @@ Day = Annotated[
     AfterValidator(_check_calendar),
 ]
 """A day that must be on the calendar: `2024-02-30` is an invalid argument."""
-Word = Annotated[str, Field(min_length=1, max_length=100)]
+ShortText = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class Question(BaseModel):
@@ -112,7 +112,7 @@ class Answer(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """What a tool may know about the call it answers, and how it reports progress."""
 
     request_id: str
@@ -140,7 +140,7 @@ class Hints:
     open_world: bool = False
 
 
-Run = Callable[[Any, Call], Awaitable[Any]]
+RunTool = Callable[[Any, ToolCall], Awaitable[Any]]
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class Tool:
     question: type[Question]
     answer_type: Any
     """An `Answer` or a union of them; another type for one that returns the protocol's content."""
-    run: Run
+    run: RunTool
     hints: Hints = field(default_factory=Hints)
     meta: Mapping[str, Any] = field(default_factory=dict)
     """What its listing and each of its results carry in `_meta`, such as a schema version."""
@@ -207,8 +207,8 @@ class Tool:
             raise InvalidArguments([{"field": "arguments", "message": message}]) from error
 
 
-def tool(
-    run: Run,
+def make_tool(
+    run: RunTool,
     *,
     title: str,
     hints: Hints | None = None,

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import anyio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -38,6 +39,7 @@ from readingroom.server.pages.landing import LandingPages
 from readingroom.server.pages.manifest import build_manifest_routes
 from readingroom.server.pages.record import show_record
 from readingroom.server.settings import ServerSettings
+from readingroom.server.startup import HEALTH, READY, show_health, warm_up
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,8 @@ def build_app(
         *build_manifest_routes(faces, settings, policies),
         *make_base_page_routes(bases),
         Route("/", pages.show_index),
-        Route("/health", _show_health),
-        Route("/ready", Readiness(bases).show),
+        Route(HEALTH, show_health),
+        Route(READY, Readiness(bases).show),
         Route("/metrics", partial(_show_metrics, metrics)),
     ]
     if desk := next((base for base in bases if base.name == DESK), None):
@@ -162,7 +164,10 @@ async def _lifespan(
             await running.enter_async_context(base.running())
         for endpoint in endpoints:
             await running.enter_async_context(endpoint.http.manager.run())
+        background = await running.enter_async_context(anyio.create_task_group())
+        background.start_soon(warm_up, bases)
         yield
+        background.cancel_scope.cancel()
 
 
 def _build_cors_options(names: AllowedNames) -> dict[str, Any]:
@@ -198,11 +203,6 @@ def _make_admin_route(endpoint: AdminEndpoint, max_body_bytes: int) -> Route:
     return Route(
         ADMIN_PREFIX + "{command}", endpoint.run, methods=["POST"], max_body_size=max_body_bytes
     )
-
-
-async def _show_health(request: Request) -> Response:
-    # Open to everybody, so it says nothing about what is served here.
-    return JSONResponse({"status": "ok"})
 
 
 async def _show_metrics(metrics: Metrics, request: Request) -> Response:

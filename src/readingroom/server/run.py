@@ -13,7 +13,6 @@ from types import FrameType
 from typing import cast
 
 import uvicorn
-from starlette.types import ASGIApp
 
 from readingroom.core.errors import InvalidSetting
 from readingroom.server.connections import (
@@ -25,6 +24,7 @@ from readingroom.server.connections import (
     raise_descriptor_limit,
 )
 from readingroom.server.errors import PortInUse
+from readingroom.server.startup import OpenApp, StartingApp
 
 _GRACE_SECONDS = 1  # for calls in progress; event streams are closed at once
 # Clients close idle connections: if we did it first, a call sent at that moment would be lost.
@@ -84,18 +84,21 @@ def format_local_address(listener: socket.socket, scheme: str) -> str:
 
 
 def run(
-    app: ASGIApp,
+    open_app: OpenApp,
     listener: socket.socket,
     certificate: Certificate | None,
     trusted_proxies: tuple[str, ...],
-    on_ready: Callable[[], None],
 ) -> None:
-    """Serve until a signal; call `on_ready` as soon as requests are answered."""
+    """Serve until a signal.
+
+    Raise what `open_app` raises, or what the start of the bases in its app raises.
+    """
     descriptor_limit = raise_descriptor_limit()
     guard = ConnectionGuard(choose_limits(descriptor_limit))
     protocol: Callable[..., asyncio.Protocol] = partial(GuardedProtocol, guard)
     if certificate:
         protocol = partial(TlsProtocol, guard, certificate.make_context())
+    app = StartingApp(open_app)
     config = uvicorn.Config(
         app,
         # h11 refuses the malformed headers that the 2026-07-28 wire forbids.
@@ -116,7 +119,11 @@ def run(
         timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    _Server(config, guard, on_ready).run(sockets=[listener])
+    server = _Server(config, guard)
+    app.stop = server.stop
+    server.run(sockets=[listener])
+    if app.failure:
+        raise app.failure
     # The process ends now: a last garbage collection of all modules would take longest of all.
     gc.freeze()
 
@@ -124,16 +131,13 @@ def run(
 class _Server(uvicorn.Server):
     """Uvicorn, but a signal is not a failure: the process exits with 0."""
 
-    def __init__(
-        self, config: uvicorn.Config, guard: ConnectionGuard, on_ready: Callable[[], None]
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, guard: ConnectionGuard) -> None:
         super().__init__(config)
         self._guard = guard
-        self._on_ready = on_ready
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._on_ready()
+    def stop(self) -> None:
+        """Stop as after a signal."""
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # Uvicorn does not know those whose TLS handshake has not ended, and would wait for them.

@@ -12,7 +12,7 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
 )
 from readingroom.bases.documents.service import DocumentsService
-from readingroom.protocol.resources import ListedResource, Template
+from readingroom.protocol.resources import ListedResource, ResourceTemplate
 from readingroom.protocol.search import (
     Citation,
     DeskHit,
@@ -23,7 +23,7 @@ from readingroom.protocol.search import (
     is_heading,
     make_record,
 )
-from readingroom.protocol.tool import Call
+from readingroom.protocol.tool import ToolCall
 
 _SPARE_HITS = 10  # hits asked for beyond the limit, to replace headings that are skipped
 
@@ -35,7 +35,7 @@ class DocumentsAdapter(SearchAdapter):
     role = "application"
     id_forms = ("doc: (doc:25_01178_REM_a1b2c3#page=4)",)
     templates = (
-        Template(
+        ResourceTemplate(
             "document/{document_id}",
             "application_document",
             "A document of a planning application",
@@ -47,7 +47,7 @@ class DocumentsAdapter(SearchAdapter):
         self._service = service
         self._links = links
 
-    async def search(self, request: SearchRequest, call: Call) -> list[DeskHit]:
+    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
         answer = await self._service.search(
             SearchApplicationDocs(
                 query=request.query,
@@ -64,7 +64,7 @@ class DocumentsAdapter(SearchAdapter):
         ]
         return [self._to_desk_hit(hit) for hit in hits[: request.limit]]
 
-    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         ref = parse_doc_id(id)
         pages = str(ref.page) if ref.page else None
         document = await self._service.get_text(

@@ -8,14 +8,14 @@ from pydantic import AfterValidator, Field
 
 from readingroom.core.errors import UnrecognizedId
 from readingroom.core.text import fold_dashes
-from readingroom.protocol.tool import NonBlank, clean_reference
+from readingroom.protocol.tool import NonBlankText, clean_reference
 
 # Long enough for any reference of 100 characters, with the digits of its file's hash.
 DOCUMENT_ID_PATTERN = r"[A-Za-z0-9_-]{1,200}_[0-9a-f]{6,64}"
 _DOC_ID = re.compile(rf"doc:({DOCUMENT_ID_PATTERN})(?:#page=([1-9][0-9]{{0,4}}))?", re.ASCII)
 
 ApplicationRef = Annotated[
-    NonBlank,
+    NonBlankText,
     Field(max_length=100, description="Planning application reference, such as `25/01178/REM`."),
     AfterValidator(clean_reference),
 ]

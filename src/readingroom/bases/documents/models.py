@@ -10,7 +10,7 @@ from readingroom.core.modes import Mode
 from readingroom.core.scores import CONFIDENCE, PARTS, SCORE, Level, ScoreParts
 from readingroom.ingest.document import ExtractionMethod
 from readingroom.protocol.doctor import Complaint
-from readingroom.protocol.tool import Answer, Body, DayText, NonBlank, Question
+from readingroom.protocol.tool import Answer, Body, DayText, NonBlankText, Question
 
 DocumentType = Literal[
     "arboricultural_report",
@@ -36,7 +36,7 @@ DocumentId = Annotated[
     Field(min_length=1, max_length=300, description="Document id, such as `25_01178_REM_a1b2c3`."),
 ]
 Query = Annotated[
-    NonBlank, Field(min_length=1, max_length=2000, description="Natural language search query.")
+    NonBlankText, Field(min_length=1, max_length=2000, description="Natural language search query.")
 ]
 DocumentTypes = Annotated[
     list[DocumentType] | None,

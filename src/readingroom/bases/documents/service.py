@@ -120,6 +120,10 @@ class DocumentsService:
         """Raise `StoreUnusable` while no document can be read."""
         await self.store.check_readable()
 
+    async def warm_up(self) -> None:
+        """Load what the first search waits for; raise `ModelUnavailable` without a model."""
+        await self.store.warm_up()
+
     # --- reading ---
 
     async def search(self, question: SearchApplicationDocs) -> DocumentHits:

@@ -15,11 +15,12 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from readingroom.bases.documents.registry.records import DocumentRecord, StoredChunk
-from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
+from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, Ranking
 from readingroom.engine.vectors import DIMENSIONS
+from readingroom.engine.warm_up import warm_up
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import Vectors
 from readingroom.storage.archive import dump_chunks, fill_chunks
@@ -35,7 +36,7 @@ CHUNK_COLLECTION = "application_docs"
 REGISTRY_COLLECTION = "document_registry"
 
 # Indexed for filters: searches are limited to an application or to types.
-FILTER_FIELDS = Fields(equality=("application_ref", "document_type"))
+FILTER_FIELDS = FilterFields(exact_match=("application_ref", "document_type"))
 
 
 class DocumentStore:
@@ -54,6 +55,10 @@ class DocumentStore:
 
     async def close(self) -> None:
         await anyio.to_thread.run_sync(self._close)
+
+    async def warm_up(self) -> None:
+        """Load the model and fill the indexes; raise `ModelUnavailable` without a model."""
+        await warm_up(self._index)
 
     async def check_readable(self) -> None:
         """Raise `StoreUnusable` while chunks cannot be read."""

@@ -29,7 +29,7 @@ from readingroom.ingest.context import IngestContext
 from readingroom.ingest.setup import make_ingest_context
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Call, Hints, Tool, tool
+from readingroom.protocol.tool import Hints, Tool, ToolCall, make_tool
 
 
 def open_base(settings: DocumentsSettings) -> KnowledgeBase:
@@ -74,11 +74,14 @@ def open_documents(
         sse=True,
         running=service.running,
         check_ready=service.check_ready,
+        warm_up=service.warm_up,
     )
 
 
 def _make_search_tools(service: DocumentsService) -> Iterable[Tool]:
-    async def search_application_docs(question: SearchApplicationDocs, call: Call) -> DocumentHits:
+    async def search_application_docs(
+        question: SearchApplicationDocs, call: ToolCall
+    ) -> DocumentHits:
         """Find what the documents of a planning application (`19/00017/FUL`, `19/00019/REM`) say.
         What does the applicant say, claim or propose about this, how many, how much, how tall? What
         does a statement, survey, assessment or report mention or conclude? What do consultees,
@@ -88,11 +91,11 @@ def _make_search_tools(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.search(question)
 
-    yield tool(search_application_docs, title="Search documents")
+    yield make_tool(search_application_docs, title="Search documents")
 
 
 def _make_reading_tools(service: DocumentsService) -> Iterable[Tool]:
-    async def get_document_text(question: GetDocumentText, call: Call) -> DocumentText:
+    async def get_document_text(question: GetDocumentText, call: ToolCall) -> DocumentText:
         """Read the text of one document of a planning application by its document id
         (`19_00017_FUL_3c9a01`), such as a design and access statement or a travel plan: all of it,
         the complete wording from the top, or some of its pages (pages 4 to 9), or as much as
@@ -101,7 +104,9 @@ def _make_reading_tools(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.get_text(question)
 
-    async def list_ingested_documents(question: ListIngestedDocuments, call: Call) -> DocumentList:
+    async def list_ingested_documents(
+        question: ListIngestedDocuments, call: ToolCall
+    ) -> DocumentList:
         """List the documents of one planning application (`19/00017/FUL`, `19/00018/OUT`,
         `19/00019/REM`). Which files, reports and attachments have been submitted, what paperwork is
         on file so far? Gives their names, ids and types, and no text. For what they say use
@@ -110,7 +115,7 @@ def _make_reading_tools(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.list_documents(question)
 
-    async def application_overview(question: ApplicationOverview, call: Call) -> Overview:
+    async def application_overview(question: ApplicationOverview, call: ToolCall) -> Overview:
         """Get up to speed on a planning application (`19/00017/FUL`, `19/00019/REM`): a summary of
         the case and the state of play. What is it about, the site and the proposal, what is its
         status, where has it got to, was it granted? How complete is it, which reports did they
@@ -120,14 +125,14 @@ def _make_reading_tools(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.get_overview(question)
 
-    yield tool(application_overview, title="See an application")
-    yield tool(get_document_text, title="Read a document")
-    yield tool(list_ingested_documents, title="List documents")
+    yield make_tool(application_overview, title="See an application")
+    yield make_tool(get_document_text, title="Read a document")
+    yield make_tool(list_ingested_documents, title="List documents")
 
 
 def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
     async def ingest_document(
-        question: IngestDocument, call: Call
+        question: IngestDocument, call: ToolCall
     ) -> IngestedDocument | AlreadyIngested | SkippedDocument:
         """Add one file (`/inbox/noise.pdf`) to a planning application (`19/00018/OUT`,
         `19/00019/REM`): upload or load a PDF or scan of a report, survey, statement, letter or plan
@@ -137,7 +142,7 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.ingest(question, call.report)
 
-    async def ingest_folder(question: IngestFolder, call: Call) -> FolderIngested:
+    async def ingest_folder(question: IngestFolder, call: ToolCall) -> FolderIngested:
         """Load a whole folder or directory of files (`/inbox/19_00017`) into a planning application
         (`19/00018/OUT`, `19/00019/REM`) at once: every PDF and all that is in a path of the
         server's disk. It does not stop at a file that cannot be read: each has an outcome of its
@@ -145,7 +150,7 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.ingest_folder(question, call.report)
 
-    async def set_application(question: SetApplication, call: Call) -> ApplicationSet:
+    async def set_application(question: SetApplication, call: ToolCall) -> ApplicationSet:
         """Record what is known of a planning application itself (`19/00017/FUL`, `19/00019/REM`),
         or correct and update it: save its site address, what the proposal is for, the date it was
         validated, its status (mark it pending, approved, refused, withdrawn). What is left out or
@@ -154,7 +159,7 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
         """
         return await service.set_application(question)
 
-    async def remove_document(question: RemoveDocument, call: Call) -> RemovedDocument:
+    async def remove_document(question: RemoveDocument, call: ToolCall) -> RemovedDocument:
         """Delete one document of a planning application from the store, by its document id
         (`19_00017_FUL_3c9a01`), with all its chunks: get rid of a duplicate, a superseded report, a
         drawing or a file that was uploaded by mistake. The file it was ingested from is left alone.
@@ -163,7 +168,7 @@ def _make_writing_tools(service: DocumentsService) -> Iterable[Tool]:
         return await service.remove(question)
 
     deletion_hints = Hints(read_only=False, destructive=True)
-    yield tool(ingest_document, title="Ingest a document", hints=Hints(read_only=False))
-    yield tool(ingest_folder, title="Ingest a folder", hints=Hints(read_only=False))
-    yield tool(set_application, title="Describe an application", hints=Hints(read_only=False))
-    yield tool(remove_document, title="Remove a document", hints=deletion_hints)
+    yield make_tool(ingest_document, title="Ingest a document", hints=Hints(read_only=False))
+    yield make_tool(ingest_folder, title="Ingest a folder", hints=Hints(read_only=False))
+    yield make_tool(set_application, title="Describe an application", hints=Hints(read_only=False))
+    yield make_tool(remove_document, title="Remove a document", hints=deletion_hints)

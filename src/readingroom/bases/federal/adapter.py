@@ -10,7 +10,7 @@ from readingroom.bases.federal.schema import sources
 from readingroom.bases.federal.schema.ids import VALID_PREFIXES
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import UnknownSource
-from readingroom.protocol.resources import Template
+from readingroom.protocol.resources import ResourceTemplate
 from readingroom.protocol.search import (
     DeskHit,
     DeskRecord,
@@ -18,7 +18,7 @@ from readingroom.protocol.search import (
     SearchAdapter,
     SearchRequest,
 )
-from readingroom.protocol.tool import Call
+from readingroom.protocol.tool import ToolCall
 
 _MAX_COMPLETIONS = 101  # one more than a client is shown
 
@@ -29,7 +29,7 @@ class FederalAdapter(SearchAdapter):
     base: ClassVar[str] = "federal"
     id_forms = tuple(VALID_PREFIXES)
     templates = (
-        Template(
+        ResourceTemplate(
             "federal/{id}",
             "federal_record",
             "A federal record",
@@ -40,7 +40,7 @@ class FederalAdapter(SearchAdapter):
     def __init__(self, service: FederalService, links: PageLinks) -> None:
         self._service = service
 
-    async def search(self, request: SearchRequest, call: Call) -> list[DeskHit]:
+    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
         answer = await self._service.search(
             Search(
                 query=request.query,
@@ -53,7 +53,7 @@ class FederalAdapter(SearchAdapter):
         )
         return [DeskHit(**dict(hit), base=self.base) for hit in answer.results]
 
-    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         return DeskRecord(**dict(await self._service.fetch(id, offset)), base=self.base)
 
     def sources(self) -> Sequence[str]:

@@ -17,7 +17,7 @@ from pydantic import (
 from readingroom.bases.federal.schema.sources import Column, Resource
 from readingroom.bases.federal.schema.values import VALUE_TYPES, one_of
 from readingroom.core.errors import InvalidArguments
-from readingroom.protocol.tool import Day, Word
+from readingroom.protocol.tool import Day, ShortText
 from readingroom.storage.database import Database
 
 
@@ -55,7 +55,7 @@ class RowFilter:
 @cache
 def filters_model(resource: Resource) -> type[SourceFilters]:
     """Return the model of a resource's filters, which reports those that do not fit."""
-    facets = {facet.name: VALUE_TYPES.get(facet.name, Word) for facet in resource.plan.facets}
+    facets = {facet.name: VALUE_TYPES.get(facet.name, ShortText) for facet in resource.plan.facets}
     types = facets | {column.name: _choose_type(column) for column in resource.filters}
     fields: dict[str, Any] = {name: (type | None, None) for name, type in types.items()}
     title = resource.name.title().replace("_", "")
@@ -67,7 +67,7 @@ def _choose_type(column: Column) -> Any:
         return _TYPES[column.kind]
     if column.choices:
         return one_of(column.choices)
-    return VALUE_TYPES.get(column.name, Word)
+    return VALUE_TYPES.get(column.name, ShortText)
 
 
 def parse_filters(resource: Resource, filters: Mapping[str, Any] | None) -> RowFilter:

@@ -15,7 +15,7 @@ from readingroom.bases.federal.schema.records import (
 from readingroom.bases.federal.schema.values import AnyType, HouseOrSenate, Party, RecordOf, State
 from readingroom.core.modes import Mode
 from readingroom.protocol.search import Citation, Hit
-from readingroom.protocol.tool import Answer, Day, NonBlank, Question, Word
+from readingroom.protocol.tool import Answer, Day, NonBlankText, Question, ShortText
 
 ChangeKind = Literal["new", "changed", "withdrawn"]
 
@@ -36,10 +36,10 @@ class Filters(Question):
     party: Party | None = Field(None, description="The sponsor's party: D, R or I.")
     state: State | None = Field(None, description="The sponsor's state: MA.")
     type: AnyType | None = Field(None, description="hr, s, rule, notice, proposed rule, …")
-    agency: Word | None = Field(
+    agency: ShortText | None = Field(
         None, description="An agency's slug: environmental-protection-agency."
     )
-    topic: Word | None = Field(None, description="A subject of bills: Taxation.")
+    topic: ShortText | None = Field(None, description="A subject of bills: Taxation.")
     member: RecordOf | None = Field(
         None, description="Who sponsored it or speaks in it, by bioguide id: S000033."
     )
@@ -92,12 +92,12 @@ class Fetch(Question):
 
 
 class Search(Question):
-    query: NonBlank = Field(
+    query: NonBlankText = Field(
         min_length=1,
         max_length=1000,
         description='What to look for, in words; by words, a "quoted phrase" as it stands.',
     )
-    source: Annotated[list[Word], Field(max_length=30)] | Word | None = Field(
+    source: Annotated[list[ShortText], Field(max_length=30)] | ShortText | None = Field(
         None, description="One source, or several; all that can be searched when left out."
     )
     filters: Filters | None = None
@@ -108,7 +108,7 @@ class Search(Question):
 
 
 Filter = Annotated[str, Field(max_length=200)] | Annotated[int, Field(le=2**31)] | bool
-Filtered = Annotated[dict[Word, Filter], Field(max_length=20)]
+Filtered = Annotated[dict[ShortText, Filter], Field(max_length=20)]
 
 
 MOST_LIKELY = 10
@@ -116,10 +116,10 @@ MOST_LIKELY = 10
 
 
 class ResolveEntity(Question):
-    query: NonBlank = Field(
+    query: NonBlankText = Field(
         min_length=1, max_length=300, description="The name as it was said: Sen. Markey from Mass."
     )
-    entity_type: Word = Field(description="The registry to look in.")
+    entity_type: ShortText = Field(description="The registry to look in.")
     filters: Filtered | None = Field(
         None, description='Fields of the registry, such as {"state": "MA", "current": true}.'
     )

@@ -50,7 +50,7 @@ from readingroom.core.errors import InvalidArguments, InvalidRequest
 from readingroom.core.modes import Mode
 from readingroom.protocol.rest import describe_problems
 from readingroom.protocol.search import Fetched
-from readingroom.protocol.tool import Day, NonBlank, Word
+from readingroom.protocol.tool import Day, NonBlankText, ShortText
 from readingroom.web.parameters import StrictQueryRoute
 
 _MAX_ID_LENGTH = 200
@@ -88,10 +88,12 @@ class AggregateQuestion(BaseModel):
     """Asks for numbers in place of records; what it is narrowed by comes from its resource."""
 
     aggregate: Literal["count", "sum"] | None = None
-    sum_field: Word | None = Field(None, description="What `aggregate=sum` adds up.")
-    group_by: Word | None = Field(None, description="One number for each value of this field.")
+    sum_field: ShortText | None = Field(None, description="What `aggregate=sum` adds up.")
+    group_by: ShortText | None = Field(None, description="One number for each value of this field.")
     top: Top | None = Field(None, description="How many groups, the largest first; else 20.")
-    bucket_by_time: Word | None = Field(None, description="One number for each stretch of time.")
+    bucket_by_time: ShortText | None = Field(
+        None, description="One number for each stretch of time."
+    )
     time_interval: Interval | None = Field(None, description="How long a stretch is; else a month.")
 
     @model_validator(mode="after")
@@ -162,7 +164,7 @@ class ListQuestion(AggregateQuestion):
 class RegistryQuestion(ListQuestion):
     """The list of a registry also takes a name."""
 
-    q: NonBlank | None = Field(
+    q: NonBlankText | None = Field(
         None,
         min_length=1,
         max_length=300,
@@ -192,8 +194,10 @@ class SearchQuestion(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    q: NonBlank = Field(min_length=1, max_length=1000, description="What to look for, in words.")
-    source: Annotated[list[Word], Field(max_length=30), BeforeValidator(_split_names)] = Field(
+    q: NonBlankText = Field(
+        min_length=1, max_length=1000, description="What to look for, in words."
+    )
+    source: Annotated[list[ShortText], Field(max_length=30), BeforeValidator(_split_names)] = Field(
         [], description="One source, or several with commas between: fr,bills."
     )
     mode: Mode = "hybrid"
@@ -206,8 +210,8 @@ class SearchQuestion(BaseModel):
     party: Party | None = None
     state: State | None = None
     type: AnyType | None = None
-    agency: Word | None = None
-    topic: Word | None = None
+    agency: ShortText | None = None
+    topic: ShortText | None = None
     member: RecordOf | None = None
     bill: RecordOf | None = None
 
@@ -272,7 +276,7 @@ def _add_changes(routes: APIRouter, service: FederalService) -> None:
         since: Annotated[
             Day | None, Query(description="Loaded here on this day (UTC) or later.")
         ] = None,
-        source: Annotated[Word | None, Query()] = None,
+        source: Annotated[ShortText | None, Query()] = None,
         kind: ChangeKind | None = None,
         limit: Limit = 50,
         cursor: Cursor = None,

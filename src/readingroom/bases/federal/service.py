@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
+
 from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import RowFilter, build_row_filter, match_stored_case
 from readingroom.bases.federal.models import (
@@ -56,6 +58,13 @@ class FederalService:
         self.store = FederalStore(path)
         self.vectors = FederalVectors(embedder)
         self.passages = Passages()
+
+    async def warm_up(self) -> None:
+        """Load what the first search waits for; raise `ModelUnavailable` without a model."""
+        await self.store.read(self.passages.refresh)
+        await self.store.read(self.vectors.refresh)
+        if len(self.vectors):
+            await anyio.to_thread.run_sync(self.vectors.embedder.load)
 
     # --- records ---
 

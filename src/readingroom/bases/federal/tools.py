@@ -57,7 +57,7 @@ from readingroom.engine.embedding.shared import embedder_for
 from readingroom.protocol.errors import FederalDialect
 from readingroom.protocol.search import Fetched
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Call, Tool, tool
+from readingroom.protocol.tool import Tool, ToolCall, make_tool
 
 _INSTRUCTIONS = (
     "U.S. federal records from official bulk files: bills, laws, amendments, the Federal Register, "
@@ -95,11 +95,12 @@ def open_federal(folder: Path, embedder: Embedder, budget: Budget | None = None)
             *_dossiers(service),
         ),
         service=service,
+        warm_up=service.warm_up,
     )
 
 
 def _lookups(service: FederalService) -> tuple[Tool, ...]:
-    async def get_bill(question: GetBill, call: Call) -> Bill:
+    async def get_bill(question: GetBill, call: ToolCall) -> Bill:
         """Look up one bill or resolution whose number and Congress you know (`hr:119:1`, H.R. 1 of
         the 119th Congress): the basic facts. Where does it stand, what is its status and latest
         action? Has it moved, did it pass, was it signed or vetoed, did it become law, or is it
@@ -110,7 +111,7 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         """
         return await service.bill(question.bill_id)
 
-    async def get_bill_text(question: GetBillText, call: Call) -> BillText:
+    async def get_bill_text(question: GetBillText, call: ToolCall) -> BillText:
         """Read the actual wording of one bill whose number you know (`hr:119:1`, H.R. 1 of the
         119th Congress): what does the bill say, in full or in one section, title or definition?
         Gives the legal text to read or quote, as introduced, engrossed or enrolled, else the newest
@@ -119,7 +120,7 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         """
         return await service.bill_text(question.bill_id, question.version, question.offset)
 
-    async def list_cosponsors(question: ListCosponsors, call: Call) -> CosponsorPage:
+    async def list_cosponsors(question: ListCosponsors, call: ToolCall) -> CosponsorPage:
         """List who cosponsored one bill whose number you know (`hr:119:1`, H.R. 1 of the 119th
         Congress). Which members have signed on, who backs or supports the bill besides the sponsor,
         and is that bipartisan? Gives each Democrat and Republican with party, state, district and
@@ -127,7 +128,7 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         """
         return await service.cosponsors(question.bill_id, question.limit, question.cursor)
 
-    async def get_legislator(question: GetLegislator, call: Call) -> Legislator:
+    async def get_legislator(question: GetLegislator, call: ToolCall) -> Legislator:
         """Look up one member of Congress, senator or representative, now or formerly, by bioguide
         id (`S000033`). Who is it? Which party and state do they belong to, which district do they
         represent? Are they still in office, and since when? Gives the name and every term served
@@ -136,7 +137,7 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         """
         return await service.legislator(question.bioguide)
 
-    async def list_member_votes(question: ListMemberVotes, call: Call) -> MemberVotePage:
+    async def list_member_votes(question: ListMemberVotes, call: ToolCall) -> MemberVotePage:
         """List how one member of Congress voted, by bioguide id (`S000033`): the voting record. How
         did they vote on each question, for or against, and which votes did they miss? Gives roll
         call by roll call, the most recent first, the position taken (Yea, Nay, Present, Not
@@ -147,7 +148,7 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
             question.bioguide, question.congress, question.limit, question.cursor
         )
 
-    async def get_committee(question: GetCommittee, call: Call) -> Committee:
+    async def get_committee(question: GetCommittee, call: ToolCall) -> Committee:
         """Look up one committee, subcommittee or panel of Congress by its code (`HSAG`, `hsag00`,
         `HSAG15`). What does the code stand for, what is its official name and chamber? What is it
         responsible for (jurisdiction), which subcommittees does it have? Gives web page, address,
@@ -157,7 +158,9 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         """
         return await service.committee(question.id)
 
-    async def list_committee_members(question: ListCommitteeMembers, call: Call) -> MembershipPage:
+    async def list_committee_members(
+        question: ListCommitteeMembers, call: ToolCall
+    ) -> MembershipPage:
         """List who sits on a committee or subcommittee of Congress, by its code (`HSWM`, `hswm00`,
         `HSWM15`): the roster. Who are the members, who chairs it, who is the ranking member, which
         Republicans and Democrats serve on it? Gives names of senators or representatives with
@@ -168,7 +171,7 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
             question.id, question.congress, question.limit, question.cursor
         )
 
-    async def fetch(question: Fetch, call: Call) -> Fetched:
+    async def fetch(question: Fetch, call: ToolCall) -> Fetched:
         """Open any federal document or record when you have its id, whatever its kind: what search
         returned, or an id another record names (a law `pl:110-140`, a CRS report `R41234`, a
         Federal Register document `2024-00321`, a vote `house:117:1:9`, a speech
@@ -178,25 +181,25 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         return await service.fetch(question.id, question.offset)
 
     return (
-        tool(get_bill, title="Look up a bill"),
-        tool(get_bill_text, title="Read a bill"),
-        tool(list_cosponsors, title="List a bill's cosponsors"),
-        tool(get_legislator, title="Look up a member of Congress"),
-        tool(list_member_votes, title="List a member's votes"),
-        tool(get_committee, title="Look up a committee"),
-        tool(list_committee_members, title="List a committee's members"),
-        tool(fetch, title="Fetch a record by id"),
+        make_tool(get_bill, title="Look up a bill"),
+        make_tool(get_bill_text, title="Read a bill"),
+        make_tool(list_cosponsors, title="List a bill's cosponsors"),
+        make_tool(get_legislator, title="Look up a member of Congress"),
+        make_tool(list_member_votes, title="List a member's votes"),
+        make_tool(get_committee, title="Look up a committee"),
+        make_tool(list_committee_members, title="List a committee's members"),
+        make_tool(fetch, title="Fetch a record by id"),
     )
 
 
 def _searches(service: FederalService) -> tuple[Tool, ...]:
-    async def search(question: Search, call: Call) -> SearchAnswer:
+    async def search(question: Search, call: ToolCall) -> SearchAnswer:
         return await service.search(question, "hybrid")
 
-    async def lexical_search(question: Search, call: Call) -> SearchAnswer:
+    async def lexical_search(question: Search, call: ToolCall) -> SearchAnswer:
         return await service.search(question, "lexical")
 
-    async def semantic_search(question: Search, call: Call) -> SearchAnswer:
+    async def semantic_search(question: Search, call: ToolCall) -> SearchAnswer:
         return await service.search(question, "semantic")
 
     def describe_live(describe: Callable[[tuple[Source, ...]], str]) -> Callable[[], str]:
@@ -204,13 +207,13 @@ def _searches(service: FederalService) -> tuple[Tool, ...]:
         return lambda: describe(service.store.read_now(store.live_sources))
 
     return (
-        tool(search, title="Search", describe=describe_live(descriptions.search)),
-        tool(
+        make_tool(search, title="Search", describe=describe_live(descriptions.search)),
+        make_tool(
             lexical_search,
             title="Search by words",
             describe=describe_live(descriptions.lexical_search),
         ),
-        tool(
+        make_tool(
             semantic_search,
             title="Search by meaning",
             describe=describe_live(descriptions.semantic_search),
@@ -219,7 +222,7 @@ def _searches(service: FederalService) -> tuple[Tool, ...]:
 
 
 def _resolution(service: FederalService) -> Tool:
-    async def resolve_entity(question: ResolveEntity, call: Call) -> Resolved:
+    async def resolve_entity(question: ResolveEntity, call: ToolCall) -> Resolved:
         """Find out who or what is meant by a name, and its official id or code, when all you have
         is a name that is partial, a nickname, noisy or misspelt. Which senator, congressman or
         congresswoman is that, what is the bioguide id of a member by this name (Sen. Markey from
@@ -239,18 +242,18 @@ def _resolution(service: FederalService) -> Tool:
         live = service.store.read_now(store.live_sources)
         return {"entity_type": [source.path for source in live if source.shape is Shape.REGISTRY]}
 
-    return tool(resolve_entity, title="Resolve a name", choices=choices)
+    return make_tool(resolve_entity, title="Resolve a name", choices=choices)
 
 
 def _aggregates(service: FederalService) -> tuple[Tool, ...]:
-    async def count(question: Count, call: Call) -> Total | Buckets:
+    async def count(question: Count, call: ToolCall) -> Total | Buckets:
         resource = find_resource(question.resource)
         row_filter = parse_filters(resource, question.filters)
         return await service.aggregate(
             Aggregation(resource, row_filter, group_by=question.group_by, top=question.top)
         )
 
-    async def sum(question: Sum, call: Call) -> Total | Buckets:
+    async def sum(question: Sum, call: ToolCall) -> Total | Buckets:
         resource = find_resource(question.resource)
         row_filter = parse_filters(resource, question.filters)
         return await service.aggregate(
@@ -259,7 +262,7 @@ def _aggregates(service: FederalService) -> tuple[Tool, ...]:
             )
         )
 
-    async def time_series(question: TimeSeries, call: Call) -> Series:
+    async def time_series(question: TimeSeries, call: ToolCall) -> Series:
         resource = find_resource(question.resource)
         return await service.time_series(
             Aggregation(
@@ -280,19 +283,19 @@ def _aggregates(service: FederalService) -> tuple[Tool, ...]:
         return lambda: descriptions.aggregate_choices(live(), arguments)
 
     return (
-        tool(
+        make_tool(
             count,
             title="Count records",
             describe=lambda: descriptions.count(live()),
             choices=choices("resource", "group_by"),
         ),
-        tool(
+        make_tool(
             sum,
             title="Add numbers up",
             describe=lambda: descriptions.sum(live()),
             choices=choices("resource", "sum_field", "group_by"),
         ),
-        tool(
+        make_tool(
             time_series,
             title="Count over time",
             describe=lambda: descriptions.time_series(live()),
@@ -302,7 +305,7 @@ def _aggregates(service: FederalService) -> tuple[Tool, ...]:
 
 
 def _dossiers(service: FederalService) -> tuple[Tool, ...]:
-    async def get_bill_dossier(question: GetBillDossier, call: Call) -> BillDossier:
+    async def get_bill_dossier(question: GetBillDossier, call: ToolCall) -> BillDossier:
         """Get everything about one bill whose number you know (`hr:119:1`, H.R. 1 of the 119th
         Congress) in one call, its whole history as a complete file for a briefing: the record,
         actions, cosponsors, amendments, votes, and all that is connected with it: CRS reports, CBO
@@ -313,7 +316,7 @@ def _dossiers(service: FederalService) -> tuple[Tool, ...]:
         return await service.bill_dossier(question.bill_id)
 
     async def get_legislator_dossier(
-        question: GetLegislatorDossier, call: Call
+        question: GetLegislatorDossier, call: ToolCall
     ) -> LegislatorDossier:
         """Get everything about one member of Congress by bioguide id (`S000033`) in one call, the
         full profile or background to know before a meeting: terms, committee seats, leadership
@@ -323,7 +326,9 @@ def _dossiers(service: FederalService) -> tuple[Tool, ...]:
         """
         return await service.legislator_dossier(question.bioguide_id, question.congress)
 
-    async def get_committee_dossier(question: GetCommitteeDossier, call: Call) -> CommitteeDossier:
+    async def get_committee_dossier(
+        question: GetCommitteeDossier, call: ToolCall
+    ) -> CommitteeDossier:
         """Get everything about one committee by its code (`HSAG`, `hsag00`) in one call, a briefing
         with the complete picture. Who is on it, and what has it been doing and working on? Gives
         members, subcommittees, hearings held, bills referred to it, reports filed. With `congress`,
@@ -332,7 +337,9 @@ def _dossiers(service: FederalService) -> tuple[Tool, ...]:
         """
         return await service.committee_dossier(question.committee_id, question.congress)
 
-    async def get_public_law_dossier(question: GetPublicLawDossier, call: Call) -> PublicLawDossier:
+    async def get_public_law_dossier(
+        question: GetPublicLawDossier, call: ToolCall
+    ) -> PublicLawDossier:
         """Get everything about one public law by its number (`pl:110-140`, Public Law 110-140, P.L.
         110-140) in one call, its whole story. Which bill did it come from, and which rules and
         regulations were issued to implement it? Gives the bill, the parts of the CFR and the rules
@@ -342,8 +349,8 @@ def _dossiers(service: FederalService) -> tuple[Tool, ...]:
         return await service.public_law_dossier(question.id)
 
     return (
-        tool(get_bill_dossier, title="Everything about a bill"),
-        tool(get_legislator_dossier, title="Everything about a member of Congress"),
-        tool(get_committee_dossier, title="Everything about a committee"),
-        tool(get_public_law_dossier, title="Everything about a law"),
+        make_tool(get_bill_dossier, title="Everything about a bill"),
+        make_tool(get_legislator_dossier, title="Everything about a member of Congress"),
+        make_tool(get_committee_dossier, title="Everything about a committee"),
+        make_tool(get_public_law_dossier, title="Everything about a law"),
     )

@@ -14,7 +14,7 @@ from readingroom.bases.guidance.models import (
 )
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.tools import call_context
-from readingroom.protocol.resources import Template
+from readingroom.protocol.resources import ResourceTemplate
 from readingroom.protocol.search import (
     Citation,
     DeskHit,
@@ -24,7 +24,7 @@ from readingroom.protocol.search import (
     SearchRequest,
     make_record,
 )
-from readingroom.protocol.tool import Call
+from readingroom.protocol.tool import ToolCall
 
 _SOURCE = "charity-commission"
 _MAX_QUERY = 500  # characters that GOV.UK's search takes
@@ -36,7 +36,7 @@ class GuidanceAdapter(SearchAdapter):
     base: ClassVar[str] = "guidance"
     id_forms = ("guidance: (guidance:/guidance/charity-reporting)",)
     templates = (
-        Template(
+        ResourceTemplate(
             "guidance{+path}",
             "guidance_page",
             "A page of Charity Commission guidance",
@@ -47,7 +47,7 @@ class GuidanceAdapter(SearchAdapter):
     def __init__(self, service: GuidanceService, links: PageLinks) -> None:
         self._service = service
 
-    async def search(self, request: SearchRequest, call: Call) -> list[DeskHit]:
+    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
         days = {"public_timestamp_from": request.since, "public_timestamp_to": request.until}
         question = SearchGuidance(
             query=request.query[:_MAX_QUERY],
@@ -75,7 +75,7 @@ class GuidanceAdapter(SearchAdapter):
             if hit.id
         ]
 
-    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         question = GetContentByPath(
             path=id.removeprefix("guidance:"), text_only=True, offset=0, max_chars=None
         )

@@ -13,7 +13,7 @@ from readingroom.console.sample import use_sample
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
 from readingroom.protocol.sample import mark_citations
-from readingroom.protocol.tool import Call
+from readingroom.protocol.tool import ToolCall
 
 
 @click.group()
@@ -62,7 +62,7 @@ def refresh(path: str, settings: GuidanceSettings, as_json: bool) -> None:
 def _call_tool(name: str, settings: GuidanceSettings, **arguments: Any) -> Any:
     """Return the answer of one tool, called by the operator with the settings in force."""
     request_id = make_request_id()
-    call = Call(request_id, "operator", no_progress, "operator", request_id)
+    call = ToolCall(request_id, "operator", no_progress, "operator", request_id)
 
     async def run(settings: GuidanceSettings) -> Any:
         base = SPEC.open_base(settings)

@@ -1,6 +1,6 @@
 """Errors of the guidance base, and the list of those that its taxonomy names."""
 
-from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
+from readingroom.core.errors import InternalError, InvalidArguments, KnowledgeError
 from readingroom.net.errors import (
     InvalidPath,
     UpstreamError,
@@ -48,5 +48,5 @@ TAXONOMY: tuple[type[KnowledgeError], ...] = (
     UpstreamUnavailable,
     InvalidPath,
     InvalidArguments,
-    Internal,
+    InternalError,
 )

@@ -32,13 +32,13 @@ from readingroom.net.metrics import UpstreamMetrics
 from readingroom.net.upstream import CallContext, UpstreamClient
 from readingroom.protocol.errors import GuidanceDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Call, Hints, Tool, tool
+from readingroom.protocol.tool import Hints, Tool, ToolCall, make_tool
 
 SCHEMA_VERSION = "1.0.0"
 """Semantic version of the tools' schemas; docs/governance.md says what a change requires."""
 _META = {"schemaVersion": SCHEMA_VERSION}
 _upstream_tool = partial(
-    tool, hints=Hints(open_world=True), meta=_META
+    make_tool, hints=Hints(open_world=True), meta=_META
 )  # tools that send requests to GOV.UK
 
 
@@ -109,7 +109,9 @@ def open_guidance(
 
 
 def _reading_tools(service: GuidanceService) -> Iterable[Tool]:
-    async def get_content_by_path(question: GetContentByPath, call: Call) -> PageContent | PageText:
+    async def get_content_by_path(
+        question: GetContentByPath, call: ToolCall
+    ) -> PageContent | PageText:
         """Open and read a page of Charity Commission guidance whose GOV.UK path or address you know
         (`/guidance/…`, `/government/publications/…`, https://www.gov.uk/guidance/…). What does that
         page say? Gives the content item untouched and its text as Markdown, with the date of the
@@ -119,7 +121,7 @@ def _reading_tools(service: GuidanceService) -> Iterable[Tool]:
         """
         return await service.content(question, call_context(call))
 
-    async def get_content_by_id(question: GetContentById, call: Call) -> PageContent | PageText:
+    async def get_content_by_id(question: GetContentById, call: ToolCall) -> PageContent | PageText:
         """Open a page of Charity Commission guidance by its GOV.UK content_id, a UUID
         (`5f4bb9ab-7631-11e4-a3cb-005056011aef`): read the content item when you have the content id
         only, which survives when a page moves. With a path use `get_content_by_path`.
@@ -131,7 +133,7 @@ def _reading_tools(service: GuidanceService) -> Iterable[Tool]:
 
 
 def _searching_tools(service: GuidanceService) -> Iterable[Tool]:
-    async def search_guidance(question: SearchGuidance, call: Call) -> SearchResults:
+    async def search_guidance(question: SearchGuidance, call: ToolCall) -> SearchResults:
         """Find what the Charity Commission says on a question about a charity or its trustees: the
         rules and advice for charities in England and Wales. What must or may a charity do about
         registering, closing, trustees and their pay and liability, reserves, fundraising, accounts,
@@ -141,7 +143,7 @@ def _searching_tools(service: GuidanceService) -> Iterable[Tool]:
         """
         return await service.search(question, call_context(call))
 
-    async def recent_changes(question: RecentChanges, call: Call) -> Changes:
+    async def recent_changes(question: RecentChanges, call: ToolCall) -> Changes:
         """List what is new for charities from the Charity Commission, the regulator. Which guidance
         pages on GOV.UK were published, updated or revised lately, since a day, this week or month?
         Gives the latest first; it says that a page changed, not what changed in it.
@@ -153,7 +155,7 @@ def _searching_tools(service: GuidanceService) -> Iterable[Tool]:
 
 
 def _checking_tools(service: GuidanceService) -> Iterable[Tool]:
-    async def get_source_metadata(question: GetSourceMetadata, call: Call) -> SourceMetadata:
+    async def get_source_metadata(question: GetSourceMetadata, call: ToolCall) -> SourceMetadata:
         """Tell where a page of Charity Commission guidance (`/guidance/…`) is from, its provenance.
         Under which licence may we reuse it and whom to credit, who publishes it, how old is it,
         when was it first published and last updated? Gives address, content_id and other
@@ -161,7 +163,7 @@ def _checking_tools(service: GuidanceService) -> Iterable[Tool]:
         """
         return await service.metadata(question, call_context(call))
 
-    async def force_refresh(question: ForceRefresh, call: Call) -> Refreshed:
+    async def force_refresh(question: ForceRefresh, call: ToolCall) -> Refreshed:
         """Reload a page of guidance (`/guidance/…`) from GOV.UK right now, bypassing the cache,
         when the stored copy looks stale, old or outdated and you want the live, current version
         fetched again. It says whether the page changed and does not return the text. To read it
@@ -169,7 +171,7 @@ def _checking_tools(service: GuidanceService) -> Iterable[Tool]:
         """
         return await service.refresh(question, call_context(call))
 
-    async def get_error_taxonomy(question: GetErrorTaxonomy, call: Call) -> ErrorTaxonomy:
+    async def get_error_taxonomy(question: GetErrorTaxonomy, call: ToolCall) -> ErrorTaxonomy:
         """List every error code that the charity guidance tools can return. What does an error or
         failure such as `UPSTREAM_TIMEOUT` mean, what can go wrong, how can a lookup in the charity
         service fail? It asks nothing of GOV.UK.
@@ -178,10 +180,10 @@ def _checking_tools(service: GuidanceService) -> Iterable[Tool]:
 
     yield _upstream_tool(get_source_metadata, title="Tell where a page is from")
     yield _upstream_tool(force_refresh, title="Fetch a page anew")
-    yield tool(get_error_taxonomy, title="List error codes", meta=_META)
+    yield make_tool(get_error_taxonomy, title="List error codes", meta=_META)
 
 
-def call_context(call: Call) -> CallContext:
+def call_context(call: ToolCall) -> CallContext:
     """Return the context of requests to GOV.UK; its facts go into the call's log line."""
     call.facts["correlation_id"] = call.correlation_id
     if call.request_bytes is not None:

@@ -1,21 +1,21 @@
 """The policy base: planning policy as it was in force on a day."""
 
 from readingroom.bases.policy.settings import PolicySettings
-from readingroom.protocol.spec import BaseSpec, Lazy
+from readingroom.protocol.spec import BaseSpec, LazyImport
 
 SPEC = BaseSpec(
     name="policy",
     port=3003,
-    open=Lazy("readingroom.bases.policy.tools:open_base"),
+    open=LazyImport("readingroom.bases.policy.tools:open_base"),
     settings=PolicySettings,
     port_setting="policy_kb_port",
     folder_locked=True,
     id_prefix="policy",
-    routes=Lazy("readingroom.bases.policy.routes:make_routers"),
-    adapter=Lazy("readingroom.bases.policy.adapter:PolicyAdapter"),
-    cli=Lazy("readingroom.bases.policy.cli:policy"),
-    commands=Lazy("readingroom.bases.policy.commands:COMMANDS"),
-    backup=Lazy("readingroom.bases.policy.commands:BACKUP"),
-    doctor=Lazy("readingroom.bases.policy.commands:check"),
-    sample=Lazy("readingroom.bases.policy.sample:SAMPLE"),
+    routes=LazyImport("readingroom.bases.policy.routes:make_routers"),
+    adapter=LazyImport("readingroom.bases.policy.adapter:PolicyAdapter"),
+    cli=LazyImport("readingroom.bases.policy.cli:policy"),
+    commands=LazyImport("readingroom.bases.policy.commands:COMMANDS"),
+    backup=LazyImport("readingroom.bases.policy.commands:BACKUP"),
+    doctor=LazyImport("readingroom.bases.policy.commands:check"),
+    sample=LazyImport("readingroom.bases.policy.sample:SAMPLE"),
 )

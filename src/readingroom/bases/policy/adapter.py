@@ -16,7 +16,7 @@ from readingroom.bases.policy.models import (
 from readingroom.bases.policy.registry.records import COUNTING
 from readingroom.bases.policy.service import PolicyService
 from readingroom.core.errors import RecordNotFound
-from readingroom.protocol.resources import ListedResource, Template
+from readingroom.protocol.resources import ListedResource, ResourceTemplate
 from readingroom.protocol.search import (
     Citation,
     DeskHit,
@@ -28,7 +28,7 @@ from readingroom.protocol.search import (
     is_heading,
     make_record,
 )
-from readingroom.protocol.tool import Call
+from readingroom.protocol.tool import ToolCall
 
 _SPARE = 10  # hits asked for beyond the limit, to replace headings that are skipped
 _REVISION = re.compile(r"policy/([^/]+)/([^/]+)")
@@ -42,13 +42,13 @@ class PolicyAdapter(SearchAdapter):
     role = "policy"
     id_forms = ("policy: (policy:NPPF@rev_NPPF_2024_12#Para 116)",)
     templates = (
-        Template(
+        ResourceTemplate(
             "policy/{source}/{revision_id}",
             "policy_revision",
             "A revision of a policy",
             "When it was in force, and its sections.",
         ),
-        Template(
+        ResourceTemplate(
             "policy/{source}/{revision_id}/{section_ref}",
             "policy_section",
             "A section of a policy",
@@ -60,7 +60,7 @@ class PolicyAdapter(SearchAdapter):
         self._service = service
         self._links = links
 
-    async def search(self, request: SearchRequest, call: Call) -> list[DeskHit]:
+    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
         day = request.day or self._service.today.isoformat()
         answer = await self._service.search(
             SearchPolicy(
@@ -73,7 +73,7 @@ class PolicyAdapter(SearchAdapter):
         hits = [hit for hit in answer.results if not is_heading(hit.text)]
         return [self._convert(hit) for hit in hits[: request.limit]]
 
-    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         names = parse_section_id(id)
         if names is None:
             passage = await self._service.get_passage(id.removeprefix("policy:"))

@@ -10,7 +10,7 @@ from readingroom.bases.policy.registry.records import PolicyCategory, RevisionSt
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidDate
 from readingroom.protocol.doctor import Complaint
-from readingroom.protocol.tool import Answer, Body, NonBlank
+from readingroom.protocol.tool import Answer, Body, NonBlankText
 from readingroom.storage.handover import HandoverName
 
 
@@ -31,7 +31,7 @@ class NewPolicy(Body):
     """A policy to register."""
 
     source: SourceSlug
-    title: Annotated[NonBlank, Field(max_length=300)]
+    title: Annotated[NonBlankText, Field(max_length=300)]
     description: str | None = Field(default=None, max_length=4000)
     category: PolicyCategory
 
@@ -39,7 +39,7 @@ class NewPolicy(Body):
 class PolicyPatch(Body):
     """Fields of a policy to change; those left out stay."""
 
-    title: Annotated[NonBlank, Field(max_length=300)] | None = None
+    title: Annotated[NonBlankText, Field(max_length=300)] | None = None
     description: str | None = Field(default=None, max_length=4000)
     category: PolicyCategory | None = None
 
@@ -47,7 +47,7 @@ class PolicyPatch(Body):
 class NewRevision(Body):
     """A revision to register; its file comes with it."""
 
-    version_label: Annotated[NonBlank, Field(max_length=120)]
+    version_label: Annotated[NonBlankText, Field(max_length=120)]
     effective_from: Day
     effective_to: Day | None = None
     notes: str | None = Field(default=None, max_length=4000)
@@ -62,7 +62,7 @@ class NewRevision(Body):
 class RevisionPatch(Body):
     """Fields of a revision to change; its neighbours keep their dates."""
 
-    version_label: Annotated[NonBlank, Field(max_length=120)] | None = None
+    version_label: Annotated[NonBlankText, Field(max_length=120)] | None = None
     effective_from: Day | None = None
     effective_to: Day | None = Field(
         default=None, description="null: in force until further notice"

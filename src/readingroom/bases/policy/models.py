@@ -13,19 +13,19 @@ from readingroom.bases.policy.registry.records import (
 )
 from readingroom.core.modes import Mode
 from readingroom.core.scores import CONFIDENCE, PARTS, SCORE, Level, ScoreParts
-from readingroom.protocol.tool import Answer, DayText, NonBlank, Question
+from readingroom.protocol.tool import Answer, DayText, NonBlankText, Question
 
 ExclusionReason = Literal[Reason, "no_chunks", "unknown_source"]
 RevisionId = Annotated[
     str, Field(min_length=1, max_length=120, description="Revision id, such as `rev_NPPF_2024_12`.")
 ]
 SectionRef = Annotated[
-    NonBlank,
+    NonBlankText,
     Field(max_length=120, description="Section reference: `Chapter 5`, `Table 5-2`, `Para 116`."),
 ]
 Results = Annotated[int, Field(ge=1, le=100, description="Maximum number of results to return.")]
 Query = Annotated[
-    NonBlank, Field(min_length=1, max_length=2000, description="Natural language search query.")
+    NonBlankText, Field(min_length=1, max_length=2000, description="Natural language search query.")
 ]
 Sources = Annotated[
     list[Annotated[str, Field(max_length=80)]] | None,
@@ -122,7 +122,7 @@ class VerifyPolicyQuote(Question):
     """A quotation and the day it is cited for."""
 
     source: SourceSlug
-    quote: NonBlank = Field(
+    quote: NonBlankText = Field(
         min_length=3, max_length=4000, description="The words as they were quoted."
     )
     date: DayText = Field(description="The day on which it should have been in force.")

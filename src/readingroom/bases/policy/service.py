@@ -129,6 +129,10 @@ class PolicyService:
         await self.registry.ping()
         await self.store.check_readable()
 
+    async def warm_up(self) -> None:
+        """Load what the first search waits for; raise `ModelUnavailable` without a model."""
+        await self.store.warm_up()
+
     @property
     def today(self) -> date:
         return self.now().date()

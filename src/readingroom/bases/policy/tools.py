@@ -33,7 +33,7 @@ from readingroom.ingest.context import IngestContext
 from readingroom.ingest.setup import make_ingest_context
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Call, Hints, Tool, tool
+from readingroom.protocol.tool import Hints, Tool, ToolCall, make_tool
 
 _audit = logging.getLogger("readingroom.policy.audit")
 
@@ -68,6 +68,7 @@ def open_policy(
         sse=True,
         running=service.running,
         check_ready=service.check_ready,
+        warm_up=service.warm_up,
     )
 
 
@@ -81,7 +82,7 @@ def _tools(service: PolicyService) -> tuple[Tool, ...]:
 
 
 def _searching(service: PolicyService) -> Iterable[Tool]:
-    async def search_policy(question: SearchPolicy, call: Call) -> PolicyHits:
+    async def search_policy(question: SearchPolicy, call: ToolCall) -> PolicyHits:
         """Find what planning policy says on a topic, in the NPPF and other national policy and
         guidance or in the local plan: housing, green belt, design, heritage, flood risk,
         biodiversity, highways, parking. What does policy require, expect, allow or discourage,
@@ -95,7 +96,7 @@ def _searching(service: PolicyService) -> Iterable[Tool]:
         _log_revisions(call, [hit.revision_id for hit in hits.results])
         return hits
 
-    async def search_policy_batch(question: SearchPolicyBatch, call: Call) -> PolicyHitsBatch:
+    async def search_policy_batch(question: SearchPolicyBatch, call: ToolCall) -> PolicyHitsBatch:
         """Find the policies on several topics at once, in one go: two, three, five or more subjects
         (parking; trees; heritage; noise), such as the headings of a report. What does planning
         policy, in the NPPF or the local plan, say on each of these? The list of questions is looked
@@ -106,12 +107,12 @@ def _searching(service: PolicyService) -> Iterable[Tool]:
         _log_revisions(call, [hit.revision_id for hits in answers.searches for hit in hits.results])
         return answers
 
-    yield tool(search_policy, title="Search policies")
-    yield tool(search_policy_batch, title="Search policies, several queries")
+    yield make_tool(search_policy, title="Search policies")
+    yield make_tool(search_policy_batch, title="Search policies, several queries")
 
 
 def _reading(service: PolicyService) -> Iterable[Tool]:
-    async def get_policy_section(question: GetPolicySection, call: Call) -> SectionText:
+    async def get_policy_section(question: GetPolicySection, call: ToolCall) -> SectionText:
         """Read one section of a policy in full, word for word, when you know its number (`Chapter
         9`, paragraph 116 or `Para 116` of the NPPF, `Policy TR4`, `Policy BSC 1`, `Table 5-2`,
         Annex 2, Appendix B, section 6.2 of the local plan). What exactly does it say, how is it
@@ -123,7 +124,7 @@ def _reading(service: PolicyService) -> Iterable[Tool]:
         _log_revisions(call, [section.revision_id])
         return section
 
-    async def list_policy_documents(question: ListPolicyDocuments, call: Call) -> PolicyList:
+    async def list_policy_documents(question: ListPolicyDocuments, call: ToolCall) -> PolicyList:
         """List all the planning policies held here, the catalogue of the policy library or shelf.
         Which policy documents, plans, guides and manuals do you have, hold or know, and have you
         got this one? Gives the source slug, title and category of each. For the versions of one use
@@ -131,7 +132,7 @@ def _reading(service: PolicyService) -> Iterable[Tool]:
         """
         return await service.list_policies()
 
-    async def list_policy_revisions(question: ListPolicyRevisions, call: Call) -> RevisionList:
+    async def list_policy_revisions(question: ListPolicyRevisions, call: ToolCall) -> RevisionList:
         """List the revisions of one policy, such as the NPPF or a local plan: its history or
         timeline of versions and editions, newest first. Which versions exist and how many, which
         one is current, from which date until when was each valid and in force, what did it replace,
@@ -140,7 +141,7 @@ def _reading(service: PolicyService) -> Iterable[Tool]:
         """
         return await service.list_revisions(question)
 
-    async def policy_snapshot(question: PolicySnapshot, call: Call) -> Snapshot:
+    async def policy_snapshot(question: PolicySnapshot, call: ToolCall) -> Snapshot:
         """Tell which version of every policy was in force on one day, the NPPF, local plans and
         all. What was the whole policy framework as it stood then, the state of all policies as of
         that date, the right edition of each document for an application that was validated, decided
@@ -150,15 +151,15 @@ def _reading(service: PolicyService) -> Iterable[Tool]:
         """
         return await service.get_snapshot(question)
 
-    yield tool(get_policy_section, title="Read a section")
-    yield tool(list_policy_documents, title="List policies")
-    yield tool(list_policy_revisions, title="List revisions")
-    yield tool(policy_snapshot, title="Everything in force on a day")
+    yield make_tool(get_policy_section, title="Read a section")
+    yield make_tool(list_policy_documents, title="List policies")
+    yield make_tool(list_policy_revisions, title="List revisions")
+    yield make_tool(policy_snapshot, title="Everything in force on a day")
 
 
 def _checking(service: PolicyService) -> Iterable[Tool]:
     async def compare_policy_revisions(
-        question: ComparePolicyRevisions, call: Call
+        question: ComparePolicyRevisions, call: ToolCall
     ) -> RevisionDiff:
         """Compare two versions of a policy, such as the NPPF or a local plan. What changed between
         two dates or editions, what is new or different, how was a paragraph, section or chapter
@@ -169,7 +170,7 @@ def _checking(service: PolicyService) -> Iterable[Tool]:
         _log_revisions(call, [diff.from_revision.revision_id, diff.to_revision.revision_id])
         return diff
 
-    async def verify_policy_quote(question: VerifyPolicyQuote, call: Call) -> QuoteCheck:
+    async def verify_policy_quote(question: VerifyPolicyQuote, call: ToolCall) -> QuoteCheck:
         """Check a quotation from a policy, such as the NPPF or a local plan. Does it really say
         these words, as somebody claims, is the quote right, or was it made up? Tells whether a
         quoted sentence is accurate and true word for word in the revision in force on a day, and on
@@ -178,13 +179,13 @@ def _checking(service: PolicyService) -> Iterable[Tool]:
         """
         return await service.verify(question)
 
-    yield tool(compare_policy_revisions, title="Compare two revisions")
-    yield tool(verify_policy_quote, title="Check a quotation")
+    yield make_tool(compare_policy_revisions, title="Compare two revisions")
+    yield make_tool(verify_policy_quote, title="Check a quotation")
 
 
 def _writing(service: PolicyService) -> Iterable[Tool]:
     async def ingest_policy_revision(
-        question: IngestPolicyRevision, call: Call
+        question: IngestPolicyRevision, call: ToolCall
     ) -> IngestedRevision:
         """Load the PDF of a policy (`/inbox/plan.pdf`) into its revision (`rev_PPG13_1994_03`): add
         a new edition or version of the NPPF, a local plan or SPD to the policy library, or process
@@ -194,7 +195,9 @@ def _writing(service: PolicyService) -> Iterable[Tool]:
         """
         return await service.ingest(question, call.report)
 
-    async def remove_policy_revision(question: RemovePolicyRevision, call: Call) -> RemovedRevision:
+    async def remove_policy_revision(
+        question: RemovePolicyRevision, call: ToolCall
+    ) -> RemovedRevision:
         """Take the text of a policy revision (`rev_PPG13_1994_03`) out of the policy library, such
         as a draft local plan or the wrong file loaded by mistake: delete all its chunks from the
         index, so that it no longer turns up in searches. The revision itself stays registered with
@@ -203,11 +206,11 @@ def _writing(service: PolicyService) -> Iterable[Tool]:
         return await service.remove(question)
 
     deletes = Hints(read_only=False, destructive=True)
-    yield tool(ingest_policy_revision, title="Ingest a revision", hints=Hints(read_only=False))
-    yield tool(remove_policy_revision, title="Remove a revision's chunks", hints=deletes)
+    yield make_tool(ingest_policy_revision, title="Ingest a revision", hints=Hints(read_only=False))
+    yield make_tool(remove_policy_revision, title="Remove a revision's chunks", hints=deletes)
 
 
-def _log_revisions(call: Call, revision_ids: Iterable[str]) -> None:
+def _log_revisions(call: ToolCall, revision_ids: Iterable[str]) -> None:
     """Log which revisions an answer came from, for auditors."""
     fields = {"request_id": call.request_id, "revisions": sorted(set(revision_ids))}
     _audit.info("answered from", extra={"fields": fields})

@@ -17,7 +17,7 @@ from readingroom.protocol.search import (
     SearchRequest,
     make_record,
 )
-from readingroom.protocol.tool import Call
+from readingroom.protocol.tool import ToolCall
 
 
 class TextAdapter(SearchAdapter):
@@ -30,7 +30,7 @@ class TextAdapter(SearchAdapter):
         self._service = service
         self._links = links
 
-    async def search(self, request: SearchRequest, call: Call) -> list[DeskHit]:
+    async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
         content = (await self._service.content()).content
         best = find_best_passage(request.query, content)
         if best is None:
@@ -51,7 +51,7 @@ class TextAdapter(SearchAdapter):
             )
         ]
 
-    async def fetch(self, id: str, offset: int, call: Call) -> DeskRecord:
+    async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         if id != TEXT_ID:
             raise RecordNotFound(f"There is one text here, {TEXT_ID}, not {id[:100]}")
         info = await self._service.info()

@@ -14,7 +14,7 @@ from readingroom.bases.text.settings import TextSettings
 from readingroom.bases.text.store import SAMPLE, TextFile
 from readingroom.protocol.errors import TextDialect
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.protocol.tool import Call, Tool, tool
+from readingroom.protocol.tool import Tool, ToolCall, make_tool
 
 _SAMPLE_DESCRIPTION = (
     "Azure Managed Grafana: tiers, sign-in and roles, data sources, dashboards, alerting, "
@@ -49,14 +49,14 @@ def open_text(file: Path | None, description: str | None) -> KnowledgeBase:
 
 
 def _tools(service: TextService) -> tuple[Tool, ...]:
-    async def get_kb_info(question: GetKbInfo, call: Call) -> KbAvailable | KbUnavailable:
+    async def get_kb_info(question: GetKbInfo, call: ToolCall) -> KbAvailable | KbUnavailable:
         """Tell what the plain text knowledge base (kb) is about, without the text. Which subject
         does its description name, how long or big is the file, does it exist, can it be read, when
         was it last changed? For the text itself use `get_kb_content`.
         """
         return await service.info()
 
-    async def get_kb_content(question: GetKbContent, call: Call) -> KbContent:
+    async def get_kb_content(question: GetKbContent, call: ToolCall) -> KbContent:
         """Read the whole text of the plain text knowledge base (kb), every word from start to
         finish: its complete contents, raw and unmodified, to print, copy or quote. It is not
         searched or cut. For its length and subject alone use `get_kb_info`.
@@ -64,6 +64,6 @@ def _tools(service: TextService) -> tuple[Tool, ...]:
         return await service.content()
 
     return (
-        tool(get_kb_info, title="Describe the text"),
-        tool(get_kb_content, title="Read the whole text"),
+        make_tool(get_kb_info, title="Describe the text"),
+        make_tool(get_kb_content, title="Read the whole text"),
     )

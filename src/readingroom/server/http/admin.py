@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Scope
 
-from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
+from readingroom.core.errors import InternalError, InvalidArguments, KnowledgeError
 from readingroom.protocol.command import ADMIN_PREFIX, Command
 from readingroom.server.auth.bearer import INVALID, client_ip, log_refusal
 from readingroom.server.errors import Unauthorized, UnknownCommand
@@ -106,5 +106,5 @@ async def _run_command(
 def _describe_failure(failure: Exception, command_name: str) -> Line:
     if not isinstance(failure, KnowledgeError):
         logger.error("unexpected failure in the command %s", command_name, exc_info=failure)
-        failure = Internal("The command failed; the server's log has the reason.")
+        failure = InternalError("The command failed; the server's log has the reason.")
     return {"code": failure.code, "message": failure.message, "hint": dict(failure.hint)}

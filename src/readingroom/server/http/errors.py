@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from readingroom.core.errors import Internal, KnowledgeError
+from readingroom.core.errors import InternalError, KnowledgeError
 from readingroom.core.ids import make_request_id
 from readingroom.web.templates import accepts_html, render_page
 
@@ -161,7 +161,7 @@ def _to_knowledge_error(failure: Exception, request_id: str) -> KnowledgeError:
             logger.error("%s", failure.message, extra={"fields": {**fields, "code": failure.code}})
         return failure
     logger.error("unexpected failure in a request", exc_info=failure, extra={"fields": fields})
-    return Internal(INTERNAL)
+    return InternalError(INTERNAL)
 
 
 def _response_headers(error: KnowledgeError) -> dict[str, str]:

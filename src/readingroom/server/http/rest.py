@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from readingroom import __version__
-from readingroom.core.errors import Internal, InvalidArguments, InvalidRequest, KnowledgeError
+from readingroom.core.errors import InternalError, InvalidArguments, InvalidRequest, KnowledgeError
 from readingroom.server.auth.bearer import may_write
 from readingroom.server.errors import ReadOnlyKey
 from readingroom.server.http.errors import INTERNAL, handle_http_exception, render_error
@@ -73,7 +73,7 @@ async def _handle_invalid_request(request: Request, error: Exception) -> Respons
 
 
 async def _handle_unexpected(request: Request, error: Exception) -> Response:
-    return render_error(Internal(INTERNAL), request.state.request_id)
+    return render_error(InternalError(INTERNAL), request.state.request_id)
 
 
 def _format_field(location: tuple[str | int, ...]) -> str:

@@ -9,7 +9,7 @@ from starlette.types import Scope
 
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import ReportProgress
-from readingroom.protocol.tool import Call
+from readingroom.protocol.tool import ToolCall
 from readingroom.server.auth.bearer import identify_caller
 
 Context = ServerRequestContext[Any, Any]
@@ -18,13 +18,13 @@ _TRACE = TraceContextTextMapPropagator()  # the trace alone: a caller's baggage 
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 
 
-def make_call_from_context(context: Context) -> Call:
+def make_call_from_context(context: Context) -> ToolCall:
     """Return the call of an MCP message: one in an HTTP request, or one over stdio."""
     report = context.session.report_progress
     if context.request is None:
         request_id = make_request_id()
         trace_headers = _make_trace_headers(None)
-        return Call(
+        return ToolCall(
             request_id,
             "anonymous",
             report,
@@ -34,13 +34,13 @@ def make_call_from_context(context: Context) -> Call:
     return make_call_from_scope(context.request.scope, report)
 
 
-def make_call_from_scope(scope: Scope, report: ReportProgress) -> Call:
+def make_call_from_scope(scope: Scope, report: ReportProgress) -> ToolCall:
     """Return the call of an HTTP request that has passed the security middleware."""
     user = scope.get("user")
     state = scope["state"]
     headers = state["request_headers"]
     length = headers.get(b"content-length", "")
-    return Call(
+    return ToolCall(
         request_id=state["request_id"],
         caller=f"api_key:{user.username}" if user else "anonymous",
         report=report,

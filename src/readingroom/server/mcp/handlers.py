@@ -12,10 +12,10 @@ from mcp.shared.exceptions import MCPError
 from pydantic_core import from_json, to_json
 
 from readingroom import __version__
-from readingroom.core.errors import Internal, InvalidArguments, KnowledgeError
+from readingroom.core.errors import InternalError, InvalidArguments, KnowledgeError
 from readingroom.protocol import sample
 from readingroom.protocol.errors import Dialect, ErrorResult
-from readingroom.protocol.tool import Call, Tool
+from readingroom.protocol.tool import Tool, ToolCall
 from readingroom.server.auth.bearer import may_write
 from readingroom.server.faces import Face
 from readingroom.server.mcp.calls import Context, make_call_from_context
@@ -132,7 +132,7 @@ class _ToolHandlers:
 
 
 async def _call(
-    tool: Tool, dialect: Dialect, arguments: dict[str, Any], call: Call, record: CallRecord
+    tool: Tool, dialect: Dialect, arguments: dict[str, Any], call: ToolCall, record: CallRecord
 ) -> wire.CallToolResult:
     """Return a tool's answer, or its error in the base's dialect. Raise nothing but MCPError."""
     try:
@@ -190,7 +190,7 @@ def _render_error(error: ErrorResult, meta: Mapping[str, Any]) -> wire.CallToolR
     )
 
 
-def _to_knowledge_error(failure: Exception, call: Call) -> KnowledgeError:
+def _to_knowledge_error(failure: Exception, call: ToolCall) -> KnowledgeError:
     if isinstance(failure, KnowledgeError):
         return failure
     logger.error(
@@ -198,7 +198,7 @@ def _to_knowledge_error(failure: Exception, call: Call) -> KnowledgeError:
         exc_info=failure,
         extra={"fields": {"request_id": call.request_id}},
     )
-    return Internal(f"Something went wrong on our side. Request id: {call.request_id}")
+    return InternalError(f"Something went wrong on our side. Request id: {call.request_id}")
 
 
 def _build_schemas(tools: Mapping[str, tuple[Tool, Dialect]]) -> None:

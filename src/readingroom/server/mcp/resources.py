@@ -12,7 +12,12 @@ from mcp.shared.exceptions import MCPError
 from readingroom.core.errors import KnowledgeError
 from readingroom.protocol import sample
 from readingroom.protocol.quoting import QUOTED_MATTER
-from readingroom.protocol.resources import Library, ListedResource, Prompt, Template
+from readingroom.protocol.resources import (
+    ListedResource,
+    Prompt,
+    ResourceProvider,
+    ResourceTemplate,
+)
 from readingroom.server.faces import Face
 from readingroom.server.mcp.calls import Context, make_call_from_context
 
@@ -30,15 +35,15 @@ Handler = Callable[[Context, Params], Awaitable[Result]]
 def add_resources(server: Server[Any], face: Face, is_sample: bool) -> None:
     """Give the protocol server the prompts and resources of a face's bases, where it has any."""
     prompts = {prompt.name: prompt for base in face.bases for prompt in base.prompts}
-    library = next((base.library for base in face.bases if base.library), None)
+    resources = next((base.resources for base in face.bases if base.resources), None)
     page = wire.PaginatedRequestParams
     add_handler = server.add_request_handler
     if prompts:
         prompt_handlers = _PromptHandlers(prompts)
         add_handler("prompts/list", page, prompt_handlers.list_prompts)
         add_handler("prompts/get", wire.GetPromptRequestParams, prompt_handlers.get_prompt)
-    if library:
-        handlers = _ResourceHandlers(library, is_sample)
+    if resources:
+        handlers = _ResourceHandlers(resources, is_sample)
         add_handler("resources/list", page, handlers.list_resources)
         add_handler("resources/templates/list", page, handlers.list_templates)
         add_handler("resources/read", wire.ReadResourceRequestParams, handlers.read)
@@ -111,8 +116,8 @@ class _PromptHandlers:
 
 
 class _ResourceHandlers:
-    def __init__(self, library: Library, is_sample: bool) -> None:
-        self._library = library
+    def __init__(self, resources: ResourceProvider, is_sample: bool) -> None:
+        self._library = resources
         self._is_sample = is_sample
         self.list_resources = _translate_errors(self._list_resources)
         self.read = _translate_errors(self._read)
@@ -167,7 +172,7 @@ class _ResourceHandlers:
         )
 
 
-def _describe(resource: ListedResource | Template) -> dict[str, Any]:
+def _describe(resource: ListedResource | ResourceTemplate) -> dict[str, Any]:
     """Return the fields that the listings of resources and of templates have in common."""
     return {
         "name": resource.name,

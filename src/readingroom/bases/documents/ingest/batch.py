@@ -10,7 +10,7 @@ import anyio
 
 from readingroom.bases.documents.ingest.ingestion import Ingestion, Outcome
 from readingroom.bases.documents.models import FileOutcome, FolderIngested
-from readingroom.core.errors import Internal, KnowledgeError
+from readingroom.core.errors import InternalError, KnowledgeError
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.private_copy import PrivateCopy, open_in_thread
 
@@ -91,7 +91,9 @@ class Batch:
             return _to_failure(file, error)
         except Exception as error:  # one bad file must not stop the others
             logger.error("a file of a folder could not be ingested", exc_info=error)
-            return _to_failure(file, Internal("It failed on our side; the server's log says why"))
+            return _to_failure(
+                file, InternalError("It failed on our side; the server's log says why")
+            )
         return _to_file_outcome(file, outcome)
 
     async def _report_share(self, index: int, share: float, message: str) -> None:

@@ -6,15 +6,17 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from readingroom.bases.federal.models import Filtered
-from readingroom.protocol.tool import Answer, Question, Word
+from readingroom.protocol.tool import Answer, Question, ShortText
 
 Interval = Literal["day", "week", "month", "quarter", "year"]
 Top = Annotated[int, Field(ge=1, le=1000)]
 
 
 class Count(Question):
-    resource: Word = Field(description="What to count.")
-    group_by: Word | None = Field(None, description="A field: one count for each of its values.")
+    resource: ShortText = Field(description="What to count.")
+    group_by: ShortText | None = Field(
+        None, description="A field: one count for each of its values."
+    )
     filters: Filtered | None = Field(
         None, description='Such as {"congress": 119, "party": "D", "since": "2025-01-01"}.'
     )
@@ -22,20 +24,24 @@ class Count(Question):
 
 
 class Sum(Question):
-    resource: Word = Field(description="What to sum over.")
-    sum_field: Word = Field(description="The number to add up.")
-    group_by: Word | None = Field(None, description="A field: one sum for each of its values.")
+    resource: ShortText = Field(description="What to sum over.")
+    sum_field: ShortText = Field(description="The number to add up.")
+    group_by: ShortText | None = Field(None, description="A field: one sum for each of its values.")
     filters: Filtered | None = Field(None, description='Such as {"year": 2025}.')
     top: Top = Field(20, description="How many groups, the largest first.")
 
 
 class TimeSeries(Question):
-    resource: Word = Field(description="What to count over time.")
-    time_field: Word = Field(description="The date that counts.")
+    resource: ShortText = Field(description="What to count over time.")
+    time_field: ShortText = Field(description="The date that counts.")
     interval: Interval
-    group_by: Word | None = Field(None, description="A field: one series for each of its values.")
+    group_by: ShortText | None = Field(
+        None, description="A field: one series for each of its values."
+    )
     filters: Filtered | None = Field(None, description='Such as {"since": "2018-01-01"}.')
-    sum_field: Word | None = Field(None, description="Add this number up, instead of counting.")
+    sum_field: ShortText | None = Field(
+        None, description="Add this number up, instead of counting."
+    )
     top: Top = Field(20, description="How many groups, the largest first.")
 
 

@@ -10,7 +10,7 @@ from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.ids import BILL_TYPES, federal_id
 from readingroom.bases.federal.schema.records import Chamber
 from readingroom.core.errors import UnrecognizedId
-from readingroom.protocol.tool import Word
+from readingroom.protocol.tool import ShortText
 
 
 def _canonical_id(text: str) -> str:
@@ -45,7 +45,7 @@ def _parse_party(text: str) -> str:
     return text.title() if text.islower() else text
 
 
-Party = Annotated[Word, AfterValidator(_parse_party)]
+Party = Annotated[ShortText, AfterValidator(_parse_party)]
 
 
 def _parse_state(text: str) -> str:
@@ -60,7 +60,7 @@ def _parse_state(text: str) -> str:
     raise ValueError(f"there is no state {text!r}; a name or a code, such as Oregon or OR")
 
 
-State = Annotated[Word, AfterValidator(_parse_state)]
+State = Annotated[ShortText, AfterValidator(_parse_state)]
 
 
 def _parse_position(text: str) -> str:
@@ -68,7 +68,7 @@ def _parse_position(text: str) -> str:
     return text.title() if text.islower() or text.isupper() else text
 
 
-Position = Annotated[Word, AfterValidator(_parse_position)]
+Position = Annotated[ShortText, AfterValidator(_parse_position)]
 
 
 def _fold_value(text: str) -> str:
@@ -85,7 +85,7 @@ def one_of(values: Sequence[str]) -> Any:
             raise ValueError(f"there is no {text!r} here; one of {', '.join(values)}")
         return value
 
-    return Annotated[Word, AfterValidator(parse)]
+    return Annotated[ShortText, AfterValidator(parse)]
 
 
 def _parse_type(text: str) -> str:
@@ -94,7 +94,7 @@ def _parse_type(text: str) -> str:
     return folded if folded in BILL_TYPES else text
 
 
-AnyType = Annotated[Word, AfterValidator(_parse_type)]
+AnyType = Annotated[ShortText, AfterValidator(_parse_type)]
 
 VALUE_TYPES: dict[str, Any] = {
     "chamber": AnyChamber,

@@ -10,7 +10,7 @@ import numpy as np
 
 from readingroom.bases.federal.schema.sources import Shape, source_names, sources_of_shape
 from readingroom.bases.federal.search.passages import generation
-from readingroom.core.filters import And, Fields, Filter, In, Range
+from readingroom.core.filters import And, Filter, FilterFields, In, Range
 from readingroom.core.progress import ReportProgressSync
 from readingroom.engine.embedding.embedder import Embedder, Matrix, Vector
 from readingroom.engine.vectors import VectorIndex
@@ -18,7 +18,7 @@ from readingroom.storage.database import Database, Row
 
 # Fields with one value per record. Those with several (agency, topic) are looked up in SQLite.
 SINGLE = ("source", "congress", "chamber", "party", "state", "type")
-_FIELDS = Fields((*SINGLE, "doc"), ("day",))
+_FIELDS = FilterFields((*SINGLE, "doc"), ("day",))
 # Large enough to keep the model busy, small enough that stopping loses little.
 _BATCH = 256
 # Bounds the memory that a refresh needs besides the index itself.

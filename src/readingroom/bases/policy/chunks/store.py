@@ -18,10 +18,11 @@ from readingroom.bases.policy.registry.records import (
     StoredRevisionId,
 )
 from readingroom.core.dates import encode_day
-from readingroom.core.filters import And, Equals, Fields, Filter, In, Metadata
+from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.index import ChunkIndex, Ranking
+from readingroom.engine.warm_up import warm_up
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import Vectors
 from readingroom.storage.archive import dump_chunks, fill_chunks
@@ -30,7 +31,7 @@ from readingroom.storage.chunks import Chunks, ChunkStore, format_numbers, parse
 COLLECTION = "policy_docs"
 
 # Indexed for filters: every search is limited to revisions.
-_FIELDS = Fields(equality=("source", "revision_id"))
+_FIELDS = FilterFields(exact_match=("source", "revision_id"))
 _PATH = " > "
 
 
@@ -75,6 +76,10 @@ class PolicyStore:
 
     async def close(self) -> None:
         await anyio.to_thread.run_sync(self._close)
+
+    async def warm_up(self) -> None:
+        """Load the model and fill the indexes; raise `ModelUnavailable` without a model."""
+        await warm_up(self._index)
 
     async def check_readable(self) -> None:
         """Raise `StoreUnusable` while chunks cannot be read."""
