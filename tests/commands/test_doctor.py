@@ -134,6 +134,23 @@ def test_missing_parts_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @requirement("room:doctor", "ingest:sandbox:confined")
+def test_a_tesseract_that_needs_files_outside_the_sandbox_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert findings("tesseract", tmp_path) == []
+    (tmp_path / "words").write_text("eng")
+    program = tmp_path / "tesseract"
+    program.write_text(f"#!/bin/sh\n/bin/cat {tmp_path}/words\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    (problem,) = findings("tesseract", tmp_path)
+
+    assert "does not run inside the sandbox" in problem
+    assert "Permission denied" in problem
+
+
+@requirement("room:doctor", "ingest:sandbox:confined")
 def test_a_kernel_that_cannot_confine_readers_of_documents_is_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

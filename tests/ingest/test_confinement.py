@@ -4,6 +4,7 @@ import os
 import re
 import resource
 import signal
+import struct
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -216,7 +217,7 @@ def test_other_processes_of_the_account_cannot_read_the_servers_environment() ->
         if os.getuid() == 0:
             os.setgroups([])
             os.setuid(65534)
-            process._prctl(process._SET_DUMPABLE, 1)  # as after exec
+            process._call_prctl(process._SET_DUMPABLE, 1)  # as after exec
         before = can_be_read()
         Sandbox()
         return before and not can_be_read()
@@ -280,7 +281,7 @@ def test_a_limit_on_processes_never_keeps_tesseract_from_starting(
 ) -> None:
     """Tasks of the same account in other containers count, though they cannot be seen."""
     if not sees_others:
-        monkeypatch.setattr(process, "_count_tasks", lambda: -process._MORE_TASKS)
+        monkeypatch.setattr(process, "_count_tasks", lambda: -process._MAX_MORE_TASKS)
 
     def limit_and_start() -> int:
         if os.getuid() == 0:  # whom the kernel does not limit
@@ -293,6 +294,54 @@ def test_a_limit_on_processes_never_keeps_tesseract_from_starting(
         return is_limited is sees_others and run_forked(lambda: 1)
 
     assert run_forked(limit_and_start) == 1
+
+
+X86, ARM = 0xC000003E, 0xC00000B7
+REFUSED, KILLED, PASSED = 0x00050001, 0x80000000, 0x7FFF0000
+
+
+def judge(machine: str, call: int, *arguments: int, architecture: int | None = None) -> int:
+    """What the filter for a machine decides about a call, by running its instructions."""
+    chosen = seccomp._ARCHITECTURES[machine]
+    program = b"".join(seccomp._make_program(chosen, refuse_signals=True))
+    given = struct.pack("=iIQ6q", call, architecture or chosen.audit_number, 0, *arguments[:6])
+    accumulator = position = 0
+    while True:
+        code, if_true, if_false, operand = struct.unpack_from("=HBBI", program, 8 * position)
+        position += 1
+        if code == 0x06:
+            return int(operand)
+        if code == 0x20:
+            (accumulator,) = struct.unpack_from("=I", given, operand)
+        else:
+            holds = {0x15: accumulator == operand, 0x35: accumulator >= operand}[code]
+            position += if_true if holds else if_false
+
+
+@pytest.mark.parametrize(
+    ("machine", "foreign", "numbers"),
+    [
+        # socket, truncate, keyctl; read, openat, clone; kill, prlimit64, fcntl
+        ("x86_64", ARM, ((41, 76, 250), (0, 257, 56), (62, 302, 72))),
+        ("aarch64", X86, ((198, 45, 219), (63, 56, 220), (129, 261, 25))),
+    ],
+)
+@requirement("ingest:sandbox:confined")
+def test_the_filter_of_either_architecture_refuses_what_it_lists(
+    machine: str, foreign: int, numbers: tuple[tuple[int, ...], ...]
+) -> None:
+    refused, passed, (kill, prlimit, fcntl) = numbers
+    none = (0,) * 6
+    assert {judge(machine, number, *none) for number in refused} == {REFUSED}
+    assert {judge(machine, number, *none) for number in passed} == {PASSED}
+    assert judge(machine, passed[0], *none, architecture=foreign) == KILLED
+    assert judge(machine, 0x40000000 + passed[0], *none) == KILLED
+    own = os.getpid()
+    assert {judge(machine, kill, target, *none) for target in (0, own, -own)} == {PASSED}
+    assert {judge(machine, kill, target, *none) for target in (1, -1, own + 1)} == {REFUSED}
+    assert [judge(machine, prlimit, target, *none) for target in (0, 1)] == [PASSED, REFUSED]
+    commands = [judge(machine, fcntl, 0, command, *none) for command in (1, 8, 10, 15)]
+    assert commands == [PASSED, REFUSED, REFUSED, REFUSED]
 
 
 @requirement("ingest:sandbox:confined")

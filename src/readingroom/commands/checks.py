@@ -9,7 +9,6 @@ import shutil
 import socket
 import sqlite3
 import stat
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from importlib import metadata
@@ -25,6 +24,7 @@ from readingroom.engine.embedding.weights import find_weights
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.room import ALL_PORT
 from readingroom.ingest.confine.process import describe_gaps
+from readingroom.ingest.confine.program import run_confined
 from readingroom.ingest.confine.program_paths import find_program_paths
 from readingroom.net.http import make_client
 from readingroom.protocol.doctor import Complaint
@@ -127,8 +127,15 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
             "install tesseract-ocr, or set ENABLE_OCR=false",
         )
         return
-    listing = subprocess.run([program, "--list-langs"], capture_output=True, text=True, timeout=30)
-    if _OCR_LANGUAGE not in listing.stdout.split():
+    listing = run_confined([program, "--list-langs"], sandbox_environment())
+    if listing.returncode != 0:
+        reason = (listing.stderr.splitlines() or ["no reason was given"])[-1]
+        yield _make_complaint(
+            "tesseract",
+            f"{program} does not run inside the sandbox: {reason}",
+            "install tesseract with your system's packages, so that it lies below /usr",
+        )
+    elif _OCR_LANGUAGE not in listing.stdout.split():
         yield _make_complaint(
             "tesseract",
             f"it does not know the language {_OCR_LANGUAGE!r}",

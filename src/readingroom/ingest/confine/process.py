@@ -15,7 +15,7 @@ from readingroom.ingest.confine import landlock, seccomp
 _MAX_WRITTEN_BYTES = 512 * 2**20
 """Per file that the process writes; a page for tesseract takes at most 40 million bytes."""
 _MAX_DESCRIPTORS = 128
-_MORE_TASKS = 1024
+_MAX_MORE_TASKS = 1024
 """Processes and threads that the account may have beyond those that can be seen now."""
 
 _SET_DUMPABLE, _SET_NO_NEW_PRIVILEGES = 4, 38
@@ -45,7 +45,7 @@ def confine_process(confinement: Confinement) -> None:
         return
     with suppress(OSError):  # a container may forbid it
         Path("/proc/self/oom_score_adj").write_text("1000")
-    _prctl(_SET_NO_NEW_PRIVILEGES, 1)
+    _call_prctl(_SET_NO_NEW_PRIVILEGES, 1)
     _drop_capabilities()
     abi = landlock.find_abi()
     if abi:
@@ -75,7 +75,7 @@ def hide_memory() -> None:
     The kernel then writes no core dump of it, and only root can attach a debugger.
     """
     if sys.platform == "linux":
-        _prctl(_SET_DUMPABLE, 0)
+        _call_prctl(_SET_DUMPABLE, 0)
 
 
 def _limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
@@ -96,7 +96,7 @@ def _limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
         resource.RLIMIT_NOFILE: _MAX_DESCRIPTORS,
     }
     if sys.platform == "linux":
-        limits[resource.RLIMIT_NPROC] = _count_tasks() + _MORE_TASKS
+        limits[resource.RLIMIT_NPROC] = _count_tasks() + _MAX_MORE_TASKS
     # Never above the hard limit that the process was started with: raising it needs root.
     for resource_id, value in limits.items():
         _, hard_limit = resource.getrlimit(resource_id)
@@ -121,32 +121,32 @@ def _can_start_process() -> bool:
 
 def _count_tasks() -> int:
     """Return how many processes and threads this account has, which the kernel counts together."""
-    own_id = os.getuid()
-    tasks = 0
+    own_user_id = os.getuid()
+    task_count = 0
     with suppress(OSError):
-        for folder in Path("/proc").glob("[0-9]*"):
+        for process_folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):  # it may end meanwhile
-                if folder.stat().st_uid == own_id:
-                    tasks += (folder / "task").stat().st_nlink - 2
-    return tasks
+                if process_folder.stat().st_uid == own_user_id:
+                    task_count += (process_folder / "task").stat().st_nlink - 2
+    return task_count
 
 
 def _drop_capabilities() -> None:
     """Give up what root may do, but for reading."""
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     # Effective, permitted and inheritable, for the lower and the upper 32 capabilities.
-    sets = (ctypes.c_uint32 * 6)()
+    capability_sets = (ctypes.c_uint32 * 6)()
     libc = ctypes.CDLL(None, use_errno=True)
-    _check(libc.capget(header, sets))
-    reading = sets[1] & _READ_ANY_FILE
-    kept = (ctypes.c_uint32 * 6)(reading, reading)
-    _check(libc.capset(header, kept))
+    _check_result(libc.capget(header, capability_sets))
+    reading_capability = capability_sets[1] & _READ_ANY_FILE
+    kept_sets = (ctypes.c_uint32 * 6)(reading_capability, reading_capability)
+    _check_result(libc.capset(header, kept_sets))
 
 
-def _prctl(option: int, value: int) -> None:
-    _check(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0))
+def _call_prctl(option: int, value: int) -> None:
+    _check_result(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0))
 
 
-def _check(result: int) -> None:
+def _check_result(result: int) -> None:
     if result != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -25,9 +25,9 @@ _ALL_THREADS = 1
 @dataclass(frozen=True, slots=True)
 class _Architecture:
     audit_number: int
-    seccomp: int
+    seccomp_number: int
     """The number of the call `seccomp` itself."""
-    column: int
+    table_column: int
     """Of this architecture in the tables of numbers below."""
 
 
@@ -36,9 +36,9 @@ _ARCHITECTURES = {
     "aarch64": _Architecture(0xC00000B7, 277, 1),
 }
 
-_NONE = -1
+_NO_SUCH_CALL = -1
 # Name: number on x86_64, number on aarch64.
-_REFUSED = {
+_REFUSED_CALLS = {
     # Networks, and sockets of this machine. With io_uring a socket can be made without the calls.
     "socket": (41, 198),
     "socketpair": (53, 199),
@@ -71,12 +71,12 @@ _REFUSED = {
     "setsid": (112, 157),
     "setpgid": (109, 154),
     # What Landlock leaves open: the attributes of files, and watching folders.
-    "chmod": (90, _NONE),
+    "chmod": (90, _NO_SUCH_CALL),
     "fchmod": (91, 52),
     "fchmodat": (268, 53),
     "fchmodat2": (452, 452),
-    "chown": (92, _NONE),
-    "lchown": (94, _NONE),
+    "chown": (92, _NO_SUCH_CALL),
+    "lchown": (94, _NO_SUCH_CALL),
     "fchown": (93, 55),
     "fchownat": (260, 54),
     "setxattr": (188, 5),
@@ -87,13 +87,13 @@ _REFUSED = {
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
     "removexattrat": (466, 466),
-    "utime": (132, _NONE),
-    "utimes": (235, _NONE),
-    "futimesat": (261, _NONE),
+    "utime": (132, _NO_SUCH_CALL),
+    "utimes": (235, _NO_SUCH_CALL),
+    "futimesat": (261, _NO_SUCH_CALL),
     "utimensat": (280, 88),
     "file_setattr": (469, 469),
     "truncate": (76, 45),
-    "inotify_init": (253, _NONE),
+    "inotify_init": (253, _NO_SUCH_CALL),
     "inotify_init1": (294, 26),
     "fanotify_init": (300, 262),
     "open_by_handle_at": (304, 265),
@@ -104,13 +104,18 @@ _REFUSED = {
     "unshare": (272, 97),
     "setns": (308, 268),
 }
-_SIGNALS = {
+_SIGNAL_CALLS = {
     "tkill": (200, 130),
     "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240),
     "pidfd_send_signal": (424, 424),
 }
-_KILL_CALL, _TGKILL, _PRLIMIT, _FCNTL = (62, 129), (234, 131), (302, 261), (72, 25)
+_KILL_NUMBERS, _TGKILL_NUMBERS, _PRLIMIT_NUMBERS, _FCNTL_NUMBERS = (
+    (62, 129),
+    (234, 131),
+    (302, 261),
+    (72, 25),
+)
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX = 8, 10, 15
 """Commands of `fcntl` by which the kernel is asked to send a signal to somebody."""
 
@@ -122,7 +127,9 @@ def is_available() -> bool:
         return False
     action = ctypes.c_uint32(_REFUSE & 0xFFFF0000)
     libc = ctypes.CDLL(None, use_errno=True)
-    answer: int = libc.syscall(architecture.seccomp, _IS_ACTION_AVAILABLE, 0, ctypes.byref(action))
+    answer: int = libc.syscall(
+        architecture.seccomp_number, _IS_ACTION_AVAILABLE, 0, ctypes.byref(action)
+    )
     return answer == 0
 
 
@@ -136,10 +143,10 @@ def refuse_calls(*, refuse_signals: bool) -> None:
     assert architecture is not None, "ask is_available() first"
     program = b"".join(_make_program(architecture, refuse_signals))
     instructions = ctypes.create_string_buffer(program, len(program))
-    count = len(program) // 8
-    header = struct.pack("HxxxxxxP", count, ctypes.addressof(instructions))
+    instruction_count = len(program) // 8
+    header = struct.pack("HxxxxxxP", instruction_count, ctypes.addressof(instructions))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syscall(architecture.seccomp, _SET_FILTER, _ALL_THREADS, header) != 0:
+    if libc.syscall(architecture.seccomp_number, _SET_FILTER, _ALL_THREADS, header) != 0:
         raise OSError(ctypes.get_errno(), "seccomp refused")
 
 
@@ -150,53 +157,61 @@ def _find_architecture() -> _Architecture | None:
 
 
 def _make_program(architecture: _Architecture, refuse_signals: bool) -> Iterator[bytes]:
-    column = architecture.column
-    yield _instruction(_LD_WORD, _ARCHITECTURE_OFFSET)
-    yield _instruction(_JUMP_IF_EQUAL, architecture.audit_number, if_true=1)
-    yield _instruction(_RETURN, _KILL)
-    yield _instruction(_LD_WORD, _NUMBER_OFFSET)
-    yield _instruction(_JUMP_IF_GREATER_OR_EQUAL, _X32_BIT, if_false=1)
-    yield _instruction(_RETURN, _KILL)
-    calls = _REFUSED | (_SIGNALS if refuse_signals else {})
+    column = architecture.table_column
+    yield _make_instruction(_LD_WORD, _ARCHITECTURE_OFFSET)
+    yield _make_instruction(_JUMP_IF_EQUAL, architecture.audit_number, if_true=1)
+    yield _make_instruction(_RETURN, _KILL)
+    yield _make_instruction(_LD_WORD, _NUMBER_OFFSET)
+    yield _make_instruction(_JUMP_IF_GREATER_OR_EQUAL, _X32_BIT, if_false=1)
+    yield _make_instruction(_RETURN, _KILL)
+    calls = _REFUSED_CALLS | (_SIGNAL_CALLS if refuse_signals else {})
     for numbers in calls.values():
-        if numbers[column] != _NONE:
-            yield _instruction(_JUMP_IF_EQUAL, numbers[column], if_false=1)
-            yield _instruction(_RETURN, _REFUSE)
+        if numbers[column] != _NO_SUCH_CALL:
+            yield _make_instruction(_JUMP_IF_EQUAL, numbers[column], if_false=1)
+            yield _make_instruction(_RETURN, _REFUSE)
     # Limits of another process: a limit of processor time would end it.
-    yield _refuse_unless(_PRLIMIT[column], 0, (0,))
-    yield _refuse_if(_FCNTL[column], 1, (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX))
+    yield _refuse_unless(_PRLIMIT_NUMBERS[column], 0, (0,))
+    yield _refuse_if(_FCNTL_NUMBERS[column], 1, (_F_SETOWN, _F_SETSIG, _F_SETOWN_EX))
     if refuse_signals:
-        own_id = os.getpid()
-        yield _refuse_unless(_KILL_CALL[column], 0, (0, own_id, -own_id))
-        yield _refuse_unless(_TGKILL[column], 0, (own_id,))
-    yield _instruction(_RETURN, _ALLOW)
+        own_process_id = os.getpid()
+        yield _refuse_unless(_KILL_NUMBERS[column], 0, (0, own_process_id, -own_process_id))
+        yield _refuse_unless(_TGKILL_NUMBERS[column], 0, (own_process_id,))
+    yield _make_instruction(_RETURN, _ALLOW)
 
 
-def _refuse_unless(call: int, argument: int, allowed: Sequence[int]) -> bytes:
+def _refuse_unless(call_number: int, argument_index: int, allowed_values: Sequence[int]) -> bytes:
     """Return instructions that refuse a call unless its argument is one of these values."""
-    return _compare_argument(call, argument, allowed, found=_ALLOW, not_found=_REFUSE)
+    return _compare_argument(
+        call_number, argument_index, allowed_values, if_found=_ALLOW, if_not_found=_REFUSE
+    )
 
 
-def _refuse_if(call: int, argument: int, refused: Sequence[int]) -> bytes:
+def _refuse_if(call_number: int, argument_index: int, refused_values: Sequence[int]) -> bytes:
     """Return instructions that refuse a call if its argument is one of these values."""
-    return _compare_argument(call, argument, refused, found=_REFUSE, not_found=_ALLOW)
+    return _compare_argument(
+        call_number, argument_index, refused_values, if_found=_REFUSE, if_not_found=_ALLOW
+    )
 
 
 def _compare_argument(
-    call: int, argument: int, values: Sequence[int], found: int, not_found: int
+    call_number: int,
+    argument_index: int,
+    values: Sequence[int],
+    if_found: int,
+    if_not_found: int,
 ) -> bytes:
-    count = len(values)
+    value_count = len(values)
     # The lower half of the argument: those compared here are of 32 bits.
     instructions = [
-        _instruction(_JUMP_IF_EQUAL, call, if_false=count + 3),
-        _instruction(_LD_WORD, _ARGUMENTS_OFFSET + 8 * argument),
+        _make_instruction(_JUMP_IF_EQUAL, call_number, if_false=value_count + 3),
+        _make_instruction(_LD_WORD, _ARGUMENTS_OFFSET + 8 * argument_index),
     ]
     for index, value in enumerate(values):
-        instructions.append(_instruction(_JUMP_IF_EQUAL, value, if_true=count - index))
-    instructions += [_instruction(_RETURN, not_found), _instruction(_RETURN, found)]
+        instructions.append(_make_instruction(_JUMP_IF_EQUAL, value, if_true=value_count - index))
+    instructions += [_make_instruction(_RETURN, if_not_found), _make_instruction(_RETURN, if_found)]
     return b"".join(instructions)
 
 
-def _instruction(code: int, operand: int, *, if_true: int = 0, if_false: int = 0) -> bytes:
+def _make_instruction(code: int, operand: int, *, if_true: int = 0, if_false: int = 0) -> bytes:
     """Return one BPF instruction; jumps count the instructions to skip."""
     return struct.pack("=HBBI", code, if_true, if_false, operand & 0xFFFFFFFF)

@@ -60,7 +60,7 @@ class Limits:
     cpu_seconds: int = 900
     wall_seconds: float = 300.0
     silent_seconds: float = 300.0
-    """Without progress. This catches a hang long before the time for a thousand scans is over."""
+    """Without progress: a hang is noticed, however much time was given to long scans."""
     answer_bytes: int = 256 * 2**20
 
 
@@ -184,7 +184,8 @@ class Sandbox:
     def _make_timeout_error(self) -> ExtractionFailed:
         return ExtractionFailed(
             f"Reading the file took more than {self._limits.wall_seconds:g} seconds in all, "
-            f"or more than {self._limits.silent_seconds:g} for one step"
+            f"or more than {self._limits.silent_seconds:g} for one step. Split it into several "
+            "files, or raise READINGROOM_INGEST_SECONDS"
         )
 
     async def _raise_exit_error(self, process: Process, scratch: str) -> NoReturn:
