@@ -33,7 +33,9 @@ Snapshot = dict[str, Any]
 def collect_surfaces(bin_folder: Path) -> Snapshot:
     """Return tools, REST, commands, settings and error codes of the version installed there."""
     with tempfile.TemporaryDirectory() as folder, serve(bin_folder, Path(folder)) as banner:
-        openapi = httpx2.get(f"{banner['listening']}/openapi.json", trust_env=False, timeout=120).json()
+        openapi = httpx2.get(
+            f"{banner['listening']}/openapi.json", trust_env=False, timeout=120
+        ).json()
         snapshot = {"openapi": openapi, **asyncio.run(list_tools(banner))}
     probed = subprocess.run(
         [bin_folder / "python", PROBE], capture_output=True, check=True, cwd="/", env={}
