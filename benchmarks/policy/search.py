@@ -20,7 +20,11 @@ import numpy as np
 from benchmarks.policy.peer import Described
 from benchmarks.server.wires import MODERN, call_tool
 from benchmarks.table import Ratio, Table
-from readingroom.bases.policy.chunks.store import COLLECTION, chunk_id, registry_metadata
+from readingroom.bases.policy.chunks.store import (
+    CHUNK_COLLECTION,
+    build_registry_metadata,
+    format_chunk_id,
+)
 from readingroom.bases.policy.registry.records import (
     Policy,
     PolicyCategory,
@@ -138,7 +142,7 @@ def _peer(folder: Path) -> Iterator[str]:
 async def _fill(folder: Path, described: Described, chunks: int) -> None:
     """The same chunks in both; the registry says the same of them."""
     store = ChunkStore(folder / "chroma")
-    collection = store.open_collection(COLLECTION)
+    collection = store.open_collection(CHUNK_COLLECTION)
     collection.claim_embedding(described.embedder.identity)
     async with open_key_values(None, folder / "registry") as client:
         await check_room(client, folder / "room")
@@ -146,7 +150,7 @@ async def _fill(folder: Path, described: Described, chunks: int) -> None:
         for policy, revision in _revisions(chunks // (POLICIES * REVISIONS)):
             if revision.effective_from.year == 2017:
                 await registry.create_policy(policy)
-            await registry.change(policy.source, lambda before, new=revision: [new])
+            await registry.change_revisions(policy.source, lambda before, new=revision: [new])
             made = _chunks(policy, revision)
             collection.upsert(made)
             described.collection.upsert(
@@ -189,10 +193,10 @@ def _chunks(policy: Policy, revision: Revision) -> Chunks:
     random = np.random.default_rng(abs(hash(revision.revision_id)) % 2**32)
     vectors = random.standard_normal((revision.chunk_count, 384)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    described = registry_metadata(policy, revision, revision.effective_to)
+    described = build_registry_metadata(policy, revision, revision.effective_to)
     numbers = range(revision.chunk_count)
     return Chunks(
-        [chunk_id(revision, f"Para {number}", number) for number in numbers],
+        [format_chunk_id(revision, f"Para {number}", number) for number in numbers],
         [
             f"Paragraph {number} of {revision.revision_id}. " + "Some words. " * 40
             for number in numbers

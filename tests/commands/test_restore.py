@@ -22,9 +22,10 @@ from readingroom.storage.errors import BackupUnusable, StorageFailed
 from readingroom.storage.files import resolve_inside
 from readingroom.storage.keys import KeyRing
 from tests.requirements import requirement
-from tests.support.documents.base import desk
+from tests.support.documents.base import REF, desk
 from tests.support.model import with_model
 from tests.support.policy.base import brief, open_library
+from tests.support.valkey import valkey
 
 Files = dict[str, bytes]
 
@@ -50,8 +51,8 @@ async def _fill(data: Path) -> None:
         await room.ingest("Transport_Assessment.pdf", brief("Transport"))
 
 
-def invoke(verb: str, file: Path, data: Path, *options: str) -> Result:
-    return CliRunner().invoke(main, [verb, str(file), f"--data={data}", *options])
+def invoke(verb: str, file: Path, data: Path, *options: str, env: Any = None) -> Result:
+    return CliRunner(env=env).invoke(main, [verb, str(file), f"--data={data}", *options])
 
 
 def write_backup(path: Path, files: Files, entries: Any = None) -> Path:
@@ -214,6 +215,36 @@ def test_a_hostile_backup_is_refused_and_touches_nothing(
     assert error["code"] == "backup_unusable"
     assert HOSTILE[change] in error["message"]
     assert set(tmp_path.rglob("*")) == before | {evil}
+
+
+@requirement("room:restore")
+def test_a_refused_backup_deletes_nothing_outside_of_the_data_directory(
+    backup_files: Files, tmp_path: Path
+) -> None:
+    """Policies at REDIS_URL, documents in CHROMA_PERSIST_DIR: --force replaces them, or fails."""
+    good = write_backup(tmp_path / "good.backup", backup_files)
+    with valkey(tmp_path) as (url, _):
+        outside = {"REDIS_URL": url, "CHROMA_PERSIST_DIR": str(tmp_path / "chroma")}
+        home = with_model(tmp_path / "home")
+        assert invoke("restore", good, home, env=outside).exit_code == 0
+        before = [count_records(home, base, outside) for base in ("policy", "documents")]
+        for change in (
+            chunks_with_odd_metadata,
+            chunk_of_a_path,
+            application_of_control_characters,
+        ):
+            evil = write_backup(tmp_path / "evil.backup", change(tmp_path, backup_files))
+            assert invoke("restore", evil, home, "--force", env=outside).exit_code == 1
+        assert [count_records(home, base, outside) for base in ("policy", "documents")] == before
+    assert before == [1, 1]
+
+
+def count_records(data: Path, base: str, env: dict[str, str]) -> int:
+    arguments = ["list", f"--data={data}", "--json"]
+    arguments += ["--application", REF] if base == "documents" else []
+    listed = CliRunner(env=env).invoke(main, [base, *arguments])
+    assert listed.exit_code == 0, listed.output
+    return len(json.loads(listed.stdout)["documents" if base == "documents" else "policies"])
 
 
 @requirement("room:restore")

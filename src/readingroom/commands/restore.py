@@ -38,55 +38,59 @@ def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> N
     there is kept in the folder `.replaced` of the data directory. The keys in FILE come back too,
     and are listed: whoever has one of them may call.
     """
-    home = settings.data
+    data_directory = settings.data
     base_backups = load_base_backups()
-    _check_empty(home, force)
-    home.mkdir(parents=True, exist_ok=True)
-    staging = home / STAGING_FOLDER
-    with _lock_bases(base_backups, home):
+    _check_empty(data_directory, force)
+    data_directory.mkdir(parents=True, exist_ok=True)
+    staging_folder = data_directory / STAGING_FOLDER
+    with _lock_bases(base_backups, data_directory):
         # What a restore that was killed has left.
-        shutil.rmtree(staging, ignore_errors=True)
+        shutil.rmtree(staging_folder, ignore_errors=True)
         try:
             report = print_tenths("unpacking: {} of {} files")
-            manifest = unpack(file, staging, partial(_check_manifest, base_backups), report)
-            keys = _restore_keys(staging)
+            manifest = unpack(file, staging_folder, partial(_check_manifest, base_backups), report)
+            keys = _restore_keys(staging_folder)
             counts = _restore_bases(manifest, base_backups, settings, force)
-            _put_in_place(staging, home)
+            _put_in_place(staging_folder, data_directory)
         finally:
-            shutil.rmtree(staging, ignore_errors=True)
+            shutil.rmtree(staging_folder, ignore_errors=True)
     result = {
-        "data": str(home),
+        "data": str(data_directory),
         "created_at": manifest.created_at,
         "bases": manifest.bases | counts,
         "keys": [asdict(key) for key in keys],
     }
-    lines = [f"Restored {summarise(manifest)} to {home}. Check it: readingroom doctor"]
+    lines = [f"Restored {summarise(manifest)} to {data_directory}. Check it: readingroom doctor"]
     lines += [_describe_key(key) for key in keys]
     print_result(as_json, result, "\n".join(lines))
 
 
-def _check_empty(home: Path, force: bool) -> None:
-    occupied_names = sorted(path.name for path in _list_replaceable(home))
+def _check_empty(data_directory: Path, force: bool) -> None:
+    occupied_names = sorted(path.name for path in _list_replaceable(data_directory))
     if occupied_names and not force:
         raise DataNotEmpty(
-            f"{home} is not empty ({', '.join(occupied_names[:5])}). Choose another directory with "
-            "--data, or move what is there aside with --force."
+            f"{data_directory} is not empty ({', '.join(occupied_names[:5])}). Choose another "
+            "directory with --data, or move what is there aside with --force."
         )
 
 
-def _list_replaceable(home: Path) -> list[Path]:
+def _list_replaceable(data_directory: Path) -> list[Path]:
     """Return what is in a data directory that a restore would replace."""
-    if not home.is_dir():
+    if not data_directory.is_dir():
         return []
-    return [path for path in home.iterdir() if path.name not in _KEPT_NAMES and path.name[0] != "."]
+    return [
+        path
+        for path in data_directory.iterdir()
+        if path.name not in _KEPT_NAMES and path.name[0] != "."
+    ]
 
 
 @contextmanager
-def _lock_bases(base_backups: dict[str, BaseBackup], home: Path) -> Iterator[None]:
+def _lock_bases(base_backups: dict[str, BaseBackup], data_directory: Path) -> Iterator[None]:
     """Keep servers out of the directory. Raise `FolderInUse` when one is running on it."""
     with ExitStack() as stack:
         for base_backup in base_backups.values():
-            stack.enter_context(base_backup.lock(home))
+            stack.enter_context(base_backup.lock(data_directory))
         yield
 
 
@@ -106,12 +110,12 @@ def _check_manifest(base_backups: dict[str, BaseBackup], manifest: Manifest) -> 
             raise BackupUnusable(f"The backup holds a file that no backup has: {file_name!r}")
 
 
-def _restore_keys(staging: Path) -> list[Key]:
+def _restore_keys(staging_folder: Path) -> list[Key]:
     """Replace the unpacked key file by a new one with the same keys, and return them."""
-    if not (staging / KEYS_FILE).exists():
+    if not (staging_folder / KEYS_FILE).exists():
         return []
-    untrusted_copy = (staging / KEYS_FILE).rename(staging / f".{KEYS_FILE}")
-    keys = KeyRing(staging).restore(untrusted_copy)
+    untrusted_copy = (staging_folder / KEYS_FILE).rename(staging_folder / f".{KEYS_FILE}")
+    keys = KeyRing(staging_folder).restore(untrusted_copy)
     untrusted_copy.unlink()
     return keys
 
@@ -126,10 +130,10 @@ def _restore_bases(
     manifest: Manifest, base_backups: dict[str, BaseBackup], settings: RoomSettings, replace: bool
 ) -> dict[str, dict[str, int]]:
     """Fill each base in the staging directory from its copy there."""
-    staging = settings.data / STAGING_FOLDER
-    setting_changes: dict[str, Any] = {"data": staging}
+    staging_folder = settings.data / STAGING_FOLDER
+    setting_changes: dict[str, Any] = {"data": staging_folder}
     for base_backup in base_backups.values():
-        setting_changes |= base_backup.relocate(settings, staging)
+        setting_changes |= base_backup.relocate(settings, staging_folder)
     staged_settings = settings.model_copy(update=setting_changes)
     restored_counts = {}
     for base_name in manifest.bases:
@@ -141,14 +145,14 @@ def _restore_bases(
     return restored_counts
 
 
-def _put_in_place(staging: Path, home: Path) -> None:
+def _put_in_place(staging_folder: Path, data_directory: Path) -> None:
     """Rename only: what was there goes aside, what was restored takes its place."""
-    replaceable = _list_replaceable(home)
+    replaceable = _list_replaceable(data_directory)
     if replaceable:
-        replaced_folder = home / REPLACED_FOLDER / clock.now().strftime("%Y%m%dT%H%M%S%f")
+        replaced_folder = data_directory / REPLACED_FOLDER / clock.now().strftime("%Y%m%dT%H%M%S%f")
         replaced_folder.mkdir(parents=True)
         for path in replaceable:
             path.rename(replaced_folder / path.name)
-    for path in staging.iterdir():
+    for path in staging_folder.iterdir():
         if path.name not in _KEPT_NAMES:
-            path.rename(home / path.name)
+            path.rename(data_directory / path.name)

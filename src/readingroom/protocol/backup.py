@@ -23,9 +23,13 @@ class BaseBackup(Protocol):
         """Return whether the data directory holds anything of this base."""
 
     def write(
-        self, settings: RoomSettings, folder: Path, run: RunCommand, report: ReportProgressSync
+        self,
+        settings: RoomSettings,
+        copies_folder: Path,
+        run: RunCommand,
+        report: ReportProgressSync,
     ) -> dict[str, int]:
-        """Copy the base into `folder` and return what the copy holds: `{"chunks": 174}`."""
+        """Copy the base into `copies_folder` and return what the copy holds: `{"chunks": 174}`."""
 
     def can_read(self, counts: Mapping[str, Any]) -> bool:
         """Return whether a backup with these counts was made by a version no newer than this."""
@@ -33,20 +37,20 @@ class BaseBackup(Protocol):
     def is_backup_file(self, file_name: str) -> bool:
         """Return whether `write` gives a file this name in the backup: `policy/chunks.db`."""
 
-    def lock(self, data: Path) -> AbstractContextManager[None]:
+    def lock(self, data_directory: Path) -> AbstractContextManager[None]:
         """Keep every other process out of the base. Raise `FolderInUse` when one is in it."""
 
-    def relocate(self, settings: RoomSettings, data: Path) -> dict[str, Any]:
+    def relocate(self, settings: RoomSettings, data_directory: Path) -> dict[str, Any]:
         """Return settings with paths inside the data directory, changed to another one."""
         return {}
 
     def restore(
-        self, staged: RoomSettings, home: Path, replace: bool, run: RunCommand
+        self, staged_settings: RoomSettings, home_directory: Path, replace: bool, run: RunCommand
     ) -> dict[str, int] | None:
         """Turn the copy in the staged data directory into the base's folder there.
 
-        Return what was restored, or None when the copy is the folder already. `home` is the data
-        directory it will lie in. `replace`: clear first what lies outside of it.
+        Return what was restored, or None when the copy is the folder already. `home_directory` is
+        the data directory it will lie in. `replace`: clear first what lies outside of it.
         """
 
 
@@ -76,28 +80,36 @@ class OwnerBackup(BaseBackup):
     """Backup of a base whose folder has one owner, which reads and writes the copies."""
 
     def __init__(
-        self, base: str, write: type[WriteBackup], read: type[ReadBackup], files: re.Pattern[str]
+        self,
+        base_name: str,
+        write: type[WriteBackup],
+        read: type[ReadBackup],
+        file_names: re.Pattern[str],
     ) -> None:
-        """`files` matches the names of the files that `write` makes, relative to its folder."""
-        self._base = base
-        self._write = write
-        self._read = read
-        self._files = files
+        """`file_names` matches the names of the files that `write` makes in its folder."""
+        self._base_name = base_name
+        self._write_command = write
+        self._read_command = read
+        self._file_names = file_names
 
     def exists(self, settings: RoomSettings) -> bool:
-        return (settings.data / self._base).is_dir()
+        return (settings.data / self._base_name).is_dir()
 
     def write(
-        self, settings: RoomSettings, folder: Path, run: RunCommand, report: ReportProgressSync
+        self,
+        settings: RoomSettings,
+        copies_folder: Path,
+        run: RunCommand,
+        report: ReportProgressSync,
     ) -> dict[str, int]:
-        name = uuid.uuid4().hex
+        copy_name = uuid.uuid4().hex
         # In the owner's own folder, the only one that it writes to.
-        copy = settings.data / self._base / HANDOVER_FOLDER / name
+        copy_folder = settings.data / self._base_name / HANDOVER_FOLDER / copy_name
         try:
-            counts: dict[str, int] = run(self._write(folder=name), settings)["counts"]
-            shutil.move(copy, folder / self._base)
+            counts: dict[str, int] = run(self._write_command(folder=copy_name), settings)["counts"]
+            shutil.move(copy_folder, copies_folder / self._base_name)
         finally:
-            shutil.rmtree(copy, ignore_errors=True)
+            shutil.rmtree(copy_folder, ignore_errors=True)
         return counts
 
     def can_read(self, counts: Mapping[str, Any]) -> bool:
@@ -105,14 +117,14 @@ class OwnerBackup(BaseBackup):
 
     def is_backup_file(self, file_name: str) -> bool:
         folder, _, name = file_name.partition("/")
-        return folder == self._base and self._files.fullmatch(name) is not None
+        return folder == self._base_name and self._file_names.fullmatch(name) is not None
 
     @contextmanager
-    def lock(self, data: Path) -> Iterator[None]:
-        if not (data / self._base).is_dir():
+    def lock(self, data_directory: Path) -> Iterator[None]:
+        if not (data_directory / self._base_name).is_dir():
             yield
             return
-        lock = FolderLock(data / self._base)
+        lock = FolderLock(data_directory / self._base_name)
         lock.acquire()
         try:
             yield
@@ -120,19 +132,21 @@ class OwnerBackup(BaseBackup):
             lock.release()
 
     def restore(
-        self, staged: RoomSettings, home: Path, replace: bool, run: RunCommand
+        self, staged_settings: RoomSettings, home_directory: Path, replace: bool, run: RunCommand
     ) -> dict[str, int]:
-        folder = staged.data / self._base
-        name = uuid.uuid4().hex
-        copy = folder / HANDOVER_FOLDER / name
+        base_folder = staged_settings.data / self._base_name
+        copy_name = uuid.uuid4().hex
+        copy_folder = base_folder / HANDOVER_FOLDER / copy_name
         # Out of the way first: the base's own folder takes the place of its copy.
-        aside = staged.data / name
-        folder.rename(aside)
-        copy.parent.mkdir(parents=True)
-        aside.rename(copy)
+        unpacked_copy = staged_settings.data / copy_name
+        base_folder.rename(unpacked_copy)
+        copy_folder.parent.mkdir(parents=True)
+        unpacked_copy.rename(copy_folder)
         try:
-            command = self._read(folder=name, home=str(home / self._base), replace=replace)
-            counts: dict[str, int] = run(command, staged)["counts"]
+            command = self._read_command(
+                folder=copy_name, home=str(home_directory / self._base_name), replace=replace
+            )
+            counts: dict[str, int] = run(command, staged_settings)["counts"]
             return counts
         finally:
-            shutil.rmtree(copy, ignore_errors=True)
+            shutil.rmtree(copy_folder, ignore_errors=True)

@@ -1,1 +1,1 @@
-"""What is kept on disk: keys, locks and, later, chunks and registries."""
+"""What is kept on disk: databases, chunks, keys, files, locks, intents and backups."""

@@ -290,30 +290,48 @@ def dump_chunks(collection: ChunkCollection, path: Path) -> int:
     return total
 
 
-def fill_chunks(
-    path: Path, collection: ChunkCollection, validate: Callable[[Chunks], object]
-) -> int:
+Validate = Callable[[Chunks], object]
+"""Raises `ValueError`, `KeyError` or `TypeError` for chunks that the base never writes."""
+
+
+def check_chunks(path: Path, validate: Validate) -> None:
+    """Raise `BackupUnusable` unless `fill_chunks` can read the file: before anything is changed."""
+    with _translate_damage(path), closing(open_untrusted(path)) as db:
+        for _ in _read_batches(db, validate):
+            pass
+
+
+def fill_chunks(path: Path, collection: ChunkCollection, validate: Validate) -> int:
     """Add the chunks that `dump_chunks` wrote, and return how many there are.
 
-    `validate` raises `ValueError`, `KeyError` or `TypeError` for chunks that the base could not
-    have written. Raise `BackupUnusable` for those, and for a file that cannot be read.
+    Raise `BackupUnusable` for anything that it does not write.
     """
+    with _translate_damage(path), closing(open_untrusted(path)) as db:
+        (embedding,) = db.execute("SELECT embedding FROM about").fetchone()
+        if embedding is not None:
+            # First: it refuses vectors that another model made than those already here.
+            collection.claim_embedding(str(embedding))
+        for chunks in _read_batches(db, validate):
+            collection.upsert(chunks)
+    return collection.count()
+
+
+@contextmanager
+def _translate_damage(path: Path) -> Iterator[None]:
     try:
-        with closing(open_untrusted(path)) as db:
-            (embedding,) = db.execute("SELECT embedding FROM about").fetchone()
-            if embedding is not None:
-                # First: it refuses vectors that another model made than those already here.
-                collection.claim_embedding(str(embedding))
-            cursor = db.execute("SELECT id, text, metadata, vector FROM chunks ORDER BY rowid")
-            while rows := cursor.fetchmany(_ROWS_PER_BATCH):
-                chunks = _decode_rows(rows)
-                validate(chunks)
-                collection.upsert(chunks)
+        yield
     except (DatabaseError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BackupUnusable(
             f"{path.name} of the backup holds what no backup has: {error}"
         ) from error
-    return collection.count()
+
+
+def _read_batches(db: Database, validate: Validate) -> Iterator[Chunks]:
+    cursor = db.execute("SELECT id, text, metadata, vector FROM chunks ORDER BY rowid")
+    while rows := cursor.fetchmany(_ROWS_PER_BATCH):
+        chunks = _decode_rows(rows)
+        validate(chunks)
+        yield chunks
 
 
 def _encode_rows(chunks: Chunks) -> Iterator[tuple[str, str, str, bytes]]:

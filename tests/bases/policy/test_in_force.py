@@ -76,18 +76,20 @@ async def create(
     def plan(before: tuple[Revision, ...]) -> list[Revision]:
         taken = [one.revision_id for one in before]
         new = Revision(
-            revision_id=timeline.new_revision_id("NPPF", D(start), taken),
+            revision_id=timeline.choose_revision_id("NPPF", D(start), taken),
             source="NPPF",
             version_label=start,
             effective_from=D(start),
             effective_to=D(end) if end else None,
             created_at=NOW,
         )
-        return timeline.create(before, new)
+        return timeline.add_revision(before, new)
 
-    new = (await registry.change("NPPF", plan))[0]
+    new = (await registry.change_revisions("NPPF", plan))[0]
     if active:
-        await registry.change("NPPF", lambda at: timeline.finish(at, new.revision_id, {}))
+        await registry.change_revisions(
+            "NPPF", lambda at: timeline.activate_revision(at, new.revision_id, {})
+        )
     return new.revision_id
 
 
@@ -95,7 +97,7 @@ async def put(registry: PolicyRegistry, revision_id: str, status: RevisionStatus
     def plan(before: tuple[Revision, ...]) -> list[Revision]:
         return [timeline.find_revision(before, revision_id).model_copy(update={"status": status})]
 
-    await registry.change("NPPF", plan)
+    await registry.change_revisions("NPPF", plan)
 
 
 async def on(registry: PolicyRegistry, day: str) -> str | None:
@@ -179,7 +181,7 @@ async def test_a_successor_that_does_not_count_leaves_its_predecessor_in_force(
     recorded = (await registry.get_revisions("NPPF"))[1]
     assert (recorded.effective_to, recorded.status) == (D("2024-12-11"), "active")
     assert await on(registry, "2025-01-01") == old
-    await registry.change("NPPF", lambda at: timeline.finish(at, new, {}))
+    await registry.change_revisions("NPPF", lambda at: timeline.activate_revision(at, new, {}))
     assert await on(registry, "2025-01-01") == new
     assert (await registry.get_revisions("NPPF"))[1].status == "superseded"
 
@@ -191,10 +193,12 @@ async def test_a_reindex_that_fails_leaves_a_revision_as_it_stands_by_then(
     """It was active when the reindex began, and has a successor when it ends."""
     old = await create(registry, "2023-09-05")
     await create(registry, "2024-12-12")
-    await registry.change("NPPF", lambda at: timeline.fail(at, old, "it cannot be read"))
+    await registry.change_revisions(
+        "NPPF", lambda at: timeline.record_failure(at, old, "it cannot be read")
+    )
     kept = (await registry.get_revisions("NPPF"))[1]
     assert (kept.status, kept.error) == ("superseded", "it cannot be read")
-    await registry.change("NPPF", lambda at: timeline.retry(at, old))
+    await registry.change_revisions("NPPF", lambda at: timeline.reopen_revision(at, old))
     assert (await registry.get_revisions("NPPF"))[1] == kept
 
 
@@ -218,9 +222,11 @@ async def test_overlaps_are_refused_and_history_may_be_inserted(registry: Policy
         with pytest.raises(RevisionOverlap):
             await create(registry, start, end)
     # The real December 2023 revision fits once its neighbour is shortened.
-    await registry.change(
+    await registry.change_revisions(
         "NPPF",
-        lambda at: timeline.amend(at, "rev_NPPF_2023_09", {"effective_to": D("2023-12-18")}),
+        lambda at: timeline.amend_revision(
+            at, "rev_NPPF_2023_09", {"effective_to": D("2023-12-18")}
+        ),
     )
     inserted = await create(registry, "2023-12-19", "2024-12-11")
     assert await on(registry, "2024-06-01") == inserted
@@ -239,15 +245,16 @@ async def test_changed_dates_are_read_back_and_do_not_move_the_neighbours(
 ) -> None:
     first = await create(registry, "2020-01-01")
     second = await create(registry, "2022-01-01")
-    await registry.change(
-        "NPPF", lambda at: timeline.amend(at, second, {"effective_from": D("2022-03-01")})
+    await registry.change_revisions(
+        "NPPF", lambda at: timeline.amend_revision(at, second, {"effective_from": D("2022-03-01")})
     )
     assert await on(registry, "2021-12-31") == first
     assert await on(registry, "2022-02-01") == "date_in_gap"
     assert await on(registry, "2022-03-01") == second
     with pytest.raises(RevisionOverlap):
-        await registry.change(
-            "NPPF", lambda at: timeline.amend(at, second, {"effective_from": D("2021-06-01")})
+        await registry.change_revisions(
+            "NPPF",
+            lambda at: timeline.amend_revision(at, second, {"effective_from": D("2021-06-01")}),
         )
 
 

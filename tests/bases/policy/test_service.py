@@ -330,7 +330,7 @@ async def test_a_revision_that_is_active_is_complete(tmp_path: Path) -> None:
     seen: dict[str, int] = {}
 
     def at(step: str) -> None:
-        if progress := library.service.ingestion.progress(NEW):
+        if progress := library.service.ingestion.get_progress(NEW):
             seen[step] = progress.percent_complete
 
     async with open_library(tmp_path, on_step=at, embedder=WordEmbedder()) as library:
@@ -699,7 +699,7 @@ async def test_the_checkup_names_every_disagreement_and_mends_it(empty: PolicyLi
     assert not (await PolicyDoctor(service, repair=False).diagnose()).complaints
     await service.ingestion.set_chunk_count("NPPF", NEW, 999)
     await service.store.update_metadata(policy, revision, revision.effective_from)
-    await service.registry.change(
+    await service.registry.change_revisions(
         "OTHER", lambda at: [revision.model_copy(update={"source": "OTHER"})]
     )
     found = await PolicyDoctor(service, repair=False).diagnose()

@@ -159,11 +159,11 @@ class Entry:
         self.start, self.recorded, self.real = start, end, end
         self.text, self.readable = text, readable
         self.closer: Entry | None = None
-        self.counts = self.failed = self.has_chunks = False
+        self.can_be_in_force = self.failed = self.has_chunks = False
 
     @property
     def waits(self) -> bool:
-        return not self.counts and not self.failed
+        return not self.can_be_in_force and not self.failed
 
     def days(self) -> set[int]:
         return set(range(self.start, DAYS * 3 if self.recorded is None else self.recorded + 1))
@@ -177,7 +177,11 @@ class Model:
         self.entries: dict[str, Entry] = {}
 
     def on(self, number: int) -> str | None:
-        begun = [(e.start, id) for id, e in self.entries.items() if e.counts and e.start <= number]
+        begun = [
+            (e.start, id)
+            for id, e in self.entries.items()
+            if e.can_be_in_force and e.start <= number
+        ]
         if not begun:
             return None
         last = max(begun)[1]
@@ -188,7 +192,7 @@ class Model:
         return min((e.start for e in self.entries.values()), default=DAYS)
 
     def latest(self) -> str | None:
-        counting = [(e.start, id) for id, e in self.entries.items() if e.counts]
+        counting = [(e.start, id) for id, e in self.entries.items() if e.can_be_in_force]
         return max(counting)[1] if counting else None
 
     def make(self, change: Change) -> bool:
@@ -227,9 +231,9 @@ class Model:
     def read(self, entry: Entry) -> None:
         """Its file is read: it counts, and what its creation closed is closed from now on."""
         if not entry.readable:
-            entry.failed = not entry.counts
+            entry.failed = not entry.can_be_in_force
             return
-        entry.counts, entry.failed, entry.has_chunks = True, False, True
+        entry.can_be_in_force, entry.failed, entry.has_chunks = True, False, True
         for one in self.entries.values():
             if one.closer is entry:
                 one.real = one.recorded
@@ -239,7 +243,7 @@ class Model:
         if change.readable:
             entry.readable, entry.text = True, change.text
             self.read(entry)
-        elif not entry.counts:
+        elif not entry.can_be_in_force:
             entry.failed = True
         return True
 
@@ -257,11 +261,11 @@ class Model:
         gone = self.entries.pop(change.id)
         for one in [e for e in self.entries.values() if e.closer is gone]:
             one.closer = None
-            if not gone.counts:
+            if not gone.can_be_in_force:
                 later = [e for e in self.entries.values() if e.start > one.start]
                 one.closer = min(later, key=lambda e: e.start, default=None)
                 one.recorded = one.closer.start - 1 if one.closer else None
-                one.real = one.recorded if one.closer and one.closer.counts else None
+                one.real = one.recorded if one.closer and one.closer.can_be_in_force else None
         return True
 
     def remove(self, change: Change) -> bool:
@@ -297,7 +301,7 @@ class Model:
 
     def status(self, id: str) -> str:
         entry = self.entries[id]
-        if entry.counts:
+        if entry.can_be_in_force:
             return "active" if id == self.latest() else "superseded"
         return "failed" if entry.failed else "processing"
 

@@ -152,13 +152,13 @@ class PolicyLibrary:
         catalogue = await self.service.registry.read_catalogue()
         return any(
             one.status == RevisionStatus.PROCESSING
-            or self.service.ingestion.progress(one.revision_id)
+            or self.service.ingestion.get_progress(one.revision_id)
             for revisions in catalogue.timelines.values()
             for one in revisions
         )
 
     def spool(self, content: bytes) -> Path:
-        uploads = self.service.ingestion.uploads
+        uploads = self.service.ingestion.uploads_folder
         uploads.mkdir(parents=True, exist_ok=True)
         path = uploads / f"{len(list(uploads.iterdir()))}-{id(content)}.pdf"
         path.write_bytes(content)

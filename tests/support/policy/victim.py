@@ -78,7 +78,7 @@ async def insert(library: PolicyLibrary) -> None:
 
 async def _has(library: PolicyLibrary, revision_id: str) -> bool:
     revisions = await library.service.registry.get_revisions("NPPF")
-    return revision_id in [one.revision_id for one in revisions if one.counts]
+    return revision_id in [one.revision_id for one in revisions if one.can_be_in_force]
 
 
 async def _superseded(library: PolicyLibrary) -> bool:
@@ -216,7 +216,7 @@ async def aftermath(folder: Path, change: str) -> Aftermath:
             complaints=diagnosis.complaints,
             in_force=await _in_force(library),
             is_kept=await CHANGES[change].is_kept(library),
-            leftovers=[path.name for path in library.service.ingestion.uploads.glob("*")],
+            leftovers=[path.name for path in library.service.ingestion.uploads_folder.glob("*")],
         )
 
 

@@ -58,6 +58,10 @@ async def restore_backup(
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BackupUnusable(f"The documents of the backup cannot be read: {error}") from error
+    files = (backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE)
+    # All of it is read before anything is removed from a store outside of the data directory.
+    await service.store.check_dump(*files)
+    await anyio.to_thread.run_sync(_restore_applications, service, backup_folder)
     existing_records = await service.store.list_records()
     if existing_records and not replace:
         raise DataNotEmpty(
@@ -67,16 +71,16 @@ async def restore_backup(
     for record in existing_records:
         # Through the ingestion, so that a crash halfway is finished at the next start.
         await service.ingestion.remove(record.document_id)
-    chunk_count = await service.store.fill(
-        backup_folder / _CHUNKS_FILE, backup_folder / _REGISTRY_FILE
-    )
+    chunk_count = await service.store.fill(*files)
     records = await service.store.list_records()
     for record in records:
         # Uploads have no path but that of our copy, which lies in the base's own folder.
         if Path(record.file_path).is_relative_to(old_folder):
             new_path = new_folder / Path(record.file_path).relative_to(old_folder)
             await service.store.register(with_values(record, file_path=str(new_path)))
-    await anyio.to_thread.run_sync(_restore_files, service, backup_folder)
+    await anyio.to_thread.run_sync(
+        move_files, backup_folder / _FILES_FOLDER, service.folder / _FILES_FOLDER
+    )
     return BackupCounts(counts={"documents": len(records), "chunks": chunk_count})
 
 
@@ -96,7 +100,6 @@ def _copy_files(
             )
 
 
-def _restore_files(service: DocumentsService, backup_folder: Path) -> None:
+def _restore_applications(service: DocumentsService, backup_folder: Path) -> None:
     if (database := backup_folder / _APPLICATIONS_FILE).exists():
         service.applications.restore(database)
-    move_files(backup_folder / _FILES_FOLDER, service.folder / _FILES_FOLDER)

@@ -190,12 +190,16 @@ COMMANDS: tuple[type[Command], ...] = (
 
 
 class _DocumentsBackup(OwnerBackup):
-    def relocate(self, settings: RoomSettings, data: Path) -> dict[str, Any]:
+    def relocate(self, settings: RoomSettings, data_directory: Path) -> dict[str, Any]:
         """A store outside of the data directory stays where it is."""
         assert isinstance(settings, DocumentsSettings)
-        chroma = settings.chroma_persist_dir
-        if chroma and Path(chroma).is_relative_to(settings.data):
-            return {"chroma_persist_dir": str(data / Path(chroma).relative_to(settings.data))}
+        chroma_directory = settings.chroma_persist_dir
+        if chroma_directory and Path(chroma_directory).is_relative_to(settings.data):
+            return {
+                "chroma_persist_dir": str(
+                    data_directory / Path(chroma_directory).relative_to(settings.data)
+                )
+            }
         return {}
 
 

@@ -23,7 +23,7 @@ from readingroom.engine.vectors import DIMENSIONS
 from readingroom.engine.warm_up import warm_up
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import Vectors
-from readingroom.storage.archive import dump_chunks, fill_chunks
+from readingroom.storage.archive import check_chunks, dump_chunks, fill_chunks
 from readingroom.storage.chunks import (
     ChunkCollection,
     Chunks,
@@ -148,6 +148,11 @@ class DocumentStore:
         """Write both collections to files; returns how many chunks there are."""
         await anyio.to_thread.run_sync(dump_chunks, self._registry, registry_file)
         return await anyio.to_thread.run_sync(dump_chunks, self._index.collection, chunks_file)
+
+    async def check_dump(self, chunks_file: Path, registry_file: Path) -> None:
+        """Raise `BackupUnusable` unless `fill` can read both files."""
+        await anyio.to_thread.run_sync(check_chunks, chunks_file, _validate_chunks)
+        await anyio.to_thread.run_sync(check_chunks, registry_file, _validate_entries)
 
     async def fill(self, chunks_file: Path, registry_file: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need.

@@ -24,11 +24,15 @@ class FederalBackup(BaseBackup):
         return file_in(settings.data).exists()
 
     def write(
-        self, settings: RoomSettings, folder: Path, run: RunCommand, report: ReportProgressSync
+        self,
+        settings: RoomSettings,
+        copies_folder: Path,
+        run: RunCommand,
+        report: ReportProgressSync,
     ) -> dict[str, int]:
-        copy = file_in(folder)
-        copy_database(file_in(settings.data), copy, report)
-        with closing(connect(copy)) as db:
+        copied_file = file_in(copies_folder)
+        copy_database(file_in(settings.data), copied_file, report)
+        with closing(connect(copied_file)) as db:
             (version,) = db.execute("PRAGMA user_version").fetchone()
         return {"schema": int(version)}
 
@@ -39,13 +43,13 @@ class FederalBackup(BaseBackup):
         return file_name == file_in(Path()).as_posix()
 
     @contextmanager
-    def lock(self, data: Path) -> Iterator[None]:
-        if _is_open_elsewhere(file_in(data)):
-            raise FolderInUse(f"{file_in(data)} is in use; stop the server first")
+    def lock(self, data_directory: Path) -> Iterator[None]:
+        if _is_open_elsewhere(file_in(data_directory)):
+            raise FolderInUse(f"{file_in(data_directory)} is in use; stop the server first")
         yield
 
     def restore(
-        self, staged: RoomSettings, home: Path, replace: bool, run: RunCommand
+        self, staged_settings: RoomSettings, home_directory: Path, replace: bool, run: RunCommand
     ) -> dict[str, int] | None:
         return None
 

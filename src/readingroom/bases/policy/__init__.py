@@ -16,6 +16,6 @@ SPEC = BaseSpec(
     cli=LazyImport("readingroom.bases.policy.cli:policy"),
     commands=LazyImport("readingroom.bases.policy.commands:COMMANDS"),
     backup=LazyImport("readingroom.bases.policy.commands:BACKUP"),
-    doctor=LazyImport("readingroom.bases.policy.commands:check"),
+    doctor=LazyImport("readingroom.bases.policy.commands:run_doctor"),
     sample=LazyImport("readingroom.bases.policy.sample:SAMPLE"),
 )

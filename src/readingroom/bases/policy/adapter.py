@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 from urllib.parse import quote, unquote
 
-from readingroom.bases.policy.ids import parse_section_id, section_id
+from readingroom.bases.policy.ids import format_section_id, parse_section_id
 from readingroom.bases.policy.models import (
     GetPolicySection,
     ListedRevision,
@@ -30,9 +30,9 @@ from readingroom.protocol.search import (
 )
 from readingroom.protocol.tool import ToolCall
 
-_SPARE = 10  # hits asked for beyond the limit, to replace headings that are skipped
-_REVISION = re.compile(r"policy/([^/]+)/([^/]+)")
-_SECTION = re.compile(r"policy/([^/]+)/([^/]+)/([^/]+)")
+_SPARE_HITS = 10  # hits asked for beyond the limit, to replace headings that are skipped
+_REVISION_PATH = re.compile(r"policy/([^/]+)/([^/]+)")
+_SECTION_PATH = re.compile(r"policy/([^/]+)/([^/]+)/([^/]+)")
 
 
 class PolicyAdapter(SearchAdapter):
@@ -66,25 +66,27 @@ class PolicyAdapter(SearchAdapter):
             SearchPolicy(
                 query=request.query,
                 effective_date=day,
-                n_results=request.limit + _SPARE,
+                n_results=request.limit + _SPARE_HITS,
                 mode="hybrid",
             )
         )
         hits = [hit for hit in answer.results if not is_heading(hit.text)]
-        return [self._convert(hit) for hit in hits[: request.limit]]
+        return [self._to_desk_hit(hit) for hit in hits[: request.limit]]
 
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
-        names = parse_section_id(id)
-        if names is None:
+        section_parts = parse_section_id(id)
+        if section_parts is None:
             passage = await self._service.get_passage(id.removeprefix("policy:"))
             details = passage.model_dump(mode="json", exclude={"text", "relevance_score", "id"})
-            return self._record(passage.id, passage.citation, passage.text, details, offset)
-        source, revision_id, section_ref = names
+            return self._make_desk_record(
+                passage.id, passage.citation, passage.text, details, offset
+            )
+        source, revision_id, section_ref = section_parts
         section = await self._service.get_section(
             GetPolicySection(source=source, section_ref=section_ref, revision_id=revision_id)
         )
         details = section.model_dump(mode="json", exclude={"text", "status", "id"})
-        return self._record(section.id, section.citation, section.text, details, offset)
+        return self._make_desk_record(section.id, section.citation, section.text, details, offset)
 
     async def list_resources(self) -> list[ListedResource]:
         return [
@@ -95,46 +97,48 @@ class PolicyAdapter(SearchAdapter):
                 f"In force from {revision.effective_from}.",
             )
             for policy in (await self._service.list_policies()).policies
-            for revision in await self._revisions(policy.source)
+            for revision in await self._get_revisions(policy.source)
             if revision.status in COUNTING
         ]
 
     def resource_id(self, path: str) -> str | None:
-        match = _SECTION.fullmatch(path)
-        return section_id(*map(unquote, match.groups())) if match else None
+        match = _SECTION_PATH.fullmatch(path)
+        return format_section_id(*map(unquote, match.groups())) if match else None
 
     async def read_resource(self, path: str) -> str | None:
-        match = _REVISION.fullmatch(path)
-        return await self._outline(unquote(match[1]), unquote(match[2])) if match else None
+        match = _REVISION_PATH.fullmatch(path)
+        return await self._render_outline(unquote(match[1]), unquote(match[2])) if match else None
 
     async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:
         match name, dict(values):
             case "source", _:
                 return [policy.source for policy in (await self._service.list_policies()).policies]
             case "revision_id", {"source": source}:
-                return [revision.revision_id for revision in await self._revisions(source)]
+                return [revision.revision_id for revision in await self._get_revisions(source)]
             case "section_ref", {"source": source, "revision_id": revision_id}:
                 return [*await self._service.list_sections(source, revision_id)]
         return ()
 
-    async def _revisions(self, source: str) -> list[ListedRevision]:
+    async def _get_revisions(self, source: str) -> list[ListedRevision]:
         return (await self._service.list_revisions(ListPolicyRevisions(source=source))).revisions
 
-    async def _outline(self, source: str, revision_id: str) -> str:
+    async def _render_outline(self, source: str, revision_id: str) -> str:
         """Return the days a revision was in force and its sections with their pages."""
-        revisions = {revision.revision_id: revision for revision in await self._revisions(source)}
+        revisions = {
+            revision.revision_id: revision for revision in await self._get_revisions(source)
+        }
         if revision_id not in revisions:
             raise RecordNotFound(
                 f"{source} has no revision {revision_id!r}", revisions=[*revisions]
             )
         revision = revisions[revision_id]
-        until = f"to {revision.effective_to}" if revision.effective_to else "and still"
+        until_text = f"to {revision.effective_to}" if revision.effective_to else "and still"
         sections = await self._service.list_sections(source, revision_id)
         lines = (f"{ref}, p. {page}" for ref, page in sections.items())
-        head = f"{source} ({revision.version_label}), in force from {revision.effective_from}"
-        return "\n".join([f"{head} {until}", "", *lines])
+        heading = f"{source} ({revision.version_label}), in force from {revision.effective_from}"
+        return "\n".join([f"{heading} {until_text}", "", *lines])
 
-    def _record(
+    def _make_desk_record(
         self, id: str, citation: str, text: str, details: dict[str, Any], offset: int
     ) -> DeskRecord:
         return make_record(
@@ -149,7 +153,7 @@ class PolicyAdapter(SearchAdapter):
             offset=offset,
         )
 
-    def _convert(self, hit: PolicyHit) -> DeskHit:
+    def _to_desk_hit(self, hit: PolicyHit) -> DeskHit:
         url = self._links.to(hit.id)
         return DeskHit(
             id=hit.id,

@@ -23,9 +23,9 @@ from readingroom.protocol.backup import BackupCounts
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty
 from readingroom.storage.files import link_or_copy, resolve_inside
 
-_REGISTRY = "registry.json"
-_CHUNKS = "chunks.db"
-_FILES = "files"
+_REGISTRY_FILE = "registry.json"
+_CHUNKS_FILE = "chunks.db"
+_FILES_FOLDER = "files"
 
 BACKUP_FILES = re.compile(
     rf"registry\.json|chunks\.db|files/{SLUG_PATTERN}/{REVISION_ID_PATTERN}\.pdf", re.ASCII
@@ -40,51 +40,55 @@ class _RegistryDump(BaseModel):
     revisions: list[Revision]
 
 
-async def write_backup(service: PolicyService, folder: Path) -> BackupCounts:
+async def write_backup(service: PolicyService, backup_folder: Path) -> BackupCounts:
     """Write the base as it is at one moment; changes wait meanwhile, searches do not."""
     async with service.ingestion.pause_changes():
         catalogue = await service.registry.read_catalogue()
-        await anyio.Path(folder).mkdir(parents=True)
-        chunk_count = await service.store.dump(folder / _CHUNKS)
+        await anyio.Path(backup_folder).mkdir(parents=True)
+        chunk_count = await service.store.dump(backup_folder / _CHUNKS_FILE)
         revisions = [revision for timeline in catalogue.timelines.values() for revision in timeline]
-        await anyio.to_thread.run_sync(_copy_files, service, revisions, folder / _FILES)
+        await anyio.to_thread.run_sync(
+            _copy_files, service, revisions, backup_folder / _FILES_FOLDER
+        )
     # Outside of the pause: it is in memory already, and changes need not wait for it.
     dump = _RegistryDump(policies=list(catalogue.policies.values()), revisions=revisions)
-    await anyio.Path(folder / _REGISTRY).write_text(dump.model_dump_json(), "utf-8")
-    return _count(dump, chunk_count)
+    await anyio.Path(backup_folder / _REGISTRY_FILE).write_text(dump.model_dump_json(), "utf-8")
+    return _count_contents(dump, chunk_count)
 
 
 async def restore_backup(
-    service: PolicyService, folder: Path, home: Path, replace: bool
+    service: PolicyService, backup_folder: Path, new_folder: Path, replace: bool
 ) -> BackupCounts:
     """Fill an empty base from what `write_backup` wrote.
 
-    `home` is where the base's folder will be in the end: a restore works in a folder beside it.
+    `new_folder` is where the base's folder will be in the end; until then it is filled elsewhere.
 
     Raises:
         BackupUnusable: the files cannot be read, or are not such as `write_backup` writes.
         DataNotEmpty: the registry has policies, and `replace` is not set.
     """
     try:
-        dump = _RegistryDump.model_validate_json(await anyio.Path(folder / _REGISTRY).read_bytes())
+        dump = _RegistryDump.model_validate_json(
+            await anyio.Path(backup_folder / _REGISTRY_FILE).read_bytes()
+        )
     except (OSError, ValueError) as error:
         raise BackupUnusable(f"The policies of the backup cannot be read: {error}") from error
-    if (await service.registry.read_catalogue()).policies:
-        if not replace:
-            raise DataNotEmpty(
-                "The registry at REDIS_URL holds policies already; choose another database there, "
-                "or replace them with --force"
-            )
-        await service.registry.clear()
-    chunk_count = await service.store.fill(folder / _CHUNKS)
-    await anyio.to_thread.run_sync(_restore_files, service, dump, folder / _FILES)
-    revisions = [_relocate(revision, service, home) for revision in dump.revisions]
-    # The registry last: until then no search resolves to what is only half restored.
+    if (await service.registry.read_catalogue()).policies and not replace:
+        raise DataNotEmpty(
+            "The registry at REDIS_URL holds policies already; choose another database there, or "
+            "replace them with --force"
+        )
+    chunk_count = await service.store.fill(backup_folder / _CHUNKS_FILE)
+    await anyio.to_thread.run_sync(_restore_files, service, dump, backup_folder / _FILES_FOLDER)
+    revisions = [_relocate(revision, service, new_folder) for revision in dump.revisions]
+    # The registry last: until then no search resolves to what is only half restored, and a backup
+    # that is refused has deleted nothing.
+    await service.registry.delete_all()
     await service.registry.restore(dump.policies, revisions)
-    return _count(dump, chunk_count)
+    return _count_contents(dump, chunk_count)
 
 
-def _count(dump: _RegistryDump, chunk_count: int) -> BackupCounts:
+def _count_contents(dump: _RegistryDump, chunk_count: int) -> BackupCounts:
     return BackupCounts(
         counts={
             "policies": len(dump.policies),
@@ -94,27 +98,29 @@ def _count(dump: _RegistryDump, chunk_count: int) -> BackupCounts:
     )
 
 
-def _copy_files(service: PolicyService, revisions: list[Revision], folder: Path) -> None:
+def _copy_files(service: PolicyService, revisions: list[Revision], files_folder: Path) -> None:
     for revision in revisions:
-        file = service.ingestion.file_of(revision.source, revision.revision_id)
-        if file.exists():
-            link_or_copy(file, _path_in_backup(folder, revision))
+        pdf = service.ingestion.get_file_path(revision.source, revision.revision_id)
+        if pdf.exists():
+            link_or_copy(pdf, _build_backup_path(files_folder, revision))
 
 
-def _path_in_backup(folder: Path, revision: Revision) -> Path:
-    return resolve_inside(folder, revision.source, f"{revision.revision_id}.pdf")
+def _build_backup_path(files_folder: Path, revision: Revision) -> Path:
+    return resolve_inside(files_folder, revision.source, f"{revision.revision_id}.pdf")
 
 
-def _restore_files(service: PolicyService, dump: _RegistryDump, folder: Path) -> None:
+def _restore_files(service: PolicyService, dump: _RegistryDump, files_folder: Path) -> None:
     for revision in dump.revisions:
-        file = _path_in_backup(folder, revision)
-        if file.exists():
-            target = service.ingestion.file_of(revision.source, revision.revision_id)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(file, target)
+        pdf = _build_backup_path(files_folder, revision)
+        if pdf.exists():
+            target_path = service.ingestion.get_file_path(revision.source, revision.revision_id)
+            target_path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(pdf, target_path)
 
 
-def _relocate(revision: Revision, service: PolicyService, home: Path) -> Revision:
-    """Return the revision with the path its file will have below `home`."""
-    file = service.ingestion.file_of(revision.source, revision.revision_id)
-    return revision.model_copy(update={"file_path": str(home / file.relative_to(service.folder))})
+def _relocate(revision: Revision, service: PolicyService, new_folder: Path) -> Revision:
+    """Return the revision with the path its file will have below `new_folder`."""
+    pdf = service.ingestion.get_file_path(revision.source, revision.revision_id)
+    return revision.model_copy(
+        update={"file_path": str(new_folder / pdf.relative_to(service.folder))}
+    )

@@ -107,7 +107,7 @@ def list_policies(settings: RoomSettings, as_json: bool) -> None:
     """List every policy with the revision in force today."""
     answer = run(ListPolicies(), SPEC, settings)
     lines = [
-        f"{policy['source']:<24} {_label(policy['current_revision']):<20} {policy['title']}"
+        f"{policy['source']:<24} {_format_label(policy['current_revision']):<20} {policy['title']}"
         for policy in answer["policies"]
     ]
     print_result(as_json, answer, "\n".join(lines) or "There are no policies.")
@@ -136,7 +136,7 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
     """Tell which revision of every policy was in force on DAY (YYYY-MM-DD)."""
     answer = run(EffectiveOn(day=day), SPEC, settings)
     lines = [
-        f"{policy['source']:<24} {_label(policy['effective_revision'])}"
+        f"{policy['source']:<24} {_format_label(policy['effective_revision'])}"
         for policy in answer["policies"]
     ]
     missing = [*answer["policies_not_yet_effective"], *answer["policies_with_no_revision_for_date"]]
@@ -195,7 +195,7 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
 
     Paths are relative to FILE.
     """
-    command, unread = make_import(file, settings)
+    command, unread = prepare_import(file, settings)
     answer = run(command, SPEC, settings)
     answer["failed"] += unread
     summary = (
@@ -207,23 +207,25 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
     sys.exit(1 if answer["failed"] else 0)
 
 
-def make_import(file: Path, settings: RoomSettings) -> tuple[ImportPolicies, list[str]]:
+def prepare_import(file: Path, settings: RoomSettings) -> tuple[ImportPolicies, list[str]]:
     """Hand over every PDF that a list names; return the import, and what could not be read."""
-    failed: list[str] = []
+    failures: list[str] = []
     policies = []
     for listed_policy in _read_list(file):
         revisions = []
-        for entry in listed_policy.revisions:
+        for listed_revision in listed_policy.revisions:
             try:
-                copy_name = _hand_over(file.parent / entry.file, settings)
+                copy_name = _hand_over(file.parent / listed_revision.file, settings)
             except FileNotFound as error:
-                failed.append(f"{listed_policy.source} {entry.version_label}: {error.message}")
+                failures.append(
+                    f"{listed_policy.source} {listed_revision.version_label}: {error.message}"
+                )
                 continue
-            new = NewRevision.model_validate(entry.model_dump(exclude={"file"}))
-            revisions.append(ImportedRevision(revision=new, file=copy_name))
+            new_revision = NewRevision.model_validate(listed_revision.model_dump(exclude={"file"}))
+            revisions.append(ImportedRevision(revision=new_revision, file=copy_name))
         new_policy = NewPolicy.model_validate(listed_policy.model_dump(exclude={"revisions"}))
         policies.append(ImportedPolicy(policy=new_policy, revisions=revisions))
-    return ImportPolicies(policies=policies), failed
+    return ImportPolicies(policies=policies), failures
 
 
 def _new_revision(label: str, start: str, end: str | None, notes: str | None) -> NewRevision:
@@ -253,5 +255,5 @@ def _hand_over(path: Path, settings: RoomSettings) -> str:
         raise FileNotFound(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _label(revision: dict[str, Any] | None) -> str:
+def _format_label(revision: dict[str, Any] | None) -> str:
     return revision["version_label"] if revision else "–"

@@ -170,7 +170,7 @@ COMMANDS: tuple[type[Command], ...] = (
 BACKUP = OwnerBackup("policy", BackUpPolicies, RestorePolicies, BACKUP_FILES)
 
 
-def check(settings: RoomSettings, repair: bool, run: RunCommand) -> list[Complaint]:
+def run_doctor(settings: RoomSettings, repair: bool, run: RunCommand) -> list[Complaint]:
     """Return what the stores of the base disagree about; with `repair`, mend what can be."""
     result = run(CheckPolicies(repair=repair), settings)
     return [Complaint.model_validate(complaint) for complaint in result["complaints"]]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from readingroom.bases.policy.admin_models import PolicyDiagnosis
-from readingroom.bases.policy.chunks.store import is_outdated, registry_metadata
+from readingroom.bases.policy.chunks.store import build_registry_metadata, is_outdated
 from readingroom.bases.policy.registry import timeline
 from readingroom.bases.policy.registry.records import Policy, Revision, RevisionStatus
 from readingroom.bases.policy.service import PolicyService
@@ -42,16 +42,20 @@ class PolicyDoctor:
             for source, timeline in timelines.items()
             for revision in timeline
         }
-        orphans = {key: len(group) for key, group in metadatas.items() if key not in revisions}
-        complaints = await self._resolve(self._check_interrupted())
-        complaints += await self._resolve(self._check_orphans(orphans))
+        orphans = {
+            key: len(chunk_metadatas)
+            for key, chunk_metadatas in metadatas.items()
+            if key not in revisions
+        }
+        complaints = await self._collect_complaints(self._check_interrupted())
+        complaints += await self._collect_complaints(self._check_orphans(orphans))
         for key, revision in revisions.items():
             # A revision that is being ingested changes while we look at it.
-            if not service.ingestion.progress(revision.revision_id):
+            if not service.ingestion.get_progress(revision.revision_id):
                 policy, siblings = policies[revision.source], timelines[revision.source]
                 case = _Case(policy, revision, siblings, metadatas.get(key, []))
-                complaints += await self._resolve(self._check_revision(case))
-        complaints += await self._resolve(self._check_indexes())
+                complaints += await self._collect_complaints(self._check_revision(case))
+        complaints += await self._collect_complaints(self._check_indexes())
         return PolicyDiagnosis(
             policies=len(policies),
             revisions=len(revisions),
@@ -59,7 +63,7 @@ class PolicyDoctor:
             complaints=complaints,
         )
 
-    async def _resolve(self, findings: AsyncIterator[Finding]) -> list[Complaint]:
+    async def _collect_complaints(self, findings: AsyncIterator[Finding]) -> list[Complaint]:
         """Repair each finding before the next is looked for, which may depend on it."""
         return [await finding.check(self._repair) async for finding in findings]
 
@@ -72,25 +76,27 @@ class PolicyDoctor:
             )
 
     async def _check_orphans(self, orphans: dict[tuple[str, str], int]) -> AsyncIterator[Finding]:
-        for (source, revision_id), count in orphans.items():
+        for (source, revision_id), chunk_count in orphans.items():
             yield Finding(
                 revision_id,
-                f"{count} chunks belong to no registered revision",
+                f"{chunk_count} chunks belong to no registered revision",
                 "delete them",
                 partial(self._delete_chunks, source, revision_id),
             )
 
     async def _check_revision(self, case: _Case) -> AsyncIterator[Finding]:
         ingestion = self._service.ingestion
-        revision, count = case.revision, len(case.metadatas)
-        if count != revision.chunk_count and await self._count_differs(revision):
+        revision, chunk_count = case.revision, len(case.metadatas)
+        if chunk_count != revision.chunk_count and await self._count_differs(revision):
             yield Finding(
                 revision.revision_id,
-                f"the registry says {revision.chunk_count} chunks, there are {count}",
+                f"the registry says {revision.chunk_count} chunks, there are {chunk_count}",
                 "correct the number; reindex the revision if chunks are missing",
-                partial(ingestion.set_chunk_count, revision.source, revision.revision_id, count),
+                partial(
+                    ingestion.set_chunk_count, revision.source, revision.revision_id, chunk_count
+                ),
             )
-        file = ingestion.file_of(revision.source, revision.revision_id)
+        file = ingestion.get_file_path(revision.source, revision.revision_id)
         if revision.status == RevisionStatus.PROCESSING and not file.exists():
             yield Finding(
                 revision.revision_id,
@@ -98,32 +104,32 @@ class PolicyDoctor:
                 "mark it as failed, so that it can be deleted or uploaded again",
                 partial(ingestion.mark_failed, revision, "its file is missing"),
             )
-        end = timeline.last_day(revision, case.revisions)
-        expected = registry_metadata(case.policy, revision, end)
-        outdated = sum(is_outdated(metadata, expected) for metadata in case.metadatas)
-        if outdated:
+        last_day = timeline.get_last_day(revision, case.revisions)
+        expected = build_registry_metadata(case.policy, revision, last_day)
+        outdated_count = sum(is_outdated(metadata, expected) for metadata in case.metadatas)
+        if outdated_count:
             yield Finding(
                 revision.revision_id,
-                f"{outdated} chunks carry other dates or names than the registry",
+                f"{outdated_count} chunks carry other dates or names than the registry",
                 "write those of the registry",
-                partial(self._service.store.update_metadata, case.policy, revision, end),
+                partial(self._service.store.update_metadata, case.policy, revision, last_day),
             )
 
     async def _count_differs(self, revision: Revision) -> bool:
         """Compare again: an ingestion may have ended between the reads of the two stores."""
         revisions = await self._service.registry.get_revisions(revision.source)
-        expected = timeline.find_revision(revisions, revision.revision_id).chunk_count
-        ids = await self._service.store.get_chunk_ids(revision.source, revision.revision_id)
-        return len(ids) != expected
+        expected_count = timeline.find_revision(revisions, revision.revision_id).chunk_count
+        chunk_ids = await self._service.store.get_chunk_ids(revision.source, revision.revision_id)
+        return len(chunk_ids) != expected_count
 
     async def _check_indexes(self) -> AsyncIterator[Finding]:
-        count = await self._count_chunks()
-        sizes = await self._service.store.index_sizes()
+        chunk_count = await self._count_chunks()
+        index_sizes = await self._service.store.get_index_sizes()
         # While an ingestion adds chunks the numbers move, and a difference means nothing.
-        if sizes != (count, count) and count == await self._count_chunks():
+        if index_sizes != (chunk_count, chunk_count) and chunk_count == await self._count_chunks():
             yield Finding(
                 "index",
-                f"the indexes hold {sizes} of {count} chunks",
+                f"the indexes hold {index_sizes} of {chunk_count} chunks",
                 "rebuild them",
                 self._service.store.rebuild,
             )

@@ -2,20 +2,22 @@
 
 import re
 
-_SECTION = re.compile(r"policy:([A-Za-z0-9_-]{1,80})@([A-Za-z0-9_-]{1,120})#(.{1,120})", re.ASCII)
+_SECTION_ID = re.compile(
+    r"policy:([A-Za-z0-9_-]{1,80})@([A-Za-z0-9_-]{1,120})#(.{1,120})", re.ASCII
+)
 
 
-def section_id(source: str, revision_id: str, section_ref: str) -> str:
+def format_section_id(source: str, revision_id: str, section_ref: str) -> str:
     """Return the id of a section of a revision."""
     return f"policy:{source}@{revision_id}#{section_ref}"
 
 
-def passage_id(chunk_id: str) -> str:
+def format_passage_id(chunk_id: str) -> str:
     """Return the id of a passage that lies in no section."""
     return f"policy:{chunk_id}"
 
 
 def parse_section_id(id: str) -> tuple[str, str, str] | None:
     """Return policy, revision and section; None when the id names a passage instead."""
-    match = _SECTION.fullmatch(id)
+    match = _SECTION_ID.fullmatch(id)
     return (match[1], match[2], match[3]) if match else None

@@ -33,7 +33,7 @@ from readingroom.protocol.rest import API, REFUSALS
 from readingroom.web.parameters import StrictQueryRoute
 from readingroom.web.uploads import describe_upload_form, receive_upload
 
-_UPLOAD = describe_upload_form(
+_UPLOAD_FORM = describe_upload_form(
     "The PDF.",
     version_label={"type": "string", "maxLength": 120},
     effective_from={"type": "string", "format": "date"},
@@ -45,23 +45,23 @@ _UPLOAD = describe_upload_form(
 
 def make_routers(service: PolicyService, read_only: bool) -> tuple[APIRouter, ...]:
     """Return the REST surface of the base."""
-    return (policy_router(service, read_only),)
+    return (make_policy_router(service, read_only),)
 
 
-def policy_router(service: PolicyService, read_only: bool) -> APIRouter:
+def make_policy_router(service: PolicyService, read_only: bool) -> APIRouter:
     """Return the routes under /api/v1; a read-only server has none that write."""
     router = APIRouter(
         prefix=API, tags=["policy"], responses=REFUSALS, route_class=StrictQueryRoute
     )
     admin = PolicyAdmin(service)
-    _add_reading(router, admin)
+    _add_reading_routes(router, admin)
     if not read_only:
-        _add_policy_writing(router, admin)
-        _add_revision_writing(router, admin, service)
+        _add_policy_writing_routes(router, admin)
+        _add_revision_writing_routes(router, admin, service)
     return router
 
 
-def _add_reading(router: APIRouter, admin: PolicyAdmin) -> None:
+def _add_reading_routes(router: APIRouter, admin: PolicyAdmin) -> None:
     @router.get("/policies")
     async def list_policies(
         category: PolicyCategory | None = None,
@@ -95,7 +95,7 @@ def _add_reading(router: APIRouter, admin: PolicyAdmin) -> None:
         return await admin.get_progress(source, revision_id)
 
 
-def _add_policy_writing(router: APIRouter, admin: PolicyAdmin) -> None:
+def _add_policy_writing_routes(router: APIRouter, admin: PolicyAdmin) -> None:
     @router.post("/policies", status_code=201)
     async def create_policy(new: NewPolicy) -> PolicyDetail:
         """Register a policy; revisions are added to it afterwards."""
@@ -107,13 +107,15 @@ def _add_policy_writing(router: APIRouter, admin: PolicyAdmin) -> None:
         return await admin.amend_policy(source, patch)
 
 
-def _add_revision_writing(router: APIRouter, admin: PolicyAdmin, service: PolicyService) -> None:
-    @router.post("/policies/{source}/revisions", status_code=202, openapi_extra=_UPLOAD)
+def _add_revision_writing_routes(
+    router: APIRouter, admin: PolicyAdmin, service: PolicyService
+) -> None:
+    @router.post("/policies/{source}/revisions", status_code=202, openapi_extra=_UPLOAD_FORM)
     async def add_revision(source: str, request: Request) -> RevisionAccepted:
         """Add a revision with its PDF; it is ingested in the background."""
         # An unknown policy is refused before a large file is received.
         await service.registry.get_policy(source)
-        spool = service.ingestion.uploads / f"{uuid.uuid4().hex}.pdf"
+        spool = service.ingestion.uploads_folder / f"{uuid.uuid4().hex}.pdf"
         try:
             upload = await receive_upload(request, spool, MAX_FILE_BYTES)
             if not upload.file_name.lower().endswith(".pdf"):

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from readingroom.bases.policy.cli import make_import
+from readingroom.bases.policy.cli import prepare_import
 from readingroom.core.settings import RoomSettings
 from readingroom.demo import corpus
 from readingroom.protocol.command import RunCommand
@@ -15,11 +15,16 @@ from readingroom.protocol.sample import BaseSample, SampleStep
 class PolicySample(BaseSample):
     def steps(self, settings: RoomSettings, folder: Path, run: RunCommand) -> Iterator[SampleStep]:
         for policy in corpus.policies():
-            yield f"policy {policy['source']}", partial(_import, settings, policy, folder, run)
+            yield (
+                f"policy {policy['source']}",
+                partial(_import_policy, settings, policy, folder, run),
+            )
 
 
-def _import(settings: RoomSettings, policy: dict[str, Any], folder: Path, run: RunCommand) -> None:
-    command, _ = make_import(corpus.write_policy(policy, folder), settings)
+def _import_policy(
+    settings: RoomSettings, policy: dict[str, Any], folder: Path, run: RunCommand
+) -> None:
+    command, _ = prepare_import(corpus.write_policy(policy, folder), settings)
     run(command, settings)
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from readingroom.bases.policy.chunks.search import PolicySearch, to_nearest
+from readingroom.bases.policy.chunks.search import PolicySearch, to_nearest_revision
 from readingroom.bases.policy.chunks.store import PolicyStore, StoredChunk
 from readingroom.bases.policy.compare import passages
 from readingroom.bases.policy.errors import SectionNotFound
-from readingroom.bases.policy.ids import section_id
+from readingroom.bases.policy.ids import format_section_id
 from readingroom.bases.policy.ingest.ingestion import Ingestion
 from readingroom.bases.policy.ingest.jobs import Jobs
 from readingroom.bases.policy.models import (
@@ -92,7 +92,7 @@ class PolicyService:
     async def running(self) -> AsyncIterator[None]:
         """Open the stores, finish interrupted changes, and work on queued jobs until the exit."""
         async with open_key_values(self._redis_url, self.folder / "registry") as client:
-            self.registry = PolicyRegistry(client, partial(self._check, client))
+            self.registry = PolicyRegistry(client, partial(self._check_registry, client))
             try:
                 await self.registry.ping()
             except RegistryUnavailable as error:
@@ -116,7 +116,7 @@ class PolicyService:
                 with anyio.CancelScope(shield=True):
                     await self.store.close()
 
-    async def _check(self, client: KeyValueClient) -> None:
+    async def _check_registry(self, client: KeyValueClient) -> None:
         if self._redis_url is not None:
             # A Redis of somebody else's may evict keys or lose writes in a crash; ours does
             # neither.
@@ -163,7 +163,7 @@ class PolicyService:
         chunks = await self.store.get_chunks(question.source, revision.revision_id)
         ref = passages.find_section(question.section_ref, chunks)
         if ref is None:
-            raise _section_not_found(question.section_ref, revision, chunks)
+            raise _make_section_not_found(question.section_ref, revision, chunks)
         section = passages.select_section(chunks, ref)
         pages = sorted({page for chunk in section for page in chunk.pages})
         return SectionText(
@@ -174,10 +174,10 @@ class PolicyService:
             text=passages.join_chunks(section),
             page_numbers=pages,
             effective_from=revision.effective_from,
-            effective_to=timeline.last_day(revision, today.timeline),
+            effective_to=timeline.get_last_day(revision, today.timeline),
             in_force_today=today.revision == revision,
             citation=format_citation(revision, ref, pages),
-            id=section_id(question.source, revision.revision_id, ref),
+            id=format_section_id(question.source, revision.revision_id, ref),
         )
 
     async def get_passage(self, chunk_id: str) -> PolicyHit:
@@ -224,7 +224,7 @@ class PolicyService:
                 source=resolution.source,
                 title=resolution.policy.title,
                 category=resolution.policy.category,
-                revision=to_nearest(resolution.revision, resolution.timeline)
+                revision=to_nearest_revision(resolution.revision, resolution.timeline)
                 if resolution.revision
                 else None,
                 reason=resolution.reason,
@@ -249,14 +249,16 @@ class PolicyService:
         first_day, second_day = parse_day(question.from_date), parse_day(question.to_date)
         first = await self.resolver.resolve_for_policy(question.source, first_day)
         # Both days from one reading of the registry: a change in between could make them disagree.
-        before, after = first.require_revision(), first.on(second_day).require_revision()
+        before, after = first.require_revision(), first.resolve_day(second_day).require_revision()
         old, new = [
-            passages.group_by_section(await self._section_chunks(revision, question.section_ref))
+            passages.group_by_section(
+                await self._get_section_chunks(revision, question.section_ref)
+            )
             for revision in (before, after)
         ]
         if question.section_ref and not old and not new:
-            chunks = await self._section_chunks(after, None)
-            raise _section_not_found(question.section_ref, after, chunks)
+            chunks = await self._get_section_chunks(after, None)
+            raise _make_section_not_found(question.section_ref, after, chunks)
         # In the order of the newer text, followed by the sections that it dropped.
         refs = list(dict.fromkeys([*new, *old]))
         # Word by word is slow on long sections, so it must not block the event loop.
@@ -265,8 +267,8 @@ class PolicyService:
         )
         return RevisionDiff(
             source=question.source,
-            from_revision=to_nearest(before, first.timeline),
-            to_revision=to_nearest(after, first.timeline),
+            from_revision=to_nearest_revision(before, first.timeline),
+            to_revision=to_nearest_revision(after, first.timeline),
             sections_compared=len(refs),
             sections_unchanged=len(refs) - len(changes),
             changes=changes,
@@ -281,7 +283,7 @@ class PolicyService:
         others = [
             revision
             for revision in resolution.timeline
-            if revision.counts and revision != resolution.revision
+            if revision.can_be_in_force and revision != resolution.revision
         ]
         # The other revisions are read only when the right one fails: each costs a scan of its text.
         places = verified = await self._find_quote(question.quote, current, resolution.timeline)
@@ -289,7 +291,7 @@ class PolicyService:
             places = await self._find_quote(question.quote, others, resolution.timeline)
         nearest = None
         if not places:
-            nearest = await self._nearest_passage(question.quote, [*current, *others][:1])
+            nearest = await self._find_nearest_passage(question.quote, [*current, *others][:1])
         return QuoteCheck(
             source=question.source,
             date=question.date,
@@ -317,7 +319,7 @@ class PolicyService:
         # Opened before the check below, so that a bad path is refused whether or not chunks exist.
         async with open_in_thread(self._context.roots.open(question.file_path)) as private_copy:
             chunks = await self.store.get_chunks(question.source, question.revision_id)
-            if chunks and revision.counts and not question.reindex:
+            if chunks and revision.can_be_in_force and not question.reindex:
                 return IngestedRevision(
                     source=question.source,
                     revision_id=question.revision_id,
@@ -331,14 +333,14 @@ class PolicyService:
     async def remove(self, question: RemovePolicyRevision) -> RemovedRevision:
         """Delete a revision's chunks; one that is not registered has none to delete."""
         await self.registry.get_policy(question.source)
-        count = await self.ingestion.remove_chunks(question.source, question.revision_id)
+        chunk_count = await self.ingestion.remove_chunks(question.source, question.revision_id)
         return RemovedRevision(
-            source=question.source, revision_id=question.revision_id, chunks_removed=count
+            source=question.source, revision_id=question.revision_id, chunks_removed=chunk_count
         )
 
     # --- parts ---
 
-    async def _section_chunks(self, revision: Revision, ref: str | None) -> list[StoredChunk]:
+    async def _get_section_chunks(self, revision: Revision, ref: str | None) -> list[StoredChunk]:
         chunks = await self.store.get_chunks(revision.source, revision.revision_id)
         if ref is None:
             return chunks
@@ -356,11 +358,11 @@ class PolicyService:
                 places.append(_to_quote_place(position, revision, revisions))
         return places
 
-    async def _nearest_passage(
+    async def _find_nearest_passage(
         self, quote: str, revisions: list[Revision]
     ) -> NearestPassage | None:
         # Cut to what a search query may have: the model reads no more than that anyway.
-        ranking = await self.store.rank(quote[:2000], _CANDIDATES, revisions, "hybrid")
+        ranking = await self.store.rank_chunks(quote[:2000], _CANDIDATES, revisions, "hybrid")
         chunks = await self.store.get_chunks_by_id([hit.chunk_id for hit in ranking.hits])
         candidates: list[NearestPassage] = []
         for chunk in chunks.values():
@@ -383,7 +385,7 @@ def _to_quote_place(
     position: passages.QuotePosition, revision: Revision, revisions: Sequence[Revision]
 ) -> QuotePlace:
     return QuotePlace(
-        **to_nearest(revision, revisions).model_dump(),
+        **to_nearest_revision(revision, revisions).model_dump(),
         section_ref=position.chunk.section_ref,
         page_number=position.page,
         chunk_id=position.chunk.chunk_id,
@@ -392,31 +394,38 @@ def _to_quote_place(
 
 
 def _compare_section(
-    ref: str, old: dict[str, list[StoredChunk]], new: dict[str, list[StoredChunk]]
+    ref: str, old_sections: dict[str, list[StoredChunk]], new_sections: dict[str, list[StoredChunk]]
 ) -> SectionChange | None:
-    before, after = (passages.join_chunks(sections.get(ref, [])) for sections in (old, new))
-    if ref in old and ref in new and passages.has_same_words(before, after):
+    before, after = (
+        passages.join_chunks(sections_of_revision.get(ref, []))
+        for sections_of_revision in (old_sections, new_sections)
+    )
+    if ref in old_sections and ref in new_sections and passages.has_same_words(before, after):
         return None
     return SectionChange(
         section_ref=ref,
-        change="changed" if ref in old and ref in new else "added" if ref in new else "removed",
-        from_page=old[ref][0].page_number if ref in old else None,
-        to_page=new[ref][0].page_number if ref in new else None,
+        change="changed"
+        if ref in old_sections and ref in new_sections
+        else "added"
+        if ref in new_sections
+        else "removed",
+        from_page=old_sections[ref][0].page_number if ref in old_sections else None,
+        to_page=new_sections[ref][0].page_number if ref in new_sections else None,
         diff=passages.diff_words(before, after),
     )
 
 
-def _section_not_found(
+def _make_section_not_found(
     ref: str, revision: Revision, chunks: Sequence[StoredChunk]
 ) -> SectionNotFound:
     return SectionNotFound(
         f"Section '{ref}' not found in policy '{revision.source}'",
         revision_id=revision.revision_id,
-        nearest=_similar_refs(ref, chunks),
+        nearest=_find_similar_refs(ref, chunks),
     )
 
 
-def _similar_refs(ref: str, chunks: Sequence[StoredChunk]) -> list[str]:
+def _find_similar_refs(ref: str, chunks: Sequence[StoredChunk]) -> list[str]:
     """Return up to five sections whose references are written much like this one."""
     references = passages.list_references(chunks)
     similar = difflib.get_close_matches(passages.fold_ref(ref), references, n=5, cutoff=0.5)

@@ -35,7 +35,7 @@ from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Hints, Tool, ToolCall, make_tool
 
-_audit = logging.getLogger("readingroom.policy.audit")
+_audit_log = logging.getLogger("readingroom.policy.audit")
 
 
 def open_base(settings: PolicySettings) -> KnowledgeBase:
@@ -62,7 +62,7 @@ def open_policy(
             "with verify_policy_quote before you print it."
         ),
         dialect=StatusDialect(),
-        tools=_tools(service),
+        tools=_make_tools(service),
         service=service,
         stateful=True,
         sse=True,
@@ -72,16 +72,16 @@ def open_policy(
     )
 
 
-def _tools(service: PolicyService) -> tuple[Tool, ...]:
+def _make_tools(service: PolicyService) -> tuple[Tool, ...]:
     return (
-        *_searching(service),
-        *_reading(service),
-        *_checking(service),
-        *_writing(service),
+        *_make_search_tools(service),
+        *_make_reading_tools(service),
+        *_make_checking_tools(service),
+        *_make_writing_tools(service),
     )
 
 
-def _searching(service: PolicyService) -> Iterable[Tool]:
+def _make_search_tools(service: PolicyService) -> Iterable[Tool]:
     async def search_policy(question: SearchPolicy, call: ToolCall) -> PolicyHits:
         """Find what planning policy says on a topic, in the NPPF and other national policy and
         guidance or in the local plan: housing, green belt, design, heritage, flood risk,
@@ -111,7 +111,7 @@ def _searching(service: PolicyService) -> Iterable[Tool]:
     yield make_tool(search_policy_batch, title="Search policies, several queries")
 
 
-def _reading(service: PolicyService) -> Iterable[Tool]:
+def _make_reading_tools(service: PolicyService) -> Iterable[Tool]:
     async def get_policy_section(question: GetPolicySection, call: ToolCall) -> SectionText:
         """Read one section of a policy in full, word for word, when you know its number (`Chapter
         9`, paragraph 116 or `Para 116` of the NPPF, `Policy TR4`, `Policy BSC 1`, `Table 5-2`,
@@ -157,7 +157,7 @@ def _reading(service: PolicyService) -> Iterable[Tool]:
     yield make_tool(policy_snapshot, title="Everything in force on a day")
 
 
-def _checking(service: PolicyService) -> Iterable[Tool]:
+def _make_checking_tools(service: PolicyService) -> Iterable[Tool]:
     async def compare_policy_revisions(
         question: ComparePolicyRevisions, call: ToolCall
     ) -> RevisionDiff:
@@ -183,7 +183,7 @@ def _checking(service: PolicyService) -> Iterable[Tool]:
     yield make_tool(verify_policy_quote, title="Check a quotation")
 
 
-def _writing(service: PolicyService) -> Iterable[Tool]:
+def _make_writing_tools(service: PolicyService) -> Iterable[Tool]:
     async def ingest_policy_revision(
         question: IngestPolicyRevision, call: ToolCall
     ) -> IngestedRevision:
@@ -205,12 +205,14 @@ def _writing(service: PolicyService) -> Iterable[Tool]:
         """
         return await service.remove(question)
 
-    deletes = Hints(read_only=False, destructive=True)
+    deletion_hints = Hints(read_only=False, destructive=True)
     yield make_tool(ingest_policy_revision, title="Ingest a revision", hints=Hints(read_only=False))
-    yield make_tool(remove_policy_revision, title="Remove a revision's chunks", hints=deletes)
+    yield make_tool(
+        remove_policy_revision, title="Remove a revision's chunks", hints=deletion_hints
+    )
 
 
 def _log_revisions(call: ToolCall, revision_ids: Iterable[str]) -> None:
     """Log which revisions an answer came from, for auditors."""
     fields = {"request_id": call.request_id, "revisions": sorted(set(revision_ids))}
-    _audit.info("answered from", extra={"fields": fields})
+    _audit_log.info("answered from", extra={"fields": fields})

@@ -25,12 +25,15 @@ class BulkImport:
         self._already_there: list[str] = []
         self._failed: list[str] = []
 
-    async def run(self, entries: list[ImportedPolicy]) -> ImportReport:
+    async def run(self, imported_policies: list[ImportedPolicy]) -> ImportReport:
         """Add every policy and its revisions, oldest first: each then closes the one before."""
-        for entry in entries:
-            await self._add_policy(entry)
-            for revision in sorted(entry.revisions, key=lambda item: item.revision.effective_from):
-                await self._add_revision(entry.policy.source, revision)
+        for imported_policy in imported_policies:
+            await self._add_policy(imported_policy)
+            for imported_revision in sorted(
+                imported_policy.revisions,
+                key=lambda imported_revision: imported_revision.revision.effective_from,
+            ):
+                await self._add_revision(imported_policy.policy.source, imported_revision)
         return ImportReport(
             policies_added=self._policies_added,
             revisions_added=self._revisions_added,
@@ -38,35 +41,37 @@ class BulkImport:
             failed=self._failed,
         )
 
-    async def _add_policy(self, entry: ImportedPolicy) -> None:
+    async def _add_policy(self, imported_policy: ImportedPolicy) -> None:
         try:
-            await self._admin.create_policy(entry.policy)
-            self._policies_added.append(entry.policy.source)
+            await self._admin.create_policy(imported_policy.policy)
+            self._policies_added.append(imported_policy.policy.source)
         except PolicyExists:
-            self._already_there.append(entry.policy.source)
+            self._already_there.append(imported_policy.policy.source)
 
-    async def _add_revision(self, source: str, entry: ImportedRevision) -> None:
-        label = f"{source} {entry.revision.version_label}"
+    async def _add_revision(self, source: str, imported_revision: ImportedRevision) -> None:
+        revision_label = f"{source} {imported_revision.revision.version_label}"
         try:
-            was_added = await self._ingest_if_missing(source, entry)
-            (self._revisions_added if was_added else self._already_there).append(label)
+            was_added = await self._ingest_if_missing(source, imported_revision)
+            (self._revisions_added if was_added else self._already_there).append(revision_label)
         except KnowledgeError as error:
             if error.http_status >= 500:  # our own failure, so the next one would fail as well
                 raise
-            self._failed.append(f"{label}: {error.message}")
+            self._failed.append(f"{revision_label}: {error.message}")
 
-    async def _ingest_if_missing(self, source: str, entry: ImportedRevision) -> bool:
+    async def _ingest_if_missing(self, source: str, imported_revision: ImportedRevision) -> bool:
         """Ingest a revision; return False if one with the same first day is there already."""
         revisions = (await self._admin.get_policy(source)).revisions
-        by_first_day = {revision.effective_from: revision for revision in revisions}
+        revisions_by_first_day = {revision.effective_from: revision for revision in revisions}
         # By day, not by label: labels are typed by people, and days cannot overlap.
-        existing = by_first_day.get(entry.revision.effective_from)
+        existing_revision = revisions_by_first_day.get(imported_revision.revision.effective_from)
         # Entered also when nothing is to be done, because leaving it deletes the copy.
-        async with open_handover(self._folder, entry.file) as file:
-            if existing is None:
-                await self._admin.revise(source, entry.revision, file, self._report)
-            elif existing.status == RevisionStatus.FAILED:
-                await self._admin.replace_file(source, existing.revision_id, file, self._report)
+        async with open_handover(self._folder, imported_revision.file) as pdf:
+            if existing_revision is None:
+                await self._admin.revise(source, imported_revision.revision, pdf, self._report)
+            elif existing_revision.status == RevisionStatus.FAILED:
+                await self._admin.replace_file(
+                    source, existing_revision.revision_id, pdf, self._report
+                )
             else:
                 return False
         return True

@@ -39,8 +39,10 @@ from readingroom.ingest.errors import FileNotFound, UnsupportedFileType
 from readingroom.ingest.private_copy import open_in_thread
 from readingroom.protocol.rest import API
 
-_PDF_MARK = b"%PDF-"
-_PDF_MARK_WITHIN = 1024  # bytes; PDF readers accept the mark anywhere in the first kilobyte
+_PDF_SIGNATURE = b"%PDF-"
+_PDF_SIGNATURE_WITHIN_BYTES = (
+    1024  # bytes; PDF readers accept the mark anywhere in the first kilobyte
+)
 
 
 class PolicyAdmin:
@@ -51,12 +53,12 @@ class PolicyAdmin:
 
     # --- policies ---
 
-    async def create_policy(self, new: NewPolicy) -> PolicyDetail:
+    async def create_policy(self, new_policy: NewPolicy) -> PolicyDetail:
         """Register a policy; raise `PolicyExists` if its slug is in use."""
         now = self._service.now()
-        policy = Policy(**new.model_dump(), created_at=now, updated_at=now)
+        policy = Policy(**new_policy.model_dump(), created_at=now, updated_at=now)
         await self._service.registry.create_policy(policy)
-        return await self.get_policy(new.source)
+        return await self.get_policy(new_policy.source)
 
     async def list_policies(
         self, category: PolicyCategory | None = None, source: str | None = None
@@ -73,7 +75,7 @@ class PolicyAdmin:
                 source=resolution.source,
                 title=resolution.policy.title,
                 category=resolution.policy.category,
-                current_revision=_current_revision(resolution),
+                current_revision=_summarise_current(resolution),
                 revision_count=len(resolution.timeline),
             )
             for resolution in resolutions
@@ -87,25 +89,25 @@ class PolicyAdmin:
         return PolicyDetail(
             **resolution.policy.model_dump(),
             revisions=[_to_detail(revision) for revision in resolution.timeline],
-            current_revision=_current_revision(resolution),
+            current_revision=_summarise_current(resolution),
             revision_count=len(resolution.timeline),
         )
 
     async def amend_policy(self, source: str, patch: PolicyPatch) -> PolicyDetail:
         """Change a policy's title, description or category; raise `PolicyNotFound`."""
         # A description may be cleared; a title and a category may only be replaced.
-        values = _set_values(patch, nullable=("description",))
+        values = _list_set_values(patch, nullable=("description",))
         await self._service.ingestion.amend_policy(source, values)
         return await self.get_policy(source)
 
     async def list_effective(self, day: date) -> EffectivePolicies:
         """Return what was in force on a day, and the policies that had no revision for it."""
-        effective: list[EffectivePolicy] = []
-        not_yet_effective: list[str] = []
-        without_revision: list[str] = []
+        effective_policies: list[EffectivePolicy] = []
+        not_yet_effective_sources: list[str] = []
+        sources_without_revision: list[str] = []
         for resolution in (await self._service.resolver.resolve_snapshot(day)).values():
             if resolution.revision:
-                effective.append(
+                effective_policies.append(
                     EffectivePolicy(
                         source=resolution.source,
                         title=resolution.policy.title,
@@ -114,19 +116,21 @@ class PolicyAdmin:
                     )
                 )
             elif resolution.reason == "date_before_first_revision":
-                not_yet_effective.append(resolution.source)
+                not_yet_effective_sources.append(resolution.source)
             else:
-                without_revision.append(resolution.source)
+                sources_without_revision.append(resolution.source)
         return EffectivePolicies(
             effective_date=day,
-            policies=effective,
-            policies_not_yet_effective=not_yet_effective,
-            policies_with_no_revision_for_date=without_revision,
+            policies=effective_policies,
+            policies_not_yet_effective=not_yet_effective_sources,
+            policies_with_no_revision_for_date=sources_without_revision,
         )
 
     # --- revisions ---
 
-    async def add_revision(self, source: str, new: NewRevision, spool: Path) -> RevisionAccepted:
+    async def add_revision(
+        self, source: str, new_revision: NewRevision, spool: Path
+    ) -> RevisionAccepted:
         """Register a revision and queue its file for ingestion in the background.
 
         Raises:
@@ -134,7 +138,7 @@ class PolicyAdmin:
             RevisionOverlap: it shares a day with another revision.
             UnsupportedFileType, FileTooLarge: its file cannot be ingested.
         """
-        revision, closed = await self._register(source, new, spool)
+        revision, closed_revisions = await self._register(source, new_revision, spool)
         job_id = self._service.jobs.add(revision)
         return RevisionAccepted(
             source=source,
@@ -146,25 +150,27 @@ class PolicyAdmin:
             ingestion_job_id=job_id,
             links=_build_links(source, revision.revision_id),
             side_effects=SideEffects(
-                superseded_revision=closed[0].revision_id if closed else None,
-                superseded_effective_to=closed[0].effective_to if closed else None,
+                superseded_revision=closed_revisions[0].revision_id if closed_revisions else None,
+                superseded_effective_to=closed_revisions[0].effective_to
+                if closed_revisions
+                else None,
             ),
         )
 
     async def revise(
-        self, source: str, new: NewRevision, spool: Path, report: ReportProgress
+        self, source: str, new_revision: NewRevision, spool: Path, report: ReportProgress
     ) -> IngestedRevision:
         """Register a revision and wait until it can be searched; raises as `add_revision`."""
-        revision, _ = await self._register(source, new, spool)
+        revision, _ = await self._register(source, new_revision, spool)
         return await self._ingest(revision, report)
 
     async def replace_file(
         self, source: str, revision_id: str, spool: Path, report: ReportProgress
     ) -> IngestedRevision:
         """Ingest another file for a revision, and wait until it can be searched."""
-        _check_file(spool)
+        _check_upload(spool)
         revision = await self._find_revision(source, revision_id)
-        await self._service.ingestion.exchange_file(revision, spool)
+        await self._service.ingestion.replace_file(revision, spool)
         return await self._ingest(revision, report)
 
     async def get_revision(self, source: str, revision_id: str) -> RevisionDetail:
@@ -174,11 +180,15 @@ class PolicyAdmin:
     async def get_progress(self, source: str, revision_id: str) -> RevisionProgress:
         """Return a revision's status and how far its ingestion has come."""
         revision = await self._find_revision(source, revision_id)
-        progress = self._service.ingestion.progress(revision_id)
+        progress = self._service.ingestion.get_progress(revision_id)
         if progress is None:
             progress = Progress(
-                phase="complete" if revision.counts else "failed" if revision.error else "queued",
-                percent_complete=100 if revision.counts else 0,
+                phase="complete"
+                if revision.can_be_in_force
+                else "failed"
+                if revision.error
+                else "queued",
+                percent_complete=100 if revision.can_be_in_force else 0,
                 chunks_processed=revision.chunk_count,
             )
         return RevisionProgress(revision_id=revision_id, status=revision.status, progress=progress)
@@ -192,7 +202,7 @@ class PolicyAdmin:
             PolicyNotFound, RevisionNotFound: there is no such revision.
             RevisionOverlap: it would share a day with another revision.
         """
-        values = _set_values(patch, nullable=("effective_to", "notes"))
+        values = _list_set_values(patch, nullable=("effective_to", "notes"))
         await self._find_revision(source, revision_id)
         await self._service.ingestion.amend(source, revision_id, values)
         return await self.get_revision(source, revision_id)
@@ -206,8 +216,8 @@ class PolicyAdmin:
             RevisionBusy: it is being ingested.
         """
         await self._find_revision(source, revision_id)
-        count = await self._service.ingestion.delete(source, revision_id)
-        return RevisionDeleted(source=source, revision_id=revision_id, chunks_removed=count)
+        chunk_count = await self._service.ingestion.delete(source, revision_id)
+        return RevisionDeleted(source=source, revision_id=revision_id, chunks_removed=chunk_count)
 
     async def reindex(self, source: str, revision_id: str) -> ReindexAccepted:
         """Queue a revision's own file again, also when it had failed or is stuck.
@@ -217,8 +227,8 @@ class PolicyAdmin:
             FileNotFound: its file is gone.
         """
         revision = await self._find_revision(source, revision_id)
-        file = self._service.ingestion.file_of(source, revision_id)
-        if not file.exists():
+        file_path = self._service.ingestion.get_file_path(source, revision_id)
+        if not file_path.exists():
             raise FileNotFound(f"The file of {revision_id} is not there any more; upload it again")
         await self._service.ingestion.reopen(revision)
         revision = await self._find_revision(source, revision_id)
@@ -236,18 +246,23 @@ class PolicyAdmin:
         return await self._service.resolver.resolve_snapshot(self._service.today)
 
     async def _register(
-        self, source: str, new: NewRevision, spool: Path
+        self, source: str, new_revision: NewRevision, spool: Path
     ) -> tuple[Revision, list[Revision]]:
         await self._service.registry.get_policy(source)
-        _check_file(spool)
+        _check_upload(spool)
         return await self._service.ingestion.create(
-            source, spool, new.version_label, new.effective_from, new.effective_to, new.notes
+            source,
+            spool,
+            new_revision.version_label,
+            new_revision.effective_from,
+            new_revision.effective_to,
+            new_revision.notes,
         )
 
     async def _ingest(self, revision: Revision, report: ReportProgress) -> IngestedRevision:
-        file = self._service.ingestion.file_of(revision.source, revision.revision_id)
+        file_path = self._service.ingestion.get_file_path(revision.source, revision.revision_id)
         async with open_in_thread(
-            self._service.ingestion.own_files().open(str(file))
+            self._service.ingestion.make_own_roots().open(str(file_path))
         ) as private_copy:
             return await self._service.ingestion.ingest(revision, private_copy, report)
 
@@ -258,23 +273,27 @@ class PolicyAdmin:
         )
 
 
-def _set_values(patch: BaseModel, nullable: Sequence[str]) -> dict[str, Any]:
+def _list_set_values(patch: BaseModel, nullable: Sequence[str]) -> dict[str, Any]:
     """Return the fields that a patch sets; a null clears only what may be null."""
     values = patch.model_dump(exclude_unset=True)
-    return {name: value for name, value in values.items() if value is not None or name in nullable}
+    return {
+        field_name: value
+        for field_name, value in values.items()
+        if value is not None or field_name in nullable
+    }
 
 
-def _check_file(spool: Path) -> None:
+def _check_upload(spool: Path) -> None:
     """Refuse a file that cannot be ingested, before a revision is registered for it."""
     with spool.open("rb") as file:
-        if _PDF_MARK not in file.read(_PDF_MARK_WITHIN):
+        if _PDF_SIGNATURE not in file.read(_PDF_SIGNATURE_WITHIN_BYTES):
             raise UnsupportedFileType("The file is not a PDF")
     if spool.stat().st_size > MAX_FILE_BYTES:
         raise FileTooLarge(f"The file is larger than {MAX_FILE_BYTES // 2**20} MB")
 
 
-def _current_revision(today: Resolution) -> RevisionSummary | None:
-    return _to_summary(today.revision) if today.revision else None
+def _summarise_current(resolution_today: Resolution) -> RevisionSummary | None:
+    return _to_summary(resolution_today.revision) if resolution_today.revision else None
 
 
 def _to_summary(revision: Revision) -> RevisionSummary:

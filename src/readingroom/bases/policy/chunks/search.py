@@ -9,7 +9,7 @@ from datetime import date
 import anyio.to_thread
 
 from readingroom.bases.policy.chunks.store import PolicyStore, StoredChunk
-from readingroom.bases.policy.ids import passage_id
+from readingroom.bases.policy.ids import format_passage_id
 from readingroom.bases.policy.models import (
     Excluded,
     ExclusionReason,
@@ -32,14 +32,14 @@ from readingroom.engine.index import ChunkHit
 from readingroom.ingest.context import IngestContext
 
 # Every page ranks all hits before it again, so the cost of paging grows with its depth.
-_DEEPEST = 2_000  # the last result that paging reaches
+_MAX_OFFSET = 2_000  # the last result that paging reaches
 
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
     """What a search may look at: the eligible revisions, and why other policies have none."""
 
-    today: dict[str, Resolution]
+    resolutions_today: dict[str, Resolution]
     """Every policy as it stands today, which each hit is compared with."""
     revisions: list[Revision]
     excluded: list[Excluded]
@@ -58,18 +58,24 @@ class PolicySearch:
     async def search(self, question: SearchPolicy) -> PolicyHits:
         """Return the best passages among the revisions in force on the day."""
         scope = await self._resolve_scope(question.sources, question.effective_date)
-        return await self._find(question, scope)
+        return await self._find_page(question, scope)
 
     async def search_batch(self, question: SearchPolicyBatch) -> PolicyHitsBatch:
         """Answer several queries over the same revisions, embedded together."""
         scope = await self._resolve_scope(question.sources, question.effective_date)
-        shared = question.model_dump(exclude={"queries"})
-        singles = [SearchPolicy(query=query, **shared) for query in question.queries]
+        shared_arguments = question.model_dump(exclude={"queries"})
+        single_searches = [
+            SearchPolicy(query=query, **shared_arguments) for query in question.queries
+        ]
         if question.mode != "lexical":
             # One call of the embedder for all; each search then finds its vector in the cache.
             with suppress(ModelUnavailable):
                 await anyio.to_thread.run_sync(self._context.embedder.embed_each, question.queries)
-        return PolicyHitsBatch(searches=[await self._find(single, scope) for single in singles])
+        return PolicyHitsBatch(
+            searches=[
+                await self._find_page(single_search, scope) for single_search in single_searches
+            ]
+        )
 
     async def get_passage(self, chunk_id: str) -> PolicyHit:
         """Return one passage by its id, in the shape of a search result.
@@ -80,8 +86,8 @@ class PolicySearch:
         chunk = (await self._store.get_chunks_by_id([chunk_id])).get(chunk_id)
         if chunk is None:
             raise RecordNotFound(f"No policy has a passage {chunk_id[:200]!r}")
-        policy = await self._resolver.resolve_for_policy(chunk.source, self._today)
-        return _to_hit(chunk, ChunkHit(chunk_id, 1.0, ScoreParts()), policy)
+        resolution = await self._resolver.resolve_for_policy(chunk.source, self._today)
+        return _to_hit(chunk, ChunkHit(chunk_id, 1.0, ScoreParts()), resolution)
 
     @property
     def _today(self) -> date:
@@ -92,39 +98,41 @@ class PolicySearch:
     ) -> _Scope:
         day = parse_day(effective_date) if effective_date is not None else None
         # Resolved for today also when a day is given: hits say whether they are in force today.
-        today = await self._resolver.resolve_snapshot(self._today)
+        resolutions_today = await self._resolver.resolve_snapshot(self._today)
         revisions: list[Revision] = []
         excluded = [
             Excluded(source=source, reason="unknown_source", nearest=None)
             for source in dict.fromkeys(sources or [])
-            if source not in today
+            if source not in resolutions_today
         ]
-        for source, resolution in today.items():
+        for source, resolution in resolutions_today.items():
             if sources is not None and source not in sources:
                 continue
-            eligible = _find_eligible(resolution, day)
-            if isinstance(eligible, list):
-                revisions += eligible
+            eligible_revisions = _find_eligible(resolution, day)
+            if isinstance(eligible_revisions, list):
+                revisions += eligible_revisions
             else:
-                excluded.append(_exclude(resolution, eligible, day))
-        return _Scope(today, revisions, excluded)
+                excluded.append(_make_exclusion(resolution, eligible_revisions, day))
+        return _Scope(resolutions_today, revisions, excluded)
 
-    async def _find(self, question: SearchPolicy, scope: _Scope) -> PolicyHits:
+    async def _find_page(self, question: SearchPolicy, scope: _Scope) -> PolicyHits:
         offset = _parse_cursor(question)
         end = offset + question.n_results
         # One more than the page holds shows whether there is a next page.
-        ranking = await self._store.rank(question.query, end + 1, scope.revisions, question.mode)
-        page = ranking.hits[offset:end]
-        chunks = await self._store.get_chunks_by_id([hit.chunk_id for hit in page])
+        ranking = await self._store.rank_chunks(
+            question.query, end + 1, scope.revisions, question.mode
+        )
+        page_hits = ranking.hits[offset:end]
+        chunks = await self._store.get_chunks_by_id([hit.chunk_id for hit in page_hits])
         results = [
-            _to_hit(chunk, hit, scope.today[chunk.source])
-            for hit in page
+            _to_hit(chunk, hit, scope.resolutions_today[chunk.source])
+            for hit in page_hits
             if (chunk := chunks.get(hit.chunk_id))
         ]
         confidence = judge(
             [hit.score for hit in ranking.hits], results[0].citation if results else ""
         )
-        has_more = len(ranking.hits) > end and end < _DEEPEST
+        has_more = len(ranking.hits) > end and end < _MAX_OFFSET
         return PolicyHits(
             query=question.query,
             effective_date=question.effective_date,
@@ -135,23 +143,23 @@ class PolicySearch:
             confidence=confidence.level,
             confidence_reason=confidence.reason,
             degraded=ranking.degraded,
-            next_cursor=f"{end}.{_fingerprint(question)}" if has_more else None,
+            next_cursor=f"{end}.{_hash_question(question)}" if has_more else None,
         )
 
 
-def to_nearest(revision: Revision, revisions: Sequence[Revision]) -> NearestRevision:
+def to_nearest_revision(revision: Revision, revisions: Sequence[Revision]) -> NearestRevision:
     """Return a revision by name, with the last day that its successors leave it."""
     return NearestRevision(
         revision_id=revision.revision_id,
         version_label=revision.version_label,
         effective_from=revision.effective_from,
-        effective_to=timeline.last_day(revision, revisions),
+        effective_to=timeline.get_last_day(revision, revisions),
     )
 
 
-def _to_hit(chunk: StoredChunk, hit: ChunkHit, today: Resolution) -> PolicyHit:
-    revision = timeline.find_revision(today.timeline, chunk.revision_id)
-    successor = timeline.find_successor(revision, today.timeline)
+def _to_hit(chunk: StoredChunk, hit: ChunkHit, resolution_today: Resolution) -> PolicyHit:
+    revision = timeline.find_revision(resolution_today.timeline, chunk.revision_id)
+    successor = timeline.find_successor(revision, resolution_today.timeline)
     return PolicyHit(
         chunk_id=chunk.chunk_id,
         text=chunk.text,
@@ -162,11 +170,11 @@ def _to_hit(chunk: StoredChunk, hit: ChunkHit, today: Resolution) -> PolicyHit:
         section_ref=chunk.section_ref,
         page_number=chunk.page_number,
         effective_from=revision.effective_from,
-        effective_to=timeline.last_day(revision, today.timeline),
-        in_force_today=today.revision == revision,
+        effective_to=timeline.get_last_day(revision, resolution_today.timeline),
+        in_force_today=resolution_today.revision == revision,
         superseded_by=successor.revision_id if successor else None,
         citation=format_citation(revision, chunk.section_ref, chunk.pages),
-        id=passage_id(chunk.chunk_id),
+        id=format_passage_id(chunk.chunk_id),
         score=hit.score,
         parts=hit.parts,
     )
@@ -175,25 +183,25 @@ def _to_hit(chunk: StoredChunk, hit: ChunkHit, today: Resolution) -> PolicyHit:
 def _find_eligible(resolution: Resolution, day: date | None) -> list[Revision] | ExclusionReason:
     """Return the revisions of a policy that a search may look at, or why there are none."""
     if day is None:
-        revisions = [revision for revision in resolution.timeline if revision.counts]
+        revisions = [revision for revision in resolution.timeline if revision.can_be_in_force]
         if not revisions:
             return "no_active_revision"
     else:
-        on_day = resolution.on(day)
-        if on_day.reason is not None:
-            return on_day.reason
-        revisions = [on_day.require_revision()]
+        resolution_on_day = resolution.resolve_day(day)
+        if resolution_on_day.reason is not None:
+            return resolution_on_day.reason
+        revisions = [resolution_on_day.require_revision()]
     # A revision whose chunks were removed is in force all the same; it just has no text here.
-    with_chunks = [revision for revision in revisions if revision.chunk_count]
-    return with_chunks or "no_chunks"
+    revisions_with_chunks = [revision for revision in revisions if revision.chunk_count]
+    return revisions_with_chunks or "no_chunks"
 
 
-def _exclude(resolution: Resolution, reason: ExclusionReason, day: date | None) -> Excluded:
-    nearest = resolution.on(day).nearest() if day else None
+def _make_exclusion(resolution: Resolution, reason: ExclusionReason, day: date | None) -> Excluded:
+    nearest = resolution.resolve_day(day).find_nearest() if day else None
     return Excluded(
         source=resolution.source,
         reason=reason,
-        nearest=to_nearest(nearest, resolution.timeline) if nearest else None,
+        nearest=to_nearest_revision(nearest, resolution.timeline) if nearest else None,
     )
 
 
@@ -203,12 +211,12 @@ def _parse_cursor(question: SearchPolicy) -> int:
         return 0
     offset, _, fingerprint = question.cursor.partition(".")
     # isdecimal alone also accepts digits of other scripts, which nobody was given.
-    if fingerprint != _fingerprint(question) or not offset.isascii() or not offset.isdecimal():
+    if fingerprint != _hash_question(question) or not offset.isascii() or not offset.isdecimal():
         raise InvalidCursor("This cursor does not belong to this query; start without one")
-    return min(int(offset), _DEEPEST)
+    return min(int(offset), _MAX_OFFSET)
 
 
-def _fingerprint(question: SearchPolicy) -> str:
+def _hash_question(question: SearchPolicy) -> str:
     """Return a digest of what all pages of one search share; a cursor is refused with another."""
-    shared = (question.query, question.sources, question.effective_date, question.mode)
-    return hashlib.sha256(repr(shared).encode()).hexdigest()[:12]
+    shared_arguments = (question.query, question.sources, question.effective_date, question.mode)
+    return hashlib.sha256(repr(shared_arguments).encode()).hexdigest()[:12]

@@ -28,11 +28,11 @@ from readingroom.ingest.embed import Vectors
 from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import Chunks, ChunkStore, format_numbers, parse_numbers
 
-COLLECTION = "policy_docs"
+CHUNK_COLLECTION = "policy_docs"
 
 # Indexed for filters: every search is limited to revisions.
-_FIELDS = FilterFields(exact_match=("source", "revision_id"))
-_PATH = " > "
+_FILTER_FIELDS = FilterFields(exact_match=("source", "revision_id"))
+_PATH_SEPARATOR = " > "
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class StoredChunk:
     def page_number(self) -> int:
         return self.pages[0]
 
-    def page_at(self, offset: int) -> int:
+    def find_page(self, offset: int) -> int:
         """Return the page of an offset in the document that lies in this chunk."""
         return self.pages[sum(offset >= start for start in self.page_starts)]
 
@@ -92,21 +92,25 @@ class PolicyStore:
     async def delete(self, ids: Sequence[str]) -> None:
         await anyio.to_thread.run_sync(self._index.delete, ids)
 
-    async def update_metadata(self, policy: Policy, revision: Revision, end: date | None) -> int:
+    async def update_metadata(
+        self, policy: Policy, revision: Revision, last_day: date | None
+    ) -> int:
         """Write the registry's values to a revision's chunks; returns how many had others."""
-        expected = registry_metadata(policy, revision, end)
-        chunks = await self._read(_revision_filter(revision.source, revision.revision_id))
-        outdated = [
-            id
-            for id, metadata in zip(chunks.ids, chunks.metadatas, strict=True)
+        expected = build_registry_metadata(policy, revision, last_day)
+        chunks = await self._read_chunks(
+            _build_revision_filter(revision.source, revision.revision_id)
+        )
+        outdated_ids = [
+            chunk_id
+            for chunk_id, metadata in zip(chunks.ids, chunks.metadatas, strict=True)
             # Most changes concern one revision, and the chunks of the others are right already.
             if is_outdated(metadata, expected)
         ]
-        if outdated:
+        if outdated_ids:
             await anyio.to_thread.run_sync(
-                self._index.update_metadata, outdated, [expected] * len(outdated)
+                self._index.update_metadata, outdated_ids, [expected] * len(outdated_ids)
             )
-        return len(outdated)
+        return len(outdated_ids)
 
     async def rebuild(self) -> None:
         """Rebuild both indexes from the chunks."""
@@ -122,18 +126,18 @@ class PolicyStore:
         Raise `BackupUnusable` for anything that `dump` does not write.
         """
         # Into the collection directly: both indexes are then built once, at the next search.
-        count = await anyio.to_thread.run_sync(
+        chunk_count = await anyio.to_thread.run_sync(
             fill_chunks, path, self._index.collection, _validate_chunks
         )
         await self.rebuild()
-        return count
+        return chunk_count
 
     async def get_chunk_ids(self, source: str, revision_id: str) -> list[str]:
-        return (await self._read(_revision_filter(source, revision_id))).ids
+        return (await self._read_chunks(_build_revision_filter(source, revision_id))).ids
 
     async def get_chunks(self, source: str, revision_id: str) -> list[StoredChunk]:
         """Return a revision's chunks in reading order."""
-        chunks = await self._read(_revision_filter(source, revision_id))
+        chunks = await self._read_chunks(_build_revision_filter(source, revision_id))
         return sorted(_to_stored_chunks(chunks), key=lambda chunk: chunk.chunk_index)
 
     async def get_chunks_by_id(self, ids: Sequence[str]) -> dict[str, StoredChunk]:
@@ -145,32 +149,36 @@ class PolicyStore:
 
     async def group_metadata(self) -> dict[tuple[str, str], list[Metadata]]:
         """Return the metadata of every chunk, grouped by source and revision."""
-        chunks = await self._read()
-        groups: dict[tuple[str, str], list[Metadata]] = {}
+        chunks = await self._read_chunks()
+        metadata_by_revision: dict[tuple[str, str], list[Metadata]] = {}
         for metadata in chunks.metadatas:
-            key = (str(metadata["source"]), str(metadata["revision_id"]))
-            groups.setdefault(key, []).append(metadata)
-        return groups
+            revision_key = (str(metadata["source"]), str(metadata["revision_id"]))
+            metadata_by_revision.setdefault(revision_key, []).append(metadata)
+        return metadata_by_revision
 
-    async def index_sizes(self) -> tuple[int, int]:
+    async def get_index_sizes(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""
         return await anyio.to_thread.run_sync(self._index.sizes)
 
-    async def rank(self, query: str, k: int, revisions: Sequence[Revision], mode: Mode) -> Ranking:
+    async def rank_chunks(
+        self, query: str, k: int, revisions: Sequence[Revision], mode: Mode
+    ) -> Ranking:
         """Return the best chunks among those of these revisions."""
         if not revisions:
             return Ranking([])
         return await anyio.to_thread.run_sync(
-            self._index.search, query, k, _revisions_filter(revisions), mode
+            self._index.search, query, k, _build_revisions_filter(revisions), mode
         )
 
-    async def _read(self, where: Filter | None = None) -> Chunks:
+    async def _read_chunks(self, where: Filter | None = None) -> Chunks:
         return await anyio.to_thread.run_sync(lambda: self._index.collection.get(where=where))
 
     def _open(self) -> None:
         self._chroma = ChunkStore(self._folder / "chroma")
-        collection = self._chroma.open_collection(COLLECTION)
-        self._index = ChunkIndex(collection, _FIELDS, self._embedder, self._folder / "words.db")
+        collection = self._chroma.open_collection(CHUNK_COLLECTION)
+        self._index = ChunkIndex(
+            collection, _FILTER_FIELDS, self._embedder, self._folder / "words.db"
+        )
 
     def _close(self) -> None:
         if self._chroma:
@@ -179,22 +187,24 @@ class PolicyStore:
             self._chroma = None
 
 
-def chunks_from(
-    document: Document, vectors: Vectors, policy: Policy, revision: Revision, end: date | None
+def build_chunks(
+    document: Document, vectors: Vectors, policy: Policy, revision: Revision, last_day: date | None
 ) -> Chunks:
     """Return the chunks of a document with the metadata that is stored with them."""
-    shared = registry_metadata(policy, revision, end)
+    common_metadata = build_registry_metadata(policy, revision, last_day)
     return Chunks(
-        ids=[chunk_id(revision, chunk.section_ref, chunk.index) for chunk in document.chunks],
+        ids=[
+            format_chunk_id(revision, chunk.section_ref, chunk.index) for chunk in document.chunks
+        ],
         texts=[document.get_chunk_text(chunk) for chunk in document.chunks],
         metadatas=[
             {
-                **shared,
+                **common_metadata,
                 "source": revision.source,
                 "revision_id": revision.revision_id,
                 "section_ref": chunk.section_ref or "",
                 # Chroma has no list metadata, so the path travels as text.
-                "section_path": _PATH.join(chunk.section_path),
+                "section_path": _PATH_SEPARATOR.join(chunk.section_path),
                 "page_number": chunk.pages[0] if chunk.pages else 1,
                 "pages": format_numbers(chunk.pages),
                 "page_starts": format_numbers(
@@ -211,20 +221,22 @@ def chunks_from(
     )
 
 
-def chunk_id(revision: Revision, section_ref: str | None, index: int) -> str:
+def format_chunk_id(revision: Revision, section_ref: str | None, index: int) -> str:
     """Return `NPPF__rev_NPPF_2024_12__Para_116__042`; text before any section is `doc`."""
     # Blanks and slashes would have to be escaped wherever a URL names the chunk.
     section = (section_ref or "doc").replace(" ", "_").replace("/", "_")
     return f"{revision.source}__{revision.revision_id}__{section}__{index:03d}"
 
 
-def registry_metadata(policy: Policy, revision: Revision, end: date | None) -> dict[str, str | int]:
+def build_registry_metadata(
+    policy: Policy, revision: Revision, last_day: date | None
+) -> dict[str, str | int]:
     """Return the part of a chunk's metadata that repeats the registry and changes with it."""
     return {
         "source_title": policy.title,
         "version_label": revision.version_label,
         "effective_from": encode_day(revision.effective_from),
-        "effective_to": encode_day(end),
+        "effective_to": encode_day(last_day),
     }
 
 
@@ -233,11 +245,11 @@ def is_outdated(metadata: Metadata, expected: Metadata) -> bool:
     return any(metadata.get(name) != value for name, value in expected.items())
 
 
-def _revision_filter(source: str, revision_id: str) -> Filter:
+def _build_revision_filter(source: str, revision_id: str) -> Filter:
     return And((Equals("source", source), Equals("revision_id", revision_id)))
 
 
-def _revisions_filter(revisions: Sequence[Revision]) -> Filter:
+def _build_revisions_filter(revisions: Sequence[Revision]) -> Filter:
     return And(
         (
             In("source", tuple({revision.source for revision in revisions})),
@@ -254,7 +266,7 @@ def _to_stored_chunks(chunks: Chunks) -> list[StoredChunk]:
             source=str(metadata["source"]),
             revision_id=str(metadata["revision_id"]),
             section_ref=str(metadata["section_ref"]),
-            section_path=tuple(filter(None, str(metadata["section_path"]).split(_PATH))),
+            section_path=tuple(filter(None, str(metadata["section_path"]).split(_PATH_SEPARATOR))),
             pages=parse_numbers(metadata["pages"]) or (1,),
             page_starts=parse_numbers(metadata["page_starts"]),
             chunk_index=int(metadata["chunk_index"]),

@@ -10,21 +10,21 @@ from readingroom.bases.policy.chunks.store import StoredChunk
 from readingroom.bases.policy.models import DiffPart
 from readingroom.core.text import fold_dashes
 
-_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
-_SPACE = re.compile(r"\s+")
+_PLAIN_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
+_WHITE_SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"\S+\s*")
 # PDFs print a footnote's number right after the word, so the text has `homes12`.
-_FOOTNOTE = r"(?:(?<=[^\W\d_]{3})\d{1,3})?"
-_NUMBER = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
+_FOOTNOTE_NUMBER = r"(?:(?<=[^\W\d_]{3})\d{1,3})?"
+_SECTION_NUMBER = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
 # Local plans number policies TR4, BSC 1 or ESD13a.
-_CODE = re.compile(r"[a-z]{1,5} ?\d{1,3}[a-z]?", re.ASCII)
+_POLICY_CODE = re.compile(r"[a-z]{1,5} ?\d{1,3}[a-z]?", re.ASCII)
 _PARAGRAPH = re.compile(r"\b(?:paragraphs?|paras?\.?)\s+", re.IGNORECASE)
-_SHOWN_WORDS = 12  # of a long unchanged run, at either end
+_SHOWN_WORDS_PER_END = 12  # of a long unchanged run, at either end
 
 
 def fold_ref(ref: str) -> str:
     """Return a reference in the form that is compared: `Paragraph 116` becomes `para 116`."""
-    folded = _SPACE.sub(" ", fold_dashes(ref)).strip()
+    folded = _WHITE_SPACE.sub(" ", fold_dashes(ref)).strip()
     return _PARAGRAPH.sub("para ", folded).casefold()
 
 
@@ -45,9 +45,9 @@ def find_section(ref: str, chunks: Iterable[StoredChunk]) -> str | None:
     """
     references, folded = list_references(chunks), fold_ref(ref)
     candidates = [folded]
-    if _NUMBER.fullmatch(folded):
+    if _SECTION_NUMBER.fullmatch(folded):
         candidates += [f"{kind} {folded}" for kind in ("para", "section", "chapter", "policy")]
-    elif _CODE.fullmatch(folded):
+    elif _POLICY_CODE.fullmatch(folded):
         candidates.append(f"policy {folded}")
     return next((references[ref] for ref in candidates if ref in references), None)
 
@@ -64,7 +64,7 @@ def select_section(chunks: Iterable[StoredChunk], ref: str) -> list[StoredChunk]
 
 def join_chunks(chunks: Sequence[StoredChunk]) -> str:
     """Return the text of chunks in order: overlaps stand once, gaps become blank lines."""
-    return "".join(text for _, _, text in _own_texts(chunks))
+    return "".join(text for _, _, text in _list_own_texts(chunks))
 
 
 def group_by_section(chunks: Sequence[StoredChunk]) -> dict[str, list[StoredChunk]]:
@@ -77,26 +77,33 @@ def group_by_section(chunks: Sequence[StoredChunk]) -> dict[str, list[StoredChun
 
 def diff_words(before: str, after: str) -> list[DiffPart]:
     """Return the runs of words that are the same, deleted and inserted."""
-    old, new = _WORD.findall(before), _WORD.findall(after)
+    old_words, new_words = _WORD.findall(before), _WORD.findall(after)
     # Compared without white space, because each PDF breaks its lines elsewhere.
-    bare_old, bare_new = [word.strip() for word in old], [word.strip() for word in new]
-    parts: list[DiffPart] = []
+    stripped_old_words, stripped_new_words = (
+        [word.strip() for word in old_words],
+        [word.strip() for word in new_words],
+    )
+    diff_parts: list[DiffPart] = []
     # autojunk would ignore the frequent words of a long text, and tear the diff apart there.
-    matcher = difflib.SequenceMatcher(None, bare_old, bare_new, autojunk=False)
-    for op, i, j, k, m in matcher.get_opcodes():
-        if op == "equal":
-            parts.append(DiffPart(op="equal", text=_shorten(new[k:m])))
+    matcher = difflib.SequenceMatcher(None, stripped_old_words, stripped_new_words, autojunk=False)
+    for operation, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        if operation == "equal":
+            diff_parts.append(DiffPart(op="equal", text=_shorten(new_words[new_start:new_end])))
             continue
-        if j > i:
-            parts.append(DiffPart(op="delete", text="".join(old[i:j]).strip()))
-        if m > k:
-            parts.append(DiffPart(op="insert", text="".join(new[k:m]).strip()))
-    return parts
+        if old_end > old_start:
+            diff_parts.append(
+                DiffPart(op="delete", text="".join(old_words[old_start:old_end]).strip())
+            )
+        if new_end > new_start:
+            diff_parts.append(
+                DiffPart(op="insert", text="".join(new_words[new_start:new_end]).strip())
+            )
+    return diff_parts
 
 
-def has_same_words(text: str, other: str) -> bool:
+def has_same_words(first_text: str, second_text: str) -> bool:
     """Return whether two texts differ in white space at most."""
-    return text.split() == other.split()
+    return first_text.split() == second_text.split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,27 +120,27 @@ def locate_quote(quote: str, chunks: Sequence[StoredChunk]) -> QuotePosition | N
     The words may run across chunks. Returns None when they stand nowhere.
     """
     folded_quote = fold_text(quote)
-    parts = list(_own_texts(chunks))
+    own_texts = list(_list_own_texts(chunks))
     folded_text = ""
-    starts: list[int] = []
-    for _, _, text in parts:
+    folded_starts: list[int] = []
+    for _, _, text in own_texts:
         # Stripped, the last word of a chunk would run into the first one of the next.
         folded = fold_text(text, strip=False)
         if folded_text.endswith(" ") or not folded_text:
             folded = folded.lstrip(" ")
-        starts.append(len(folded_text))
+        folded_starts.append(len(folded_text))
         folded_text += folded
-    match = _whole_words(folded_quote).search(folded_text) if folded_quote else None
+    match = _compile_whole_words(folded_quote).search(folded_text) if folded_quote else None
     if match is None:
         return None
-    index = bisect_right(starts, match.start()) - 1
-    chunk, offset, text = parts[index]
+    own_text_index = bisect_right(folded_starts, match.start()) - 1
+    chunk, offset, text = own_texts[own_text_index]
     # Folding barely changes lengths, so the same share of the original text is on the right page.
-    share = (match.start() - starts[index]) / max(1, len(fold_text(text)))
-    return QuotePosition(chunk, chunk.page_at(offset + round(share * len(text))))
+    share = (match.start() - folded_starts[own_text_index]) / max(1, len(fold_text(text)))
+    return QuotePosition(chunk, chunk.find_page(offset + round(share * len(text))))
 
 
-def _whole_words(folded_quote: str) -> re.Pattern[str]:
+def _compile_whole_words(folded_quote: str) -> re.Pattern[str]:
     """Return a pattern for the quotation at word boundaries only.
 
     `safe` does not match in `unsafe`, `un-safe` or `safe-ish`, nor `000 homes` in `300,000 homes`.
@@ -141,35 +148,35 @@ def _whole_words(folded_quote: str) -> re.Pattern[str]:
     """
     before = r"(?<!\w)(?<!\w[-'])(?<!\d[.,])" if folded_quote[0].isalnum() else ""
     after = r"(?!\w)(?![-']\w)(?![.,]\d)" if folded_quote[-1].isalnum() else ""
-    return re.compile(f"{before}{re.escape(folded_quote)}{_FOOTNOTE}{after}")
+    return re.compile(f"{before}{re.escape(folded_quote)}{_FOOTNOTE_NUMBER}{after}")
 
 
 def find_closest(quote: str, text: str) -> tuple[str, float]:
     """Return the stretch of a text most like a quotation, and their similarity from 0 to 1."""
     words, quote_words = text.split(), fold_text(quote).split()
-    folded = [fold_text(word) for word in words]
-    size = min(len(quote_words), len(words))
-    best, best_start = 0.0, 0
+    folded_words = [fold_text(word) for word in words]
+    window_size = min(len(quote_words), len(words))
+    best_ratio, best_start = 0.0, 0
     matcher = difflib.SequenceMatcher(autojunk=False)
     # The matcher caches what it knows of its second sequence, so the quotation goes there.
     matcher.set_seq2(quote_words)
-    for start in range(len(words) - size + 1):
-        matcher.set_seq1(folded[start : start + size])
+    for window_start in range(len(words) - window_size + 1):
+        matcher.set_seq1(folded_words[window_start : window_start + window_size])
         # Two cheap upper bounds first: the exact ratio is quadratic and run at every word.
-        if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best:
+        if matcher.real_quick_ratio() > best_ratio and matcher.quick_ratio() > best_ratio:
             ratio = matcher.ratio()
-            if ratio > best:
-                best, best_start = ratio, start
-    return " ".join(words[best_start : best_start + size]), round(best, 3)
+            if ratio > best_ratio:
+                best_ratio, best_start = ratio, window_start
+    return " ".join(words[best_start : best_start + window_size]), round(best_ratio, 3)
 
 
 def fold_text(text: str, strip: bool = True) -> str:
     """Return text with plain dashes and quotation marks, single blanks and no capitals."""
-    folded = _SPACE.sub(" ", fold_dashes(text).translate(_QUOTES)).casefold()
+    folded = _WHITE_SPACE.sub(" ", fold_dashes(text).translate(_PLAIN_QUOTES)).casefold()
     return folded.strip() if strip else folded
 
 
-def _own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk, int, str]]:
+def _list_own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk, int, str]]:
     """Yield each chunk with the part of its text that no chunk before it has, and its offset."""
     end: int | None = None
     for chunk in sorted(chunks, key=lambda chunk: chunk.chunk_index):
@@ -185,6 +192,10 @@ def _own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk, int
 
 
 def _shorten(words: list[str]) -> str:
-    if len(words) <= 2 * _SHOWN_WORDS + 1:
+    if len(words) <= 2 * _SHOWN_WORDS_PER_END + 1:
         return "".join(words).strip()
-    return "".join(words[:_SHOWN_WORDS]).strip() + " […] " + "".join(words[-_SHOWN_WORDS:]).strip()
+    return (
+        "".join(words[:_SHOWN_WORDS_PER_END]).strip()
+        + " […] "
+        + "".join(words[-_SHOWN_WORDS_PER_END:]).strip()
+    )

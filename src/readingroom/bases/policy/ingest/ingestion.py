@@ -18,7 +18,7 @@ import anyio
 import anyio.to_thread
 
 from readingroom.bases.policy.admin_models import Progress
-from readingroom.bases.policy.chunks.store import PolicyStore, chunks_from
+from readingroom.bases.policy.chunks.store import PolicyStore, build_chunks
 from readingroom.bases.policy.errors import RevisionBusy
 from readingroom.bases.policy.models import IngestedRevision
 from readingroom.bases.policy.registry import timeline
@@ -55,7 +55,7 @@ class Ingestion:
         self._store = store
         self._context = context
         self._changes = StoreChanges(folder / "intents.db", context.on_step)
-        self._busy: dict[str, Progress] = {}
+        self._progress_by_revision: dict[str, Progress] = {}
 
     # --- changes ---
 
@@ -68,17 +68,17 @@ class Ingestion:
         `RevisionOverlap` when it shares a day with another revision.
         """
         async with self._changes.begin_change(source):
-            before = await self._registry.get_revisions(source)
-            revision_id = timeline.new_revision_id(
-                source, start, [revision.revision_id for revision in before]
+            existing_revisions = await self._registry.get_revisions(source)
+            revision_id = timeline.choose_revision_id(
+                source, start, [revision.revision_id for revision in existing_revisions]
             )
-            new = Revision(
+            new_revision = Revision(
                 revision_id=revision_id,
                 source=source,
                 version_label=label,
                 effective_from=start,
                 effective_to=end,
-                file_path=str(self.file_of(source, revision_id)),
+                file_path=str(self.get_file_path(source, revision_id)),
                 file_size_bytes=(await anyio.Path(spool).stat()).st_size,
                 notes=notes,
                 created_at=self._context.now(),
@@ -90,8 +90,11 @@ class Ingestion:
                 await anyio.to_thread.run_sync(self._move_into_place, spool, source, revision_id)
                 self._changes.on_step("create:file")
                 try:
-                    changed = await self._registry.change(
-                        source, lambda before: timeline.create(before, new)
+                    changed_revisions = await self._registry.change_revisions(
+                        source,
+                        lambda existing_revisions: timeline.add_revision(
+                            existing_revisions, new_revision
+                        ),
                     )
                 # An overlap is only noticed inside the transaction, when the file is in place
                 # already.
@@ -99,7 +102,9 @@ class Ingestion:
                     await self._undo_create(intent)
                     raise
                 self._changes.on_step("create:registry")
-        return new, [revision for revision in changed if revision.revision_id != revision_id]
+        return new_revision, [
+            revision for revision in changed_revisions if revision.revision_id != revision_id
+        ]
 
     async def ingest(
         self, revision: Revision, private_copy: PrivateCopy, report: ReportProgress
@@ -119,9 +124,9 @@ class Ingestion:
                 await self.mark_failed(revision, error.message)
                 raise
             async with self._changes.begin_change(revision.source):
-                return await self._commit(revision, document, vectors, private_copy)
+                return await self._store_revision(revision, document, vectors, private_copy)
 
-    async def exchange_file(self, revision: Revision, spool: Path) -> None:
+    async def replace_file(self, revision: Revision, spool: Path) -> None:
         """Replace a revision's file; the new one is read when the revision is next ingested."""
         async with self._changes.begin_change(revision.source):
             await anyio.to_thread.run_sync(
@@ -134,15 +139,15 @@ class Ingestion:
         A registered revision keeps its entry, with a chunk count of 0.
         """
         async with self._changes.begin_change(source):
-            ids = await self._store.get_chunk_ids(source, revision_id)
+            chunk_ids = await self._store.get_chunk_ids(source, revision_id)
             async with self._changes.record_intent(
                 "remove", source=source, revision_id=revision_id
             ):
-                await self._store.delete(ids)
+                await self._store.delete(chunk_ids)
                 self._changes.on_step("remove:chunks")
                 await self.set_chunk_count(source, revision_id, 0)
                 self._changes.on_step("remove:registry")
-        return len(ids)
+        return len(chunk_ids)
 
     async def delete(self, source: str, revision_id: str) -> int:
         """Delete a revision, then its chunks, then its file; returns how many chunks there were.
@@ -151,25 +156,25 @@ class Ingestion:
             RevisionBusy: it is being ingested.
             SoleRevision: it is the only active one of its policy.
         """
-        if revision_id in self._busy:
+        if revision_id in self._progress_by_revision:
             raise RevisionBusy(
                 f"{revision_id} is being ingested; wait until that has ended, then delete it"
             )
         async with self._changes.begin_change(source):
-            ids = await self._store.get_chunk_ids(source, revision_id)
+            chunk_ids = await self._store.get_chunk_ids(source, revision_id)
             async with self._changes.record_intent(
                 "delete", source=source, revision_id=revision_id
             ):
                 # The registry first: no search resolves to the revision while its chunks disappear.
                 await self._registry.delete_revision(source, revision_id)
                 self._changes.on_step("delete:registry")
-                await self._store.delete(ids)
+                await self._store.delete(chunk_ids)
                 self._changes.on_step("delete:chunks")
                 await self._delete_file(source, revision_id)
                 self._changes.on_step("delete:file")
                 await self._update_metadata(source)
                 self._changes.on_step("delete:dates")
-        return len(ids)
+        return len(chunk_ids)
 
     async def amend(self, source: str, revision_id: str, values: dict[str, Any]) -> None:
         """Change a revision's dates or label, in the registry and on its chunks."""
@@ -178,8 +183,8 @@ class Ingestion:
             # The intent names only the policy: finishing it means to write all its metadata again.
             self._changes.record_intent("amend", source=source),
         ):
-            await self._registry.change(
-                source, lambda before: timeline.amend(before, revision_id, values)
+            await self._registry.change_revisions(
+                source, lambda before: timeline.amend_revision(before, revision_id, values)
             )
             self._changes.on_step("amend:registry")
             await self._update_metadata(source)
@@ -198,45 +203,46 @@ class Ingestion:
 
     async def reopen(self, revision: Revision) -> None:
         """Put a failed revision back to `processing`."""
-        await self._registry.change(
-            revision.source, lambda before: timeline.retry(before, revision.revision_id)
+        await self._registry.change_revisions(
+            revision.source, lambda before: timeline.reopen_revision(before, revision.revision_id)
         )
 
     async def mark_failed(self, revision: Revision, error: str) -> None:
         """Record that a revision could not be ingested."""
         # Cut, because a parser's message can be of any length.
-        await self._registry.change(
-            revision.source, lambda before: timeline.fail(before, revision.revision_id, error[:500])
+        await self._registry.change_revisions(
+            revision.source,
+            lambda before: timeline.record_failure(before, revision.revision_id, error[:500]),
         )
 
-    async def set_chunk_count(self, source: str, revision_id: str, count: int) -> None:
+    async def set_chunk_count(self, source: str, revision_id: str, chunk_count: int) -> None:
         """Write the number of chunks to the registry; an unknown revision is ignored."""
 
-        def rule(before: timeline.Revisions) -> list[Revision]:
+        def update_count(before: timeline.Revisions) -> list[Revision]:
             return [
-                revision.model_copy(update={"chunk_count": count})
+                revision.model_copy(update={"chunk_count": chunk_count})
                 for revision in before
                 if revision.revision_id == revision_id
             ]
 
-        await self._registry.change(source, rule)
+        await self._registry.change_revisions(source, update_count)
 
-    def progress(self, revision_id: str) -> Progress | None:
+    def get_progress(self, revision_id: str) -> Progress | None:
         """Return how far an ingestion that is running now has come, else None."""
-        return self._busy.get(revision_id)
+        return self._progress_by_revision.get(revision_id)
 
-    def file_of(self, source: str, revision_id: str) -> Path:
+    def get_file_path(self, source: str, revision_id: str) -> Path:
         """Return the path of our copy of a revision's file."""
         return resolve_inside(self._folder, source, revision_id, "document.pdf")
 
     @property
-    def uploads(self) -> Path:
+    def uploads_folder(self) -> Path:
         """The folder for files that are being received or ingested."""
         return self._folder / "uploads"
 
-    def own_files(self) -> Roots:
+    def make_own_roots(self) -> Roots:
         """Return the roots from which our own copies may be opened."""
-        return Roots("the policy folder", (self._folder,), MAX_FILE_BYTES, self.uploads)
+        return Roots("the policy folder", (self._folder,), MAX_FILE_BYTES, self.uploads_folder)
 
     # --- recovery ---
 
@@ -244,18 +250,18 @@ class Ingestion:
         """Complete or undo every interrupted change; returns how many there were."""
 
         async def finish(intent: Intent) -> None:
-            await self._finish(intent, report)
+            await self._finish_change(intent, report)
 
         # Without the registry nobody can tell which way to finish, so recovery waits for it.
-        count = await self._changes.recover(finish, fatal_errors=(RegistryUnavailable,))
+        change_count = await self._changes.recover(finish, fatal_errors=(RegistryUnavailable,))
         await self._sweep_uploads()
-        return count
+        return change_count
 
     async def list_unfinished(self) -> list[Intent]:
         """Return the changes that were begun and have not ended."""
         return await self._changes.list_unfinished()
 
-    async def _finish(self, intent: Intent, report: ReportProgress) -> None:
+    async def _finish_change(self, intent: Intent, report: ReportProgress) -> None:
         source, revision_id = intent.body["source"], intent.body.get("revision_id", "")
         revisions = {
             revision.revision_id: revision
@@ -287,10 +293,10 @@ class Ingestion:
 
     async def _resume_ingest(self, revision: Revision, spool: Path, report: ReportProgress) -> None:
         """Ingest the same file again, from wherever the interruption left it."""
-        final = self.file_of(revision.source, revision.revision_id)
+        final_path = self.get_file_path(revision.source, revision.revision_id)
         # The crash came before or after the rename; one of the two has the bytes.
-        file = spool if await anyio.Path(spool).exists() else final
-        async with open_in_thread(self.own_files().open(str(file))) as private_copy:
+        source_file = spool if await anyio.Path(spool).exists() else final_path
+        async with open_in_thread(self.make_own_roots().open(str(source_file))) as private_copy:
             await self.ingest(revision, private_copy, report)
 
     # --- steps of an ingestion ---
@@ -321,17 +327,17 @@ class Ingestion:
 
         return await embed_document(document, self._context.embedder, report_embedding)
 
-    async def _commit(
+    async def _store_revision(
         self, revision: Revision, document: Document, vectors: Vectors, private_copy: PrivateCopy
     ) -> IngestedRevision:
         source, revision_id = revision.source, revision.revision_id
         policy = await self._registry.get_policy(source)
         revisions = await self._registry.get_revisions(source)
-        current = timeline.find_revision(
+        current_revision = timeline.find_revision(
             revisions, revision_id
         )  # it may have been deleted meanwhile
-        end = timeline.last_day(current, revisions)
-        chunks = chunks_from(document, vectors, policy, current, end)
+        end = timeline.get_last_day(current_revision, revisions)
+        chunks = build_chunks(document, vectors, policy, current_revision, end)
         # Percentages are shares of the usual time: reading 40, embedding 55, storing the rest.
         self._set_progress(revision, "storing", 95, len(chunks))
         # The caller's own file may be gone or changed by the time a recovery needs it.
@@ -346,12 +352,12 @@ class Ingestion:
             values = {
                 "chunk_count": len(chunks),
                 "page_count": len(document.pages),
-                "file_path": str(self.file_of(source, revision_id)),
+                "file_path": str(self.get_file_path(source, revision_id)),
                 "ingested_at": self._context.now(),
                 "error": None,
             }
-            await self._registry.change(
-                source, lambda before: timeline.finish(before, revision_id, values)
+            await self._registry.change_revisions(
+                source, lambda before: timeline.activate_revision(before, revision_id, values)
             )
             # It is found by searches from now on, whatever the remaining steps take.
             self._set_progress(revision, "complete", 100, len(chunks))
@@ -380,7 +386,7 @@ class Ingestion:
         policy = await self._registry.get_policy(source)
         revisions = await self._registry.get_revisions(source)
         for revision in revisions:
-            end = timeline.last_day(revision, revisions)
+            end = timeline.get_last_day(revision, revisions)
             await self._store.update_metadata(policy, revision, end)
 
     def pause_changes(self) -> AbstractAsyncContextManager[None]:
@@ -391,41 +397,45 @@ class Ingestion:
 
     @contextmanager
     def _mark_busy(self, revision_id: str) -> Iterator[None]:
-        if revision_id in self._busy:
+        if revision_id in self._progress_by_revision:
             raise RevisionBusy(f"{revision_id} is being ingested already; wait until it is active")
-        self._busy[revision_id] = Progress(phase="queued", percent_complete=0, chunks_processed=0)
+        self._progress_by_revision[revision_id] = Progress(
+            phase="queued", percent_complete=0, chunks_processed=0
+        )
         try:
             yield
         finally:
-            del self._busy[revision_id]
+            del self._progress_by_revision[revision_id]
 
-    def _set_progress(self, revision: Revision, phase: str, percent: float, chunks: int) -> None:
-        self._busy[revision.revision_id] = Progress(
-            phase=phase, percent_complete=int(percent), chunks_processed=chunks
+    def _set_progress(
+        self, revision: Revision, phase: str, percent: float, chunk_count: int
+    ) -> None:
+        self._progress_by_revision[revision.revision_id] = Progress(
+            phase=phase, percent_complete=int(percent), chunks_processed=chunk_count
         )
 
     # --- files ---
 
     def _copy_to_spool(self, private_copy: PrivateCopy) -> Path:
         """Copy what is being ingested, for the recovery after a crash; returns the copy."""
-        spool = self.uploads / f"{uuid.uuid4().hex}.pdf"
+        spool = self.uploads_folder / f"{uuid.uuid4().hex}.pdf"
         copy_stream(private_copy.file, spool)
         return spool
 
     def _move_into_place(self, spool: Path, source: str, revision_id: str) -> None:
-        final = self.file_of(source, revision_id)
+        final_path = self.get_file_path(source, revision_id)
         with translate_os_errors("The file cannot be kept"):
-            final.parent.mkdir(parents=True, exist_ok=True)
+            final_path.parent.mkdir(parents=True, exist_ok=True)
             # A rename in one file system is atomic: a reader sees the old file or the new one.
-            spool.replace(final)
+            spool.replace(final_path)
 
     async def _delete_file(self, source: str, revision_id: str) -> None:
-        folder = self.file_of(source, revision_id).parent
-        await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
+        revision_folder = self.get_file_path(source, revision_id).parent
+        await anyio.to_thread.run_sync(lambda: shutil.rmtree(revision_folder, ignore_errors=True))
 
     async def _sweep_uploads(self) -> None:
         """Delete what no intent names: interrupted uploads left it."""
-        needed = {intent.body.get("file") for intent in await self.list_unfinished()}
-        for path in self.uploads.glob("*.pdf"):
-            if str(path) not in needed:
+        needed_files = {intent.body.get("file") for intent in await self.list_unfinished()}
+        for path in self.uploads_folder.glob("*.pdf"):
+            if str(path) not in needed_files:
                 path.unlink(missing_ok=True)

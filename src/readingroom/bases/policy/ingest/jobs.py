@@ -27,7 +27,7 @@ class Jobs:
     def __init__(self, registry: PolicyRegistry, ingestion: Ingestion) -> None:
         self._registry = registry
         self._ingestion = ingestion
-        self._queued: set[str] = set()
+        self._queued_ids: set[str] = set()
         self._sender: MemoryObjectSendStream[Revision]
 
     @asynccontextmanager
@@ -38,22 +38,22 @@ class Jobs:
         self._sender, receiver = anyio.create_memory_object_stream[Revision](float("inf"))
         async with anyio.create_task_group() as tasks, self._sender, receiver:
             try:
-                await self._pick_up()
+                await self._queue_unfinished()
             except RegistryUnavailable as error:
                 logger.error("%s; trying again", error.message)
-                tasks.start_soon(self._pick_up_later)
-            tasks.start_soon(self._work, receiver)
+                tasks.start_soon(self._queue_unfinished_later)
+            tasks.start_soon(self._run_jobs, receiver)
             yield
             tasks.cancel_scope.cancel()
 
     def add(self, revision: Revision) -> str:
         """Queue a revision whose file is in place; returns the job's id."""
-        if revision.revision_id not in self._queued:
-            self._queued.add(revision.revision_id)
+        if revision.revision_id not in self._queued_ids:
+            self._queued_ids.add(revision.revision_id)
             self._sender.send_nowait(revision)
         return f"ingest:{revision.revision_id}"
 
-    async def _pick_up(self) -> None:
+    async def _queue_unfinished(self) -> None:
         await self._ingestion.recover(no_progress)
         policies = await self._registry.list_policies()
         timelines = await self._registry.get_timelines(policy.source for policy in policies)
@@ -62,15 +62,15 @@ class Jobs:
                 if revision.status == RevisionStatus.PROCESSING:
                     self.add(revision)
 
-    async def _pick_up_later(self) -> None:
+    async def _queue_unfinished_later(self) -> None:
         while True:
             await anyio.sleep(_RETRY_SECONDS)
             try:
-                return await self._pick_up()
+                return await self._queue_unfinished()
             except KnowledgeError as error:
                 logger.error("%s; trying again", error.message)
 
-    async def _work(self, receiver: MemoryObjectReceiveStream[Revision]) -> None:
+    async def _run_jobs(self, receiver: MemoryObjectReceiveStream[Revision]) -> None:
         async for revision in receiver:
             try:
                 await self._ingest(revision)
@@ -81,11 +81,11 @@ class Jobs:
             except Exception as error:
                 logger.error("ingesting %s failed", revision.revision_id, exc_info=error)
                 await self._mark_failed(revision, error)
-            self._queued.discard(revision.revision_id)
+            self._queued_ids.discard(revision.revision_id)
 
     async def _ingest(self, revision: Revision) -> None:
-        file = self._ingestion.file_of(revision.source, revision.revision_id)
-        async with open_in_thread(self._ingestion.own_files().open(str(file))) as private_copy:
+        file = self._ingestion.get_file_path(revision.source, revision.revision_id)
+        async with open_in_thread(self._ingestion.make_own_roots().open(str(file))) as private_copy:
             await self._ingestion.ingest(revision, private_copy, no_progress)
 
     async def _mark_failed(self, revision: Revision, error: Exception) -> None:
@@ -93,10 +93,10 @@ class Jobs:
         # An unexpected error's own words may name paths and hosts; they stay in the log.
         message = error.message if isinstance(error, KnowledgeError) else "internal error"
         try:
-            for current in await self._registry.get_revisions(revision.source):
-                is_same = current.revision_id == revision.revision_id
-                if is_same and current.status == RevisionStatus.PROCESSING:
-                    await self._ingestion.mark_failed(current, message)
+            for current_revision in await self._registry.get_revisions(revision.source):
+                is_same = current_revision.revision_id == revision.revision_id
+                if is_same and current_revision.status == RevisionStatus.PROCESSING:
+                    await self._ingestion.mark_failed(current_revision, message)
         except KnowledgeError as second_error:
             logger.error(
                 "%s could not be marked as failed: %s", revision.revision_id, second_error.message

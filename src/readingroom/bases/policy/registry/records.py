@@ -95,7 +95,7 @@ class Revision(BaseModel):
     """The successor whose creation set `effective_to`; the end applies once that one counts."""
 
     @property
-    def counts(self) -> bool:
+    def can_be_in_force(self) -> bool:
         """Whether this revision can be in force: it was ingested at least once."""
         return self.status in COUNTING
 

@@ -29,7 +29,7 @@ class Resolution:
     def source(self) -> str:
         return self.policy.source
 
-    def on(self, day: date) -> "Resolution":
+    def resolve_day(self, day: date) -> "Resolution":
         """Resolve another day against the same reading of the registry."""
         return _resolve(self.policy, self.timeline, day)
 
@@ -41,25 +41,25 @@ class Resolution:
         """
         if self.revision is not None:
             return self.revision
-        nearest = self.nearest()
+        nearest_revision = self.find_nearest()
         raise RevisionNotFound(
             f"No revision of {self.source} was in force on {self.day}: {self.reason}",
             reason=self.reason,
-            nearest=nearest.revision_id if nearest else None,
+            nearest=nearest_revision.revision_id if nearest_revision else None,
             use_tool="list_policy_revisions",
         )
 
-    def nearest(self) -> Revision | None:
+    def find_nearest(self) -> Revision | None:
         """Return the revision that begins or ends closest to the day, if any counts."""
         day = self.day
 
-        def days_away(revision: Revision) -> int:
+        def count_days_away(revision: Revision) -> int:
             # An open end is no distance: such a revision is near only by its beginning.
             ends = [revision.effective_from, revision.effective_to or revision.effective_from]
             return min(abs((end - day).days) for end in ends)
 
-        counting = (revision for revision in self.timeline if revision.counts)
-        return min(counting, key=days_away, default=None)
+        counting = (revision for revision in self.timeline if revision.can_be_in_force)
+        return min(counting, key=count_days_away, default=None)
 
 
 class EffectiveDateResolver:
@@ -100,18 +100,18 @@ class EffectiveDateResolver:
 
 
 def _resolve(policy: Policy, revisions: Timeline, day: date) -> Resolution:
-    def unresolved(reason: Reason) -> Resolution:
+    def make_unresolved(reason: Reason) -> Resolution:
         return Resolution(policy, day, revisions, None, reason)
 
-    counting = [revision for revision in revisions if revision.counts]
+    counting = [revision for revision in revisions if revision.can_be_in_force]
     if not counting:
-        return unresolved("no_active_revision")
+        return make_unresolved("no_active_revision")
     started = [revision for revision in counting if revision.effective_from <= day]
     if not started:
-        return unresolved("date_before_first_revision")
+        return make_unresolved("date_before_first_revision")
     # Periods do not overlap, so no revision before the last one to start can reach this day.
     latest = max(started, key=lambda revision: revision.effective_from)
-    last_day = timeline.last_day(latest, revisions)
+    last_day = timeline.get_last_day(latest, revisions)
     if last_day is not None and day > last_day:
-        return unresolved("date_in_gap")
+        return make_unresolved("date_in_gap")
     return Resolution(policy, day, revisions, latest, None)

@@ -19,9 +19,9 @@ from readingroom.bases.policy.registry.records import Policy, Revision
 from readingroom.core.dates import days_since_epoch
 from readingroom.storage.keyvalue import KeyValueClient, make_unavailable_error
 
-_ALL_POLICIES = "policies_all"
+_ALL_POLICIES_KEY = "policies_all"
 # Incremented in every transaction, so one round trip tells a reader that nothing has changed.
-_GENERATION = "readingroom:policy_generation"
+_GENERATION_KEY = "readingroom:policy_generation"
 
 Timeline = tuple[Revision, ...]
 """The revisions of one policy, newest first."""
@@ -46,22 +46,22 @@ class PolicyRegistry:
     """
 
     def __init__(
-        self, client: KeyValueClient, check: Callable[[], Awaitable[None]] | None = None
+        self, client: KeyValueClient, check_server: Callable[[], Awaitable[None]] | None = None
     ) -> None:
-        """`check` is awaited once, before anything is read or written."""
+        """`check_server` is awaited once, before anything is read or written."""
         self._client = client
-        self._check = check
+        self._check_server = check_server
         self._catalogue: Catalogue | None = None
 
     async def ping(self) -> None:
         """Check that the server answers, and that it is the right one."""
-        async with self._storage():
+        async with self._translate_errors():
             await self._client.ping()
 
     async def read_catalogue(self) -> Catalogue:
         """Return everything; it is read again only after somebody has written."""
-        async with self._storage():
-            generation = await self._client.get(_GENERATION)
+        async with self._translate_errors():
+            generation = await self._client.get(_GENERATION_KEY)
         # The generation is read first: what is written in between is then read the next time.
         if self._catalogue is None or self._catalogue.generation != generation:
             policies = {policy.source: policy for policy in await self.list_policies()}
@@ -70,18 +70,18 @@ class PolicyRegistry:
 
     async def create_policy(self, policy: Policy) -> None:
         """Register a policy; raise `PolicyExists` if its slug is in use."""
-        async with self._storage(), self._client.pipeline() as pipe:
+        async with self._translate_errors(), self._client.pipeline() as pipe:
             while True:
                 try:
-                    await pipe.watch(_policy_key(policy.source))
-                    if await pipe.exists(_policy_key(policy.source)):
+                    await pipe.watch(_make_policy_key(policy.source))
+                    if await pipe.exists(_make_policy_key(policy.source)):
                         raise PolicyExists(
                             f"The policy {policy.source} exists already; add a revision to it"
                         )
                     pipe.multi()
-                    pipe.hset(_policy_key(policy.source), mapping=_to_hash(policy))
-                    pipe.sadd(_ALL_POLICIES, policy.source)
-                    pipe.incr(_GENERATION)
+                    pipe.hset(_make_policy_key(policy.source), mapping=_to_hash(policy))
+                    pipe.sadd(_ALL_POLICIES_KEY, policy.source)
+                    pipe.incr(_GENERATION_KEY)
                     await pipe.execute()
                     return
                 except WatchError:
@@ -89,47 +89,47 @@ class PolicyRegistry:
 
     async def update_policy(self, policy: Policy) -> None:
         """Write a policy over what is stored of it."""
-        async with self._storage(), self._client.pipeline() as pipe:
-            pipe.hset(_policy_key(policy.source), mapping=_to_hash(policy))
-            pipe.incr(_GENERATION)
+        async with self._translate_errors(), self._client.pipeline() as pipe:
+            pipe.hset(_make_policy_key(policy.source), mapping=_to_hash(policy))
+            pipe.incr(_GENERATION_KEY)
             await pipe.execute()
 
     async def restore(self, policies: Iterable[Policy], revisions: Iterable[Revision]) -> None:
         """Write policies and revisions as a backup holds them, in one transaction."""
-        async with self._storage(), self._client.pipeline() as pipe:
+        async with self._translate_errors(), self._client.pipeline() as pipe:
             for policy in policies:
-                pipe.hset(_policy_key(policy.source), mapping=_to_hash(policy))
-                pipe.sadd(_ALL_POLICIES, policy.source)
+                pipe.hset(_make_policy_key(policy.source), mapping=_to_hash(policy))
+                pipe.sadd(_ALL_POLICIES_KEY, policy.source)
             for revision in revisions:
-                _put(pipe, revision)
-            pipe.incr(_GENERATION)
+                _write_revision(pipe, revision)
+            pipe.incr(_GENERATION_KEY)
             await pipe.execute()
 
-    async def clear(self) -> None:
+    async def delete_all(self) -> None:
         """Delete every policy and revision."""
         catalogue = await self.read_catalogue()
-        async with self._storage(), self._client.pipeline() as pipe:
+        async with self._translate_errors(), self._client.pipeline() as pipe:
             for source, revisions in catalogue.timelines.items():
-                keys = [_revision_key(source, revision.revision_id) for revision in revisions]
-                pipe.delete(_policy_key(source), _revisions_key(source), *keys)
+                keys = [_make_revision_key(source, revision.revision_id) for revision in revisions]
+                pipe.delete(_make_policy_key(source), _make_revisions_key(source), *keys)
             # Key by key, never FLUSHDB: the guidance base may keep its cache in the same database.
-            pipe.delete(_ALL_POLICIES)
-            pipe.incr(_GENERATION)
+            pipe.delete(_ALL_POLICIES_KEY)
+            pipe.incr(_GENERATION_KEY)
             await pipe.execute()
 
     async def list_policies(self) -> list[Policy]:
         """Return every policy, in the order of their slugs."""
-        async with self._storage():
-            sources = sorted(await self._client.smembers(_ALL_POLICIES))
-            hashes = await self._read_hashes([_policy_key(source) for source in sources])
+        async with self._translate_errors():
+            sources = sorted(await self._client.smembers(_ALL_POLICIES_KEY))
+            hashes = await self._read_hashes([_make_policy_key(source) for source in sources])
         return [_from_hash(Policy, values) for values in hashes if values]
 
     async def get_policy(self, source: str) -> Policy:
         """Return one policy; raise `PolicyNotFound`, which names those there are."""
-        async with self._storage():
-            values = await self._client.hgetall(_policy_key(source))
+        async with self._translate_errors():
+            values = await self._client.hgetall(_make_policy_key(source))
             if not values:
-                raise await self._unknown_policy(source)
+                raise await self._make_not_found_error(source)
         return _from_hash(Policy, values)
 
     async def get_revisions(self, source: str) -> Timeline:
@@ -139,25 +139,25 @@ class PolicyRegistry:
     async def get_timelines(self, sources: Iterable[str]) -> dict[str, Timeline]:
         """Return the revisions of several policies, newest first, in two round trips."""
         slugs = list(sources)
-        async with self._storage():
+        async with self._translate_errors():
             async with self._client.pipeline(transaction=False) as pipe:
                 for source in slugs:
                     # Scored by first day, so Redis itself returns them newest first.
-                    pipe.zrevrange(_revisions_key(source), 0, -1)
+                    pipe.zrevrange(_make_revisions_key(source), 0, -1)
                 id_lists = await pipe.execute()
             pairs = [
                 (source, revision_id)
                 for source, revision_ids in zip(slugs, id_lists, strict=True)
                 for revision_id in revision_ids
             ]
-            hashes = await self._read_hashes([_revision_key(*pair) for pair in pairs])
+            hashes = await self._read_hashes([_make_revision_key(*pair) for pair in pairs])
         timelines: dict[str, list[Revision]] = {source: [] for source in slugs}
         for (source, _), values in zip(pairs, hashes, strict=True):
             if values:  # empty: it was deleted between the two reads
                 timelines[source].append(_from_hash(Revision, values))
         return {source: tuple(revisions) for source, revisions in timelines.items()}
 
-    async def change(
+    async def change_revisions(
         self, source: str, rule: Rule, deleted_ids: Sequence[str] = ()
     ) -> list[Revision]:
         """Write what `rule` returns for the policy's revisions, and delete those of `deleted_ids`.
@@ -168,36 +168,38 @@ class PolicyRegistry:
         Raises:
             PolicyNotFound: there is no such policy.
         """
-        async with self._storage(), self._client.pipeline() as pipe:
+        async with self._translate_errors(), self._client.pipeline() as pipe:
             while True:
                 try:
-                    changed = rule(await self._read_and_watch(pipe, source))
+                    changed_revisions = rule(await self._read_and_watch(pipe, source))
                     pipe.multi()
-                    for revision in changed:
-                        _put(pipe, revision)
+                    for revision in changed_revisions:
+                        _write_revision(pipe, revision)
                     for revision_id in deleted_ids:
-                        pipe.delete(_revision_key(source, revision_id))
-                        pipe.zrem(_revisions_key(source), revision_id)
-                    pipe.incr(_GENERATION)
+                        pipe.delete(_make_revision_key(source, revision_id))
+                        pipe.zrem(_make_revisions_key(source), revision_id)
+                    pipe.incr(_GENERATION_KEY)
                     await pipe.execute()
-                    return list(changed)
+                    return list(changed_revisions)
                 except WatchError:
                     continue
 
     async def delete_revision(self, source: str, revision_id: str) -> list[Revision]:
         """Delete a revision; returns the other revisions that changed with it."""
-        return await self.change(
-            source, lambda before: timeline.delete(before, revision_id), deleted_ids=[revision_id]
+        return await self.change_revisions(
+            source,
+            lambda before: timeline.delete_revision(before, revision_id),
+            deleted_ids=[revision_id],
         )
 
     async def _read_and_watch(self, pipe: Any, source: str) -> Timeline:
         """Return the revisions; a write to any of them makes the transaction fail."""
         # Watched before anything is read: a write between the two would go unnoticed.
-        await pipe.watch(_policy_key(source), _revisions_key(source))
-        if not await pipe.exists(_policy_key(source)):
-            raise await self._unknown_policy(source)
-        revision_ids = await pipe.zrevrange(_revisions_key(source), 0, -1)
-        keys = [_revision_key(source, revision_id) for revision_id in revision_ids]
+        await pipe.watch(_make_policy_key(source), _make_revisions_key(source))
+        if not await pipe.exists(_make_policy_key(source)):
+            raise await self._make_not_found_error(source)
+        revision_ids = await pipe.zrevrange(_make_revisions_key(source), 0, -1)
+        keys = [_make_revision_key(source, revision_id) for revision_id in revision_ids]
         if keys:
             # The set of ids does not change when a revision's own fields do, so each is watched
             # too.
@@ -205,8 +207,8 @@ class PolicyRegistry:
         # After WATCH a pipeline answers at once, until MULTI; hence one round trip for each.
         return tuple([_from_hash(Revision, await pipe.hgetall(key)) for key in keys])
 
-    async def _unknown_policy(self, source: str) -> PolicyNotFound:
-        sources = sorted(await self._client.smembers(_ALL_POLICIES))
+    async def _make_not_found_error(self, source: str) -> PolicyNotFound:
+        sources = sorted(await self._client.smembers(_ALL_POLICIES_KEY))
         return PolicyNotFound(f"There is no policy {source[:120]!r}", valid_sources=sources[:100])
 
     async def _read_hashes(self, keys: list[str]) -> list[dict[str, str]]:
@@ -217,32 +219,32 @@ class PolicyRegistry:
             return hashes
 
     @asynccontextmanager
-    async def _storage(self) -> AsyncIterator[None]:
+    async def _translate_errors(self) -> AsyncIterator[None]:
         try:
-            if self._check is not None:
-                await self._check()
+            if self._check_server is not None:
+                await self._check_server()
                 # Only after it passed: a server that was down is checked again when it is back.
-                self._check = None
+                self._check_server = None
             yield
         except (OSError, ValkeyError) as error:
             raise make_unavailable_error(error) from error
 
 
-def _put(pipe: Any, revision: Revision) -> None:
+def _write_revision(pipe: Any, revision: Revision) -> None:
     source, id = revision.source, revision.revision_id
-    pipe.hset(_revision_key(source, id), mapping=_to_hash(revision))
-    pipe.zadd(_revisions_key(source), {id: days_since_epoch(revision.effective_from)})
+    pipe.hset(_make_revision_key(source, id), mapping=_to_hash(revision))
+    pipe.zadd(_make_revisions_key(source), {id: days_since_epoch(revision.effective_from)})
 
 
-def _policy_key(source: str) -> str:
+def _make_policy_key(source: str) -> str:
     return f"policy:{source}"
 
 
-def _revision_key(source: str, revision_id: str) -> str:
+def _make_revision_key(source: str, revision_id: str) -> str:
     return f"policy_revision:{source}:{revision_id}"
 
 
-def _revisions_key(source: str) -> str:
+def _make_revisions_key(source: str) -> str:
     return f"policy_revisions:{source}"
 
 

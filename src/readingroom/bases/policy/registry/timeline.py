@@ -21,7 +21,7 @@ Revisions = Sequence[Revision]
 
 def find_revision(revisions: Revisions, revision_id: str) -> Revision:
     """Return the revision of this id; raise `RevisionNotFound` naming those there are."""
-    revision = _find(revisions, revision_id)
+    revision = _find_by_id(revisions, revision_id)
     if revision is None:
         raise RevisionNotFound(
             f"There is no revision {revision_id[:120]!r}",
@@ -30,15 +30,15 @@ def find_revision(revisions: Revisions, revision_id: str) -> Revision:
     return revision
 
 
-def last_day(revision: Revision, revisions: Revisions) -> date | None:
+def get_last_day(revision: Revision, revisions: Revisions) -> date | None:
     """Return the last day a revision is in force; None while that is open.
 
     Creating a successor sets the end of its predecessor at once. While that successor is
     processing, or if it fails, the predecessor stays in force as if it did not exist.
     """
     # No closer: the end was chosen by a person, and holds whatever the others do.
-    closer = _find(revisions, revision.closed_by)
-    if closer is None or closer.counts:
+    closing_revision = _find_by_id(revisions, revision.closed_by)
+    if closing_revision is None or closing_revision.can_be_in_force:
         return revision.effective_to
     successor = find_successor(revision, revisions)
     return day_before(successor.effective_from) if successor else None
@@ -46,23 +46,25 @@ def last_day(revision: Revision, revisions: Revisions) -> date | None:
 
 def find_successor(revision: Revision, revisions: Revisions) -> Revision | None:
     """Return the next revision that counts, if there is one."""
-    return _first_after(revision, [other for other in revisions if other.counts])
+    return _find_first_after(revision, [other for other in revisions if other.can_be_in_force])
 
 
-def new_revision_id(source: str, start: date, existing_ids: Iterable[str]) -> str:
+def choose_revision_id(source: str, start: date, existing_ids: Iterable[str]) -> str:
     """Return `rev_NPPF_2024_12`; a second one in the same month has the day too."""
-    used = set(existing_ids)
-    month = f"rev_{source}_{start:%Y_%m}"
-    candidates = [month, f"{month}_{start:%d}"]
+    used_ids = set(existing_ids)
+    month_id = f"rev_{source}_{start:%Y_%m}"
+    candidates = [month_id, f"{month_id}_{start:%d}"]
     # More candidates than ids in use, so that one of them is always free.
-    candidates += [f"{month}_{start:%d}_{number}" for number in range(2, len(used) + 3)]
-    return next(candidate for candidate in candidates if candidate not in used)
+    candidates += [
+        f"{month_id}_{start:%d}_{suffix_number}" for suffix_number in range(2, len(used_ids) + 3)
+    ]
+    return next(candidate for candidate in candidates if candidate not in used_ids)
 
 
 # --- changes ---
 
 
-def create(revisions: Revisions, new: Revision) -> list[Revision]:
+def add_revision(revisions: Revisions, new_revision: Revision) -> list[Revision]:
     """Add a revision and close an open one before it.
 
     Raises:
@@ -70,15 +72,17 @@ def create(revisions: Revisions, new: Revision) -> list[Revision]:
     """
     changed = []
     for revision in revisions:
-        if revision.effective_to is None and revision.effective_from < new.effective_from:
-            end = day_before(new.effective_from)
-            changed.append(_update(revision, effective_to=end, closed_by=new.revision_id))
-        elif _overlaps(revision, new):
-            raise _overlap_error(revision, new)
-    return [new, *changed]
+        if revision.effective_to is None and revision.effective_from < new_revision.effective_from:
+            end = day_before(new_revision.effective_from)
+            changed.append(_update(revision, effective_to=end, closed_by=new_revision.revision_id))
+        elif _overlaps(revision, new_revision):
+            raise _make_overlap_error(revision, new_revision)
+    return [new_revision, *changed]
 
 
-def amend(revisions: Revisions, revision_id: str, values: dict[str, Any]) -> list[Revision]:
+def amend_revision(
+    revisions: Revisions, revision_id: str, values: dict[str, Any]
+) -> list[Revision]:
     """Change a revision's own fields; its neighbours keep their dates.
 
     Raises:
@@ -86,39 +90,46 @@ def amend(revisions: Revisions, revision_id: str, values: dict[str, Any]) -> lis
         InvalidRequest: it would end before it begins.
         RevisionOverlap: it would share a day with another revision.
     """
-    amended = _update(find_revision(revisions, revision_id), **values)
+    amended_revision = _update(find_revision(revisions, revision_id), **values)
     if "effective_to" in values:
         # An end that somebody chose no longer depends on a successor.
-        amended = _update(amended, closed_by=None)
-    if amended.effective_to is not None and amended.effective_to < amended.effective_from:
+        amended_revision = _update(amended_revision, closed_by=None)
+    if (
+        amended_revision.effective_to is not None
+        and amended_revision.effective_to < amended_revision.effective_from
+    ):
         message = f"{revision_id} would end before it begins; change both days"
         raise InvalidRequest([{"field": "effective_to", "message": message}])
-    others = _without(revisions, revision_id)
+    others = _exclude_revision(revisions, revision_id)
     for other in others:
-        if _overlaps(other, amended):
-            raise _overlap_error(other, amended)
-    return _with_statuses([*others, amended], [amended])
+        if _overlaps(other, amended_revision):
+            raise _make_overlap_error(other, amended_revision)
+    return _update_statuses([*others, amended_revision], [amended_revision])
 
 
-def finish(revisions: Revisions, revision_id: str, values: dict[str, Any]) -> list[Revision]:
+def activate_revision(
+    revisions: Revisions, revision_id: str, values: dict[str, Any]
+) -> list[Revision]:
     """Activate a revision whose chunks are stored; the statuses of the others follow."""
     revision = find_revision(revisions, revision_id)
-    finished = _update(revision, status=RevisionStatus.ACTIVE, **values)
-    return _with_statuses([*_without(revisions, revision_id), finished], [finished])
+    active_revision = _update(revision, status=RevisionStatus.ACTIVE, **values)
+    return _update_statuses(
+        [*_exclude_revision(revisions, revision_id), active_revision], [active_revision]
+    )
 
 
-def fail(revisions: Revisions, revision_id: str, error: str) -> list[Revision]:
+def record_failure(revisions: Revisions, revision_id: str, error: str) -> list[Revision]:
     """Record why a file could not be ingested.
 
     A revision that counts keeps its status: it goes on answering from the chunks it has.
     """
     revision = find_revision(revisions, revision_id)
     # A failed reindex must not take a policy out of force.
-    status = revision.status if revision.counts else RevisionStatus.FAILED
+    status = revision.status if revision.can_be_in_force else RevisionStatus.FAILED
     return [_update(revision, status=status, error=error)]
 
 
-def retry(revisions: Revisions, revision_id: str) -> list[Revision]:
+def reopen_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
     """Put a failed revision back to `processing`; leave any other as it is."""
     revision = find_revision(revisions, revision_id)
     if revision.status != RevisionStatus.FAILED:
@@ -126,51 +137,55 @@ def retry(revisions: Revisions, revision_id: str) -> list[Revision]:
     return [_update(revision, status=RevisionStatus.PROCESSING, error=None)]
 
 
-def delete(revisions: Revisions, revision_id: str) -> list[Revision]:
+def delete_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
     """Take a revision away; one that never counted gives back the days it had closed.
 
     Raises:
         SoleRevision: it is the only active revision of its policy.
     """
-    deleted = find_revision(revisions, revision_id)
-    others = _without(revisions, revision_id)
+    deleted_revision = find_revision(revisions, revision_id)
+    others = _exclude_revision(revisions, revision_id)
     # A policy without any active revision would have nothing in force, silently.
-    active = [revision for revision in revisions if revision.status == RevisionStatus.ACTIVE]
-    if active == [deleted]:
+    active_revisions = [
+        revision for revision in revisions if revision.status == RevisionStatus.ACTIVE
+    ]
+    if active_revisions == [deleted_revision]:
         raise SoleRevision(
-            f"{revision_id} is the only active revision of {deleted.source}: "
+            f"{revision_id} is the only active revision of {deleted_revision.source}: "
             "add its successor first, or reindex it with another file"
         )
-    closed = [revision for revision in others if revision.closed_by == revision_id]
+    closed_revisions = [revision for revision in others if revision.closed_by == revision_id]
     # It was in force, so the end of its predecessor is history and stays.
-    if deleted.counts:
-        changed = [_update(revision, closed_by=None) for revision in closed]
+    if deleted_revision.can_be_in_force:
+        changed_revisions = [_update(revision, closed_by=None) for revision in closed_revisions]
     else:
-        changed = [_close_before_next(revision, others) for revision in closed]
-    unchanged = [revision for revision in others if revision not in closed]
-    return _with_statuses([*unchanged, *changed], changed)
+        changed_revisions = [_close_before_next(revision, others) for revision in closed_revisions]
+    unchanged_revisions = [revision for revision in others if revision not in closed_revisions]
+    return _update_statuses([*unchanged_revisions, *changed_revisions], changed_revisions)
 
 
 # --- parts ---
 
 
-def _with_statuses(revisions: Revisions, changed: list[Revision]) -> list[Revision]:
+def _update_statuses(revisions: Revisions, changed: list[Revision]) -> list[Revision]:
     """Return what changed, and every revision whose status has to follow.
 
     The latest that counts is `active`; those before it are `superseded`.
     """
-    counting = sorted((revision for revision in revisions if revision.counts), key=_start)
-    result = {revision.revision_id: revision for revision in changed}
+    counting = sorted(
+        (revision for revision in revisions if revision.can_be_in_force), key=_get_first_day
+    )
+    changed_by_id = {revision.revision_id: revision for revision in changed}
     for revision in counting:
         is_latest = revision is counting[-1]
         status = RevisionStatus.ACTIVE if is_latest else RevisionStatus.SUPERSEDED
         if revision.status != status:
-            result[revision.revision_id] = _update(revision, status=status)
-    return list(result.values())
+            changed_by_id[revision.revision_id] = _update(revision, status=status)
+    return list(changed_by_id.values())
 
 
 def _close_before_next(revision: Revision, others: Revisions) -> Revision:
-    following = _first_after(revision, others)
+    following = _find_first_after(revision, others)
     if following is None:
         return _update(revision, effective_to=None, closed_by=None)
     end = day_before(following.effective_from)
@@ -187,29 +202,29 @@ def _begins_within(revision: Revision, period: Revision) -> bool:
     return period.effective_to is None or revision.effective_from <= period.effective_to
 
 
-def _overlap_error(existing: Revision, new: Revision) -> RevisionOverlap:
-    period = f"{existing.effective_from} to {existing.effective_to or 'now'}"
+def _make_overlap_error(existing_revision: Revision, new_revision: Revision) -> RevisionOverlap:
+    period = f"{existing_revision.effective_from} to {existing_revision.effective_to or 'now'}"
     return RevisionOverlap(
-        f"{new.version_label!r} would overlap with {existing.revision_id} "
-        f"({period}, {existing.status}); change the dates of one of them, or delete it",
-        overlaps=existing.revision_id,
+        f"{new_revision.version_label!r} would overlap with {existing_revision.revision_id} "
+        f"({period}, {existing_revision.status}); change the dates of one of them, or delete it",
+        overlaps=existing_revision.revision_id,
     )
 
 
-def _first_after(revision: Revision, others: Revisions) -> Revision | None:
-    later = [other for other in others if _start(other) > _start(revision)]
-    return min(later, key=_start, default=None)
+def _find_first_after(revision: Revision, others: Revisions) -> Revision | None:
+    later = [other for other in others if _get_first_day(other) > _get_first_day(revision)]
+    return min(later, key=_get_first_day, default=None)
 
 
-def _without(revisions: Revisions, revision_id: str) -> list[Revision]:
+def _exclude_revision(revisions: Revisions, revision_id: str) -> list[Revision]:
     return [revision for revision in revisions if revision.revision_id != revision_id]
 
 
-def _find(revisions: Revisions, revision_id: str | None) -> Revision | None:
-    return next((item for item in revisions if item.revision_id == revision_id), None)
+def _find_by_id(revisions: Revisions, revision_id: str | None) -> Revision | None:
+    return next((revision for revision in revisions if revision.revision_id == revision_id), None)
 
 
-def _start(revision: Revision) -> date:
+def _get_first_day(revision: Revision) -> date:
     return revision.effective_from
 
 
