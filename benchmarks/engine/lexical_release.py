@@ -87,11 +87,12 @@ def _ask(worker: Any, question: str) -> tuple[float, list[str]]:
 _ANSWER = """
 import json, sys, time
 from pathlib import Path
-from readingroom.core.filters import Fields
+from readingroom.core import filters
 from readingroom.engine.lexical import LexicalIndex
 
 def answer(path, k):
-    index = LexicalIndex(Path(path), {"text": 1.0}, Fields())
+    fields = getattr(filters, "FilterFields", None) or filters.Fields  # its name in 0.1.0
+    index = LexicalIndex(Path(path), {"text": 1.0}, fields())
     for line in sys.stdin:
         began = time.process_time()
         ids = [hit.id for hit in index.search(json.loads(line), k)]

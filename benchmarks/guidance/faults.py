@@ -78,7 +78,7 @@ async def _trial(down: bool = False, **options: Any) -> AsyncIterator[Trial]:
     emulator = govuk.Emulator(govuk.sample_items())
     with _address(emulator, down) as url:
         base = open_guidance(url, timeout=_DEADLINE, per_second=_PLENTY, **options)
-        async with base.running(), Client(build_mcp_server(face_of(base), [])) as client:
+        async with base.lifespan(), Client(build_mcp_server(face_of(base), [])) as client:
             await client.call_tool(
                 "get_error_taxonomy"
             )  # what the client loads with its first call

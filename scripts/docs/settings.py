@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 from pydantic.fields import FieldInfo
 
-from readingroom.core.settings import variable_of
+from readingroom.core.settings import get_variable_name
 from readingroom.protocol.tool import Schema
 from readingroom.settings import Settings
 from scripts.docs.cli import walk
@@ -41,7 +41,7 @@ log_level = "warning\""""
 A list is written `a, b` in a variable and `["a", "b"]` in the file. A switch is `true` or `false`.
 `readingroom.toml` may look like this:"""
     rows = [
-        (f"[{code(variable_of(field))}](#{slug(variable_of(field))})", toml_key(name))
+        (f"[{code(get_variable_name(field))}](#{slug(get_variable_name(field))})", toml_key(name))
         for name, field in Settings.model_fields.items()
     ]
     overview = table(("variable", "key in `readingroom.toml`"), *rows)
@@ -60,7 +60,7 @@ def setting(name: str, field: FieldInfo, schema: Schema) -> str:
         f"- Flag: {', '.join(flags(name)) or 'none'}",
     ]
     lines = "\n".join(wrapped(fact, "  ") for fact in facts)
-    return "\n\n".join([f"## {code(variable_of(field))}", str(field.description), lines])
+    return "\n\n".join([f"## {code(get_variable_name(field))}", str(field.description), lines])
 
 
 def toml_key(name: str) -> str:
@@ -103,7 +103,7 @@ def flags(name: str) -> Iterator[str]:
 
 
 def variables() -> set[str]:
-    return {variable_of(field) for field in Settings.model_fields.values()}
+    return {get_variable_name(field) for field in Settings.model_fields.values()}
 
 
 def settings_file(text: str) -> None:

@@ -188,7 +188,7 @@ class ToyAdapter(SearchAdapter):
             DeskHit(
                 id=f"toy:{number}",
                 title=f"Note {number}",
-                url=self._links.to(f"toy:{number}"),
+                url=self._links.make_url(f"toy:{number}"),
                 source="toy",
                 snippet=note,
                 score=1.0,
@@ -207,7 +207,7 @@ class ToyAdapter(SearchAdapter):
             id,
             title=f"Note {number}",
             text=self._service.notes()[number - 1],
-            url=self._links.to(id),
+            url=self._links.make_url(id),
             citation=f"Note {number}",
             source="toy",
             details={},

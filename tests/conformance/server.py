@@ -227,7 +227,7 @@ def conformance_base() -> KnowledgeBase:
         tools=tools(),
         service=None,
         stateful=True,
-        extend=furnish,
+        add_handlers=furnish,
     )
 
 

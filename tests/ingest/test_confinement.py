@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from readingroom.core.progress import no_progress
-from readingroom.core.settings import sandbox_environment
+from readingroom.core.settings import make_sandbox_environment
 from readingroom.ingest.confine import landlock, process, seccomp
 from readingroom.ingest.confine.program_paths import find_program_paths
 from readingroom.ingest.document import ReadOptions
@@ -356,7 +356,7 @@ def test_neither_the_current_folder_nor_a_home_is_among_the_programs(tmp_path: P
     assert f"{home}/bin/tesseract" in paths
     assert f"{tmp_path}/packages" in paths
     assert not {"/", ".", str(home), f"{home}/bin", str(Path.cwd())} & {*paths}
-    assert str(Path.home()) not in find_program_paths(sandbox_environment())
+    assert str(Path.home()) not in find_program_paths(make_sandbox_environment())
 
 
 TEXT = "The Council will support homes near the station where the roads can carry the traffic."

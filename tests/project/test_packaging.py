@@ -22,7 +22,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from readingroom import __version__
 from readingroom.cli import main
-from readingroom.core.settings import variable_of
+from readingroom.core.settings import get_variable_name
 from readingroom.settings import Settings
 from scripts.bundle import contents, pack
 from tests.requirements import requirement
@@ -168,7 +168,7 @@ def _megabytes(name: str) -> float:
 
 
 def variables() -> set[str]:
-    return {variable_of(field) for field in Settings.model_fields.values()}
+    return {get_variable_name(field) for field in Settings.model_fields.values()}
 
 
 @requirement("room:packages")

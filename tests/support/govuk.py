@@ -62,7 +62,7 @@ def nobody() -> Iterator[str]:
 async def asking(url: str, **options: Any) -> AsyncIterator[Client]:
     """A client of the guidance base in front of `url`."""
     base = open_guidance(url, **{"per_second": PLENTY, **options})
-    async with base.running(), Client(build_mcp_server(face_of(base), [])) as client:
+    async with base.lifespan(), Client(build_mcp_server(face_of(base), [])) as client:
         yield client
 
 

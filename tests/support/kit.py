@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from starlette.applications import Starlette
 
 from readingroom.cli import main
-from readingroom.core.settings import reveal, variable_of
+from readingroom.core.settings import get_variable_name, reveal_secret
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.app import build_app
 from readingroom.server.auth.bearer import KeyAuth
@@ -63,7 +63,7 @@ def clean_environment(extra: Mapping[str, str] = {}) -> dict[str, str]:
 
 
 def _our_variables() -> set[str]:
-    return {variable_of(field) for field in Settings.model_fields.values()}
+    return {get_variable_name(field) for field in Settings.model_fields.values()}
 
 
 def command(*args: str, program: str = "readingroom") -> list[str]:
@@ -201,7 +201,9 @@ def app_of(*bases: KnowledgeBase, data: Path, **settings: Any) -> Starlette:
     first, *rest = bases
     faces = (face_of(first), *(face_of(base, f"/{base.name}") for base in rest))
     return build_app(
-        faces, chosen, AuthPolicies(faces, chosen, KeyAuth(reveal(chosen.api_key), KeyRing(data)))
+        faces,
+        chosen,
+        AuthPolicies(faces, chosen, KeyAuth(reveal_secret(chosen.api_key), KeyRing(data))),
     )
 
 

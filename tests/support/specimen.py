@@ -96,7 +96,7 @@ def specimen(dialect: Dialect | None = None, folder: Path | None = None) -> Know
         stateful=True,
         sse=True,
         routers=lambda: (_router(notes),),
-        running=notes.open_for_reading,
+        lifespan=notes.open_for_reading,
     )
 
 

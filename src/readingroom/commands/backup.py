@@ -19,7 +19,7 @@ from readingroom import __version__
 from readingroom.bases import BASES
 from readingroom.console.options import common, print_result, print_tenths, run
 from readingroom.core import clock
-from readingroom.core.settings import SAMPLE_MARK, RoomSettings
+from readingroom.core.settings import SAMPLE_MARK_FILE, RoomSettings
 from readingroom.protocol.backup import BaseBackup
 from readingroom.protocol.command import Command
 from readingroom.storage.archive import Manifest, copy_database, list_entries, pack
@@ -109,7 +109,7 @@ def _delete_workspace(workspace: Path, lock: FolderLock) -> None:
 def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
     """Copy every store into `copies_folder` and return the manifest of the copies."""
     if settings.sample:  # else what is restored from it would pass for the real thing
-        shutil.copyfile(settings.data / SAMPLE_MARK, copies_folder / SAMPLE_MARK)
+        shutil.copyfile(settings.data / SAMPLE_MARK_FILE, copies_folder / SAMPLE_MARK_FILE)
     if (settings.data / KEYS_FILE).exists():
         copy_database(settings.data / KEYS_FILE, copies_folder / KEYS_FILE)
     counts_by_base: dict[str, dict[str, Any]] = {}
@@ -122,7 +122,7 @@ def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
             )
     return Manifest(
         version=__version__,
-        created_at=clock.stamp(),
+        created_at=clock.format_now(),
         bases=counts_by_base,
         files=list_entries(copies_folder),
     )

@@ -19,7 +19,7 @@ import httpx2
 
 from readingroom.commands.restore import REPLACED_FOLDER, STAGING_FOLDER
 from readingroom.core.errors import KnowledgeError
-from readingroom.core.settings import CONFIGURATION, reveal, sandbox_environment
+from readingroom.core.settings import CONFIGURATION_FILE, make_sandbox_environment, reveal_secret
 from readingroom.engine.embedding.weights import find_weights
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.federation.room import ALL_PORT
@@ -78,17 +78,17 @@ def check_permissions(settings: ServerSettings) -> Iterator[Complaint]:
             # A group may have been given the directory on purpose, everybody has not.
             is_note=not granted_bits & 0o007,
         )
-    for file_name in (KEYS_FILE, CONFIGURATION):
+    for file_name in (KEYS_FILE, CONFIGURATION_FILE):
         path = settings.data / file_name
         if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077:
-            if file_name == CONFIGURATION and b"api_key" not in path.read_bytes():
+            if file_name == CONFIGURATION_FILE and b"api_key" not in path.read_bytes():
                 continue
             yield _make_complaint("permissions", f"others may read {path}", f"chmod 600 {path}")
 
 
 def check_api_key(settings: ServerSettings) -> Iterator[Complaint]:
     """MCP_API_KEY, where it is set, cannot be guessed."""
-    key = reveal(settings.api_key)
+    key = reveal_secret(settings.api_key)
     if key and len(key) < MIN_KEY_CHARS:
         yield _make_complaint(
             "key",
@@ -148,7 +148,7 @@ def check_sandbox(settings: ServerSettings) -> Iterator[Complaint]:
     if gaps := describe_gaps():
         fix = "use a newer Linux kernel; until then read only documents that you trust"
         yield _make_complaint("sandbox", gaps, fix, is_note=True)
-    for path in find_program_paths(sandbox_environment()):
+    for path in find_program_paths(make_sandbox_environment()):
         if settings.data.resolve().is_relative_to(Path(path).resolve()):
             problem = f"{settings.data} lies inside {path}, which readers of documents may read"
             yield _make_complaint("sandbox", problem, "choose another directory with --data")
@@ -187,7 +187,7 @@ def _list_required_packages() -> Iterator[str]:
 
 def check_redis(settings: ServerSettings) -> Iterator[Complaint]:
     """The server at REDIS_URL answers and does not forget."""
-    url = reveal(settings.redis_url)
+    url = reveal_secret(settings.redis_url)
     if url is None:
         return
 

@@ -14,7 +14,12 @@ from readingroom import __version__
 from readingroom.commands.backup import load_base_backups, run_command, summarise
 from readingroom.console.options import common, print_result, print_tenths
 from readingroom.core import clock
-from readingroom.core.settings import CONFIGURATION, MODELS, SAMPLE_MARK, RoomSettings
+from readingroom.core.settings import (
+    CONFIGURATION_FILE,
+    MODELS_FOLDER,
+    SAMPLE_MARK_FILE,
+    RoomSettings,
+)
 from readingroom.protocol.backup import BaseBackup
 from readingroom.storage.archive import Manifest, unpack
 from readingroom.storage.errors import BackupUnusable, DataNotEmpty
@@ -24,7 +29,7 @@ from readingroom.storage.keys import KEYS_FILE, Key, KeyRing
 STAGING_FOLDER = ".restoring"
 REPLACED_FOLDER = ".replaced"
 # What a restore leaves where it is.
-_KEPT_NAMES = (MODELS, CONFIGURATION)
+_KEPT_NAMES = (MODELS_FOLDER, CONFIGURATION_FILE)
 
 
 @click.command()
@@ -104,7 +109,7 @@ def _check_manifest(base_backups: dict[str, BaseBackup], manifest: Manifest) -> 
             )
     for file_name in manifest.files:
         # Everything else would get to the data directory as it is, read by nobody before.
-        if file_name not in (KEYS_FILE, SAMPLE_MARK) and not any(
+        if file_name not in (KEYS_FILE, SAMPLE_MARK_FILE) and not any(
             base_backups[base_name].is_backup_file(file_name) for base_name in manifest.bases
         ):
             raise BackupUnusable(f"The backup holds a file that no backup has: {file_name!r}")

@@ -15,7 +15,7 @@ from readingroom.bases import BASES
 from readingroom.console.dispatch import dispatch
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import no_progress
-from readingroom.core.settings import MODELS, RoomSettings
+from readingroom.core.settings import MODELS_FOLDER, RoomSettings
 from readingroom.demo.corpus import digest
 from readingroom.engine.embedding.weights import download_weights, find_weights
 from readingroom.engine.errors import ModelUnavailable
@@ -44,7 +44,7 @@ def renew_sample(data: Path, reset: bool) -> None:
     for entry in data.iterdir():
         # The model would have to be fetched again, a link may lead to somebody's own folder, and
         # what a restore moved aside (`.replaced`) is no part of the sample.
-        is_kept = entry.name == MODELS or entry.name.startswith(".") or entry.is_symlink()
+        is_kept = entry.name == MODELS_FOLDER or entry.name.startswith(".") or entry.is_symlink()
         if entry.is_dir() and not is_kept:
             shutil.rmtree(entry)
     write_sample_state(data)

@@ -21,7 +21,7 @@ from readingroom.commands.sample import load_in_background, renew_sample
 from readingroom.console.options import common, log_level
 from readingroom.console.sample import use_sample
 from readingroom.core.errors import InvalidSetting
-from readingroom.core.settings import reveal
+from readingroom.core.settings import reveal_secret
 from readingroom.federation.room import ROOM, make_desk
 from readingroom.protocol.command import Command
 from readingroom.protocol.spec import BaseSpec, KnowledgeBase
@@ -83,7 +83,7 @@ def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool
 
 
 def _serve(only: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
-    key_auth = KeyAuth(reveal(settings.api_key), KeyRing(settings.data))
+    key_auth = KeyAuth(reveal_secret(settings.api_key), KeyRing(settings.data))
     by_token = only is not None and only.josh_auth and settings.josh_auth == "oauth"
     _check_bind(settings, key_auth.is_required or by_token)
     _warn_of_short_key(settings)
@@ -181,7 +181,7 @@ def _check_bind(settings: ServerSettings, guarded: bool) -> None:
 
 
 def _warn_of_short_key(settings: ServerSettings) -> None:
-    key = reveal(settings.api_key)
+    key = reveal_secret(settings.api_key)
     if key and len(key) < MIN_KEY_CHARS:
         logger.warning(
             "MCP_API_KEY has fewer than %d characters and can be guessed; make one with "

@@ -51,7 +51,7 @@ async def _run_here(
     command: Command, base: KnowledgeBase, report: ReportProgress
 ) -> dict[str, Any]:
     # Raised outside of the block: inside, the base's task group would wrap it in a group.
-    async with base.running():
+    async with base.lifespan():
         try:
             return (await command.run(base.service, report)).model_dump(mode="json")
         except KnowledgeError as error:

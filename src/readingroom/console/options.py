@@ -16,11 +16,11 @@ from readingroom.console.dispatch import dispatch
 from readingroom.core.errors import InvalidArguments, InvalidSetting, KnowledgeError
 from readingroom.core.progress import ReportProgress, ReportProgressSync
 from readingroom.core.settings import (
-    MODELS,
+    MODELS_FOLDER,
     LogLevel,
     RoomSettings,
+    find_sample_directory,
     is_sample,
-    sample_directory,
 )
 from readingroom.protocol.command import Command
 from readingroom.protocol.sample import write_sample_state
@@ -80,14 +80,14 @@ def find_sample(chosen: str | None, make: bool) -> Path:
     Raise `InvalidSetting` when there is no sample, and `DataNotEmpty` when the directory holds
     something else.
     """
-    data = Path(chosen).expanduser().absolute() if chosen else sample_directory()
+    data = Path(chosen).expanduser().absolute() if chosen else find_sample_directory()
     if is_sample(data):
         return data
     if not make:
         raise InvalidSetting(
             f"There is no sample in {data} yet: `readingroom serve --demo` makes it"
         )
-    if data.is_dir() and any(path.name != MODELS for path in data.iterdir()):
+    if data.is_dir() and any(path.name != MODELS_FOLDER for path in data.iterdir()):
         raise DataNotEmpty(
             f"{data} holds data of your own, which the sample must not mix with: choose an empty "
             "directory with --data, or leave --data out"
@@ -112,7 +112,7 @@ def validate(kind: type[Model], **values: Any) -> Model:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        raise InvalidArguments.of(error) from error
+        raise InvalidArguments.from_validation_error(error) from error
 
 
 async def print_progress(done: float, total: float | None, message: str | None) -> None:

@@ -13,16 +13,16 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def stamp() -> str:
+def format_now() -> str:
     """Return the current time as records and logs write it, to the second."""
     return now().isoformat(timespec="seconds")
 
 
-def seconds() -> float:
+def unix_seconds() -> float:
     """Return the seconds since 1970, a clock that processes and machines share."""
     return time.time()
 
 
-def from_timestamp(seconds: float) -> datetime:
+def from_timestamp(timestamp: float) -> datetime:
     """Return a timestamp as a time in UTC, moved into the years 1 to 9999 if it is outside."""
-    return datetime.fromtimestamp(min(max(seconds, _EARLIEST), _LATEST), UTC)
+    return datetime.fromtimestamp(min(max(timestamp, _EARLIEST), _LATEST), UTC)

@@ -63,7 +63,7 @@ class InvalidArguments(KnowledgeError):
         self.errors = errors
 
     @classmethod
-    def of(cls, failure: ValidationError, arguments: Any = None) -> Self:
+    def from_validation_error(cls, failure: ValidationError, arguments: Any = None) -> Self:
         """Return the error for what a model refused, field by field.
 
         Where a field has a union type, Pydantic reports a problem for each member of the union, at

@@ -5,33 +5,33 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-K = TypeVar("K")
-V = TypeVar("V")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 def _count_one(key: object, value: object) -> int:
     return 1
 
 
-class LRUCache(Generic[K, V]):
+class LRUCache(Generic[Key, Value]):
     """Entries by key, at most `max_size` of them; safe to share between threads.
 
     `weigh` gives the size of an entry where entries are not simply counted. A value must not be
     None, because `get` returns None for a key that is not in the cache.
     """
 
-    def __init__(self, max_size: int, weigh: Callable[[K, V], int] = _count_one) -> None:
+    def __init__(self, max_size: int, weigh: Callable[[Key, Value], int] = _count_one) -> None:
         self._max_size = max_size
         self._weigh = weigh
         self._size = 0
-        self._entries: OrderedDict[K, V] = OrderedDict()
+        self._entries: OrderedDict[Key, Value] = OrderedDict()
         # Callers are threads, and moving an entry while another is evicted would break the order.
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, key: K) -> V | None:
+    def get(self, key: Key) -> Value | None:
         """Return the value and mark it as used now; None when the key is not in the cache."""
         with self._lock:
             value = self._entries.get(key)
@@ -39,7 +39,7 @@ class LRUCache(Generic[K, V]):
                 self._entries.move_to_end(key)
             return value
 
-    def put(self, key: K, value: V) -> None:
+    def put(self, key: Key, value: Value) -> None:
         """Add or replace a value, and discard others until the size is within its bound."""
         with self._lock:
             self._remove(key)
@@ -48,12 +48,12 @@ class LRUCache(Generic[K, V]):
             while self._size > self._max_size:
                 self._remove(next(iter(self._entries)))
 
-    def discard(self, key: K) -> None:
+    def discard(self, key: Key) -> None:
         """Remove a key if it is there."""
         with self._lock:
             self._remove(key)
 
-    def _remove(self, key: K) -> None:
+    def _remove(self, key: Key) -> None:
         value = self._entries.pop(key, None)
         if value is not None:
             self._size -= self._weigh(key, value)

@@ -22,9 +22,9 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 
-CONFIGURATION = "readingroom.toml"
-MODELS = "models"
-SAMPLE_MARK = "sample.json"
+CONFIGURATION_FILE = "readingroom.toml"
+MODELS_FOLDER = "models"
+SAMPLE_MARK_FILE = "sample.json"
 """The file that makes a data directory the sample's."""
 
 HOST_URL = r"^https?://[A-Za-z0-9.:\[\]-]+$"
@@ -37,7 +37,7 @@ _SANDBOX_VARIABLES = (
 )
 
 
-def _split(value: object) -> object:
+def _split_commas(value: object) -> object:
     """Split a list written the way an environment variable can hold it: `a, b`."""
     if isinstance(value, str):
         return tuple(item.strip() for item in value.split(",") if item.strip())
@@ -55,8 +55,8 @@ def strip_key(value: object) -> object:
     return text
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
-Paths = Annotated[tuple[Path, ...], BeforeValidator(_split)]
+CommaSeparatedNames = Annotated[tuple[str, ...], BeforeValidator(_split_commas)]
+CommaSeparatedPaths = Annotated[tuple[Path, ...], BeforeValidator(_split_commas)]
 
 
 def setting(
@@ -170,7 +170,7 @@ class RoomSettings(BaseModel):
     @property
     def models(self) -> Path:
         """Where the model is kept: what `readingroom model` fetched, and the graph it runs as."""
-        return self.models_dir or self.data / MODELS
+        return self.models_dir or self.data / MODELS_FOLDER
 
     @property
     def sample(self) -> bool:
@@ -183,21 +183,23 @@ AnySettings = TypeVar("AnySettings", bound=RoomSettings)
 
 def is_sample(data: Path) -> bool:
     """Return whether a data directory is the sample's."""
-    return (data / SAMPLE_MARK).exists()
+    return (data / SAMPLE_MARK_FILE).exists()
 
 
-def reveal(secret: SecretStr | None) -> str | None:
+def reveal_secret(secret: SecretStr | None) -> str | None:
     """Return a secret as text; until then it hides itself from logs."""
     return secret.get_secret_value() if secret else None
 
 
-def sample_directory() -> Path:
+def find_sample_directory() -> Path:
     """Return where the sample lives when no directory is named: beside the user's own data."""
     return Path(platformdirs.user_data_path("readingroom-demo", appauthor=False))
 
 
 def read_settings(
-    kind: type[AnySettings], flags: Mapping[str, Any], environment: Mapping[str, str] | None = None
+    settings_class: type[AnySettings],
+    flags: Mapping[str, Any],
+    environment: Mapping[str, str] | None = None,
 ) -> AnySettings:
     """Return settings of this kind, merged from flags, environment, file and defaults.
 
@@ -205,54 +207,60 @@ def read_settings(
     """
     variables = os.environ if environment is None else environment
     flags = {name: value for name, value in flags.items() if value is not None}
-    chosen = _read_environment(kind, variables) | flags
+    chosen_values = _read_environment(settings_class, variables) | flags
     # Before the file is read, because the file is inside the directory.
-    data = _data_directory(chosen.get("data"))
-    file = _read_file(data / CONFIGURATION)
+    data = _choose_data_directory(chosen_values.get("data"))
+    file_values = _read_file(data / CONFIGURATION_FILE)
     if is_sample(data):
         excluded = [
-            name for name, field in kind.model_fields.items() if _extra(field, "not_for_sample")
+            name
+            for name, field in settings_class.model_fields.items()
+            if _get_extra(field, "not_for_sample")
         ]
         if mixed := [name for name in excluded if name in flags]:
-            flag = _flag(kind, mixed[0])
+            flag = _name_flag(settings_class, mixed[0])
             raise InvalidSetting(f"{flag} does not go with the sample; leave it out")
-        chosen = {name: value for name, value in chosen.items() if name not in excluded}
+        chosen_values = {
+            name: value for name, value in chosen_values.items() if name not in excluded
+        }
     try:
-        return kind.model_validate(file | chosen | {"data": data})
+        return settings_class.model_validate(file_values | chosen_values | {"data": data})
     except ValidationError as error:
-        raise InvalidSetting(_describe(kind, error, file, flags)) from error
+        raise InvalidSetting(_describe_errors(settings_class, error, file_values, flags)) from error
 
 
-def variable_of(field: FieldInfo) -> str:
+def get_variable_name(field: FieldInfo) -> str:
     """Return the environment variable of a setting."""
-    return str(_extra(field, "env"))
+    return str(_get_extra(field, "env"))
 
 
-def sandbox_environment(**more: str) -> dict[str, str]:
+def make_sandbox_environment(**more: str) -> dict[str, str]:
     """Return the environment of a process that handles untrusted bytes."""
     present = {name: os.environ[name] for name in _SANDBOX_VARIABLES if name in os.environ}
     return present | more
 
 
-def _extra(field: FieldInfo, name: str) -> Any:
+def _get_extra(field: FieldInfo, name: str) -> Any:
     assert isinstance(field.json_schema_extra, dict)
     return field.json_schema_extra.get(name)
 
 
-def _data_directory(chosen: str | Path | None) -> Path:
-    path = Path(chosen or platformdirs.user_data_path("readingroom", appauthor=False))
+def _choose_data_directory(named_path: str | Path | None) -> Path:
+    path = Path(named_path or platformdirs.user_data_path("readingroom", appauthor=False))
     try:
         return path.expanduser().absolute()
     except (OSError, RuntimeError) as error:
         raise InvalidSetting(f"{path} cannot be the data directory: {error}") from error
 
 
-def _read_environment(kind: type[RoomSettings], variables: Mapping[str, str]) -> dict[str, Any]:
+def _read_environment(
+    settings_class: type[RoomSettings], variables: Mapping[str, str]
+) -> dict[str, Any]:
     return {
-        name: variables[variable_of(field)]
-        for name, field in kind.model_fields.items()
-        if variables.get(variable_of(field))
-        or (variable_of(field) in variables and _extra(field, "empty_counts"))
+        name: variables[get_variable_name(field)]
+        for name, field in settings_class.model_fields.items()
+        if variables.get(get_variable_name(field))
+        or (get_variable_name(field) in variables and _get_extra(field, "empty_counts"))
     }
 
 
@@ -268,29 +276,33 @@ def _read_file(path: Path) -> dict[str, Any]:
     return content
 
 
-def _describe(
-    kind: type[RoomSettings],
+def _describe_errors(
+    settings_class: type[RoomSettings],
     error: ValidationError,
-    file: Mapping[str, Any],
+    file_values: Mapping[str, Any],
     flags: Mapping[str, Any],
 ) -> str:
     """Return each bad value, named the way its author wrote it."""
-    return "; ".join(
-        f"{_origin(kind, str(problem['loc'][0]), file, flags)}: {problem['msg']}"
-        for problem in error.errors()
-    )
+    lines = []
+    for problem in error.errors():
+        origin = _name_origin(settings_class, str(problem["loc"][0]), file_values, flags)
+        lines.append(f"{origin}: {problem['msg']}")
+    return "; ".join(lines)
 
 
-def _origin(
-    kind: type[RoomSettings], name: str, file: Mapping[str, Any], flags: Mapping[str, Any]
+def _name_origin(
+    settings_class: type[RoomSettings],
+    name: str,
+    file_values: Mapping[str, Any],
+    flags: Mapping[str, Any],
 ) -> str:
     if name in flags:
-        return _flag(kind, name)
-    if name in file:
+        return _name_flag(settings_class, name)
+    if name in file_values:
         return f"readingroom.toml: {name}"
-    return variable_of(kind.model_fields[name])
+    return get_variable_name(settings_class.model_fields[name])
 
 
-def _flag(kind: type[RoomSettings], name: str) -> str:
-    chosen = _extra(kind.model_fields[name], "flag")
-    return str(chosen) if chosen else "--" + name.replace("_", "-")
+def _name_flag(settings_class: type[RoomSettings], name: str) -> str:
+    flag = _get_extra(settings_class.model_fields[name], "flag")
+    return str(flag) if flag else "--" + name.replace("_", "-")

@@ -46,7 +46,7 @@ class RoomResources:
                 # Lists and overviews first: they are not records, and `fetch` has no id for them.
                 if (text := await adapter.read_resource(path)) is not None:
                     return text
-                if (id := adapter.resource_id(path)) is not None:
+                if (id := adapter.parse_resource_path(path)) is not None:
                     return await self._read_record(id, call)
         raise RecordNotFound(f"{uri[:200]!r} is not the address of a resource here")
 

@@ -41,17 +41,17 @@ def open_room(settings: RoomSettings) -> KnowledgeBase:
     desk = make_desk(bases, settings, absent=absent)
 
     @asynccontextmanager
-    async def running() -> AsyncIterator[None]:
+    async def lifespan() -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
             for lock in locks.values():
                 if lock:
                     stack.callback(lock.release)
             # The desk last, so that it is closed first: its late calls are still in the bases.
             for base in (*bases, desk):
-                await stack.enter_async_context(base.running())
+                await stack.enter_async_context(base.lifespan())
             yield
 
-    return replace(desk, running=running)
+    return replace(desk, lifespan=lifespan)
 
 
 def _lock_folders(settings: RoomSettings) -> tuple[dict[str, FolderLock | None], dict[str, str]]:

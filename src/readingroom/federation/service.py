@@ -163,7 +163,7 @@ class DeskService:
         """Return the day whose policy is shown, and where it comes from."""
         if question.date is not None:
             return question.date, "asked"
-        day = await application.validation_date(question.application_ref)
+        day = await application.find_validation_date(question.application_ref)
         if day is None:
             raise ValidationDateUnknown(
                 f"The day {question.application_ref} was validated is not known: give `date`, or "
@@ -199,7 +199,11 @@ class DeskService:
             f"There is no base or source {name[:100]!r}",
             valid_sources=[
                 *self._adapters,
-                *(source for adapter in self._adapters.values() for source in adapter.sources()),
+                *(
+                    source
+                    for adapter in self._adapters.values()
+                    for source in adapter.list_sources()
+                ),
             ],
         )
 

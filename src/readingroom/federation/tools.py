@@ -54,7 +54,7 @@ def open_desk(
         service=service,
         prompts=PROMPTS,
         resources=RoomResources(service),
-        running=service.running,
+        lifespan=service.running,
     )
 
 

@@ -74,7 +74,7 @@ class MemoryCacheBackend:
     """Entries in this process; the least recently used leave first when they take too much."""
 
     def __init__(
-        self, max_bytes: int = 64 * 1024 * 1024, clock: Callable[[], float] = clock.seconds
+        self, max_bytes: int = 64 * 1024 * 1024, clock: Callable[[], float] = clock.unix_seconds
     ) -> None:
         self._clock = clock
         self._entries: LRUCache[str, tuple[CacheEntry, float]] = LRUCache(max_bytes, _size_of)
@@ -116,7 +116,7 @@ class Cache:
         self,
         backend: CacheBackend,
         stale_seconds: float,
-        clock: Callable[[], float] = clock.seconds,
+        clock: Callable[[], float] = clock.unix_seconds,
     ) -> None:
         self._backend = backend
         self._stale = stale_seconds

@@ -131,7 +131,7 @@ def parse_retry_after(header: str | None) -> float | None:
         wait = float(header)
     else:
         try:
-            wait = email.utils.parsedate_to_datetime(header).timestamp() - clock.seconds()
+            wait = email.utils.parsedate_to_datetime(header).timestamp() - clock.unix_seconds()
         except (ValueError, OverflowError):
             return None
     return min(max(wait, 0.0), MAX_RETRY_AFTER)

@@ -27,14 +27,14 @@ class Finding:
     subject: str
     problem: str
     fix: str
-    mend: Callable[[], Awaitable[object]] | None = None
+    repair_stores: Callable[[], Awaitable[object]] | None = None
 
     async def check(self, repair: bool) -> Complaint:
         """Return the complaint, after the repair where one is wanted and possible."""
         repaired = False
-        if repair and self.mend:
+        if repair and self.repair_stores:
             try:
-                await self.mend()
+                await self.repair_stores()
                 repaired = True
             except KnowledgeError:  # then it is reported as not repaired
                 pass

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-API = "/api/v1"
+API_PREFIX = "/api/v1"
 """The prefix of the paths of the bases made of files."""
 
 
@@ -32,6 +32,6 @@ def describe_problems(meanings: Mapping[int | str, str]) -> dict[int | str, dict
     }
 
 
-REFUSALS = describe_problems(
+ERROR_RESPONSES = describe_problems(
     {"4XX": "It was refused; the error says why", "5XX": "It failed on our side"}
 )

@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from readingroom.core.settings import SAMPLE_MARK, RoomSettings
+from readingroom.core.settings import SAMPLE_MARK_FILE, RoomSettings
 from readingroom.protocol.command import RunCommand
 
-META = {"sample": True}
-MARK = "[sample] "
+SAMPLE_META = {"sample": True}
+SAMPLE_PREFIX = "[sample] "
 # Where an answer says what to cite, or whose words it repeats.
 _CITED = ("citation", "citation_string", "attribution")
 
@@ -34,13 +34,13 @@ def mark_citations(body: Any) -> Any:
 
 def _mark(citation: str) -> str:
     """Mark it once, even when an answer passes here twice."""
-    return citation if citation.startswith(MARK) else MARK + citation
+    return citation if citation.startswith(SAMPLE_PREFIX) else SAMPLE_PREFIX + citation
 
 
 def mark_document(body: Any) -> Any:
     """Do the same for JSON outside of MCP, which has no other place for `_meta`."""
     result = mark_citations(body)
-    return {**result, "_meta": META} if isinstance(result, dict) else result
+    return {**result, "_meta": SAMPLE_META} if isinstance(result, dict) else result
 
 
 SampleStep = tuple[str, Callable[[], object]]
@@ -68,7 +68,7 @@ _NEW = SampleState()
 
 def read_sample_state(data: Path) -> SampleState:
     """Return the state of the sample in a data directory."""
-    content = json.loads((data / SAMPLE_MARK).read_text("utf-8"))
+    content = json.loads((data / SAMPLE_MARK_FILE).read_text("utf-8"))
     return SampleState(content.get("corpus"), content.get("state", "loading"))
 
 
@@ -76,6 +76,6 @@ def write_sample_state(data: Path, state: SampleState = _NEW) -> None:
     """Write the state in one step: the file that marks the sample is never missing."""
     note = "This directory is the sample's: its texts are not the real documents."
     # Replaced in one step: without the file the sample would pass for real data.
-    fresh = data / f".{SAMPLE_MARK}"
+    fresh = data / f".{SAMPLE_MARK_FILE}"
     fresh.write_text(json.dumps({**asdict(state), "note": note}), "utf-8")
-    fresh.replace(data / SAMPLE_MARK)
+    fresh.replace(data / SAMPLE_MARK_FILE)

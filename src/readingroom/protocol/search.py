@@ -14,7 +14,7 @@ from pydantic import Field
 from readingroom.protocol.resources import ListedResource, Prompt, ResourceTemplate
 from readingroom.protocol.tool import Answer, ToolCall
 
-MAX_TEXT = 20_000
+MAX_TEXT_CHARS = 20_000
 """Characters of a record's text in one answer."""
 _MAX_HEADING = 200
 
@@ -92,7 +92,7 @@ class SearchRequest:
     since: str | None = None
     until: str | None = None
     sources: tuple[str, ...] = ()
-    """Sources inside one base, by the names it gave in `SearchAdapter.sources`."""
+    """Sources inside one base, by the names it gave in `SearchAdapter.list_sources`."""
 
 
 class SearchAdapter(Protocol):
@@ -116,7 +116,7 @@ class SearchAdapter(Protocol):
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         """Return the record with this id. Raise `RecordNotFound` when there is none."""
 
-    def sources(self) -> Sequence[str]:
+    def list_sources(self) -> Sequence[str]:
         """Return the names of the sources inside this base that a search may be limited to."""
         return ()
 
@@ -124,7 +124,7 @@ class SearchAdapter(Protocol):
         """Return the source that a name means, in any spelling; None when there is none."""
         return None
 
-    async def validation_date(self, application_ref: str) -> str | None:
+    async def find_validation_date(self, application_ref: str) -> str | None:
         """Return the day an application was validated; None when it is not known."""
         return None
 
@@ -132,7 +132,7 @@ class SearchAdapter(Protocol):
         """Return the resources that a client can attach."""
         return []
 
-    def resource_id(self, path: str) -> str | None:
+    def parse_resource_path(self, path: str) -> str | None:
         """Return the id that a resource path names (`document/25_1`); None if not of this base."""
         return None
 
@@ -148,12 +148,14 @@ class SearchAdapter(Protocol):
 class PageLinks:
     """Addresses of this server's pages, for records without a public address of their own."""
 
-    def __init__(self, address: str) -> None:
-        self._address = address
+    def __init__(self, server_address: str) -> None:
+        self._address = server_address
 
-    def to(self, id: str) -> str:
-        """Return the page of a record, or its id when this process answers nowhere."""
-        return f"{self._address}/read?id={quote(id, safe=':@/')}" if self._address else id
+    def make_url(self, record_id: str) -> str:
+        """Return the address of a record's page, or its id when this process answers nowhere."""
+        if not self._address:
+            return record_id
+        return f"{self._address}/read?id={quote(record_id, safe=':@/')}"
 
 
 def is_heading(passage: str) -> bool:
@@ -180,7 +182,7 @@ def make_record(
     offset: int,
 ) -> DeskRecord:
     """Return a record in the federal base's shape, with one page of its text."""
-    end = offset + MAX_TEXT
+    end = offset + MAX_TEXT_CHARS
     return DeskRecord(
         id=id,
         title=title,

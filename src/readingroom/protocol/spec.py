@@ -41,7 +41,7 @@ class KnowledgeBase:
     """Whether sessions are kept (progress during long calls); else each call stands alone."""
     sse: bool = False
     """Whether the older HTTP+SSE transport is offered too."""
-    extend: Callable[[Any], None] | None = None
+    add_handlers: Callable[[Any], None] | None = None
     """Adds handlers to the SDK's protocol server that nothing else here can express."""
     prompts: tuple[Prompt, ...] = ()
     resources: ResourceProvider | None = None
@@ -50,13 +50,13 @@ class KnowledgeBase:
     """Makes its FastAPI routers, which carry their whole prefix, such as `/api/v1`."""
     pages: Callable[[], Sequence[BasePage]] = tuple
     """Makes its pages for people, served below `/{name}`."""
-    running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Entered for as long as the base is served: what it starts there, it stops there."""
     check_ready: Callable[[], Awaitable[object]] = _is_always_ready
     """Raises a `KnowledgeError` while the base cannot answer."""
     warm_up: Callable[[], Awaitable[object]] = _is_always_warm
     """Loads what its first search would wait for, such as the model; called in the background."""
-    collectors: tuple[Any, ...] = ()
+    metric_collectors: tuple[Any, ...] = ()
     """Prometheus collectors of its own, shown at `/metrics` beside the server's."""
 
 

@@ -201,7 +201,7 @@ class Tool:
         try:
             return self.question.model_validate_json(to_json(arguments))
         except ValidationError as error:
-            raise InvalidArguments.of(error, arguments) from error
+            raise InvalidArguments.from_validation_error(error, arguments) from error
         except PydanticSerializationError as error:
             message = "cannot be read: nested too deep, or not Unicode text"
             raise InvalidArguments([{"field": "arguments", "message": message}]) from error

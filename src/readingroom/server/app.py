@@ -58,7 +58,7 @@ def build_app(
 ) -> Starlette:
     """Return the complete HTTP server. Build one per process: its session managers run once."""
     bases = tuple({base.name: base for face in faces for base in face.bases}.values())
-    metrics = Metrics(collector for base in bases for collector in base.collectors)
+    metrics = Metrics(collector for base in bases for collector in base.metric_collectors)
     names = list_allowed_names(settings)
     admin_key = AdminKey(admin_access.key) if admin_access else None
     limits = SessionLimits(
@@ -161,7 +161,7 @@ async def _lifespan(
     async with contextlib.AsyncExitStack() as running:
         # Endpoints after bases: at the end their sessions are closed while the bases still run.
         for base in bases:
-            await running.enter_async_context(base.running())
+            await running.enter_async_context(base.lifespan())
         for endpoint in endpoints:
             await running.enter_async_context(endpoint.http.manager.run())
         background = await running.enter_async_context(anyio.create_task_group())

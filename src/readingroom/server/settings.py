@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, SecretStr
 
-from readingroom.core.settings import Names, RoomSettings, setting, strip_key
+from readingroom.core.settings import CommaSeparatedNames, RoomSettings, setting, strip_key
 
 # The keys that decide who may call travel over TLS, or do not leave this machine.
 ISSUER_URL = (
@@ -52,7 +52,7 @@ class ServerSettings(RoomSettings):
         "The authorization server whose tokens are taken, exactly as their `iss` names it.",
         pattern=ISSUER_URL,
     )
-    josh_oauth_audience: Names = setting(
+    josh_oauth_audience: CommaSeparatedNames = setting(
         (),
         "JOSH_OAUTH_AUDIENCE",
         "What a token's `aud` must name, one of them if there are several; usually the address of "
@@ -70,12 +70,12 @@ class ServerSettings(RoomSettings):
         "The GitHub organisation under which the MCP Registry lists the federal server.",
         pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]{0,37}[A-Za-z0-9])?$",
     )
-    allowed_hosts: Names = setting(
+    allowed_hosts: CommaSeparatedNames = setting(
         (),
         "READINGROOM_ALLOWED_HOSTS",
         "Host names this server answers to, besides its own address and loopback.",
     )
-    allowed_origins: Names = setting(
+    allowed_origins: CommaSeparatedNames = setting(
         (),
         "READINGROOM_ALLOWED_ORIGINS",
         "Origins of web pages that may call this server, besides loopback.",
@@ -94,7 +94,7 @@ class ServerSettings(RoomSettings):
     tls_key: Path | None = setting(
         None, "READINGROOM_TLS_KEY", "The private key of that certificate (PEM, no password)."
     )
-    trusted_proxies: Names = setting(
+    trusted_proxies: CommaSeparatedNames = setting(
         (),
         "READINGROOM_TRUSTED_PROXIES",
         "Addresses of proxies whose X-Forwarded-For is believed.",

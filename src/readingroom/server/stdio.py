@@ -38,7 +38,7 @@ async def serve_stdio(base: KnowledgeBase, is_sample: bool = False) -> None:
         else:
             unanswered.add(message)
 
-    async with base.running(), stdio_server() as (incoming, outgoing):
+    async with base.lifespan(), stdio_server() as (incoming, outgoing):
         requests = WatchedReceiveStream(incoming, note_message, wait_for_answers)
         responses = WatchedSendStream(outgoing, unanswered.remove)
         await server.run(requests, responses, server.create_initialization_options())

@@ -114,7 +114,7 @@ class KeyRing:
                 f"{name!r} cannot name a key: use 1 to 64 letters, digits, '.', '-' or '_', "
                 f"starting with a letter or digit, and not {_RESERVED_NAME!r}"
             )
-        key_row = (name, digest, clock.stamp(), subject, int(read_only))
+        key_row = (name, digest, clock.format_now(), subject, int(read_only))
         with self._open_writer() as db:
             try:
                 db.execute("INSERT INTO api_keys VALUES (?, ?, ?, ?, ?)", key_row)

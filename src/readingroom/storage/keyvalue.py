@@ -28,7 +28,7 @@ from valkey.exceptions import ConnectionError as ServerUnreachable
 from valkey.exceptions import ResponseError, ValkeyError
 
 from readingroom.core.errors import InvalidSetting
-from readingroom.core.settings import sandbox_environment
+from readingroom.core.settings import make_sandbox_environment
 from readingroom.storage.errors import RegistryUnavailable, WrongRoom, describe_cause
 
 logger = logging.getLogger(__name__)
@@ -272,7 +272,7 @@ class EmbeddedServer:
                 stderr=subprocess.DEVNULL,
                 pass_fds=(lock_descriptor,),
                 # Ours holds the keys of this server.
-                env=sandbox_environment(),
+                env=make_sandbox_environment(),
                 # Ctrl-C is for this process, which ends the server when it has finished.
                 start_new_session=True,
             )

@@ -75,7 +75,7 @@ class DocumentsAdapter(SearchAdapter):
             document.id,
             title=document.citation,
             text=document.text,
-            url=self._links.to(document.id),
+            url=self._links.make_url(document.id),
             citation=document.citation,
             source=document.document_type,
             details=document.model_dump(
@@ -84,7 +84,7 @@ class DocumentsAdapter(SearchAdapter):
             offset=offset,
         )
 
-    async def validation_date(self, application_ref: str) -> str | None:
+    async def find_validation_date(self, application_ref: str) -> str | None:
         application = await self._service.get_application(application_ref)
         validation_date = application.validation_date if application else None
         return validation_date.isoformat() if validation_date else None
@@ -100,7 +100,7 @@ class DocumentsAdapter(SearchAdapter):
             for document in await self._service.list_all_documents()
         ]
 
-    def resource_id(self, path: str) -> str | None:
+    def parse_resource_path(self, path: str) -> str | None:
         match = re.fullmatch(r"document/([^/]+)", path)
         return format_doc_id(unquote(match[1])) if match else None
 
@@ -113,7 +113,7 @@ class DocumentsAdapter(SearchAdapter):
         return ()
 
     def _to_desk_hit(self, hit: DocumentHit) -> DeskHit:
-        url = self._links.to(hit.id)
+        url = self._links.make_url(hit.id)
         document = hit.metadata
         citation_text = f"{document.application_ref}, {hit.citation}"
         return DeskHit(

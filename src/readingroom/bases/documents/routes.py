@@ -44,7 +44,7 @@ from readingroom.bases.documents.models import (
 from readingroom.bases.documents.models import Query as QueryText
 from readingroom.bases.documents.service import DocumentsService, to_listed_document
 from readingroom.core.progress import no_progress
-from readingroom.protocol.rest import API, REFUSALS
+from readingroom.protocol.rest import API_PREFIX, ERROR_RESPONSES
 from readingroom.web.disconnect import run_while_connected
 from readingroom.web.parameters import StrictQueryRoute
 from readingroom.web.uploads import describe_upload_form, receive_upload
@@ -66,9 +66,9 @@ def make_routers(service: DocumentsService, read_only: bool) -> tuple[APIRouter,
 def make_documents_router(service: DocumentsService, read_only: bool) -> APIRouter:
     """Return the routes under /api/v1; a read-only server has none that write."""
     router = APIRouter(
-        prefix=API,
+        prefix=API_PREFIX,
         tags=["documents"],
-        responses=REFUSALS,
+        responses=ERROR_RESPONSES,
         route_class=StrictQueryRoute,
     )
     # Routes that do not exist cannot be called by mistake, and OpenAPI does not show them.

@@ -1,6 +1,6 @@
 """Settings of the documents base."""
 
-from readingroom.core.settings import Paths, RoomSettings, setting
+from readingroom.core.settings import CommaSeparatedPaths, RoomSettings, setting
 
 
 class DocumentsSettings(RoomSettings):
@@ -21,7 +21,7 @@ class DocumentsSettings(RoomSettings):
         empty_counts=True,
         for_sample=False,
     )
-    document_roots: Paths | None = setting(
+    document_roots: CommaSeparatedPaths | None = setting(
         None,
         "DOCUMENT_ROOTS",
         "Folders that documents may be ingested from; by default the documents inbox and uploads.",

@@ -72,7 +72,7 @@ def open_documents(
         service=service,
         stateful=True,
         sse=True,
-        running=service.running,
+        lifespan=service.running,
         check_ready=service.check_ready,
         warm_up=service.warm_up,
     )

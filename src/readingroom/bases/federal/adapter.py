@@ -56,7 +56,7 @@ class FederalAdapter(SearchAdapter):
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         return DeskRecord(**dict(await self._service.fetch(id, offset)), base=self.base)
 
-    def sources(self) -> Sequence[str]:
+    def list_sources(self) -> Sequence[str]:
         return sources.source_names(sources.SOURCES)
 
     def find_source(self, name: str) -> str | None:
@@ -65,7 +65,7 @@ class FederalAdapter(SearchAdapter):
         except UnknownSource:
             return None
 
-    def resource_id(self, path: str) -> str | None:
+    def parse_resource_path(self, path: str) -> str | None:
         match = re.fullmatch(r"federal/([^/]+)", path)
         return unquote(match[1]) if match else None
 

@@ -86,7 +86,7 @@ def parse_filters(resource: Resource, filters: Mapping[str, Any] | None) -> RowF
                     "field": f"filters.{problem['field']}",
                     "message": f"{problem['message']} ({resource.path} takes {valid})",
                 }
-                for problem in InvalidArguments.of(error).errors
+                for problem in InvalidArguments.from_validation_error(error).errors
             ]
         ) from error
     return build_row_filter(resource, parsed.model_dump(exclude_none=True))

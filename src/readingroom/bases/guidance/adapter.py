@@ -93,6 +93,6 @@ class GuidanceAdapter(SearchAdapter):
             offset=offset,
         )
 
-    def resource_id(self, path: str) -> str | None:
+    def parse_resource_path(self, path: str) -> str | None:
         match = re.fullmatch(r"guidance(/.+)", path)
         return guidance_id(unquote(match[1])) if match else None

@@ -67,7 +67,7 @@ def _call_tool(name: str, settings: GuidanceSettings, **arguments: Any) -> Any:
     async def run(settings: GuidanceSettings) -> Any:
         base = SPEC.open_base(settings)
         (tool,) = (tool for tool in base.tools if tool.name == name)
-        async with base.running():
+        async with base.lifespan():
             answer = await tool.run(tool.parse(arguments), call)
         return _mark_sample(answer) if settings.sample else answer
 

@@ -289,7 +289,7 @@ def _translate_filters(arguments: Mapping[str, Any]) -> Params:
         # By way of JSON: strict mode takes a date from a JSON string, not from a Python one.
         filters = _Filters.model_validate_json(to_json(arguments))
     except ValidationError as error:
-        problems = InvalidArguments.of(error).errors
+        problems = InvalidArguments.from_validation_error(error).errors
         names = "; ".join(f"{problem['field']}: {problem['message']}" for problem in problems)
         raise UpstreamParameterError(
             f"These filters cannot be used: {names}", known_filters=sorted(_Filters.model_fields)

@@ -25,7 +25,7 @@ from readingroom.bases.guidance.models import (
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.settings import GuidanceSettings
 from readingroom.bases.guidance.store import GovukStore, Lifetimes
-from readingroom.core.settings import reveal
+from readingroom.core.settings import reveal_secret
 from readingroom.net.cache import Cache, CacheBackend, MemoryCacheBackend
 from readingroom.net.limiter import Limiter, SlidingWindow
 from readingroom.net.metrics import UpstreamMetrics
@@ -50,7 +50,7 @@ def open_base(settings: GuidanceSettings) -> KnowledgeBase:
         fresh=Lifetimes(settings.cache_ttl_content_seconds, settings.cache_ttl_search_seconds),
         stale_seconds=settings.cache_stale_seconds,
         per_second=settings.rate_limit_per_second,
-        redis_url=reveal(settings.redis_url),
+        redis_url=reveal_secret(settings.redis_url),
     )
 
 
@@ -82,7 +82,7 @@ def open_guidance(
     service = GuidanceService(store, limiter)
 
     @asynccontextmanager
-    async def running() -> AsyncIterator[None]:
+    async def lifespan() -> AsyncIterator[None]:
         try:
             yield
         finally:
@@ -103,8 +103,8 @@ def open_guidance(
         dialect=GuidanceDialect(ATTRIBUTION, DISCLAIMER),
         tools=(*_reading_tools(service), *_searching_tools(service), *_checking_tools(service)),
         service=service,
-        running=running,
-        collectors=metrics.collectors,
+        lifespan=lifespan,
+        metric_collectors=metrics.collectors,
     )
 
 

@@ -101,7 +101,7 @@ class PolicyAdapter(SearchAdapter):
             if revision.status in COUNTING
         ]
 
-    def resource_id(self, path: str) -> str | None:
+    def parse_resource_path(self, path: str) -> str | None:
         match = _SECTION_PATH.fullmatch(path)
         return format_section_id(*map(unquote, match.groups())) if match else None
 
@@ -146,7 +146,7 @@ class PolicyAdapter(SearchAdapter):
             id,
             title=citation,
             text=text,
-            url=self._links.to(id),
+            url=self._links.make_url(id),
             citation=citation,
             source=details["source"],
             details=details,
@@ -154,7 +154,7 @@ class PolicyAdapter(SearchAdapter):
         )
 
     def _to_desk_hit(self, hit: PolicyHit) -> DeskHit:
-        url = self._links.to(hit.id)
+        url = self._links.make_url(hit.id)
         return DeskHit(
             id=hit.id,
             title=f"{hit.source} ({hit.version_label}), {hit.section_ref or 'front matter'}",

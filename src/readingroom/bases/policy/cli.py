@@ -244,7 +244,7 @@ def _read_list(file: Path) -> list[_ListedPolicy]:
         return _PolicyList.model_validate_json(file.read_bytes()).policies
     except ValidationError as error:
         message = 'is not a list {"policies": [...]}; see readingroom policy import --help'
-        problems = InvalidArguments.of(error).errors
+        problems = InvalidArguments.from_validation_error(error).errors
         raise InvalidArguments([{"field": file.name, "message": message}, *problems]) from error
 
 

@@ -29,7 +29,7 @@ from readingroom.bases.policy.service import PolicyService
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidDate, InvalidRequest
 from readingroom.ingest.errors import UnsupportedFileType
-from readingroom.protocol.rest import API, REFUSALS
+from readingroom.protocol.rest import API_PREFIX, ERROR_RESPONSES
 from readingroom.web.parameters import StrictQueryRoute
 from readingroom.web.uploads import describe_upload_form, receive_upload
 
@@ -51,7 +51,7 @@ def make_routers(service: PolicyService, read_only: bool) -> tuple[APIRouter, ..
 def make_policy_router(service: PolicyService, read_only: bool) -> APIRouter:
     """Return the routes under /api/v1; a read-only server has none that write."""
     router = APIRouter(
-        prefix=API, tags=["policy"], responses=REFUSALS, route_class=StrictQueryRoute
+        prefix=API_PREFIX, tags=["policy"], responses=ERROR_RESPONSES, route_class=StrictQueryRoute
     )
     admin = PolicyAdmin(service)
     _add_reading_routes(router, admin)
@@ -154,4 +154,4 @@ def _parse_revision(fields: dict[str, str]) -> NewRevision:
         non_empty = {name: value for name, value in fields.items() if value}
         return NewRevision.model_validate_strings(non_empty)
     except ValidationError as error:
-        raise InvalidRequest.of(error) from error
+        raise InvalidRequest.from_validation_error(error) from error

@@ -1,6 +1,6 @@
 """Settings of the policy base."""
 
-from readingroom.core.settings import Paths, RoomSettings, setting
+from readingroom.core.settings import CommaSeparatedPaths, RoomSettings, setting
 
 
 class PolicySettings(RoomSettings):
@@ -13,7 +13,7 @@ class PolicySettings(RoomSettings):
         ge=0,
         le=65535,
     )
-    policy_roots: Paths | None = setting(
+    policy_roots: CommaSeparatedPaths | None = setting(
         None,
         "POLICY_ROOTS",
         "Folders that policies may be ingested from; by default the policy inbox and uploads.",

@@ -28,7 +28,7 @@ from readingroom.bases.policy.models import (
 )
 from readingroom.bases.policy.service import PolicyService
 from readingroom.bases.policy.settings import PolicySettings
-from readingroom.core.settings import reveal
+from readingroom.core.settings import reveal_secret
 from readingroom.ingest.context import IngestContext
 from readingroom.ingest.setup import make_ingest_context
 from readingroom.protocol.errors import StatusDialect
@@ -41,7 +41,7 @@ _audit_log = logging.getLogger("readingroom.policy.audit")
 def open_base(settings: PolicySettings) -> KnowledgeBase:
     """Open the policy base as the settings say."""
     context = make_ingest_context(settings, "policy", "POLICY_ROOTS", settings.policy_roots)
-    return open_policy(settings.data / "policy", reveal(settings.redis_url), context)
+    return open_policy(settings.data / "policy", reveal_secret(settings.redis_url), context)
 
 
 def open_policy(
@@ -66,7 +66,7 @@ def open_policy(
         service=service,
         stateful=True,
         sse=True,
-        running=service.running,
+        lifespan=service.running,
         check_ready=service.check_ready,
         warm_up=service.warm_up,
     )

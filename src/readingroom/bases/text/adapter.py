@@ -36,7 +36,7 @@ class TextAdapter(SearchAdapter):
         if best is None:
             return []
         passage, share = best
-        url = self._links.to(TEXT_ID)
+        url = self._links.make_url(TEXT_ID)
         return [
             DeskHit(
                 id=TEXT_ID,
@@ -60,7 +60,7 @@ class TextAdapter(SearchAdapter):
             TEXT_ID,
             title=self._service.description,
             text=(await self._service.content()).content,
-            url=self._links.to(TEXT_ID),
+            url=self._links.make_url(TEXT_ID),
             citation=self._service.description,
             source=self.base,
             details=info.model_dump(mode="json") if isinstance(info, KbAvailable) else {},
@@ -70,7 +70,7 @@ class TextAdapter(SearchAdapter):
     async def list_resources(self) -> list[ListedResource]:
         return [ListedResource("text", TEXT_ID, "Plain text", "The one text, whole.")]
 
-    def resource_id(self, path: str) -> str | None:
+    def parse_resource_path(self, path: str) -> str | None:
         return TEXT_ID if path == "text" else None
 
 

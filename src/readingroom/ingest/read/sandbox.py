@@ -27,7 +27,7 @@ from readingroom.core.caller import current_caller
 from readingroom.core.errors import KnowledgeError
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.seats import Seats
-from readingroom.core.settings import sandbox_environment
+from readingroom.core.settings import make_sandbox_environment
 from readingroom.engine.embedding.machine import count_cores
 from readingroom.ingest.confine.process import Confinement, hide_memory
 from readingroom.ingest.confine.program_paths import find_program_paths
@@ -133,7 +133,7 @@ class Sandbox:
     @asynccontextmanager
     async def _start_process(self, file: FileIO, job: Job, scratch: str) -> AsyncIterator[Process]:
         # One thread for tesseract: it is ten times slower with more threads than cores.
-        environment = sandbox_environment(TMPDIR=scratch, OMP_THREAD_LIMIT="1")
+        environment = make_sandbox_environment(TMPDIR=scratch, OMP_THREAD_LIMIT="1")
         confinement = Confinement(
             readable_paths=find_program_paths(environment),
             writable_paths=(scratch, os.devnull),

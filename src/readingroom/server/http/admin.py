@@ -75,7 +75,7 @@ class AdminEndpoint:
         try:
             return command_type.model_validate_json(await request.body())
         except ValidationError as error:
-            raise InvalidArguments.of(error) from error
+            raise InvalidArguments.from_validation_error(error) from error
 
 
 async def _stream_lines(command: Command, service: Any) -> AsyncIterator[str]:

@@ -53,8 +53,8 @@ def build_mcp_server(
     )
     server.middleware = [TracedOnly(middleware) for middleware in server.middleware]
     for base in face.bases:
-        if base.extend:
-            base.extend(server)
+        if base.add_handlers:
+            base.add_handlers(server)
     add_resources(server, face, is_sample)
     return server
 
@@ -166,7 +166,7 @@ def _render_answer(tool: Tool, answer: Any) -> wire.CallToolResult:
 
 def _mark_as_sample(result: wire.CallToolResult) -> wire.CallToolResult:
     """Return the result marked as sample, its text still equal to its structured content."""
-    meta = {**(result.meta or {}), **sample.META}
+    meta = {**(result.meta or {}), **sample.SAMPLE_META}
     if result.is_error:
         content = [_mark_error_text(item) for item in result.content]
         return result.model_copy(update={"content": content, "meta": meta})

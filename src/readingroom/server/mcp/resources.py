@@ -151,8 +151,8 @@ class _ResourceHandlers:
         contents = wire.TextResourceContents(
             uri=params.uri,
             mime_type=_PLAIN,
-            text=sample.MARK + text if self._is_sample else text,
-            _meta=sample.META if self._is_sample else None,
+            text=sample.SAMPLE_PREFIX + text if self._is_sample else text,
+            _meta=sample.SAMPLE_META if self._is_sample else None,
         )
         return wire.ReadResourceResult(contents=[contents])
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from readingroom.core.errors import InvalidArguments
 from readingroom.core.progress import no_progress
 from readingroom.federation.models import DeskFetch
-from readingroom.protocol.sample import MARK
+from readingroom.protocol.sample import SAMPLE_PREFIX
 from readingroom.server.mcp.calls import make_call_from_scope
 from readingroom.web.templates import render_page
 
@@ -40,7 +40,7 @@ async def show_record(desk: Any, is_sample: bool, request: Request) -> Response:
     answer = await desk.fetch(
         _read_question(request), make_call_from_scope(request.scope, no_progress)
     )
-    mark = MARK if is_sample else ""
+    mark = SAMPLE_PREFIX if is_sample else ""
     next_page = None
     if answer.next_offset is not None:
         next_page = f"/read?id={quote(answer.id, safe='')}&offset={answer.next_offset}"
@@ -60,7 +60,7 @@ def _read_question(request: Request) -> DeskFetch:
             id=parameters.get("id", ""), offset=int(parameters.get("offset", "0") or 0)
         )
     except ValidationError as error:
-        raise InvalidArguments.of(error) from error
+        raise InvalidArguments.from_validation_error(error) from error
     except ValueError as error:
         raise InvalidArguments([{"field": "offset", "message": "must be a number"}]) from error
 

@@ -139,7 +139,7 @@ class _Load:
         self.summary = Summary()
 
     def run(self, refs: Sequence[FileRef]) -> Summary:
-        started, last_change = clock.stamp(), changes.last_change(self._db)
+        started, last_change = clock.format_now(), changes.last_change(self._db)
         files = self._identify_all(refs)
         try:
             with _without_garbage_collection():
@@ -253,7 +253,7 @@ class _Load:
         loader = file.loader.name if file.loader else None
         with self._writer.step():
             self._writer.log(
-                clock.stamp(), file.ref.path, file.sha256, loader, "failed", Written(), message
+                clock.format_now(), file.ref.path, file.sha256, loader, "failed", Written(), message
             )
 
     def _add_error(self, path: str, message: str) -> None:

@@ -108,7 +108,7 @@ def _is_worth_a_process(files: Iterable[PendingFile]) -> bool:
 
 
 def _read_here(file: PendingFile) -> Contents:
-    read_at, raw = clock.stamp(), file.ref.read()
+    read_at, raw = clock.format_now(), file.ref.read()
     file.sha256 = raw.sha256
     if file.loader is None:
         return Contents(read_at, raw.sha256, ())
@@ -160,7 +160,7 @@ class _ReadAhead:
             return _read_here(file)
         self._bytes_ahead -= ahead.cost
         if ahead.parsed is None:
-            return Contents(clock.stamp(), file.sha256, ())
+            return Contents(clock.format_now(), file.sha256, ())
         return self._get_result(ahead)
 
     def _look_ahead(self, index: int) -> None:
@@ -242,7 +242,7 @@ def _exit_with_parent() -> None:
 
 
 def _parse_all(loader: Loader, raw: RawFile) -> Contents | str:
-    read_at = clock.stamp()
+    read_at = clock.format_now()
     try:
         entries = list(loader.read(raw, Provenance(read_at, raw.sha256)))
     except BAD_FILE_ERRORS as error:

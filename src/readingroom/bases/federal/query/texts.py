@@ -9,7 +9,7 @@ from readingroom.bases.federal.models import BillText
 from readingroom.bases.federal.query.links import count_links
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.core.errors import RecordNotFound
-from readingroom.protocol.search import MAX_TEXT, Citation, Fetched
+from readingroom.protocol.search import MAX_TEXT_CHARS, Citation, Fetched
 from readingroom.storage.database import Database
 
 _METADATA = ("published_at", "source_org", "citation_string", "loaded_up_to", "retrieved_at")
@@ -44,7 +44,7 @@ def read_bill_text(db: Database, id: str, version: str | None, offset: int) -> B
             versions=versions,
             url=bill["url"],
         )
-    end = offset + MAX_TEXT
+    end = offset + MAX_TEXT_CHARS
     next_offset = end if end < len(text.body) else None
     more_url = f"/v1/bills/{id}/body?version={text.part}&offset={next_offset}"
     return BillText(
@@ -73,7 +73,7 @@ def fetch_record(db: Database, source: Source, id: str, offset: int) -> Fetched:
     stored = store.read_text(db, id, parts[0]) if parts else None
     text = stored.body if stored else _describe(record)
     links = count_links(db, id)
-    end = offset + MAX_TEXT
+    end = offset + MAX_TEXT_CHARS
     next_offset = end if end < len(text) else None
     return Fetched(
         id=id,

@@ -37,7 +37,7 @@ from readingroom.core.errors import FileTooLarge
 from readingroom.core.progress import ReportProgress
 from readingroom.ingest.errors import FileNotFound, UnsupportedFileType
 from readingroom.ingest.private_copy import open_in_thread
-from readingroom.protocol.rest import API
+from readingroom.protocol.rest import API_PREFIX
 
 _PDF_SIGNATURE = b"%PDF-"
 _PDF_SIGNATURE_WITHIN_BYTES = (
@@ -305,6 +305,6 @@ def _to_detail(revision: Revision) -> RevisionDetail:
 
 
 def _build_links(source: str, revision_id: str) -> Links:
-    policy = f"{API}/policies/{source}"
+    policy = f"{API_PREFIX}/policies/{source}"
     revision = f"{policy}/revisions/{revision_id}"
     return Links(self=revision, status=f"{revision}/status", policy=policy)
