@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from benchmarks.server.exchange import Exchange
 from benchmarks.server.wires import LEGACY, MODERN, Message, call_tool
 from benchmarks.table import Ratio, Table
-from readingroom.bases.guidance.store import Lifetimes
+from readingroom.bases.guidance.store import CacheLifetimes
 from readingroom.bases.guidance.tools import open_guidance
 from readingroom.demo.govuk import Emulator, on_loopback, sample_items
 from readingroom.server.app import build_app
@@ -74,7 +74,7 @@ async def _app() -> AsyncIterator[Starlette]:
         _logging_to(Path(folder, "log")),
         on_loopback(Emulator(sample_items(), max_age=_DAY)) as url,
     ):
-        base = open_guidance(url, per_second=_PLENTY, fresh=Lifetimes(_DAY, _DAY))
+        base = open_guidance(url, per_second=_PLENTY, fresh=CacheLifetimes(_DAY, _DAY))
         faces, settings = (face_of(base),), Settings(rate_limit=_PLENTY * 60)
         policies = AuthPolicies(faces, settings, KeyAuth(_KEY, KeyRing(Path(folder))))
         app = build_app(faces, settings, policies)

@@ -14,7 +14,7 @@ import anyio
 from mcp import Client
 
 from benchmarks.table import Table
-from readingroom.bases.guidance.store import Lifetimes
+from readingroom.bases.guidance.store import CacheLifetimes
 from readingroom.bases.guidance.tools import open_guidance
 from readingroom.demo import govuk
 from readingroom.server.faces import face_of
@@ -140,8 +140,8 @@ async def _breaker(trial: Trial) -> list[tuple[str, float]]:
     return [*seen, await trial.call(), await trial.call()]
 
 
-_SHORT = Lifetimes(0.2, 0.2)
-_NONE = Lifetimes(0, 0)
+_SHORT = CacheLifetimes(0.2, 0.2)
+_NONE = CacheLifetimes(0, 0)
 _BUSY = faults.failing(429, retry_after="30")
 _BUSY_ONCE = faults.first(1, faults.failing(429, retry_after="1"))
 _FLAPPING = faults.every_other(faults.failing(500))

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from readingroom.net.http import (
-    MAX_RETRY_AFTER,
+    MAX_RETRY_AFTER_SECONDS,
     RetryPolicy,
     TransientError,
     make_async_client,
@@ -45,8 +45,8 @@ def test_headers_of_the_caller_go_with_every_request() -> None:
         ("0", 0.0),
         ("Sun, 15 Nov 2026 08:00:03 GMT", 3.0),
         ("Sun, 15 Nov 2026 07:00:00 GMT", 0.0),
-        ("Sun, 15 Nov 2099 08:00:00 GMT", MAX_RETRY_AFTER),
-        ("99999999", MAX_RETRY_AFTER),
+        ("Sun, 15 Nov 2099 08:00:00 GMT", MAX_RETRY_AFTER_SECONDS),
+        ("99999999", MAX_RETRY_AFTER_SECONDS),
         ("-1", None),
         ("soon", None),
         ("", None),

@@ -9,7 +9,7 @@ from typing import Any
 from mcp import Client
 
 from readingroom.bases.guidance.service import GuidanceService
-from readingroom.bases.guidance.store import GovukStore, Lifetimes
+from readingroom.bases.guidance.store import CacheLifetimes, GovukStore
 from readingroom.bases.guidance.tools import open_guidance
 from readingroom.demo.govuk import Emulator, Item, on_loopback, sample_items
 from readingroom.net.breaker import CircuitBreaker
@@ -98,7 +98,7 @@ class Rig:
 async def rigged(
     url: str,
     *,
-    fresh: Lifetimes | None = None,
+    fresh: CacheLifetimes | None = None,
     stale_seconds: float = 100.0,
     per_second: int = PLENTY,
 ) -> AsyncIterator[Rig]:
@@ -115,7 +115,7 @@ async def rigged(
         jitter=lambda: 0.5,
     )
     cache = Cache(MemoryCacheBackend(clock=wall), stale_seconds, clock=wall)
-    store = GovukStore(url, client, cache, meter, fresh or Lifetimes())
+    store = GovukStore(url, client, cache, meter, fresh or CacheLifetimes())
     try:
         yield Rig(GuidanceService(store, SlidingWindow(PLENTY)), client, wall, steady)
     finally:

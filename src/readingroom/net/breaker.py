@@ -24,7 +24,7 @@ class CircuitBreaker:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._threshold = threshold
-        self._pause = pause_seconds
+        self._pause_seconds = pause_seconds
         self._clock = clock
         self._failures = 0
         self._opened_at = 0.0
@@ -50,7 +50,7 @@ class CircuitBreaker:
         """Seconds until the host is tried again."""
         if self.state is BreakerState.CLOSED:
             return 0.0
-        return max(0.0, self._opened_at + self._pause - self._clock())
+        return max(0.0, self._opened_at + self._pause_seconds - self._clock())
 
     def record_success(self) -> None:
         self._failures = 0

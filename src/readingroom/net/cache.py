@@ -77,7 +77,9 @@ class MemoryCacheBackend:
         self, max_bytes: int = 64 * 1024 * 1024, clock: Callable[[], float] = clock.unix_seconds
     ) -> None:
         self._clock = clock
-        self._entries: LRUCache[str, tuple[CacheEntry, float]] = LRUCache(max_bytes, _size_of)
+        self._entries: LRUCache[str, tuple[CacheEntry, float]] = LRUCache(
+            max_bytes, _estimate_bytes
+        )
 
     async def get(self, key: str) -> CacheEntry | None:
         entry, expires_at = self._entries.get(key) or (None, 0.0)
@@ -91,7 +93,7 @@ class MemoryCacheBackend:
         self._entries.put(key, (entry, self._clock() + seconds))
 
 
-def _size_of(key: str, value: tuple[CacheEntry, float]) -> int:
+def _estimate_bytes(key: str, value: tuple[CacheEntry, float]) -> int:
     entry, _ = value
     return len(key) + len(entry.reply.body) + 500  # of the objects around them
 
@@ -119,13 +121,13 @@ class Cache:
         clock: Callable[[], float] = clock.unix_seconds,
     ) -> None:
         self._backend = backend
-        self._stale = stale_seconds
+        self._stale_seconds = stale_seconds
         self._clock = clock
         self._flights: SingleFlight[CachedReply] = SingleFlight()
 
     async def read(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
         """Return the reply, fetched once however many callers want it at the same time."""
-        fresh = self._fresh(await self._backend.get(key))
+        fresh = self._serve_if_fresh(await self._backend.get(key))
         return fresh or await self._flights.run(key, lambda: self._renew(key, ttl, fetch))
 
     async def refresh(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
@@ -141,19 +143,19 @@ class Cache:
     async def _renew(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
         # Read again: another fetch may have finished between the first read and this one's start.
         stored = await self._backend.get(key)
-        fresh = self._fresh(stored)
+        fresh = self._serve_if_fresh(stored)
         if fresh:
             return fresh
         try:
             return await self._fetch(key, ttl, fetch, stored)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
-            return self._stale_or_raise(stored, failure)
+            return self._serve_stale_or_raise(stored, failure)
 
     async def _fetch_anew(self, key: str, ttl: float, fetch: Fetch) -> CachedReply:
         try:
             return await self._fetch(key, ttl, fetch, None)
         except (UpstreamUnavailable, UpstreamRateLimited) as failure:
-            return self._stale_or_raise(await self._backend.get(key), failure)
+            return self._serve_stale_or_raise(await self._backend.get(key), failure)
 
     async def _fetch(
         self, key: str, ttl: float, fetch: Fetch, stored: CacheEntry | None
@@ -167,47 +169,53 @@ class Cache:
         if reply is None:
             assert stored is not None, "only a stored entry can be unchanged"
             reply = stored.reply
-        entry = CacheEntry(reply, self._clock(), _shorten(ttl, reply.max_age))
+        entry = CacheEntry(reply, self._clock(), _limit_ttl(ttl, reply.max_age))
         # A reply that may not be stored still replaces the older one, which no longer holds.
-        await self._backend.put(key, entry, entry.ttl + self._stale if entry.ttl > 0 else 0.0)
+        await self._backend.put(
+            key, entry, entry.ttl + self._stale_seconds if entry.ttl > 0 else 0.0
+        )
         return CachedReply(entry, hit=False, age=0.0)
 
-    def _stale_or_raise(self, stored: CacheEntry | None, failure: UpstreamError) -> CachedReply:
+    def _serve_stale_or_raise(
+        self, stored: CacheEntry | None, failure: UpstreamError
+    ) -> CachedReply:
         if stored is None or not self._can_be_served(stored):
             raise failure
-        return CachedReply(stored, hit=True, age=self._age(stored), failure=failure)
+        return CachedReply(stored, hit=True, age=self._compute_age(stored), failure=failure)
 
     def _can_be_served(self, entry: CacheEntry) -> bool:
         # Only pages: that one was missing a while ago says nothing about now.
-        return entry.reply.status == 200 and self._age(entry) < entry.ttl + self._stale
+        return (
+            entry.reply.status == 200 and self._compute_age(entry) < entry.ttl + self._stale_seconds
+        )
 
-    def _fresh(self, entry: CacheEntry | None) -> CachedReply | None:
-        if entry is None or self._age(entry) >= entry.ttl:
+    def _serve_if_fresh(self, entry: CacheEntry | None) -> CachedReply | None:
+        if entry is None or self._compute_age(entry) >= entry.ttl:
             return None
-        return CachedReply(entry, hit=True, age=self._age(entry))
+        return CachedReply(entry, hit=True, age=self._compute_age(entry))
 
-    def _age(self, entry: CacheEntry) -> float:
+    def _compute_age(self, entry: CacheEntry) -> float:
         # Another machine's clock may be ahead of ours.
         return max(0.0, self._clock() - entry.fetched_at)
 
 
-def _shorten(ttl: float, max_age: float | None) -> float:
+def _limit_ttl(ttl: float, max_age: float | None) -> float:
     return ttl if max_age is None else min(ttl, max_age)
 
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 
-class SingleFlight(Generic[T]):
+class SingleFlight(Generic[Result]):
     """Callers that want the same at the same time share one fetch, and its result or failure."""
 
     def __init__(self) -> None:
-        self._flights: dict[str, _Flight[T]] = {}
+        self._flights: dict[str, _Flight[Result]] = {}
 
-    async def run(self, key: str, work: Callable[[], Awaitable[T]]) -> T:
+    async def run(self, key: str, work: Callable[[], Awaitable[Result]]) -> Result:
         while key in self._flights:
             flight = self._flights[key]
-            await flight.landed.wait()
+            await flight.landed_event.wait()
             if flight.failure is not None:
                 raise flight.failure
             if flight.result is not None:
@@ -215,8 +223,8 @@ class SingleFlight(Generic[T]):
             # The leader was cancelled: the first to notice leads the next flight.
         return await self._lead(key, work)
 
-    async def _lead(self, key: str, work: Callable[[], Awaitable[T]]) -> T:
-        flight: _Flight[T] = _Flight()
+    async def _lead(self, key: str, work: Callable[[], Awaitable[Result]]) -> Result:
+        flight: _Flight[Result] = _Flight()
         self._flights[key] = flight
         try:
             flight.result = await work()
@@ -227,11 +235,11 @@ class SingleFlight(Generic[T]):
             raise
         finally:
             del self._flights[key]
-            flight.landed.set()
+            flight.landed_event.set()
 
 
-class _Flight(Generic[T]):
+class _Flight(Generic[Result]):
     def __init__(self) -> None:
-        self.landed = anyio.Event()
-        self.result: T | None = None
+        self.landed_event = anyio.Event()
+        self.result: Result | None = None
         self.failure: Exception | None = None

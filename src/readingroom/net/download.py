@@ -20,13 +20,13 @@ from readingroom.net.http import RetryPolicy, TransientError, make_client, parse
 from readingroom.storage.database import Row, connect
 from readingroom.storage.files import hash_file
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 MAX_LISTING_BYTES = 64 * 1024 * 1024
 MAX_FILE_BYTES = 4 * 1024**3
 """No official file is nearly as long; one that never ends would fill the disk."""
 # Nobody waits at a prompt for these files, so waits may be long and spare the host.
-_RETRY = RetryPolicy(attempts=4, first_wait=1.0, max_wait=60.0)
+_RETRY_POLICY = RetryPolicy(attempts=4, first_wait=1.0, max_wait=60.0)
 _FILES_TABLE = """CREATE TABLE IF NOT EXISTS files (
     url TEXT PRIMARY KEY, name TEXT NOT NULL, etag TEXT, modified TEXT,
     size INTEGER NOT NULL, sha256 TEXT NOT NULL)"""
@@ -86,7 +86,7 @@ class Downloads:
 
         Raise `RemoteFileMissing` where there is none, and `DownloadFailed` after the last attempt.
         """
-        return self._retry(lambda: self._read(url, accept))
+        return self._retry_work(lambda: self._read_listing(url, accept))
 
     def fetch(
         self, remote: RemoteFile, report: ReportProgressSync = no_progress_sync
@@ -95,17 +95,17 @@ class Downloads:
 
         Raise `RemoteFileMissing` where there is none, and `DownloadFailed` after the last attempt.
         """
-        return self._retry(lambda: self._fetch(remote, report))
+        return self._retry_work(lambda: self._fetch_file(remote, report))
 
     # --- politeness ---
 
-    def _retry(self, work: Callable[[], T]) -> T:
+    def _retry_work(self, work: Callable[[], Result]) -> Result:
         try:
-            return retry(lambda: self._attempt(work), _RETRY, self._sleep)
+            return retry(lambda: self._attempt_once(work), _RETRY_POLICY, self._sleep)
         except TransientError as error:
-            raise DownloadFailed(f"{error}, after {_RETRY.attempts} tries") from error
+            raise DownloadFailed(f"{error}, after {_RETRY_POLICY.attempts} tries") from error
 
-    def _attempt(self, work: Callable[[], T]) -> T:
+    def _attempt_once(self, work: Callable[[], Result]) -> Result:
         if not self._is_first_request:
             self._sleep(self._pause)
         self._is_first_request = False
@@ -129,7 +129,7 @@ class Downloads:
 
     # --- one request ---
 
-    def _read(self, url: str, accept: str) -> bytes:
+    def _read_listing(self, url: str, accept: str) -> bytes:
         with self._http.stream("GET", url, headers={"Accept": accept}) as response:
             self._check_status(response, 200)
             blocks, size = [], 0
@@ -140,12 +140,12 @@ class Downloads:
                 blocks.append(block)
             return b"".join(blocks)
 
-    def _fetch(self, remote: RemoteFile, report: ReportProgressSync) -> DownloadedFile:
-        path = self._local_path(remote.name)
-        stored = self._find_complete(remote, path)
+    def _fetch_file(self, remote: RemoteFile, report: ReportProgressSync) -> DownloadedFile:
+        path = self._make_local_path(remote.name)
+        stored_row = self._find_complete(remote, path)
         part_path = path.with_name(path.name + ".part")
         partial = self._find_partial(remote, part_path)
-        headers = _conditional_headers(stored, partial)
+        headers = _make_conditional_headers(stored_row, partial)
         with self._http.stream("GET", remote.url, headers=headers) as response:
             # 416: the part here is longer than the file, so it belongs to another version of it.
             if response.status_code == 416:
@@ -153,19 +153,19 @@ class Downloads:
                 raise TransientError(f"{remote.url} has changed since its download began")
             self._check_status(response, 200, 206, 304)
             if response.status_code == 304:
-                if stored is None:
+                if stored_row is None:
                     raise TransientError(f"{remote.url} was reported unchanged, but is not here")
-                return DownloadedFile(path, stored["sha256"], stored["size"], is_new=False)
+                return DownloadedFile(path, stored_row["sha256"], stored_row["size"], is_new=False)
             is_resumed = response.status_code == 206
-            if is_resumed and not (partial and _continues(response, partial)):
+            if is_resumed and not (partial and _is_continuation(response, partial)):
                 part_path.unlink(missing_ok=True)
                 raise TransientError(f"{remote.url} sent a different range than requested")
             self._record_partial(remote, response)
-            size = _write(response, part_path, is_resumed, report)
+            size = _write_body(response, part_path, is_resumed, report)
             _check_length(response, part_path, size)
-        return self._complete(remote, response, part_path, path)
+        return self._complete_download(remote, response, part_path, path)
 
-    def _local_path(self, name: str) -> Path:
+    def _make_local_path(self, name: str) -> Path:
         """Return a path below the folder. Names come from listings that others write."""
         path = (self._folder / name).resolve()
         if not path.is_relative_to(self._folder.resolve()) or path == self._folder.resolve():
@@ -198,7 +198,7 @@ class Downloads:
             (remote.url, headers.get("etag"), headers.get("last-modified")),
         )
 
-    def _complete(
+    def _complete_download(
         self, remote: RemoteFile, response: httpx2.Response, part_path: Path, path: Path
     ) -> DownloadedFile:
         """Give a complete file its own name, then its row: from here on it counts."""
@@ -223,15 +223,17 @@ class _PartialFile:
     validator: str
 
 
-def _conditional_headers(stored: Row | None, partial: _PartialFile | None) -> dict[str, str]:
+def _make_conditional_headers(
+    stored_row: Row | None, partial: _PartialFile | None
+) -> dict[str, str]:
     # With If-Range a host whose file has changed sends all of it, instead of a rest that does not
     # fit.
     if partial:
         return {"Range": f"bytes={partial.size}-", "If-Range": partial.validator}
-    if stored and stored["etag"]:
-        return {"If-None-Match": stored["etag"]}
-    if stored and stored["modified"]:
-        return {"If-Modified-Since": stored["modified"]}
+    if stored_row and stored_row["etag"]:
+        return {"If-None-Match": stored_row["etag"]}
+    if stored_row and stored_row["modified"]:
+        return {"If-Modified-Since": stored_row["modified"]}
     return {}
 
 
@@ -239,7 +241,7 @@ def _is_strong(etag: str | None) -> bool:
     return bool(etag) and not str(etag).startswith("W/")
 
 
-def _continues(response: httpx2.Response, partial: _PartialFile) -> bool:
+def _is_continuation(response: httpx2.Response, partial: _PartialFile) -> bool:
     """Whether a 206 is the rest of what we have, and of the same file by the host's own word."""
     headers = response.headers
     content_range: str = headers.get("content-range", "")
@@ -248,13 +250,13 @@ def _continues(response: httpx2.Response, partial: _PartialFile) -> bool:
     return is_same_file and content_range.startswith(f"bytes {partial.size}-")
 
 
-def _write(
+def _write_body(
     response: httpx2.Response, part_path: Path, is_resumed: bool, report: ReportProgressSync
 ) -> int:
     """Append the body to the part, or replace it; return the part's size afterwards."""
     size = part_path.stat().st_size if is_resumed else 0
-    length = response.headers.get("content-length", "")
-    total = size + int(length) if length.isdecimal() else None
+    content_length = response.headers.get("content-length", "")
+    total = size + int(content_length) if content_length.isdecimal() else None
     with part_path.open("ab" if is_resumed else "wb") as file:
         for block in response.iter_bytes():
             file.write(block)

@@ -13,9 +13,9 @@ import httpx2
 from readingroom import __version__
 from readingroom.core import clock
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
-MAX_RETRY_AFTER = 3600.0
+MAX_RETRY_AFTER_SECONDS = 3600.0
 """Longest pause in seconds that a host may impose with `Retry-After`."""
 
 
@@ -23,7 +23,7 @@ def make_client(
     *, timeout: float = 30.0, headers: Mapping[str, str] | None = None, verify: bool = True
 ) -> httpx2.Client:
     """Return a client that follows no redirects and ignores proxies of the environment."""
-    return httpx2.Client(timeout=timeout, verify=verify, **_shared_options(headers))
+    return httpx2.Client(timeout=timeout, verify=verify, **_make_shared_options(headers))
 
 
 def make_async_client(
@@ -38,11 +38,11 @@ def make_async_client(
         max_connections=max_connections, max_keepalive_connections=max_connections // 2
     )
     return httpx2.AsyncClient(
-        timeout=timeout, verify=verify, limits=limits, **_shared_options(headers)
+        timeout=timeout, verify=verify, limits=limits, **_make_shared_options(headers)
     )
 
 
-def _shared_options(headers: Mapping[str, str] | None) -> dict[str, Any]:
+def _make_shared_options(headers: Mapping[str, str] | None) -> dict[str, Any]:
     return {
         # A redirect could send us anywhere; callers decide what a 3xx means to them.
         "follow_redirects": False,
@@ -71,17 +71,17 @@ class RetryPolicy:
     jitter: Callable[[], float] = lambda: 0.5
     """A number from 0 to 1. Random ones spread the waits from half to one and a half of theirs."""
 
-    def backoff(self, attempt: int) -> float:
+    def compute_backoff(self, attempt: int) -> float:
         """Return the seconds to wait after an attempt, counted from 0; they double each time."""
         return self.first_wait * 2.0**attempt * (0.5 + self.jitter())
 
-    def wait_after(self, attempt: int, error: TransientError, remaining: float) -> float:
+    def compute_wait(self, attempt: int, error: TransientError, remaining: float) -> float:
         """Return the seconds to wait before the next attempt.
 
         Raise the error itself when there is no attempt left, or no time for one in the
         `remaining` seconds.
         """
-        wait = self.backoff(attempt) if error.retry_after is None else error.retry_after
+        wait = self.compute_backoff(attempt) if error.retry_after is None else error.retry_after
         # A host may ask for hours; the policy says how long we are prepared to wait.
         wait = min(wait, self.max_wait)
         if attempt + 1 >= self.attempts or wait >= remaining:
@@ -90,35 +90,35 @@ class RetryPolicy:
 
 
 def retry(
-    work: Callable[[], T], policy: RetryPolicy, sleep: Callable[[float], None] = time.sleep
-) -> T:
+    work: Callable[[], Result], policy: RetryPolicy, sleep: Callable[[float], None] = time.sleep
+) -> Result:
     """Return what `work` returns; call it again, within the policy, after a `TransientError`."""
     attempt = 0
     while True:
         try:
             return work()
         except TransientError as error:
-            wait = policy.wait_after(attempt, error, remaining=math.inf)
+            wait = policy.compute_wait(attempt, error, remaining=math.inf)
         # Outside of the handler, or the next error would carry this one along as its context.
         sleep(wait)
         attempt += 1
 
 
 async def retry_async(
-    work: Callable[[], Awaitable[T]],
+    work: Callable[[], Awaitable[Result]],
     policy: RetryPolicy,
     *,
     deadline: float = math.inf,
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
-) -> T:
+) -> Result:
     """Do the same for a coroutine, and start no attempt that would begin after the deadline."""
     attempt = 0
     while True:
         try:
             return await work()
         except TransientError as error:
-            wait = policy.wait_after(attempt, error, remaining=deadline - now())
+            wait = policy.compute_wait(attempt, error, remaining=deadline - now())
         await sleep(wait)
         attempt += 1
 
@@ -134,4 +134,4 @@ def parse_retry_after(header: str | None) -> float | None:
             wait = email.utils.parsedate_to_datetime(header).timestamp() - clock.unix_seconds()
         except (ValueError, OverflowError):
             return None
-    return min(max(wait, 0.0), MAX_RETRY_AFTER)
+    return min(max(wait, 0.0), MAX_RETRY_AFTER_SECONDS)

@@ -6,7 +6,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.registry import Collector
 
 # 0.3 and 1 are the objectives of docs/slo.md: with buckets there, they can be checked exactly.
-_BUCKETS = (0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 2.5, 5, 10)
+_SECONDS_BUCKETS = (0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 2.5, 5, 10)
 
 
 class UpstreamMetrics:
@@ -19,21 +19,21 @@ class UpstreamMetrics:
             ["endpoint", "outcome"],
             registry=None,
         )
-        self._seconds = Histogram(
+        self._request_seconds = Histogram(
             "readingroom_upstream_seconds",
             "Time an upstream request took.",
             ["endpoint"],
-            buckets=_BUCKETS,
+            buckets=_SECONDS_BUCKETS,
             registry=None,
         )
-        self._reads = Histogram(
+        self._read_seconds = Histogram(
             "readingroom_cache_read_seconds",
             "Time a read through the cache took, by outcome: hit, miss or stale.",
             ["endpoint", "outcome"],
-            buckets=_BUCKETS,
+            buckets=_SECONDS_BUCKETS,
             registry=None,
         )
-        self._open = Gauge(
+        self._breaker_open = Gauge(
             "readingroom_upstream_breaker_open",
             "Whether the circuit breaker keeps requests from going upstream.",
             registry=None,
@@ -41,14 +41,14 @@ class UpstreamMetrics:
 
     @property
     def collectors(self) -> tuple[Collector, ...]:
-        return (self._requests, self._seconds, self._reads, self._open)
+        return (self._requests, self._request_seconds, self._read_seconds, self._breaker_open)
 
     def observe_request(self, endpoint: str, outcome: str, seconds: float) -> None:
         self._requests.labels(endpoint, outcome).inc()
-        self._seconds.labels(endpoint).observe(seconds)
+        self._request_seconds.labels(endpoint).observe(seconds)
 
     def observe_read(self, endpoint: str, outcome: str, seconds: float) -> None:
-        self._reads.labels(endpoint, outcome).observe(seconds)
+        self._read_seconds.labels(endpoint, outcome).observe(seconds)
 
     def watch_breaker(self, is_open: Callable[[], bool]) -> None:
-        self._open.set_function(lambda: float(is_open()))
+        self._breaker_open.set_function(lambda: float(is_open()))

@@ -23,13 +23,13 @@ from readingroom.net.limiter import SlidingWindow
 logger = logging.getLogger(__name__)
 
 # Redis is there to save time: when it is slow, going on without it is faster.
-_TIMEOUT = 0.5
-_CONNECTIONS = 8  # a burst queues here, not for new connections to Redis
-_PREFIX = "readingroom:upstream:"
+_TIMEOUT_SECONDS = 0.5
+_MAX_CONNECTIONS = 8  # a burst queues here, not for new connections to Redis
+_KEY_PREFIX = "readingroom:upstream:"
 
 # Times are microseconds of Redis's own clock, which all processes share. The list holds the last
 # `limit` turns; a turn that would come too late is not taken.
-_ACQUIRE = """
+_ACQUIRE_SCRIPT = """
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local limit, window, max_wait = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -43,7 +43,7 @@ redis.call('PEXPIRE', KEYS[1], math.ceil((turn - now + window) / 1000) + 1000)
 return {1, turn - now}
 """
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 
 class RedisConnection:
@@ -52,21 +52,21 @@ class RedisConnection:
     def __init__(self, url: str, breaker: CircuitBreaker | None = None) -> None:
         try:
             self.client: Any = Valkey.from_url(
-                url, socket_timeout=_TIMEOUT, socket_connect_timeout=_TIMEOUT
+                url, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS
             )
         except ValueError as error:  # the message leaves out the address, which may hold a password
             raise InvalidSetting(
                 "REDIS_URL: write it as redis://host:port/0, rediss://… or unix://path"
             ) from error
         self._breaker = breaker or CircuitBreaker(threshold=2, pause_seconds=5.0)
-        self._slots = anyio.Semaphore(_CONNECTIONS)
+        self._slots = anyio.Semaphore(_MAX_CONNECTIONS)
 
-    async def run(self, command: Callable[[], Awaitable[T]]) -> T | None:
+    async def run(self, command: Callable[[], Awaitable[Result]]) -> Result | None:
         """Return what Redis answers to a command; None while it fails."""
         async with self._slots:
             return await self._run(command) if self._breaker.allow() else None
 
-    async def _run(self, command: Callable[[], Awaitable[T]]) -> T | None:
+    async def _run(self, command: Callable[[], Awaitable[Result]]) -> Result | None:
         try:
             answer = await command()
         except (ValkeyError, OSError) as error:
@@ -96,14 +96,16 @@ class RedisCacheBackend:
         self._redis = redis
 
     async def get(self, key: str) -> CacheEntry | None:
-        raw = await self._redis.run(lambda: self._redis.client.get(_redis_key("entry", key)))
-        return _decode_entry(raw) if raw else None
+        encoded_entry = await self._redis.run(
+            lambda: self._redis.client.get(_make_redis_key("entry", key))
+        )
+        return _decode_entry(encoded_entry) if encoded_entry else None
 
     async def put(self, key: str, entry: CacheEntry, seconds: float) -> None:
         milliseconds = max(1, int(seconds * 1000))
         await self._redis.run(
             lambda: self._redis.client.set(
-                _redis_key("entry", key), _encode_entry(entry), px=milliseconds
+                _make_redis_key("entry", key), _encode_entry(entry), px=milliseconds
             )
         )
 
@@ -116,12 +118,12 @@ class RedisLimiter:
         self._limit = limit
         self._window = window
         self._fallback = SlidingWindow(limit, window)
-        self._script = redis.client.register_script(_ACQUIRE)
+        self._script = redis.client.register_script(_ACQUIRE_SCRIPT)
 
     async def acquire(self, client: str, max_wait: float) -> float | None:
         arguments = [self._limit, int(self._window * 1e6), int(max_wait * 1e6)]
         answer = await self._redis.run(
-            lambda: self._script(keys=[_redis_key("turns", client)], args=arguments)
+            lambda: self._script(keys=[_make_redis_key("turns", client)], args=arguments)
         )
         if answer is None:
             return await self._fallback.acquire(client, max_wait)
@@ -134,19 +136,26 @@ class RedisLimiter:
         return None
 
 
-def _redis_key(kind: str, key: str) -> str:
-    return f"{_PREFIX}{kind}:{hashlib.sha256(key.encode()).hexdigest()}"
+def _make_redis_key(kind: str, key: str) -> str:
+    return f"{_KEY_PREFIX}{kind}:{hashlib.sha256(key.encode()).hexdigest()}"
 
 
 def _encode_entry(entry: CacheEntry) -> bytes:
     reply = entry.reply
-    facts = [entry.fetched_at, entry.ttl, reply.status, reply.etag, reply.location, reply.max_age]
-    return json.dumps(facts).encode() + b"\n" + reply.body
+    header_fields = [
+        entry.fetched_at,
+        entry.ttl,
+        reply.status,
+        reply.etag,
+        reply.location,
+        reply.max_age,
+    ]
+    return json.dumps(header_fields).encode() + b"\n" + reply.body
 
 
-def _decode_entry(raw: bytes) -> CacheEntry | None:
+def _decode_entry(encoded_entry: bytes) -> CacheEntry | None:
     """Return the entry; None for bytes that another version, or another program, wrote."""
-    head, _, body = raw.partition(b"\n")
+    head, _, body = encoded_entry.partition(b"\n")
     try:
         fetched_at, ttl, status, etag, location, max_age = json.loads(head)
         reply = Reply(int(status), body, etag, location, max_age)

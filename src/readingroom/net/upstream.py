@@ -27,7 +27,7 @@ from readingroom.net.errors import (
     UpstreamUnavailable,
 )
 from readingroom.net.http import (
-    MAX_RETRY_AFTER,
+    MAX_RETRY_AFTER_SECONDS,
     RetryPolicy,
     TransientError,
     make_async_client,
@@ -44,9 +44,9 @@ FAIL_FAST_SECONDS = 2.0
 PREVIEW_BYTES = 4096
 
 # Statuses that the next attempt would get again. Redirects are for the caller to follow.
-_DEFINITIVE = {200, 301, 302, 303, 307, 308, 404, 410}
+_DEFINITIVE_STATUSES = {200, 301, 302, 303, 307, 308, 404, 410}
 
-Params = Sequence[tuple[str, str]]
+QueryParams = Sequence[tuple[str, str]]
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class Request:
 
     endpoint: str
     path: str
-    params: Params = ()
+    params: QueryParams = ()
     etag: str | None = None
     bypass_caches: bool = False
     """Ask caches on the way to revalidate too."""
@@ -107,14 +107,14 @@ class UpstreamClient:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.breaker = breaker or CircuitBreaker()
-        self._base = httpx2.URL(base_url)
+        self._base_url = httpx2.URL(base_url)
         self._limiter = limiter
         self._metrics = metrics
         self._timeout = timeout
         self._now = now
         self._sleep = sleep
-        self._retry = RetryPolicy(
-            attempts=4, first_wait=0.2, max_wait=MAX_RETRY_AFTER, jitter=jitter
+        self._retry_policy = RetryPolicy(
+            attempts=4, first_wait=0.2, max_wait=MAX_RETRY_AFTER_SECONDS, jitter=jitter
         )
         self._resume_at = 0.0
         metrics.watch_breaker(lambda: self.breaker.state is not BreakerState.CLOSED)
@@ -137,15 +137,17 @@ class UpstreamClient:
         url = self._build_url(request)
         timeout = min(self._timeout, FAIL_FAST_SECONDS) if request.fail_fast else self._timeout
         deadline = self._now() + timeout
-        policy = replace(self._retry, attempts=1) if request.fail_fast else self._retry
+        policy = (
+            replace(self._retry_policy, attempts=1) if request.fail_fast else self._retry_policy
+        )
 
         async def attempt() -> Reply | None:
             # Checked before and after the wait: nobody queues for a host that is not asked, and
             # only who sends a request takes the breaker's probe.
-            self._raise_unless(self.breaker.would_allow)
+            self._raise_unless_allowed(self.breaker.would_allow)
             await self._wait_for_budget(deadline)
-            self._raise_unless(self.breaker.allow)
-            return await self._attempt(request, url, context, deadline)
+            self._raise_unless_allowed(self.breaker.allow)
+            return await self._send_attempt(request, url, context, deadline)
 
         try:
             return await retry_async(
@@ -156,17 +158,17 @@ class UpstreamClient:
 
     def _build_url(self, request: Request) -> httpx2.URL:
         """Return the URL; raise `InvalidPath` where the path would lead to another host or page."""
-        url = self._base.join(request.path)
+        url = self._base_url.join(request.path)
         is_below_base = (url.scheme, url.netloc, url.path) == (
-            self._base.scheme,
-            self._base.netloc,
+            self._base_url.scheme,
+            self._base_url.netloc,
             request.path,
         )
         if not is_below_base or url.query or url.fragment:
             raise InvalidPath("The path would lead away from the page that it names")
         return url.copy_with(query=urlencode(request.params).encode()) if request.params else url
 
-    def _raise_unless(self, is_allowed: Callable[[], bool]) -> None:
+    def _raise_unless_allowed(self, is_allowed: Callable[[], bool]) -> None:
         """Raise while the host wants to be left alone, or keeps failing."""
         pause = self._resume_at - self._now()
         if pause > 0:
@@ -180,22 +182,22 @@ class UpstreamClient:
     async def _wait_for_budget(self, deadline: float) -> None:
         """Wait until the budget allows one more request; raise when that would take too long."""
         max_wait = max(0.0, deadline - self._now())
-        missing = await self._limiter.acquire(f"to {self._base}", max_wait)
+        missing = await self._limiter.acquire(f"to {self._base_url}", max_wait)
         if missing is not None:
             raise UpstreamRateLimited(
                 "Too many requests to GOV.UK are waiting", retry_after=round(missing, 1)
             )
 
-    async def _attempt(
+    async def _send_attempt(
         self, request: Request, url: httpx2.URL, context: CallContext, deadline: float
     ) -> Reply | None:
         started = time.perf_counter()
         outcome, size = "cancelled", 0
         try:
             with anyio.fail_after(max(0.001, deadline - self._now())):
-                response, body = await self._exchange(request, url, context)
+                response, body = await self._send_request(request, url, context)
             size = len(body)
-            reply = self._interpret(request, response, body)
+            reply = self._interpret_response(request, response, body)
             outcome = "unchanged" if reply is None else str(response.status_code)
             return reply
         except _FailedAttempt as failure:
@@ -215,9 +217,9 @@ class UpstreamClient:
             raise
         finally:
             self._update_breaker(outcome)
-            self._record(request, context, outcome, size, time.perf_counter() - started)
+            self._record_attempt(request, context, outcome, size, time.perf_counter() - started)
 
-    async def _exchange(
+    async def _send_request(
         self, request: Request, url: httpx2.URL, context: CallContext
     ) -> tuple[httpx2.Response, bytes]:
         headers = {**context.trace_headers, "X-Correlation-ID": context.correlation_id}
@@ -229,7 +231,9 @@ class UpstreamClient:
             self._http.cookies.clear()  # no request is linked to the one before
             return response, await _read_body(response)
 
-    def _interpret(self, request: Request, response: httpx2.Response, body: bytes) -> Reply | None:
+    def _interpret_response(
+        self, request: Request, response: httpx2.Response, body: bytes
+    ) -> Reply | None:
         """Return the reply that a response stands for; None for a 304."""
         status = response.status_code
         # Without an ETag of ours a 304 answers nothing that was asked, and counts as a failure.
@@ -237,7 +241,7 @@ class UpstreamClient:
             return None
         if status == 200:
             _check_json(response, body)
-        if status in _DEFINITIVE:
+        if status in _DEFINITIVE_STATUSES:
             return Reply(
                 status,
                 body,
@@ -268,7 +272,7 @@ class UpstreamClient:
         else:
             self.breaker.record_success()
 
-    def _record(
+    def _record_attempt(
         self, request: Request, context: CallContext, outcome: str, size: int, seconds: float
     ) -> None:
         milliseconds = round(seconds * 1000, 3)

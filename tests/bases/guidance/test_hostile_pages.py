@@ -116,7 +116,7 @@ async def test_parsed_pages_are_kept_by_what_they_weigh(upstream: Upstream) -> N
     async with rigged(upstream.url) as rig:
         for path in paths:
             question = GetContentByPath(path=path, text_only=True, offset=0, max_chars=1)
-            await rig.service.content(question, rig.context())
+            await rig.service.read_page(question, rig.context())
         gc.collect()
         alive = [page for page in gc.get_objects() if isinstance(page, GovukPage)]
 
@@ -149,7 +149,7 @@ async def test_a_page_is_cited_by_the_path_asked_for_when_its_own_is_none(
     upstream.emulator.items[RETURN] = {**item, "base_path": base_path}
     async with rigged(upstream.url) as rig:
         question = GetContentByPath(path=RETURN, text_only=True, offset=0, max_chars=None)
-        page = await rig.service.content(question, rig.context())
+        page = await rig.service.read_page(question, rig.context())
 
     assert (page.id, page.url) == (f"guidance:{RETURN}", WEBSITE + RETURN)
     assert page.citation.endswith(f" {WEBSITE}{RETURN}")

@@ -147,7 +147,7 @@ def test_a_page_of_any_shape_is_read_without_a_fault(
 ) -> None:
     page = GovukPage({"details": details, **content})
     assert isinstance(page.text, str)
-    assert page.in_scope is False
+    assert page.is_in_scope is False
     assert isinstance(page.citation, str)
     assert page.translations == [] or page.identifiers
 

@@ -19,7 +19,7 @@ from readingroom.bases.guidance.models import (
     GetContentByPath,
     GetSourceMetadata,
 )
-from readingroom.bases.guidance.store import Lifetimes
+from readingroom.bases.guidance.store import CacheLifetimes
 from readingroom.core.errors import InvalidSetting, KnowledgeError
 from readingroom.demo import govuk
 from readingroom.net.errors import UpstreamError, UpstreamUnavailable
@@ -438,12 +438,12 @@ async def test_recent_changes_are_those_since_a_day_the_latest_first(upstream: U
 async def test_a_second_call_is_answered_from_the_cache_until_the_ttl_is_over(
     upstream: Upstream,
 ) -> None:
-    async with rigged(upstream.url, fresh=Lifetimes(content=60)) as rig:
+    async with rigged(upstream.url, fresh=CacheLifetimes(content=60)) as rig:
         asked = GetContentByPath(path=RETURN)
         states = []
         for pause in (0, 30, 31):
             rig.wall.now += pause
-            states.append((await rig.service.content(asked, rig.context())).cache)
+            states.append((await rig.service.read_page(asked, rig.context())).cache)
     assert [(state.hit, state.age_s) for state in states] == [(False, 0), (True, 30), (False, 0)]
     assert {state.ttl_s for state in states} == {60}
     assert "if-none-match" in upstream.emulator.seen[1].headers
@@ -474,13 +474,13 @@ async def test_searches_that_differ_only_in_spaces_and_order_share_an_entry(
 async def test_a_stale_page_is_an_answer_with_a_warning_and_its_age(upstream: Upstream) -> None:
     async with rigged(upstream.url, stale_seconds=100) as rig:
         asked = GetContentByPath(path=RETURN)
-        fresh = await rig.service.content(asked, rig.context())
+        fresh = await rig.service.read_page(asked, rig.context())
         upstream.emulator.fault = faults.failing(500)
         rig.wall.now += 100
-        stale = await rig.service.content(asked, rig.context())
+        stale = await rig.service.read_page(asked, rig.context())
         rig.wall.now += 60
         with pytest.raises(UpstreamUnavailable):
-            await rig.service.content(asked, rig.context())
+            await rig.service.read_page(asked, rig.context())
     assert (stale.text, stale.cache.stale, stale.cache.age_s) == (fresh.text, True, 100)
     (warning,) = stale.warnings
     assert (warning.code, warning.age_s) == ("STALE_CACHE_SERVED", 100)
@@ -508,21 +508,21 @@ async def test_a_page_that_changes_twice_in_one_moment_is_read_as_it_is_now(
     async with rigged(upstream.url) as rig:  # its clock stands still
         for title in ("First", "Second", "First"):
             upstream.emulator.items[RETURN]["title"] = title
-            await rig.service.refresh(ForceRefresh(path=RETURN), rig.context())
-            page = await rig.service.content(GetContentByPath(path=RETURN), rig.context())
+            await rig.service.refresh_page(ForceRefresh(path=RETURN), rig.context())
+            page = await rig.service.read_page(GetContentByPath(path=RETURN), rig.context())
             assert page.title == title
 
 
 @requirement("guidance:refresh")
 async def test_a_refresh_that_fails_keeps_the_old_copy_and_says_so(upstream: Upstream) -> None:
     async with rigged(upstream.url) as rig:
-        await rig.service.content(GetContentByPath(path=RETURN), rig.context())
+        await rig.service.read_page(GetContentByPath(path=RETURN), rig.context())
         upstream.emulator.fault = faults.failing(500)
         rig.wall.now += 10
-        done = await rig.service.refresh(ForceRefresh(path=RETURN), rig.context())
-        kept = await rig.service.metadata(GetSourceMetadata(path=RETURN), rig.context())
+        done = await rig.service.refresh_page(ForceRefresh(path=RETURN), rig.context())
+        kept = await rig.service.describe_source(GetSourceMetadata(path=RETURN), rig.context())
         with pytest.raises(UpstreamUnavailable):
-            await rig.service.refresh(ForceRefresh(path=RESERVES), rig.context())
+            await rig.service.refresh_page(ForceRefresh(path=RESERVES), rig.context())
     assert (done.refreshed, done.changed) == (False, False)
     assert done.timestamp == "1970-01-12T13:46:40Z"
     assert done.warnings[0].code == "STALE_CACHE_SERVED"
@@ -585,7 +585,7 @@ async def test_nobody_at_home_is_unavailable_not_rate_limited() -> None:
 @requirement("guidance:backoff")
 async def test_a_host_that_flaps_is_answered_through(upstream: Upstream) -> None:
     upstream.emulator.fault = faults.every_other(faults.failing(500))
-    async with asking(upstream.url, fresh=Lifetimes(0, 0)) as client:
+    async with asking(upstream.url, fresh=CacheLifetimes(0, 0)) as client:
         for _ in range(5):
             answer(await client.call_tool("get_content_by_path", {"path": RETURN}))
     assert len(upstream.emulator.seen) == 10
@@ -618,7 +618,7 @@ async def test_no_second_sees_more_than_ten_requests_upstream(upstream: Upstream
 
         async def one(path: str) -> None:
             with contextlib.suppress(ContentOutOfScope):
-                await rig.service.content(GetContentByPath(path=path), rig.context())
+                await rig.service.read_page(GetContentByPath(path=path), rig.context())
 
         started = time.monotonic()
         async with anyio.create_task_group() as burst:

@@ -14,7 +14,7 @@ from mcp import Client
 from readingroom.bases.text.errors import TextUnreadable
 from readingroom.bases.text.models import KbContent
 from readingroom.bases.text.service import TextService
-from readingroom.bases.text.store import MAX_BYTES, SAMPLE, TextFile
+from readingroom.bases.text.store import MAX_TEXT_BYTES, SAMPLE_FILE, TextFile
 from readingroom.bases.text.tools import open_text
 from readingroom.core import clock
 from readingroom.server.faces import face_of
@@ -100,7 +100,7 @@ def unreadable(kb: Path, kind: str) -> None:
             kb.write_bytes(b"good \xff bad")
         case "larger than 64 MB":
             with kb.open("wb") as file:
-                file.truncate(MAX_BYTES + 1)
+                file.truncate(MAX_TEXT_BYTES + 1)
         case "not a regular file":
             os.mkfifo(kb)
         case "cannot be read":
@@ -128,14 +128,14 @@ async def test_a_failed_read_is_tried_again_and_a_good_one_is_kept(kb: Path) -> 
     service = TextService(TextFile(kb, clock=lambda: now[0]), "")
     service.start()
     with pytest.raises(TextUnreadable):
-        await service.content()
+        await service.read_content()
 
     kb.write_text("back", "utf-8")
     now[0] += 1
-    assert (await service.content()).content == "back"
+    assert (await service.read_content()).content == "back"
 
     kb.unlink()
-    assert (await service.content()).content == "back"
+    assert (await service.read_content()).content == "back"
 
 
 @requirement("text:edge")
@@ -148,11 +148,11 @@ async def test_a_stampede_on_a_bad_file_reads_it_once(
         reads.append(path)
         raise TextUnreadable("bad")
 
-    monkeypatch.setattr("readingroom.bases.text.store._read", failing)
+    monkeypatch.setattr("readingroom.bases.text.store._read_text", failing)
     service = TextService(TextFile(kb), "")
     async with anyio.create_task_group() as callers:
         for _ in range(30):
-            callers.start_soon(service.info)
+            callers.start_soon(service.describe)
     assert reads == [kb]
 
 
@@ -225,7 +225,7 @@ async def test_the_tools_keep_their_names() -> None:
 @requirement("text:edge", "text:config")
 async def test_without_a_path_the_packaged_sample_is_served() -> None:
     content = body(await ask(None, "get_kb_content"))
-    assert content["content"].encode() == SAMPLE.read_bytes()
+    assert content["content"].encode() == SAMPLE_FILE.read_bytes()
     assert "Azure Managed Grafana" in body(await ask(None, "get_kb_info"))["description"]
 
 
@@ -302,6 +302,6 @@ def test_a_base_that_is_not_there_is_refused_with_the_known_ones() -> None:
 )
 async def test_real_texts_are_served_whole(shared_data: Path, name: str) -> None:
     file = shared_data / "text" / name
-    content = await TextService(TextFile(file), "").content()
+    content = await TextService(TextFile(file), "").read_content()
     assert isinstance(content, KbContent)
     assert content.content.encode() == file.read_bytes()

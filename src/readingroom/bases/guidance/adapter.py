@@ -10,10 +10,10 @@ from readingroom.bases.guidance.models import (
     GetContentByPath,
     PageText,
     SearchGuidance,
-    guidance_id,
+    make_guidance_id,
 )
 from readingroom.bases.guidance.service import GuidanceService
-from readingroom.bases.guidance.tools import call_context
+from readingroom.bases.guidance.tools import make_call_context
 from readingroom.protocol.resources import ResourceTemplate
 from readingroom.protocol.search import (
     Citation,
@@ -56,7 +56,7 @@ class GuidanceAdapter(SearchAdapter):
             page_size=request.limit,
             order="relevance",
         )
-        answer = await self._service.search(question, call_context(call))
+        answer = await self._service.search(question, make_call_context(call))
         return [
             DeskHit(
                 id=hit.id,
@@ -79,7 +79,7 @@ class GuidanceAdapter(SearchAdapter):
         question = GetContentByPath(
             path=id.removeprefix("guidance:"), text_only=True, offset=0, max_chars=None
         )
-        page = await self._service.content(question, call_context(call))
+        page = await self._service.read_page(question, make_call_context(call))
         assert isinstance(page, PageText)
         return make_record(
             self.base,
@@ -95,4 +95,4 @@ class GuidanceAdapter(SearchAdapter):
 
     def parse_resource_path(self, path: str) -> str | None:
         match = re.fullmatch(r"guidance(/.+)", path)
-        return guidance_id(unquote(match[1])) if match else None
+        return make_guidance_id(unquote(match[1])) if match else None

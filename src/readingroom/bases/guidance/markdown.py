@@ -57,7 +57,7 @@ class MarkdownConverter:
         """Return a piece of HTML as Markdown, cut where the page has reached its limits."""
         if self._html_left < 0 or self._markdown_left < 0:
             return ""
-        markdown = "\n\n".join(self._writer.blocks(parse_html(html[: self._html_left])))
+        markdown = "\n\n".join(self._writer.write_blocks(parse_html(html[: self._html_left])))
         markdown, rest = markdown[: self._markdown_left], markdown[self._markdown_left :]
         is_cut = bool(rest) or len(html) > self._html_left
         self._html_left -= len(html)
@@ -70,73 +70,75 @@ class _MarkdownWriter:
         self._root = root
         self._empty_cells_left = MAX_EMPTY_CELLS
 
-    def blocks(self, parent: Element) -> Iterator[str]:
+    def write_blocks(self, parent: Element) -> Iterator[str]:
         """Yield the element's paragraphs, lists, tables and headings, in order."""
         sentence: list[str] = []
         for child in parent.children:
             if isinstance(child, str) or child.tag not in _BLOCK_TAGS:
-                sentence.append(self._inline(child))
+                sentence.append(self._write_inline(child))
             else:
                 yield from _make_paragraph(sentence)
                 sentence = []
-                yield from self._BLOCK_WRITERS.get(child.tag, _MarkdownWriter.blocks)(self, child)
+                yield from self._BLOCK_WRITERS.get(child.tag, _MarkdownWriter.write_blocks)(
+                    self, child
+                )
         yield from _make_paragraph(sentence)
 
-    def _heading(self, heading: Element) -> Iterator[str]:
-        title = _tidy(self._inline_children(heading)).replace("\n", " ")
+    def _write_heading(self, heading: Element) -> Iterator[str]:
+        title = _tidy(self._write_children(heading)).replace("\n", " ")
         if title:
             yield f"{'#' * int(heading.tag[1])} {title}"
 
-    def _list(self, parent: Element) -> Iterator[str]:
+    def _write_list(self, parent: Element) -> Iterator[str]:
         items: list[str] = []
         for child in parent.children:
-            item = _tidy(child) if isinstance(child, str) else "\n".join(self.blocks(child))
+            item = _tidy(child) if isinstance(child, str) else "\n".join(self.write_blocks(child))
             if item:
                 marker = f"{len(items) + 1}. " if parent.tag == "ol" else "- "
                 items.append(marker + item.replace("\n", "\n" + " " * len(marker)))
         if items:
             yield "\n".join(items)
 
-    def _quotation(self, quotation: Element) -> Iterator[str]:
-        lines = "\n\n".join(self.blocks(quotation)).split("\n")
+    def _write_quotation(self, quotation: Element) -> Iterator[str]:
+        lines = "\n\n".join(self.write_blocks(quotation)).split("\n")
         yield "\n".join(f"> {line}".rstrip() for line in lines)
 
-    def _preformatted(self, element: Element) -> Iterator[str]:
+    def _write_preformatted(self, element: Element) -> Iterator[str]:
         yield f"```\n{_raw_text(element).strip()}\n```"
 
-    def _rule(self, element: Element) -> Iterator[str]:
+    def _write_rule(self, element: Element) -> Iterator[str]:
         yield "---"
 
-    def _table(self, table: Element) -> Iterator[str]:
+    def _write_table(self, table: Element) -> Iterator[str]:
         """Yield the rows as tables, and whatever else is between them."""
         rows: list[list[str]] = []
-        for row_or_text in self._table_parts(table):
+        for row_or_text in self._split_table(table):
             if isinstance(row_or_text, list):
                 rows.append(row_or_text)
             else:
-                yield from self._rows(rows)
+                yield from self._write_rows(rows)
                 rows = []
                 yield row_or_text
-        yield from self._rows(rows)
+        yield from self._write_rows(rows)
 
-    def _table_parts(self, table: Element) -> Iterator[list[str] | str]:
+    def _split_table(self, table: Element) -> Iterator[list[str] | str]:
         """Yield a list of cells for each row, and a text for anything else."""
         for child in table.children:
             if isinstance(child, str):
                 yield from _make_paragraph([child])
             elif child.tag in ("thead", "tbody", "tfoot"):
-                yield from self._table_parts(child)
+                yield from self._split_table(child)
             elif child.tag == "tr":
-                yield [self._cell(cell) for cell in child.children if not _is_blank(cell)]
+                yield [self._write_cell(cell) for cell in child.children if not _is_blank(cell)]
             elif child.tag in ("td", "th"):
-                yield [self._cell(child)]
+                yield [self._write_cell(child)]
             else:
-                yield from self.blocks(Element("div", children=[child]))
+                yield from self.write_blocks(Element("div", children=[child]))
 
-    def _cell(self, cell: Element | str) -> str:
-        return _tidy(self._inline(cell)).replace("\n", " ").replace("|", "\\|")
+    def _write_cell(self, cell: Element | str) -> str:
+        return _tidy(self._write_inline(cell)).replace("\n", " ").replace("|", "\\|")
 
-    def _rows(self, rows: list[list[str]]) -> Iterator[str]:
+    def _write_rows(self, rows: list[list[str]]) -> Iterator[str]:
         """Yield the rows as one table, with the first as its head; past the limit, as lines."""
         # Rows may differ in length: cells that span several columns are written once.
         width = max(map(len, rows), default=0)
@@ -151,34 +153,34 @@ class _MarkdownWriter:
         lines = [head, ["---"] * width, *body]
         yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
-    def _inline(self, node: Element | str) -> str:
+    def _write_inline(self, node: Element | str) -> str:
         if isinstance(node, str):
             return re.sub(r"\s+", " ", node)
         if writer := self._INLINE_WRITERS.get(node.tag):
             return writer(self, node)
-        text = self._inline_children(node)
+        text = self._write_children(node)
         # A block inside a sentence or a cell is set apart from the words around it.
         return f" {text} " if node.tag in _BLOCK_TAGS else text
 
-    def _inline_children(self, parent: Element) -> str:
-        return "".join(map(self._inline, parent.children))
+    def _write_children(self, parent: Element) -> str:
+        return "".join(map(self._write_inline, parent.children))
 
-    def _line_break(self, element: Element) -> str:
+    def _write_line_break(self, element: Element) -> str:
         return "\n"
 
-    def _nothing(self, element: Element) -> str:
+    def _write_nothing(self, element: Element) -> str:
         return ""
 
-    def _emphasis(self, element: Element) -> str:
-        return _emphasize(self._inline_children(element), _MARKS[element.tag])
+    def _write_emphasis(self, element: Element) -> str:
+        return _emphasize(self._write_children(element), _MARKS[element.tag])
 
-    def _image(self, image: Element) -> str:
+    def _write_image(self, image: Element) -> str:
         description = image.attributes.get("alt", "")
         address = resolve_link(image.attributes.get("src", ""), self._root)
         return f"![{description}]({address})" if address else description
 
-    def _link(self, anchor: Element) -> str:
-        text = self._inline_children(anchor)
+    def _write_link(self, anchor: Element) -> str:
+        text = self._write_children(anchor)
         target = anchor.attributes.get("href", "")
         # A link within the page leads nowhere once it is Markdown.
         is_elsewhere = bool(target) and not target.startswith("#")
@@ -189,19 +191,19 @@ class _MarkdownWriter:
 
     # How each tag is written; any other block is what is inside it, and so is any other element.
     _BLOCK_WRITERS: ClassVar[dict[str, Callable[["_MarkdownWriter", Element], Iterator[str]]]] = {
-        **dict.fromkeys(_HEADING_TAGS, _heading),
-        **dict.fromkeys(("ul", "ol"), _list),
-        "blockquote": _quotation,
-        "hr": _rule,
-        "pre": _preformatted,
-        "table": _table,
+        **dict.fromkeys(_HEADING_TAGS, _write_heading),
+        **dict.fromkeys(("ul", "ol"), _write_list),
+        "blockquote": _write_quotation,
+        "hr": _write_rule,
+        "pre": _write_preformatted,
+        "table": _write_table,
     }
     _INLINE_WRITERS: ClassVar[dict[str, Callable[["_MarkdownWriter", Element], str]]] = {
-        **dict.fromkeys(_MARKS, _emphasis),
-        **dict.fromkeys(_INVISIBLE_TAGS, _nothing),
-        "a": _link,
-        "br": _line_break,
-        "img": _image,
+        **dict.fromkeys(_MARKS, _write_emphasis),
+        **dict.fromkeys(_INVISIBLE_TAGS, _write_nothing),
+        "a": _write_link,
+        "br": _write_line_break,
+        "img": _write_image,
     }
 
 

@@ -264,6 +264,6 @@ class ErrorTaxonomy(GuidanceAnswer):
     errors: list[ErrorKind]
 
 
-def guidance_id(path: str) -> str:
+def make_guidance_id(path: str) -> str:
     """Return the id by which a page is fetched: `guidance:/guidance/charity-reporting`."""
     return f"guidance:{path}"

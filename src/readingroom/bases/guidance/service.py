@@ -32,7 +32,7 @@ from readingroom.bases.guidance.models import (
     SearchResults,
     SourceMetadata,
     Warned,
-    guidance_id,
+    make_guidance_id,
 )
 from readingroom.bases.guidance.page import (
     ORGANISATION,
@@ -46,14 +46,14 @@ from readingroom.core.errors import InvalidArguments, KnowledgeError
 from readingroom.net.cache import CachedReply
 from readingroom.net.errors import UpstreamParameterError, UpstreamRateLimited
 from readingroom.net.limiter import Limiter
-from readingroom.net.upstream import CallContext, Params
+from readingroom.net.upstream import CallContext, QueryParams
 
 # A short burst is smoothed out; a longer wait would hold the caller's connection.
-MAX_WAIT_SECONDS = 1.0
+MAX_RATE_WAIT_SECONDS = 1.0
 """Seconds that a call over its client's rate may wait before it is refused."""
 
 # Without this list GOV.UK's search sends many fields that nobody here reads.
-_FIELDS = (
+_SEARCH_FIELDS = (
     "content_id",
     "content_store_document_type",
     "description",
@@ -63,8 +63,8 @@ _FIELDS = (
 )
 
 # The form of GOV.UK's own slugs: nothing else can match, or break out of a parameter.
-_Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,99}$")]
-_Names = _Name | Annotated[list[_Name], Field(min_length=1, max_length=20)]
+_Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,99}$")]
+_Slugs = _Slug | Annotated[list[_Slug], Field(min_length=1, max_length=20)]
 
 
 class _Filters(BaseModel):
@@ -72,10 +72,10 @@ class _Filters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    organisation: _Names = ORGANISATION
-    organisations: _Names = ORGANISATION
-    format: _Names | None = None
-    document_type: _Names | None = None
+    organisation: _Slugs = ORGANISATION
+    organisations: _Slugs = ORGANISATION
+    format: _Slugs | None = None
+    document_type: _Slugs | None = None
     public_timestamp_from: date | None = None
     public_timestamp_to: date | None = None
 
@@ -87,20 +87,20 @@ class GuidanceService:
         self._store = store
         self._limiter = limiter
 
-    async def content(
+    async def read_page(
         self, question: GetContentByPath, context: CallContext
     ) -> PageContent | PageText:
         await self._check_rate(context)
         page, cached = await self._get_page(question.path, context)
-        return _page_answer(page, cached, question)
+        return _make_page_answer(page, cached, question)
 
-    async def content_by_id(
+    async def read_page_by_id(
         self, question: GetContentById, context: CallContext
     ) -> PageContent | PageText:
         """Return the page with this content id; raise `NotFoundOrRedirected` if there is none."""
         await self._check_rate(context)
         # The Content API knows paths only, so the search has to find the path of the id.
-        params = [("filter_content_id", question.content_id), *_scope_params(10, 0)]
+        params = [("filter_content_id", question.content_id), *_make_scope_params(10, 0)]
         response, _ = await self._store.search(params, context)
         # Translations share an id; theirs is the original's path and a suffix.
         path = min((hit.path for hit in _parse_hits(response) if hit.path), key=len, default=None)
@@ -108,28 +108,30 @@ class GuidanceService:
             page, cached = await self._get_page(path, context)
             # The search index may lag behind, and still name a path that the page has left.
             if page.content.get("content_id") == question.content_id:
-                return _page_answer(page, cached, question)
+                return _make_page_answer(page, cached, question)
         raise NotFoundOrRedirected(
             f"The Charity Commission has no page with the id {question.content_id}",
             use_tool="search_guidance",
         )
 
-    async def metadata(self, question: GetSourceMetadata, context: CallContext) -> SourceMetadata:
+    async def describe_source(
+        self, question: GetSourceMetadata, context: CallContext
+    ) -> SourceMetadata:
         await self._check_rate(context)
         page, cached = await self._get_page(question.path, context)
         return SourceMetadata(
-            **_source_fields(page, cached),
+            **_make_source_fields(page, cached),
             last_updated=page.public_updated_at,
             first_published_at=page.first_published_at,
             organisations=page.organisations,
         )
 
-    async def refresh(self, question: ForceRefresh, context: CallContext) -> Refreshed:
+    async def refresh_page(self, question: ForceRefresh, context: CallContext) -> Refreshed:
         """Fetch a page past the cache; where GOV.UK fails, keep the old copy and state its age."""
         await self._check_rate(context)
         # Read before the refresh, which replaces it.
-        before = await self._store.peek(question.path)
-        page, cached = await self._store.refresh(question.path, context)
+        before = await self._store.peek_page(question.path)
+        page, cached = await self._store.refresh_page(question.path, context)
         _check_scope(page)
         return Refreshed(
             refreshed=cached.failure is None,
@@ -137,62 +139,66 @@ class GuidanceService:
             changed=before.reply.body != cached.reply.body if before else None,
             url=page.url,
             public_updated_at=page.public_updated_at,
-            warnings=_warnings(cached),
+            warnings=_make_warnings(cached),
         )
 
     async def search(self, question: SearchGuidance, context: CallContext) -> SearchResults:
         await self._check_rate(context)
         query = " ".join(question.query.split())
         filters = _translate_filters(question.filters)
-        params = [("q", query), *filters, *_scope_params(question.page_size, _start(question))]
+        params = [
+            ("q", query),
+            *filters,
+            *_make_scope_params(question.page_size, _find_start(question)),
+        ]
         if question.order == "newest":
             params.append(("order", "-public_timestamp"))
         response, cached = await self._store.search(params, context)
         return SearchResults(
-            **_paging_fields(response, cached, question),
+            **_make_paging_fields(response, cached, question),
             query=query,
             searched={"organisation": ORGANISATION, **_group_by_name(filters)},
             results=_parse_hits(response),
         )
 
-    async def changes(self, question: RecentChanges, context: CallContext) -> Changes:
+    async def list_changes(self, question: RecentChanges, context: CallContext) -> Changes:
         await self._check_rate(context)
         params = [
             ("filter_public_timestamp", f"from:{question.since}"),
             ("order", "-public_timestamp"),
-            *_scope_params(question.page_size, _start(question)),
+            *_make_scope_params(question.page_size, _find_start(question)),
         ]
         response, cached = await self._store.search(params, context)
         return Changes(
-            **_paging_fields(response, cached, question),
+            **_make_paging_fields(response, cached, question),
             since=question.since,
             changes=_parse_hits(response),
         )
 
-    async def taxonomy(self, context: CallContext) -> ErrorTaxonomy:
+    async def list_error_kinds(self, context: CallContext) -> ErrorTaxonomy:
         await self._check_rate(context)
-        return ErrorTaxonomy(errors=[_describe(error) for error in TAXONOMY])
+        return ErrorTaxonomy(errors=[_describe_error_kind(error) for error in TAXONOMY])
 
     async def _check_rate(self, context: CallContext) -> None:
-        missing = await self._limiter.acquire(context.client, MAX_WAIT_SECONDS)
+        missing = await self._limiter.acquire(context.client, MAX_RATE_WAIT_SECONDS)
         if missing is not None:
             raise UpstreamRateLimited(
                 "This client sends more requests than GOV.UK allows", retry_after=round(missing, 1)
             )
 
     async def _get_page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
-        page, cached = await self._store.page(path, context)
+        page, cached = await self._store.read_page(path, context)
         _check_scope(page)
         return page, cached
 
 
-def _describe(error: type[KnowledgeError]) -> ErrorKind:
+def _describe_error_kind(error: type[KnowledgeError]) -> ErrorKind:
     first_line = inspect.cleandoc(error.__doc__ or "").partition("\n")[0]
     return ErrorKind(code=error.code.upper(), description=first_line)
 
 
 def _check_scope(page: GovukPage) -> None:
-    if not page.in_scope:
+    if not page.is_in_scope:
         by = ", ".join(page.organisations[:5]) or "no organisation"
         raise ContentOutOfScope(
             f"{page.path} is published by {by}, not by the Charity Commission",
@@ -201,13 +207,13 @@ def _check_scope(page: GovukPage) -> None:
         )
 
 
-def _page_answer(
+def _make_page_answer(
     page: GovukPage, cached: CachedReply, question: GetContentByPath | GetContentById
 ) -> PageContent | PageText:
     """Return the part of a page that the question is for."""
     end = len(page.text) if question.max_chars is None else question.offset + question.max_chars
     fields = {
-        **_source_fields(page, cached),
+        **_make_source_fields(page, cached),
         "public_updated_at": page.public_updated_at,
         "text": page.text[question.offset : end],
         "text_chars": len(page.text),
@@ -218,10 +224,10 @@ def _page_answer(
     return PageContent(**fields, content=dict(page.content))
 
 
-def _source_fields(page: GovukPage, cached: CachedReply) -> dict[str, Any]:
+def _make_source_fields(page: GovukPage, cached: CachedReply) -> dict[str, Any]:
     """Return the fields that every answer about a page has."""
     return {
-        "id": guidance_id(page.path),
+        "id": make_guidance_id(page.path),
         "url": page.url,
         "title": page.title,
         "citation": page.citation,
@@ -230,29 +236,29 @@ def _source_fields(page: GovukPage, cached: CachedReply) -> dict[str, Any]:
         "translations": page.translations,
         "withdrawn": page.withdrawn_notice is not None,
         "withdrawn_notice": page.withdrawn_notice,
-        "cache": _cache_state(cached),
-        "warnings": _warnings(cached),
+        "cache": _make_cache_state(cached),
+        "warnings": _make_warnings(cached),
     }
 
 
-def _paging_fields(
+def _make_paging_fields(
     response: Mapping[str, Any], cached: CachedReply, question: SearchGuidance | RecentChanges
 ) -> dict[str, Any]:
     total = response.get("total")
     # GOV.UK's answers are read with suspicion: a missing field must not fail the call.
     total = total if isinstance(total, int) else len(_parse_hits(response))
-    has_more = _start(question) + question.page_size < total
+    has_more = _find_start(question) + question.page_size < total
     return {
         "total": total,
         "page": question.page,
         "page_size": question.page_size,
         "next_page": question.page + 1 if has_more else None,
-        "cache": _cache_state(cached),
-        "warnings": _warnings(cached),
+        "cache": _make_cache_state(cached),
+        "warnings": _make_warnings(cached),
     }
 
 
-def _cache_state(cached: CachedReply) -> CacheState:
+def _make_cache_state(cached: CachedReply) -> CacheState:
     return CacheState(
         hit=cached.hit,
         age_s=round(cached.age, 3),
@@ -261,29 +267,29 @@ def _cache_state(cached: CachedReply) -> CacheState:
     )
 
 
-def _warnings(cached: CachedReply) -> list[Warned]:
+def _make_warnings(cached: CachedReply) -> list[Warned]:
     if cached.failure is None:
         return []
-    message = f"{_describe(StaleCacheServed).description}: {cached.failure.message}"
+    message = f"{_describe_error_kind(StaleCacheServed).description}: {cached.failure.message}"
     age = round(cached.age, 3)
     return [Warned(code=StaleCacheServed.code.upper(), message=message, age_s=age)]
 
 
-def _scope_params(count: int, start: int) -> list[tuple[str, str]]:
+def _make_scope_params(count: int, start: int) -> list[tuple[str, str]]:
     """Return the parameters of every search, whatever the caller wants."""
     return [
         ("filter_organisations", ORGANISATION),
         ("count", str(count)),
         ("start", str(start)),
-        *(("fields", name) for name in _FIELDS),
+        *(("fields", name) for name in _SEARCH_FIELDS),
     ]
 
 
-def _start(question: SearchGuidance | RecentChanges) -> int:
+def _find_start(question: SearchGuidance | RecentChanges) -> int:
     return (question.page - 1) * question.page_size
 
 
-def _translate_filters(arguments: Mapping[str, Any]) -> Params:
+def _translate_filters(arguments: Mapping[str, Any]) -> QueryParams:
     """Return the caller's filters as GOV.UK names them; raise `UpstreamParameterError`."""
     try:
         # By way of JSON: strict mode takes a date from a JSON string, not from a Python one.
@@ -303,7 +309,7 @@ def _translate_filters(arguments: Mapping[str, Any]) -> Params:
     return [
         *(("filter_format", name) for name in _as_list(filters.format)),
         *(("filter_content_store_document_type", name) for name in _as_list(filters.document_type)),
-        *_period(filters.public_timestamp_from, filters.public_timestamp_to),
+        *_format_period(filters.public_timestamp_from, filters.public_timestamp_to),
     ]
 
 
@@ -313,12 +319,12 @@ def _as_list(names: str | list[str] | None) -> list[str]:
     return [names] if isinstance(names, str) else names
 
 
-def _period(first: date | None, last: date | None) -> Params:
+def _format_period(first: date | None, last: date | None) -> QueryParams:
     ends = [f"{end}:{day}" for end, day in (("from", first), ("to", last)) if day]
     return [("filter_public_timestamp", ",".join(ends))] if ends else []
 
 
-def _group_by_name(params: Params) -> dict[str, list[str]]:
+def _group_by_name(params: QueryParams) -> dict[str, list[str]]:
     values: dict[str, list[str]] = {}
     for name, value in params:
         values.setdefault(name.removeprefix("filter_"), []).append(value)
@@ -345,7 +351,7 @@ def _parse_hit(result: Mapping[str, Any]) -> Hit | None:
         summary=_get_text(result, "description") or "",
         public_updated_at=_get_text(result, "public_timestamp"),
         path=path,
-        id=guidance_id(path) if path else None,
+        id=make_guidance_id(path) if path else None,
         document_type=_get_text(result, "content_store_document_type"),
     )
 

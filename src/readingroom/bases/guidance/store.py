@@ -17,16 +17,16 @@ from readingroom.core.lru import LRUCache
 from readingroom.net.cache import Cache, CachedReply, CacheEntry, Reply, StoredVersion
 from readingroom.net.errors import InvalidPath, UpstreamUnavailable
 from readingroom.net.metrics import UpstreamMetrics
-from readingroom.net.upstream import CallContext, Params, Request, UpstreamClient
+from readingroom.net.upstream import CallContext, QueryParams, Request, UpstreamClient
 
-_CONTENT = "/api/content"
-_SEARCH = "/api/search.json"
+_CONTENT_PATH = "/api/content"
+_SEARCH_PATH = "/api/search.json"
 _PARSED_PAGES_BYTES = 64_000_000  # stored parsed, so that a popular page is parsed once
 _PARSED_JSON_FACTOR = 5  # an item takes up to this many times more memory than its JSON
 
 
 @dataclass(frozen=True, slots=True)
-class Lifetimes:
+class CacheLifetimes:
     """Seconds for which answers are fresh."""
 
     content: float = 60.0
@@ -42,7 +42,7 @@ class GovukStore:
         client: UpstreamClient,
         cache: Cache,
         metrics: UpstreamMetrics,
-        lifetimes: Lifetimes,
+        lifetimes: CacheLifetimes,
     ) -> None:
         self._base_url = base_url
         self._client = client
@@ -51,15 +51,15 @@ class GovukStore:
         self._lifetimes = lifetimes
         self._pages: LRUCache[bytes, GovukPage] = LRUCache(_PARSED_PAGES_BYTES, _weigh_page)
 
-    async def page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
+    async def read_page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path; raise `NotFoundOrRedirected` or `InvalidPath`."""
-        request = Request("content", _content_path(path))
+        request = Request("content", _make_content_path(path))
         cached = await self._read(request, self._lifetimes.content, context)
         return await self._parse_page(path, cached), cached
 
-    async def refresh(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
+    async def refresh_page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path, fetched anew from GOV.UK."""
-        request = Request("content", _content_path(path), bypass_caches=True)
+        request = Request("content", _make_content_path(path), bypass_caches=True)
 
         async def fetch(stored: StoredVersion) -> Reply | None:
             return await self._client.get(request, context)
@@ -69,16 +69,16 @@ class GovukStore:
         self._record(request, cached, context, started)
         return await self._parse_page(path, cached), cached
 
-    async def peek(self, path: str) -> CacheEntry | None:
+    async def peek_page(self, path: str) -> CacheEntry | None:
         """Return the cache's entry of a page, fresh or not; nothing is fetched."""
-        return await self._cache.peek(self._cache_key(Request("content", _content_path(path))))
+        return await self._cache.peek(self._cache_key(Request("content", _make_content_path(path))))
 
     async def search(
-        self, params: Params, context: CallContext
+        self, params: QueryParams, context: CallContext
     ) -> tuple[Mapping[str, Any], CachedReply]:
         """Return GOV.UK's answer to a search, as it came."""
         # Sorted, so that the same search in another order is found in the cache.
-        request = Request("search", _SEARCH, tuple(sorted(params)))
+        request = Request("search", _SEARCH_PATH, tuple(sorted(params)))
         cached = await self._read(request, self._lifetimes.search, context)
         if cached.reply.status != 200:
             raise UpstreamUnavailable("GOV.UK's search does not answer at its usual address")
@@ -121,14 +121,14 @@ def _weigh_page(body: bytes, page: GovukPage) -> int:
     return len(body) * (1 + _PARSED_JSON_FACTOR) + sys.getsizeof(page.text)
 
 
-def _content_path(path: str) -> str:
+def _make_content_path(path: str) -> str:
     if not is_plain_path(path):
         raise InvalidPath(
             "The path must be the plain path of a GOV.UK page, such as "
             "/guidance/charity-annual-return: no host, no query, no escapes",
             **_suggest_path(path),
         )
-    return _CONTENT + path
+    return _CONTENT_PATH + path
 
 
 def _suggest_path(text: str) -> dict[str, str]:
@@ -147,19 +147,21 @@ def _parse_reply(path: str, reply: Reply) -> GovukPage:
     if reply.status == 200:
         page = GovukPage(from_json(reply.body), path)
         if page.content.get("schema_name") == "redirect":
-            raise _moved_error(path, _redirect_target(path, page.content.get("redirects")))
+            raise _make_moved_error(
+                path, _find_redirect_target(path, page.content.get("redirects"))
+            )
         if page.content.get("schema_name") == "gone":
-            raise _gone_error(path, page.content)
+            raise _make_gone_error(path, page.content)
         _ = page.text  # computed here, in a worker thread, instead of in the event loop
         return page
     if reply.status == 410:
-        raise _gone_error(path, _parse_object(reply.body))
+        raise _make_gone_error(path, _parse_object(reply.body))
     if reply.location is not None:
-        raise _moved_error(path, _location_target(reply.location))
+        raise _make_moved_error(path, _parse_location(reply.location))
     raise NotFoundOrRedirected(f"GOV.UK has no page at {path}", use_tool="search_guidance")
 
 
-def _moved_error(path: str, target: str | None) -> NotFoundOrRedirected:
+def _make_moved_error(path: str, target: str | None) -> NotFoundOrRedirected:
     if target is None:
         return NotFoundOrRedirected(f"{path} was moved, and GOV.UK does not say where")
     hint = {"redirected_to": target}
@@ -168,7 +170,7 @@ def _moved_error(path: str, target: str | None) -> NotFoundOrRedirected:
     return NotFoundOrRedirected(f"{path} was moved to {target}", **hint)
 
 
-def _gone_error(path: str, content: Mapping[str, Any]) -> NotFoundOrRedirected:
+def _make_gone_error(path: str, content: Mapping[str, Any]) -> NotFoundOrRedirected:
     details = content.get("details")
     details = details if isinstance(details, Mapping) else {}
     hint = {}
@@ -179,7 +181,7 @@ def _gone_error(path: str, content: Mapping[str, Any]) -> NotFoundOrRedirected:
     return NotFoundOrRedirected(f"The page at {path} was taken down", **hint)
 
 
-def _location_target(location: str) -> str | None:
+def _parse_location(location: str) -> str | None:
     """Return the target of a Location header: a path on GOV.UK, or the full URL of another site."""
     try:
         parts = urlsplit(location)
@@ -187,15 +189,15 @@ def _location_target(location: str) -> str | None:
         return None
     # The Content API redirects within itself, under its own prefix.
     is_elsewhere = parts.netloc not in ("", urlsplit(WEBSITE).netloc)
-    if is_elsewhere and not parts.path.startswith(_CONTENT):
+    if is_elsewhere and not parts.path.startswith(_CONTENT_PATH):
         return location
-    path = parts.path.removeprefix(_CONTENT)
+    path = parts.path.removeprefix(_CONTENT_PATH)
     return path if is_plain_path(path) else None
 
 
-def _redirect_target(path: str, redirects: Any) -> str | None:
+def _find_redirect_target(path: str, redirects: Any) -> str | None:
     """Return where a redirect item sends this path, by the longest rule that matches."""
-    rules = [rule for rule in _valid_rules(redirects) if _matches(rule, path)]
+    rules = [rule for rule in _select_valid_rules(redirects) if _is_rule_for(rule, path)]
     if not rules:
         return None
     # GOV.UK's router prefers the longest rule, so a prefix gives way to an exact path.
@@ -206,7 +208,7 @@ def _redirect_target(path: str, redirects: Any) -> str | None:
     return target
 
 
-def _valid_rules(redirects: Any) -> Sequence[Mapping[str, Any]]:
+def _select_valid_rules(redirects: Any) -> Sequence[Mapping[str, Any]]:
     return [
         rule
         for rule in (redirects if isinstance(redirects, list) else [])
@@ -214,7 +216,7 @@ def _valid_rules(redirects: Any) -> Sequence[Mapping[str, Any]]:
     ]
 
 
-def _matches(rule: Mapping[str, Any], path: str) -> bool:
+def _is_rule_for(rule: Mapping[str, Any], path: str) -> bool:
     prefix = str(rule["path"])
     return path == prefix or (rule.get("type") == "prefix" and path.startswith(f"{prefix}/"))
 

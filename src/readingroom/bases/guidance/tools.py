@@ -24,7 +24,7 @@ from readingroom.bases.guidance.models import (
 )
 from readingroom.bases.guidance.service import GuidanceService
 from readingroom.bases.guidance.settings import GuidanceSettings
-from readingroom.bases.guidance.store import GovukStore, Lifetimes
+from readingroom.bases.guidance.store import CacheLifetimes, GovukStore
 from readingroom.core.settings import reveal_secret
 from readingroom.net.cache import Cache, CacheBackend, MemoryCacheBackend
 from readingroom.net.limiter import Limiter, SlidingWindow
@@ -47,7 +47,7 @@ def open_base(settings: GuidanceSettings) -> KnowledgeBase:
     return open_guidance(
         settings.govuk_base_url,
         timeout=settings.govuk_timeout_seconds,
-        fresh=Lifetimes(settings.cache_ttl_content_seconds, settings.cache_ttl_search_seconds),
+        fresh=CacheLifetimes(settings.cache_ttl_content_seconds, settings.cache_ttl_search_seconds),
         stale_seconds=settings.cache_stale_seconds,
         per_second=settings.rate_limit_per_second,
         redis_url=reveal_secret(settings.redis_url),
@@ -58,7 +58,7 @@ def open_guidance(
     base_url: str,
     *,
     timeout: float = 10.0,
-    fresh: Lifetimes | None = None,
+    fresh: CacheLifetimes | None = None,
     stale_seconds: float = 86_400.0,
     per_second: int = 10,
     redis_url: str | None = None,
@@ -77,7 +77,7 @@ def open_guidance(
     metrics = UpstreamMetrics()
     client = UpstreamClient(base_url, limiter, metrics, timeout=timeout)
     store = GovukStore(
-        base_url, client, Cache(backend, stale_seconds), metrics, fresh or Lifetimes()
+        base_url, client, Cache(backend, stale_seconds), metrics, fresh or CacheLifetimes()
     )
     service = GuidanceService(store, limiter)
 
@@ -119,14 +119,14 @@ def _reading_tools(service: GuidanceService) -> Iterable[Tool]:
         know only the topic use `search_guidance`. For its licence and dates without the text use
         `get_source_metadata`.
         """
-        return await service.content(question, call_context(call))
+        return await service.read_page(question, make_call_context(call))
 
     async def get_content_by_id(question: GetContentById, call: ToolCall) -> PageContent | PageText:
         """Open a page of Charity Commission guidance by its GOV.UK content_id, a UUID
         (`5f4bb9ab-7631-11e4-a3cb-005056011aef`): read the content item when you have the content id
         only, which survives when a page moves. With a path use `get_content_by_path`.
         """
-        return await service.content_by_id(question, call_context(call))
+        return await service.read_page_by_id(question, make_call_context(call))
 
     yield _upstream_tool(get_content_by_path, title="Read guidance by path")
     yield _upstream_tool(get_content_by_id, title="Read guidance by id")
@@ -141,14 +141,14 @@ def _searching_tools(service: GuidanceService) -> Iterable[Tool]:
         conflicts of interest? Searches its guidance on GOV.UK by words, best match first; gives
         titles, summaries, dates and paths. To read a page use `get_content_by_path`.
         """
-        return await service.search(question, call_context(call))
+        return await service.search(question, make_call_context(call))
 
     async def recent_changes(question: RecentChanges, call: ToolCall) -> Changes:
         """List what is new for charities from the Charity Commission, the regulator. Which guidance
         pages on GOV.UK were published, updated or revised lately, since a day, this week or month?
         Gives the latest first; it says that a page changed, not what changed in it.
         """
-        return await service.changes(question, call_context(call))
+        return await service.list_changes(question, make_call_context(call))
 
     yield _upstream_tool(search_guidance, title="Search guidance")
     yield _upstream_tool(recent_changes, title="List recent changes")
@@ -161,7 +161,7 @@ def _checking_tools(service: GuidanceService) -> Iterable[Tool]:
         when was it first published and last updated? Gives address, content_id and other
         identifiers, and none of its text. For the text use `get_content_by_path`.
         """
-        return await service.metadata(question, call_context(call))
+        return await service.describe_source(question, make_call_context(call))
 
     async def force_refresh(question: ForceRefresh, call: ToolCall) -> Refreshed:
         """Reload a page of guidance (`/guidance/…`) from GOV.UK right now, bypassing the cache,
@@ -169,21 +169,21 @@ def _checking_tools(service: GuidanceService) -> Iterable[Tool]:
         fetched again. It says whether the page changed and does not return the text. To read it
         afterwards use `get_content_by_path`.
         """
-        return await service.refresh(question, call_context(call))
+        return await service.refresh_page(question, make_call_context(call))
 
     async def get_error_taxonomy(question: GetErrorTaxonomy, call: ToolCall) -> ErrorTaxonomy:
         """List every error code that the charity guidance tools can return. What does an error or
         failure such as `UPSTREAM_TIMEOUT` mean, what can go wrong, how can a lookup in the charity
         service fail? It asks nothing of GOV.UK.
         """
-        return await service.taxonomy(call_context(call))
+        return await service.list_error_kinds(make_call_context(call))
 
     yield _upstream_tool(get_source_metadata, title="Tell where a page is from")
     yield _upstream_tool(force_refresh, title="Fetch a page anew")
     yield make_tool(get_error_taxonomy, title="List error codes", meta=_META)
 
 
-def call_context(call: ToolCall) -> CallContext:
+def make_call_context(call: ToolCall) -> CallContext:
     """Return the context of requests to GOV.UK; its facts go into the call's log line."""
     call.facts["correlation_id"] = call.correlation_id
     if call.request_bytes is not None:

@@ -31,7 +31,7 @@ class TextAdapter(SearchAdapter):
         self._links = links
 
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
-        content = (await self._service.content()).content
+        content = (await self._service.read_content()).content
         best = find_best_passage(request.query, content)
         if best is None:
             return []
@@ -54,12 +54,12 @@ class TextAdapter(SearchAdapter):
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         if id != TEXT_ID:
             raise RecordNotFound(f"There is one text here, {TEXT_ID}, not {id[:100]}")
-        info = await self._service.info()
+        info = await self._service.describe()
         return make_record(
             self.base,
             TEXT_ID,
             title=self._service.description,
-            text=(await self._service.content()).content,
+            text=(await self._service.read_content()).content,
             url=self._links.make_url(TEXT_ID),
             citation=self._service.description,
             source=self.base,

@@ -27,10 +27,10 @@ class TextService:
             size = f"{len(text.content):,} characters, {text.size_bytes:,} bytes"
             logger.info("Knowledge base ready: %s (%s)", self._file.path, size)
 
-    async def info(self) -> KbAvailable | KbUnavailable:
+    async def describe(self) -> KbAvailable | KbUnavailable:
         """Describe the file, or say why it cannot be read."""
         try:
-            text = await self._file.text()
+            text = await self._file.read()
         except TextUnreadable as error:
             return KbUnavailable(description=self.description, reason=error.message)
         return KbAvailable(
@@ -40,9 +40,9 @@ class TextService:
             description=self.description,
         )
 
-    async def content(self) -> KbContent:
+    async def read_content(self) -> KbContent:
         """Return the text; raise `TextUnreadable`."""
-        content = (await self._file.text()).content
+        content = (await self._file.read()).content
         return KbContent(
             status="ok" if content else "empty", content_length=len(content), content=content
         )

@@ -14,9 +14,9 @@ from readingroom.bases.text.errors import TextUnreadable
 from readingroom.core import clock
 
 # The whole text goes into one answer; beyond this no client could use it.
-MAX_BYTES = 64 * 1024 * 1024
+MAX_TEXT_BYTES = 64 * 1024 * 1024
 _RETRY_SECONDS = 1.0
-SAMPLE = Path(__file__).with_name("sample.txt")
+SAMPLE_FILE = Path(__file__).with_name("sample.txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class TextFile:
         if self._failure and self._clock() - self._failure[1] < _RETRY_SECONDS:
             raise TextUnreadable(self._failure[0])
         try:
-            self._text = _read(self.path)
+            self._text = _read_text(self.path)
         except TextUnreadable as failure:
             self._failure = (failure.message, self._clock())
             raise
         return self._text
 
-    async def text(self) -> LoadedText:
+    async def read(self) -> LoadedText:
         if self._text is not None:
             return self._text
         # One read for all callers that arrive before the first has ended.
@@ -66,7 +66,7 @@ class TextFile:
             return await anyio.to_thread.run_sync(self.load)
 
 
-def _read(path: Path) -> LoadedText:
+def _read_text(path: Path) -> LoadedText:
     try:
         raw, status = _read_bytes(path)
     except FileNotFoundError as error:
@@ -92,28 +92,28 @@ def _read_bytes(path: Path) -> tuple[bytes, os.stat_result]:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
         status = os.fstat(descriptor)
-        _check_file(path, status)
+        _check_is_text_file(path, status)
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             # One byte more than allowed, because the file may have grown since its size was read.
-            raw = file.read(MAX_BYTES + 1) or b""
+            raw = file.read(MAX_TEXT_BYTES + 1) or b""
     finally:
         os.close(descriptor)
-    if len(raw) > MAX_BYTES:
-        raise _too_large_error(path)
+    if len(raw) > MAX_TEXT_BYTES:
+        raise _make_too_large_error(path)
     return raw, status
 
 
-def _check_file(path: Path, status: os.stat_result) -> None:
+def _check_is_text_file(path: Path, status: os.stat_result) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise TextUnreadable(f"{path.name!r} is a directory. Name the text file in it.")
     if not stat.S_ISREG(status.st_mode):
         raise TextUnreadable(f"{path.name!r} is not a regular file.")
-    if status.st_size > MAX_BYTES:
-        raise _too_large_error(path)
+    if status.st_size > MAX_TEXT_BYTES:
+        raise _make_too_large_error(path)
 
 
-def _too_large_error(path: Path) -> TextUnreadable:
+def _make_too_large_error(path: Path) -> TextUnreadable:
     return TextUnreadable(
-        f"The file {path.name!r} is larger than {MAX_BYTES // 1024 // 1024} MB. "
+        f"The file {path.name!r} is larger than {MAX_TEXT_BYTES // 1024 // 1024} MB. "
         "This base returns a text in one piece; put a corpus of this size into the documents base."
     )

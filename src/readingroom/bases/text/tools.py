@@ -11,7 +11,7 @@ from readingroom.bases.text.models import (
 )
 from readingroom.bases.text.service import TextService
 from readingroom.bases.text.settings import TextSettings
-from readingroom.bases.text.store import SAMPLE, TextFile
+from readingroom.bases.text.store import SAMPLE_FILE, TextFile
 from readingroom.protocol.errors import TextDialect
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Tool, ToolCall, make_tool
@@ -31,7 +31,7 @@ def open_base(settings: TextSettings) -> KnowledgeBase:
 def open_text(file: Path | None, description: str | None) -> KnowledgeBase:
     """Open the text base on a file (the packaged sample when none is named) and read it."""
     default = _OWN_DESCRIPTION if file else _SAMPLE_DESCRIPTION
-    service = TextService(TextFile(file or SAMPLE), description or default)
+    service = TextService(TextFile(file or SAMPLE_FILE), description or default)
     service.start()
     return KnowledgeBase(
         name="text",
@@ -54,14 +54,14 @@ def _tools(service: TextService) -> tuple[Tool, ...]:
         does its description name, how long or big is the file, does it exist, can it be read, when
         was it last changed? For the text itself use `get_kb_content`.
         """
-        return await service.info()
+        return await service.describe()
 
     async def get_kb_content(question: GetKbContent, call: ToolCall) -> KbContent:
         """Read the whole text of the plain text knowledge base (kb), every word from start to
         finish: its complete contents, raw and unmodified, to print, copy or quote. It is not
         searched or cut. For its length and subject alone use `get_kb_info`.
         """
-        return await service.content()
+        return await service.read_content()
 
     return (
         make_tool(get_kb_info, title="Describe the text"),
