@@ -127,7 +127,7 @@ def check_tesseract(settings: ServerSettings) -> Iterator[Complaint]:
             "install tesseract-ocr, or set ENABLE_OCR=false",
         )
         return
-    listing = run_confined([program, "--list-langs"], sandbox_environment())
+    listing = run_confined([program, "--list-langs"], make_sandbox_environment())
     if listing.returncode != 0:
         reason = (listing.stderr.splitlines() or ["no reason was given"])[-1]
         yield _make_complaint(
