@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -12,10 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from benchmarks.engine import lexical_release
 from benchmarks.engine.corpus import SHARED
+from benchmarks.server.wires import MODERN, call_tool
 from benchmarks.table import Ratio, Table
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +27,16 @@ BASELINE_VARIABLE = "BENCHMARK_BASELINE"
 MODELS = ROOT / "build" / "models"
 OPEN_BASES = Path(__file__).with_name("open_bases.py")
 QUESTION = "how many cycle parking spaces for a house?"
+FIRST_SEARCHES = (
+    ("policy", "search_policy"),
+    ("documents", "search_application_docs"),
+    ("federal", "search"),
+)
 _LOAD_SECONDS = 600
+_JSON_HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "application/json, text/event-stream",
+}
 
 
 @dataclass(frozen=True)
@@ -124,11 +135,67 @@ def measure_opening(version: Version) -> float:
 
 
 def measure_health(version: Version) -> float:
-    """Return the processor seconds of a server until /health answers."""
+    """Return the processor seconds of a server until it has said that every base answers."""
     with tempfile.TemporaryDirectory() as data, serve(version, Path(data)) as (process, address):
         with urlopen(f"{address}/health", timeout=60) as response:
             assert response.status == 200
         return read_processor_seconds(process.pid)
+
+
+def measure_first_health(version: Version) -> float:
+    """Return the processor seconds from the open port until /health answers."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with (
+        tempfile.TemporaryDirectory() as data,
+        start_server(version, Path(data), "--port", str(port)) as process,
+        connect(port) as connection,
+    ):
+        before = read_processor_seconds(process.pid)
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+        return read_processor_seconds(process.pid) - before
+
+
+def connect(port: int) -> socket.socket:
+    """Return a connection to the port, as soon as it is open."""
+    deadline = time.monotonic() + _LOAD_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=_LOAD_SECONDS)
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+    raise TimeoutError(f"nothing listens on port {port}")
+
+
+def measure_first_searches(version: Version) -> float:
+    """Return the processor seconds of the first search of each base that holds texts.
+
+    The server has done by then whatever it does before anybody asks.
+    """
+    with serve(version, version.sample, "--demo") as (process, address):
+        wait_until_idle(process.pid)
+        before = read_processor_seconds(process.pid)
+        for base, tool in FIRST_SEARCHES:
+            search(f"{address}/{base}/mcp", tool)
+        return read_processor_seconds(process.pid) - before
+
+
+def wait_until_idle(process: int) -> None:
+    """Wait until a process has used no processor for three seconds."""
+    last, since = -1.0, time.monotonic()
+    while time.monotonic() - since < 3:
+        time.sleep(0.1)
+        if (spent := read_processor_seconds(process)) != last:
+            last, since = spent, time.monotonic()
+
+
+def search(url: str, tool: str) -> None:
+    """Call a tool with the question, over the wire of 2026-07-28."""
+    message = call_tool(tool, {"query": QUESTION})
+    headers = {**message.headers(MODERN), **_JSON_HEADERS}
+    with urlopen(Request(url, message.on(MODERN), headers), timeout=_LOAD_SECONDS) as response:
+        assert b'"isError":true' not in response.read()
 
 
 def measure_process(command: list[str], version: Version) -> float:
@@ -152,7 +219,18 @@ def read_processor_seconds(process: int) -> float:
 @contextmanager
 def serve(version: Version, data: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run a server; yield its process and its address when it is ready."""
-    command = version.command("serve", "--json", "--port", "0", "--data", str(data), *flags)
+    with start_server(version, data, "--port", "0", *flags) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        match = re.search(r"http://127\.0\.0\.1:\d+", line)
+        assert match, line
+        yield process, match[0]
+
+
+@contextmanager
+def start_server(version: Version, data: Path, *flags: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a server; yield its process at once, and end it on exit."""
+    command = version.command("serve", "--json", "--data", str(data), *flags)
     with subprocess.Popen(
         command,
         env=version.environment,
@@ -160,12 +238,8 @@ def serve(version: Version, data: Path, *flags: str) -> Iterator[tuple[subproces
         stderr=subprocess.DEVNULL,
         text=True,
     ) as process:
-        assert process.stdout is not None
         try:
-            line = process.stdout.readline()
-            match = re.search(r"http://127\.0\.0\.1:\d+", line)
-            assert match, line
-            yield process, match[0]
+            yield process
         finally:
             process.terminate()
 
@@ -186,5 +260,7 @@ def load_sample(version: Version) -> None:
 MEASURES: tuple[tuple[str, Measure, float | None], ...] = (
     ("`readingroom ask` on the sample", measure_ask, 0.55),
     ("opening all bases", measure_opening, 0.5),
-    ("`readingroom serve` until /health answers", measure_health, None),
+    ("`readingroom serve` until every base answers", measure_health, None),
+    ("from the open port until /health answers", measure_first_health, 0.1),
+    ("the first search of three bases, on a settled server", measure_first_searches, 0.5),
 )

@@ -28,7 +28,16 @@ from tests.requirements import requirement
 from tests.support.documents.base import desk
 from tests.support.federal.base import write_world
 from tests.support.federal.world import World
-from tests.support.kit import Served, body, clean_environment, command, http, run, serving
+from tests.support.kit import (
+    HANG_SECONDS,
+    Served,
+    body,
+    clean_environment,
+    command,
+    http,
+    run,
+    serving,
+)
 from tests.support.model import with_model
 from tests.support.policy.base import brief, open_library
 
@@ -173,7 +182,7 @@ async def test_a_backup_under_load_restores_elsewhere_to_equal_answers(
     with serving(data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as served:
         with busy(served, key, tmp_path / "worlds") as uploaded:
             # Without a timing: the backup begins when changes flow, and they flow while it runs.
-            with anyio.fail_after(60):
+            with anyio.fail_after(HANG_SECONDS):
                 while len(uploaded) < 2:  # noqa: ASYNC110 - threads tell
                     await anyio.sleep(0.05)
             made = await anyio.to_thread.run_sync(lambda: done("backup", str(file), at=data))

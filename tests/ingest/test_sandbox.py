@@ -17,6 +17,7 @@ from readingroom.ingest.document import Document, ReadOptions, SkippedFile
 from readingroom.ingest.errors import ExtractionFailed
 from readingroom.ingest.read.sandbox import Limits, Sandbox
 from tests.requirements import requirement
+from tests.support.kit import HANG_SECONDS
 from tests.support.papers import paper
 from tests.support.processes import descendants, is_alive, wait_until
 
@@ -227,7 +228,7 @@ async def test_a_caller_whose_files_never_end_keeps_nobody_else_waiting(tmp_path
             tasks.start_soon(read_as, "greedy")
         await greedy_runs.wait()
         tasks.start_soon(read_as, "modest")
-        with anyio.fail_after(60):
+        with anyio.fail_after(HANG_SECONDS):
             await modest_runs.wait()
         assert started == ["greedy", "greedy", "modest"]
         everybody_may_end.touch()

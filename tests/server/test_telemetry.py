@@ -66,4 +66,4 @@ async def test_a_collector_that_does_not_answer_delays_nothing(tmp_path: Path) -
         served.process.terminate()
         served.process.wait(timeout=300)
     # A busy machine may need seconds to end; an exporter that retries would take a minute.
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 50

@@ -153,7 +153,8 @@ def _tools(notes: Notes) -> tuple[Tool, ...]:
         return Said(said=["done"])
 
     async def wait_for_ever(question: Nothing, call: ToolCall) -> Said:
-        """Never answer."""
+        """Report that it has begun, and never answer."""
+        await call.report(0, None, None)
         await anyio.sleep_forever()
         raise AssertionError("unreachable")
 

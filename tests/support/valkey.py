@@ -2,13 +2,14 @@
 
 import contextlib
 import subprocess
-import time
 from collections.abc import Iterator
 from importlib.metadata import files
 from pathlib import Path
 
 from valkey import ConnectionError as NotThere
 from valkey import Valkey
+
+from tests.support.processes import wait_until
 
 
 def binary() -> Path:
@@ -28,17 +29,14 @@ def valkey(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     )
     url = f"unix://{socket}"
     try:
-        _await(url)
+        wait_until(lambda: _answers(url))
         yield url, process
     finally:
         process.kill()
         process.wait()
 
 
-def _await(url: str) -> None:
-    for _ in range(200):
-        with contextlib.suppress(NotThere), Valkey.from_url(url) as client:
-            client.ping()
-            return
-        time.sleep(0.02)
-    raise AssertionError("Valkey did not start")
+def _answers(url: str) -> bool:
+    with contextlib.suppress(NotThere), Valkey.from_url(url) as client:
+        return bool(client.ping())
+    return False

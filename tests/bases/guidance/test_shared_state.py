@@ -43,11 +43,13 @@ def empty(url: str) -> None:
 async def test_an_entry_comes_back_as_it_was_and_not_after_its_time(url: str) -> None:
     shared = RedisConnection(url)
     shelf = RedisCacheBackend(shared)
-    await shelf.put("key", ENTRY, 0.3)
+    await shelf.put("key", ENTRY, 60)
+    await shelf.put("brief", ENTRY, 0.3)
     assert await shelf.get("key") == ENTRY
     assert await shelf.get("other") is None
     await anyio.sleep(0.4)
-    assert await shelf.get("key") is None
+    assert await shelf.get("brief") is None
+    assert await shelf.get("key") == ENTRY
     await shared.close()
 
 
@@ -226,12 +228,15 @@ async def test_without_valkey_pages_are_fetched_live_and_calls_are_still_counted
                 result = await client.call_tool("get_error_taxonomy")
                 outcomes.append(result.is_error)
 
+            started = time.monotonic()
             async with anyio.create_task_group() as burst:
                 for _ in range(30):
                     burst.start_soon(one)
+            took = time.monotonic() - started
     assert not first.is_error
     assert body(second)["cache"]["hit"] is False
-    assert outcomes.count(False) <= 10
+    # Five for each second begun, however long a busy machine takes for the thirty.
+    assert outcomes.count(False) <= 5 * (int(took) + 1)
 
 
 @requirement("guidance:breaker")

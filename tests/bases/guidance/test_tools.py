@@ -601,11 +601,14 @@ async def test_a_client_over_its_rate_waits_a_second_and_is_then_refused(
         async def one() -> None:
             outcomes.append(body(await client.call_tool("get_error_taxonomy")))
 
+        started = time.monotonic()
         async with anyio.create_task_group() as burst:
             for _ in range(10):
                 burst.start_soon(one)
+        seconds = int(time.monotonic() - started) + 1
     refused = [told["error"] for told in outcomes if "error" in told]
-    assert 2 <= 10 - len(refused) <= 4
+    # Two for each second begun; on a busy machine the ten take longer, and more of them pass.
+    assert 2 <= 10 - len(refused) <= 2 * seconds
     assert {told["code"] for told in refused} == {"UPSTREAM_RATE_LIMITED"}
     assert all(told["hint"]["retry_after"] >= 1 for told in refused)
 

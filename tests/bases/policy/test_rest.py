@@ -11,7 +11,7 @@ import pytest
 
 from tests.requirements import requirement
 from tests.server.test_auth import INITIALIZE
-from tests.support.kit import POST, Served, body, http, rpc, serving, sse
+from tests.support.kit import HANG_SECONDS, POST, Served, body, http, rpc, serving, sse
 from tests.support.model import with_model
 from tests.support.policy.base import brief
 
@@ -59,7 +59,7 @@ def upload(
 
 
 def settled(served: Served, path: str) -> dict[str, Any]:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANG_SECONDS
     while time.monotonic() < deadline:
         status: dict[str, Any] = served.get(path).json()
         if status["status"] != "processing":
