@@ -16,7 +16,7 @@ class Table:
 
     def __str__(self) -> str:
         rule = ["---:" if title.startswith("median") else "---" for title in self.header]
-        lines = [_line(row) for row in (self.header, rule, *self.rows)]
+        lines = [_render_line(row) for row in (self.header, rule, *self.rows)]
         return "\n".join([f"## {self.title}", "", *lines, "", self.note])
 
 
@@ -43,5 +43,5 @@ class Ratio:
         return f"{'met' if self.middle <= target else '**missed**'} (at most {target:g})"
 
 
-def _line(cells: Sequence[str]) -> str:
+def _render_line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"

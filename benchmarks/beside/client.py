@@ -8,7 +8,7 @@ from subprocess import Popen
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from benchmarks.server.wires import INITIALIZE, INITIALIZED, LEGACY, MODERN, Message, opening
+from benchmarks.server.wires import INITIALIZE, INITIALIZED, LEGACY, MODERN, Message, handshake
 
 _SECONDS = 300
 _HEADERS = {
@@ -31,16 +31,16 @@ class HttpClient:
         headers = _HEADERS | message.headers(revision)
         if session:
             headers["mcp-session-id"] = session
-        _, body = self._send("POST", path, message.on(revision), headers)
+        _, body = self._send("POST", path, message.encode(revision), headers)
         return read_result(body)
 
     def open_session(self, path: str) -> str:
         """Greet as clients of 2025-11-25 do; return the id of the session."""
         headers = _HEADERS | INITIALIZE.headers(LEGACY)
-        greeting, _ = self._send("POST", path, INITIALIZE.on(LEGACY), headers)
+        greeting, _ = self._send("POST", path, INITIALIZE.encode(LEGACY), headers)
         session = greeting["mcp-session-id"]
         headers = _HEADERS | INITIALIZED.headers(LEGACY) | {"mcp-session-id": session}
-        self._send("POST", path, INITIALIZED.on(LEGACY), headers)
+        self._send("POST", path, INITIALIZED.encode(LEGACY), headers)
         return session
 
     def get(self, path: str, parameters: Mapping[str, Any] = {}) -> Any:
@@ -76,11 +76,11 @@ class StdioClient:
 
     def send_message(self, message: Message) -> Any:
         """Return the result of a message, after the greeting that this revision wants."""
-        greetings = () if self._is_open else opening(self.revision)
+        greetings = () if self._is_open else handshake(self.revision)
         self._is_open = True
         assert self.process.stdin and self.process.stdout
         for sent in (*greetings, message):
-            self.process.stdin.write(sent.on(self.revision) + b"\n")
+            self.process.stdin.write(sent.encode(self.revision) + b"\n")
         self.process.stdin.flush()
         for line in self.process.stdout:
             if json.loads(line).get("id") == message.id:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.beside.rounds import KEPT, ROUNDS, Costs, compare, open_versions, run_workload
-from benchmarks.engine.corpus import SHARED, chunks
+from benchmarks.engine.corpus import SHARED, load_chunks
 from benchmarks.redesign.tables import Version
 from benchmarks.table import Table
 
@@ -38,5 +38,5 @@ def write_texts() -> Path:
     """Keep the real texts that both versions work on; they are cut by the present tree."""
     if not _TEXTS.exists():
         KEPT.mkdir(parents=True, exist_ok=True)
-        _TEXTS.write_text(json.dumps(chunks(_CHUNKS)), "utf-8")
+        _TEXTS.write_text(json.dumps(load_chunks(_CHUNKS)), "utf-8")
     return _TEXTS

@@ -41,7 +41,6 @@ PLACES = {
     "GovukPage": ("bases.guidance.page:GovukPage", "bases.guidance.page:Page"),
     "Sandbox": ("ingest.read.sandbox:Sandbox", "ingest.sandbox:Sandbox"),
     "fuse": ("engine.hybrid:fuse", "engine.fusion:fuse"),
-    "search_both": ("engine.hybrid:search_both",),
     "no_progress": ("core.progress:no_progress", "core.progress:unheard"),
 }
 """Where the present tree has a thing, then where 0.1.0 had it, if that was elsewhere."""
@@ -261,7 +260,7 @@ def measure_sandbox(shared: str) -> Costs:
 
 
 def rank_questions(test_path: str, vectors_path: str, models: str) -> Rankings:
-    """Rank the texts of a test set for each question: by words, by meaning, by both."""
+    """Rank the texts of a test set for each question: by words, by meaning, by both ranks."""
     test = json.loads(Path(test_path).read_text("utf-8"))
     texts, questions = test["texts"], test["questions"]
     fields = find("Fields")()
@@ -278,14 +277,12 @@ def rank_questions(test_path: str, vectors_path: str, models: str) -> Rankings:
         }
         word_index.close()
     meaning = {id: [hit.id for hit in vector_index.search(vectors[id], 100)] for id in questions}
-    fuse, search_both = find("fuse"), find("search_both")
+    fuse = find("fuse")
     return {
         "words": words,
         "meaning": meaning,
-        "fused once": {id: [hit for hit, _ in fuse([words[id], meaning[id]])] for id in questions},
-        "both": {
-            id: [hit for hit, _ in search_both(words[id], vectors[id], vector_index, 10)]
-            for id in questions
+        "fused by rank": {
+            id: [hit for hit, _ in fuse([words[id], meaning[id]])] for id in questions
         },
     }
 

@@ -42,23 +42,23 @@ def measure(files: int, pages: int) -> Table:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         inbox = room_with_model(data)
-        paths = _written(inbox, files, pages)
-        documents, extraction = anyio.run(_extraction_alone, paths)
-        embedding = _embedding_alone(documents)
-        with serving("documents", data=data) as room:
-            took, cores = anyio.run(_ingested, room, inbox)
-    alone = extraction + embedding
-    ratio = took / alone
+        paths = _write_reports(inbox, files, pages)
+        documents, extraction = anyio.run(_measure_extraction, paths)
+        embedding = _measure_embedding(documents)
+        with serving("documents", data=data) as server:
+            seconds_taken, cores = anyio.run(_measure_ingestion, server, inbox)
+    seconds_alone = extraction + embedding
+    ratio = seconds_taken / seconds_alone
     return Table(
         "An application's documents from folder to searchable",
         ("what", "median", "ratio", "target"),
         (
             ("extraction alone", f"{extraction:.1f} s", "", ""),
             ("embedding alone", f"{embedding:.1f} s", "", ""),
-            ("their sum", f"{alone:.1f} s", "1.00", ""),
+            ("their sum", f"{seconds_alone:.1f} s", "1.00", ""),
             (
                 "`ingest_folder`",
-                f"{took:.1f} s",
+                f"{seconds_taken:.1f} s",
                 f"{ratio:.2f}",
                 f"{'met' if ratio <= _TARGET else '**missed**'} (at most {_TARGET:g})",
             ),
@@ -70,28 +70,29 @@ def measure(files: int, pages: int) -> Table:
     )
 
 
-def _written(inbox: Path, files: int, pages: int) -> list[Path]:
+def _write_reports(inbox: Path, files: int, pages: int) -> list[Path]:
     """Reports, none like another: each page has a text of its own."""
     paths = [inbox / f"Report {number}.pdf" for number in range(files)]
     for number, path in enumerate(paths):
-        made = Paper(header=f"Report {number}", footer="Page #")
+        report = Paper(header=f"Report {number}", footer="Page #")
         for page in range(pages):
             if page:
-                made.turn()
-            for part in range(6):
-                subject = _SUBJECTS[(number + page + part) % len(_SUBJECTS)]
-                made.write(
-                    f"Section {page}.{part} of report {number} looks at {subject}. "
-                    f"Measured on {part + 1} days at {page + 3} places, {subject} stayed within "
-                    f"what the authority expects, and {number * page + part} visits confirmed it. "
+                report.turn()
+            for paragraph in range(6):
+                subject = _SUBJECTS[(number + page + paragraph) % len(_SUBJECTS)]
+                report.write(
+                    f"Section {page}.{paragraph} of report {number} looks at {subject}. "
+                    f"Measured on {paragraph + 1} days at {page + 3} places, {subject} stayed "
+                    "within what the authority expects, and "
+                    f"{number * page + paragraph} visits confirmed it. "
                     "Where it did not, the applicant proposes works that are secured by condition "
                     "and are complete before the first home is occupied."
                 )
-        path.write_bytes(made.done())
+        path.write_bytes(report.done())
     return paths
 
 
-async def _extraction_alone(paths: Sequence[Path]) -> tuple[list[Document], float]:
+async def _measure_extraction(paths: Sequence[Path]) -> tuple[list[Document], float]:
     pipeline = Pipeline(Sandbox())
     documents_by_path: dict[Path, Document] = {}
 
@@ -108,7 +109,7 @@ async def _extraction_alone(paths: Sequence[Path]) -> tuple[list[Document], floa
     return [documents_by_path[path] for path in paths], time.perf_counter() - started
 
 
-def _embedding_alone(documents: Sequence[Document]) -> float:
+def _measure_embedding(documents: Sequence[Document]) -> float:
     embedder = Embedder(MODELS)
     embedder.embed("load the model")
     texts = [document.get_chunk_text(chunk) for document in documents for chunk in document.chunks]
@@ -117,20 +118,20 @@ def _embedding_alone(documents: Sequence[Document]) -> float:
     return time.perf_counter() - started
 
 
-async def _ingested(room: Served, inbox: Path) -> tuple[float, float]:
-    async with http(f"{room.url}/mcp", seconds=3600) as client:
+async def _measure_ingestion(server: Served, inbox: Path) -> tuple[float, float]:
+    async with http(f"{server.url}/mcp", seconds=3600) as client:
         await client.call_tool("search_application_docs", {"query": "load the model"})
-        before, started = _cpu(room), time.perf_counter()
+        before, started = _read_processor_seconds(server), time.perf_counter()
         answer = await client.call_tool(
             "ingest_folder", {"path": str(inbox), "application_ref": REF}
         )
-        took = time.perf_counter() - started
+        seconds_taken = time.perf_counter() - started
         answer_body = body(answer)
         assert answer_body["ingested"] == answer_body["file_count"], answer_body
-        return took, (_cpu(room) - before) / took
+        return seconds_taken, (_read_processor_seconds(server) - before) / seconds_taken
 
 
-def _cpu(room: Served) -> float:
+def _read_processor_seconds(server: Served) -> float:
     """Seconds of the server and of its children that have ended."""
-    stat = Path(f"/proc/{room.process.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    stat = Path(f"/proc/{server.process.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
     return sum(map(int, stat[11:15])) / 100

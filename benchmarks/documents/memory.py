@@ -13,7 +13,7 @@ from tests.support.kit import Served, serving
 from tests.support.processes import resident_mb
 
 _REPEATS = 3
-_MOST = 40
+_MAX_GROWTH_MB = 40
 _NOTE = (
     "{files} real PDFs and images through `ingest_document` by a client, three at once, OCR "
     "off (its memory is another process's), then each removed; resident memory of the server."
@@ -27,25 +27,27 @@ def measure() -> Table:
         data = Path(home) / "data"
         room_with_model(data)
         env = {"DOCUMENT_ROOTS": str(folder), "ENABLE_OCR": "false", "READINGROOM_RATE_LIMIT": "0"}
-        with serving("documents", data=data, env=env) as room:
-            sizes = anyio.run(_repeats, room, folder)
-    grown = sizes[-1] - sizes[0]
-    verdict = f"{'met' if grown <= _MOST else '**missed**'} (at most {_MOST} MB)"
+        with serving("documents", data=data, env=env) as server:
+            resident_sizes = anyio.run(_ingest_repeatedly, server, folder)
+    growth_mb = resident_sizes[-1] - resident_sizes[0]
+    verdict = (
+        f"{'met' if growth_mb <= _MAX_GROWTH_MB else '**missed**'} (at most {_MAX_GROWTH_MB} MB)"
+    )
     return Table(
         "Memory over three repeats of every real document",
         ("repeat", "median MB", "target"),
         (
-            *((str(number), str(size), "") for number, size in enumerate(sizes, 1)),
-            ("growth, first to last", f"{grown:+}", verdict),
+            *((str(number), str(size), "") for number, size in enumerate(resident_sizes, 1)),
+            ("growth, first to last", f"{growth_mb:+}", verdict),
         ),
         _NOTE.format(files=len(files_in(folder))),
     )
 
 
-async def _repeats(room: Served, folder: Path) -> list[int]:
-    sizes = []
+async def _ingest_repeatedly(server: Served, folder: Path) -> list[int]:
+    resident_sizes = []
     for _ in range(_REPEATS):
-        await ingest_all(room, folder)
-        await remove_all(room)
-        sizes.append(resident_mb(room.process.pid))
-    return sizes
+        await ingest_all(server, folder)
+        await remove_all(server)
+        resident_sizes.append(resident_mb(server.process.pid))
+    return resident_sizes

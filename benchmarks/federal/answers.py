@@ -12,8 +12,13 @@ import anyio
 
 from benchmarks.federal import registries as federal_registries
 from benchmarks.federal.registries import QUICK, WHOLE
-from benchmarks.federal.scale import client, spent, spread, timed
-from benchmarks.federal.world import Stand
+from benchmarks.federal.scale import (
+    measure_cpu_seconds,
+    measure_wall_seconds,
+    open_client,
+    render_median_and_p95,
+)
+from benchmarks.federal.world import RandomEmbedder
 from benchmarks.table import Ratio, Table
 from readingroom.bases.federal import store
 from readingroom.bases.federal.errors import AggregateTimeout, AggregateTooBroad
@@ -28,46 +33,71 @@ from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.store import FILE
 
 OFFICIAL = Path(__file__).parents[3] / "shared" / "data" / "federal"
-LARGEST = "hr:117:5376"
+LARGEST_BILL = "hr:117:5376"
 
 
 def tables(quick: bool) -> Iterator[Table]:
-    yield names(quick)
-    yield numbers(quick)
-    yield whole_bill(quick)
+    yield measure_names(quick)
+    yield measure_aggregates(quick)
+    yield measure_dossier(quick)
 
 
 @cache
-def _opened(quick: bool) -> tuple[FederalService, federal_registries.Size]:
+def _open_service(quick: bool) -> tuple[FederalService, federal_registries.Size]:
     size = QUICK if quick else WHOLE
     path = Path("build") / f"federal-registries-{size.filers}.db"
     path.parent.mkdir(exist_ok=True)
-    federal_registries.build(path, size)
+    federal_registries.build_database(path, size)
     # On a busy machine a whole scan may take longer than a server lets it.
-    return FederalService(path, Stand(), Budget(seconds=60)), size  # type: ignore[arg-type]
+    return FederalService(path, RandomEmbedder(), Budget(seconds=60)), size  # type: ignore[arg-type]
 
 
 # --- names ---
 
 
-def names(quick: bool) -> Table:
-    service, size = _opened(quick)
+def measure_names(quick: bool) -> Table:
+    service, size = _open_service(quick)
     rounds = 5 if quick else 40
     rows = []
-    with closing(store.connect(service.path)) as db, client(service) as get:
+    with closing(store.connect(service.path)) as db, open_client(service) as get:
         for source in ("legislators", "lda_filings"):
             path = f"/v1/{BY_NAME[source].path}"
-            bare, resolved, rest = [], [], []
-            for name in federal_registries.questions(source, service.path, rounds + 3):
-                bare.append(timed(partial(_bare_trigrams, db, source, name)))
-                resolved.append(timed(partial(_resolved, db, source, name)))
-                rest.append(timed(partial(get, path, {"q": name, "limit": 10})))
-            bare, resolved, rest = bare[3:], resolved[3:], rest[3:]
-            ratio = Ratio(rest, bare)
+            bare_seconds, resolver_seconds, rest_seconds = [], [], []
+            for name in federal_registries.make_misspelt_names(source, service.path, rounds + 3):
+                bare_seconds.append(
+                    measure_wall_seconds(partial(_search_trigrams, db, source, name))
+                )
+                resolver_seconds.append(
+                    measure_wall_seconds(partial(_resolve_name, db, source, name))
+                )
+                rest_seconds.append(
+                    measure_wall_seconds(partial(get, path, {"q": name, "limit": 10}))
+                )
+            bare_seconds, resolver_seconds, rest_seconds = (
+                bare_seconds[3:],
+                resolver_seconds[3:],
+                rest_seconds[3:],
+            )
+            ratio = Ratio(rest_seconds, bare_seconds)
             rows += [
-                (f"{source}: bare trigrams, the 10 best rows", *spread(bare), "1.000", ""),
-                (f"{source}: ranked records", *spread(resolved), str(Ratio(resolved, bare)), ""),
-                (f"{source}: `GET {path}?q=`", *spread(rest), str(ratio), ratio.against(3.0)),
+                (
+                    f"{source}: bare trigrams, the 10 best rows",
+                    *render_median_and_p95(bare_seconds),
+                    "1.000",
+                    "",
+                ),
+                (
+                    f"{source}: ranked records",
+                    *render_median_and_p95(resolver_seconds),
+                    str(Ratio(resolver_seconds, bare_seconds)),
+                    "",
+                ),
+                (
+                    f"{source}: `GET {path}?q=`",
+                    *render_median_and_p95(rest_seconds),
+                    str(ratio),
+                    ratio.against(3.0),
+                ),
             ]
     note = (
         f"{size.people:,} legislators and {size.filers:,} names of LDA filings in one file; "
@@ -79,24 +109,26 @@ def names(quick: bool) -> Table:
     return Table("Federal names", header, tuple(rows), note)
 
 
-def _bare_trigrams(db: sqlite3.Connection, source: str, name: str) -> None:
-    pieces = dict.fromkeys(piece for word in fold.words(name) for piece in fold.trigrams(word))
+def _search_trigrams(db: sqlite3.Connection, source: str, name: str) -> None:
+    trigrams = dict.fromkeys(
+        trigram for word in fold.words(name) for trigram in fold.trigrams(word)
+    )
     first = fold.first_row(source)
     db.execute(
         """SELECT rowid FROM names_fts WHERE names_fts MATCH ? AND rowid BETWEEN ? AND ?
            ORDER BY rank LIMIT 10""",
-        (" OR ".join(f'"{piece}"' for piece in pieces), first, first + fold.ROWS),
+        (" OR ".join(f'"{trigram}"' for trigram in trigrams), first, first + fold.ROWS),
     ).fetchall()
 
 
-def _resolved(db: sqlite3.Connection, source: str, name: str) -> None:
+def _resolve_name(db: sqlite3.Connection, source: str, name: str) -> None:
     source_spec = BY_NAME[source]
     resolver.resolve(db, source_spec, name, parse_filters(source_spec.resource, {}))
 
 
 # --- numbers ---
 
-_BARE = (
+_AGGREGATES = (
     (
         "votes by position",
         "SELECT position, count(*) FROM member_votes GROUP BY 1 ORDER BY 2 DESC LIMIT 20",
@@ -127,27 +159,32 @@ _BARE = (
 )
 
 
-def numbers(quick: bool) -> Table:
-    service, size = _opened(quick)
+def measure_aggregates(quick: bool) -> Table:
+    service, size = _open_service(quick)
     rounds = 3 if quick else 15
     rows: list[tuple[str, ...]] = []
     with (
         closing(store.connect(service.path)) as db,
         anyio.from_thread.start_blocking_portal() as portal,
     ):
-        for name, sql, asked in _BARE:
-            ask = _aggregation(dict(asked))
+        for name, sql, asked in _AGGREGATES:
+            ask = _make_aggregation(dict(asked))
             call = service.time_series if ask.time_field else service.aggregate
-            bare, ours = [], []
+            bare_seconds, our_seconds = [], []
             for _ in range(rounds + 1):
-                bare.append(spent(lambda s=sql: db.execute(s).fetchall()))
-                ours.append(spent(lambda c=call, a=ask: portal.call(c, a)))
-            ratio = Ratio(ours[1:], bare[1:])
+                bare_seconds.append(measure_cpu_seconds(lambda s=sql: db.execute(s).fetchall()))
+                our_seconds.append(measure_cpu_seconds(lambda c=call, a=ask: portal.call(c, a)))
+            ratio = Ratio(our_seconds[1:], bare_seconds[1:])
             rows += [
-                (f"{name}: bare SQL", *spread(bare[1:]), "1.000", ""),
-                (f"{name}: the answer", *spread(ours[1:]), str(ratio), ratio.against(1.3)),
+                (f"{name}: bare SQL", *render_median_and_p95(bare_seconds[1:]), "1.000", ""),
+                (
+                    f"{name}: the answer",
+                    *render_median_and_p95(our_seconds[1:]),
+                    str(ratio),
+                    ratio.against(1.3),
+                ),
             ]
-        rows.append(_stopped(db))
+        rows.append(_measure_stopping(db))
     note = (
         f"{size.votes:,} votes, {size.filings:,} filings. Processor time, taking turns. Each "
         "answer counts what it will read, holds a transaction and a meter, and fills gaps. The "
@@ -158,31 +195,34 @@ def numbers(quick: bool) -> Table:
     return Table("Federal numbers", header, tuple(rows), note)
 
 
-def _aggregation(asked: dict[str, Any]) -> Aggregation:
+def _make_aggregation(asked: dict[str, Any]) -> Aggregation:
     resource_spec = find_resource(asked.pop("resource"))
     return Aggregation(
         resource_spec, parse_filters(resource_spec, asked.pop("filters", None)), **asked
     )
 
 
-def _broad() -> Aggregation:
-    return _aggregation({"resource": "member_votes", "group_by": "bioguide_id"})
+def _make_broad_aggregation() -> Aggregation:
+    return _make_aggregation({"resource": "member_votes", "group_by": "bioguide_id"})
 
 
-def _stopped(db: sqlite3.Connection) -> tuple[str, ...]:
+def _measure_stopping(db: sqlite3.Connection) -> tuple[str, ...]:
     """Given a third of the time the broad one takes at best, so that it is surely stopped."""
     unbounded = Budget(rows=10**9, seconds=600)
-    whole = min(timed(lambda: Aggregator(db, unbounded).total(_broad())) for _ in range(5))
-    budget = Budget(rows=10**9, seconds=whole / 3)
-    took = [timed(lambda: _refused(db, budget)) for _ in range(9)]
-    ratio = Ratio(took, [budget.seconds] * len(took))
+    whole_seconds = min(
+        measure_wall_seconds(lambda: Aggregator(db, unbounded).total(_make_broad_aggregation()))
+        for _ in range(5)
+    )
+    budget = Budget(rows=10**9, seconds=whole_seconds / 3)
+    seconds_taken = [measure_wall_seconds(lambda: _expect_refusal(db, budget)) for _ in range(9)]
+    ratio = Ratio(seconds_taken, [budget.seconds] * len(seconds_taken))
     label = f"stopped after {budget.seconds * 1000:,.0f} ms of wall time"
-    return (label, *spread(took), str(ratio), ratio.against(1.1))
+    return (label, *render_median_and_p95(seconds_taken), str(ratio), ratio.against(1.1))
 
 
-def _refused(db: sqlite3.Connection, budget: Budget) -> None:
+def _expect_refusal(db: sqlite3.Connection, budget: Budget) -> None:
     try:
-        Aggregator(db, budget).total(_broad())
+        Aggregator(db, budget).total(_make_broad_aggregation())
     except (AggregateTimeout, AggregateTooBroad):
         return
     raise AssertionError("it was not stopped")
@@ -191,7 +231,7 @@ def _refused(db: sqlite3.Connection, budget: Budget) -> None:
 # --- dossiers ---
 
 
-def whole_bill(quick: bool) -> Table:
+def measure_dossier(quick: bool) -> Table:
     """Needs the shared data; without it the table says so."""
     header = ("dossier", "median ms", "median p95 ms", "ratio", "target")
     if not OFFICIAL.is_dir():
@@ -200,48 +240,64 @@ def whole_bill(quick: bool) -> Table:
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / FILE
         loading.load(path, [OFFICIAL / "billstatus", OFFICIAL / "saps"], None)
-        service = FederalService(path, Stand())  # type: ignore[arg-type]
-        with client(service) as get:
-            together, separate = [], []
+        service = FederalService(path, RandomEmbedder())  # type: ignore[arg-type]
+        with open_client(service) as get:
+            dossier_seconds, separate_seconds = [], []
             for _ in range(rounds + 2):
-                together.append(timed(lambda: get(f"/v1/bills/{LARGEST}/dossier", {})))
-                separate.append(timed(lambda: _separately(get)))
+                dossier_seconds.append(
+                    measure_wall_seconds(lambda: get(f"/v1/bills/{LARGEST_BILL}/dossier", {}))
+                )
+                separate_seconds.append(measure_wall_seconds(lambda: _fetch_separately(get)))
         service.store.close()
-    ratio = Ratio(together[2:], separate[2:])
+    ratio = Ratio(dossier_seconds[2:], separate_seconds[2:])
     rows = (
-        (f"{len(_SEPARATE) + 1} calls, one after the other", *spread(separate[2:]), "1.000", ""),
         (
-            f"`GET /v1/bills/{LARGEST}/dossier`",
-            *spread(together[2:]),
+            f"{len(_SEPARATE_CALLS) + 1} calls, one after the other",
+            *render_median_and_p95(separate_seconds[2:]),
+            "1.000",
+            "",
+        ),
+        (
+            f"`GET /v1/bills/{LARGEST_BILL}/dossier`",
+            *render_median_and_p95(dossier_seconds[2:]),
             str(ratio),
             ratio.against(0.7),
         ),
     )
     note = (
-        f"The real bill {LARGEST}, with 250 amendments; lists of {dossiers.MAX_ITEMS} in both. The "
-        "calls are those an agent would make for the same sections; the records at the other end "
-        "of links, which the dossier has too, are not fetched by them. Wall time, taking turns."
+        f"The real bill {LARGEST_BILL}, with 250 amendments; lists of {dossiers.MAX_ITEMS} in "
+        "both. The calls are those an agent would make for the same sections; the records at the "
+        "other end of links, which the dossier has too, are not fetched by them. Wall time, taking "
+        "turns."
     )
     return Table("Federal dossiers", header, rows, note)
 
 
-_KINDS = ("crs_report", "cost_estimate", "statement", "committee_report", "hearing", "vote", "law")
-_SEPARATE: tuple[tuple[str, dict[str, Any]], ...] = (
+_LINK_KINDS = (
+    "crs_report",
+    "cost_estimate",
+    "statement",
+    "committee_report",
+    "hearing",
+    "vote",
+    "law",
+)
+_SEPARATE_CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("/cosponsors", {}),
     ("/actions", {}),
     ("/amendments", {}),
-    *(("/links", {"kind": kind}) for kind in _KINDS),
+    *(("/links", {"kind": kind}) for kind in _LINK_KINDS),
 )
 
 
-def _separately(get: Callable[[str, dict[str, Any]], Any]) -> None:
-    get(f"/v1/bills/{LARGEST}", {})
-    for path, params in _SEPARATE:
-        get(f"/v1/bills/{LARGEST}{path}", {"limit": dossiers.MAX_ITEMS, **params})
+def _fetch_separately(get: Callable[[str, dict[str, Any]], Any]) -> None:
+    get(f"/v1/bills/{LARGEST_BILL}", {})
+    for path, params in _SEPARATE_CALLS:
+        get(f"/v1/bills/{LARGEST_BILL}{path}", {"limit": dossiers.MAX_ITEMS, **params})
 
 
 if __name__ == "__main__":
     import sys
 
-    for measure in (names, numbers, whole_bill):
+    for measure in (measure_names, measure_aggregates, measure_dossier):
         print(measure("--quick" in sys.argv), end="\n\n", flush=True)

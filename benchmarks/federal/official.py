@@ -21,17 +21,23 @@ from readingroom.bases.federal.load import loading
 from readingroom.bases.federal.store import FILE
 
 OFFICIAL = Path(__file__).parents[3] / "shared" / "data" / "federal"
-_TIMES = 3.0
-_MEGABYTES = 600
+_TARGET_RATIO = 3.0
+_TARGET_MB = 600
 _PARSERS: dict[str, Callable[[bytes], object]] = {".yaml": load_yaml, ".json": json.loads}
 
 
 def measure(rounds: int) -> Iterator[Table]:
     """Nothing where the official files are not there."""
     if OFFICIAL.is_dir():
-        measured = [{part: _alone(part) for part in PARTS} for _ in range(rounds)]
-        yield _table(
-            *(Rounds([round_seconds[part] for round_seconds in measured]) for part in PARTS)
+        measured = [
+            {measurement: _measure_apart(measurement) for measurement in PARTS}
+            for _ in range(rounds)
+        ]
+        yield _render_table(
+            *(
+                Rounds([round_seconds[measurement] for round_seconds in measured])
+                for measurement in PARTS
+            )
         )
 
 
@@ -45,24 +51,39 @@ class Rounds:
         return [round_seconds[name] for round_seconds in self.rounds]
 
 
-def _table(floor: Rounds, xml: Rounds, unread: Rounds, everything: Rounds) -> Table:
+def _render_table(floor: Rounds, xml: Rounds, unread: Rounds, everything: Rounds) -> Table:
     bare, peak = floor["bare"], max(everything["peak"])
     rows = (
-        _row("`ElementTree.fromstring` of every XML file in it (the floor)", bare, bare),
-        _row("the same, the garbage collector off, as a load has it", floor["calm"], bare),
-        _row("our own parser, without entities and external DTDs", floor["safe"], bare),
-        _row("the same files loaded: records, texts, links, full-text index",
-             xml["wall"], bare, _TIMES),
-        _row("the processor time of that, of both processes", xml["cpu"], floor["cpu"]),
-        _row("every XML, YAML and JSON file but the statements parsed, no more",
-             floor["formats"], bare),
-        _row("all of it but the statements loaded, HTML too", unread["wall"], bare),
-        _row("that beside parsing these formats", unread["wall"], floor["formats"]),
-        ("`federal load data/federal`, with the words of the statements' PDFs",
-         f"{median(everything['wall']):.2f} s", "", ""),
-        ("peak memory of that load, with a confined process on each core", f"{peak:,.0f} MB", "",
-         f"{'met' if peak <= _MEGABYTES else '**missed**'} (at most {_MEGABYTES} MB)"),
-    )  # fmt: skip
+        _render_row("`ElementTree.fromstring` of every XML file in it (the floor)", bare, bare),
+        _render_row("the same, the garbage collector off, as a load has it", floor["calm"], bare),
+        _render_row("our own parser, without entities and external DTDs", floor["safe"], bare),
+        _render_row(
+            "the same files loaded: records, texts, links, full-text index",
+            xml["wall"],
+            bare,
+            _TARGET_RATIO,
+        ),
+        _render_row("the processor time of that, of both processes", xml["cpu"], floor["cpu"]),
+        _render_row(
+            "every XML, YAML and JSON file but the statements parsed, no more",
+            floor["formats"],
+            bare,
+        ),
+        _render_row("all of it but the statements loaded, HTML too", unread["wall"], bare),
+        _render_row("that beside parsing these formats", unread["wall"], floor["formats"]),
+        (
+            "`federal load data/federal`, with the words of the statements' PDFs",
+            f"{median(everything['wall']):.2f} s",
+            "",
+            "",
+        ),
+        (
+            "peak memory of that load, with a confined process on each core",
+            f"{peak:,.0f} MB",
+            "",
+            f"{'met' if peak <= _TARGET_MB else '**missed**'} (at most {_TARGET_MB} MB)",
+        ),
+    )
     note = (
         f"By the clock where nothing else is said, each in a fresh process, {len(bare)} rounds "
         f"taking turns: {floor['files'][0]:.0f} XML files, {floor['megabytes'][0]:.0f} MB, into an "
@@ -74,18 +95,21 @@ def _table(floor: Rounds, xml: Rounds, unread: Rounds, everything: Rounds) -> Ta
     return Table("Federal: every official file", ("what", "median", "ratio", "target"), rows, note)
 
 
-def _row(
-    what: str, seconds: Sequence[float], beside: Sequence[float], target: float | None = None
+def _render_row(
+    what: str,
+    seconds: Sequence[float],
+    reference_seconds: Sequence[float],
+    target: float | None = None,
 ) -> tuple[str, ...]:
-    ratio = Ratio(seconds, beside)
-    ratio_text = "1.000" if seconds is beside else str(ratio)
+    ratio = Ratio(seconds, reference_seconds)
+    ratio_text = "1.000" if seconds is reference_seconds else str(ratio)
     return what, f"{median(seconds):.2f} s", ratio_text, ratio.against(target) if target else ""
 
 
-def _alone(part: str) -> dict[str, float]:
+def _measure_apart(measurement: str) -> dict[str, float]:
     """One measurement in a process of its own: memory is what that one took."""
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.federal.official", part],
+        [sys.executable, "-m", "benchmarks.federal.official", measurement],
         check=True,
         capture_output=True,
         text=True,
@@ -97,74 +121,85 @@ def _alone(part: str) -> dict[str, float]:
 # --- in that process ---
 
 
-def _floor() -> dict[str, float]:
-    files = [path.read_bytes() for path in _xml()]
-    cpu, wall = _timed(lambda: _each(ElementTree.fromstring, files))
-    _, safe = _timed(lambda: _each(parse, files))
-    paths = [path for path in _taken(*_PARSERS) if "saps" not in path.parts]
+def _measure_parsing() -> dict[str, float]:
+    files = [path.read_bytes() for path in _find_xml_files()]
+    cpu, wall = _measure_seconds(lambda: _parse_each(ElementTree.fromstring, files))
+    _, our_parser_seconds = _measure_seconds(lambda: _parse_each(parse, files))
+    paths = [path for path in _find_loadable_files(*_PARSERS) if "saps" not in path.parts]
     read = [(_PARSERS[path.suffix], path.read_bytes()) for path in paths]
     gc.disable()
-    _, calm = _timed(lambda: _each(ElementTree.fromstring, files))
-    _, rest = _timed(lambda: [reader(data) is None for reader, data in read])
+    _, without_collector_seconds = _measure_seconds(
+        lambda: _parse_each(ElementTree.fromstring, files)
+    )
+    _, other_formats_seconds = _measure_seconds(
+        lambda: [reader(data) is None for reader, data in read]
+    )
     size = sum(map(len, files)) / 1e6
-    return {"bare": wall, "cpu": cpu, "calm": calm, "safe": safe, "formats": calm + rest,
-            "files": len(files), "megabytes": size}  # fmt: skip
+    return {
+        "bare": wall,
+        "cpu": cpu,
+        "calm": without_collector_seconds,
+        "safe": our_parser_seconds,
+        "formats": without_collector_seconds + other_formats_seconds,
+        "files": len(files),
+        "megabytes": size,
+    }
 
 
-def _each(parser: Callable[[bytes], object], files: Sequence[bytes]) -> None:
+def _parse_each(parser: Callable[[bytes], object], files: Sequence[bytes]) -> None:
     for data in files:
         parser(data)
 
 
-def _load(paths: Sequence[Path]) -> dict[str, float]:
+def _measure_load(paths: Sequence[Path]) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as scratch:
         loaded: list[loading.Summary] = []
         path = Path(scratch) / FILE
-        cpu, wall = _timed(lambda: loaded.append(loading.load(path, paths, None)))
-    own, child = (
+        cpu, wall = _measure_seconds(lambda: loaded.append(loading.load(path, paths, None)))
+    this_process, children = (
         resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
     # The system tells the largest of the processes beside; one may read a PDF on each core.
-    most = own.ru_maxrss + child.ru_maxrss * (os.cpu_count() or 1)
+    peak_kilobytes = this_process.ru_maxrss + children.ru_maxrss * (os.cpu_count() or 1)
     return {
-        "cpu": cpu + child.ru_utime + child.ru_stime,
+        "cpu": cpu + children.ru_utime + children.ru_stime,
         "wall": wall,
         "records": loaded[0].records,
-        "peak": most / 1024,
+        "peak": peak_kilobytes / 1024,
     }
 
 
-def _timed(work: Callable[[], object]) -> tuple[float, float]:
+def _measure_seconds(work: Callable[[], object]) -> tuple[float, float]:
     """Processor and wall seconds."""
     cpu, wall = time.process_time(), time.perf_counter()
     work()
     return time.process_time() - cpu, time.perf_counter() - wall
 
 
-def _taken(*suffixes: str) -> list[Path]:
+def _find_loadable_files(*suffixes: str) -> list[Path]:
     """The files of these kinds that some loader takes."""
-    taken = []
+    loadable = []
     for path in sorted(OFFICIAL.rglob("*")):
         if path.suffix.lower() in suffixes:
             file = RawFile(path.name, path.read_bytes(), lambda name: None)
             if any(loader.matches(file.start) for loader in LOADERS):
-                taken.append(path)
-    return taken
+                loadable.append(path)
+    return loadable
 
 
-def _xml() -> list[Path]:
-    return _taken(".xml")
+def _find_xml_files() -> list[Path]:
+    return _find_loadable_files(".xml")
 
 
-def _but_statements() -> list[Path]:
+def _find_all_but_statements() -> list[Path]:
     return [path for path in OFFICIAL.iterdir() if path.name != "saps"]
 
 
 PARTS: dict[str, Callable[[], dict[str, float]]] = {
-    "floor": _floor,
-    "xml": lambda: _load(_xml()),
-    "unread": lambda: _load(_but_statements()),
-    "all": lambda: _load([OFFICIAL]),
+    "floor": _measure_parsing,
+    "xml": lambda: _measure_load(_find_xml_files()),
+    "unread": lambda: _measure_load(_find_all_but_statements()),
+    "all": lambda: _measure_load([OFFICIAL]),
 }
 
 if __name__ == "__main__":

@@ -8,6 +8,6 @@ from benchmarks.table import Table
 
 def tables(quick: bool) -> Iterator[Table]:
     yield from official.measure(rounds=1 if quick else 5)
-    yield scale.searches(quick)
-    yield scale.lookups(quick)
-    yield scale.loads(quick)
+    yield scale.measure_searches(quick)
+    yield scale.measure_lookups(quick)
+    yield scale.measure_loads(quick)

@@ -25,7 +25,7 @@ from tests.support.federal.world import World
 
 MODEL = "synthetic/1"
 _CHUNKS_PER_BILL = 5
-_BATCH = 5_000
+_BATCH_SIZE = 5_000
 _SYLLABLES = ("ba", "do", "fi", "gu", "ka", "lo", "mi", "nu", "pa", "re", "so", "ti", "va", "ze")
 
 
@@ -43,9 +43,9 @@ class Vocabulary:
     """Twenty thousand words; the n-th is about n times rarer than the first."""
 
     def __init__(self, seed: int, words: int = 20_000) -> None:
-        chance = random.Random(1)  # whatever is drawn, it is drawn from the same words
+        random_source = random.Random(1)  # whatever is drawn, it is drawn from the same words
         self.words = [
-            "".join(chance.choices(_SYLLABLES, k=2 + n % 3)) + str(n) for n in range(words)
+            "".join(random_source.choices(_SYLLABLES, k=2 + n % 3)) + str(n) for n in range(words)
         ]
         self._numbers = np.random.default_rng(seed)
         weights = 1 / (np.arange(words) + 10)
@@ -60,46 +60,46 @@ class Vocabulary:
         return " ".join(self.words[int(n)] for n in self._numbers.integers(100, 5_000, words))
 
 
-class Stand:
+class RandomEmbedder:
     """Stands in for the model: a vector of the same kind as the stored ones, at no cost."""
 
     identity = MODEL
 
     def __init__(self, seed: int = 3) -> None:
         self._numbers = np.random.default_rng(seed)
-        self.centres = _centres()
+        self.centres = _make_centres()
 
     def embed(self, text: str) -> NDArray[np.float32]:
-        return _around(self.centres[[len(text) % len(self.centres)]], self._numbers)[0]
+        return _scatter_around(self.centres[[len(text) % len(self.centres)]], self._numbers)[0]
 
 
-def build(path: Path, size: Size, seed: int = 1) -> None:
+def build_database(path: Path, size: Size, seed: int = 1) -> None:
     """Make the file at `path`; a file that is there already is kept."""
 
     def fill(db: sqlite3.Connection) -> None:
-        _people_and_votes(db, size.votes, seed)
-        _bills(db, size.bills, seed)
+        _add_people_and_votes(db, size.votes, seed)
+        _add_bills(db, size.bills, seed)
 
-    make(path, fill)
+    make_database(path, fill)
 
 
-def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
+def make_database(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
     """A federal file that is there whole or not at all; one that is there already is kept."""
     if path.exists():
         return
-    making = path.with_suffix(".making")
+    unfinished_path = path.with_suffix(".making")
     for suffix in ("", "-wal", "-shm"):
-        making.with_name(making.name + suffix).unlink(missing_ok=True)
-    store.prepare(making)
-    with closing(store.connect(making, writing=True)) as db:
+        unfinished_path.with_name(unfinished_path.name + suffix).unlink(missing_ok=True)
+    store.prepare(unfinished_path)
+    with closing(store.connect(unfinished_path, writing=True)) as db:
         db.execute("PRAGMA synchronous = OFF")
         fill(db)
         Writer(db).count()
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    making.rename(path)
+    unfinished_path.rename(path)
 
 
-def _people_and_votes(db: sqlite3.Connection, votes: int, seed: int) -> None:
+def _add_people_and_votes(db: sqlite3.Connection, votes: int, seed: int) -> None:
     world = World(seed, people=500)
     members = world.members
     db.execute("BEGIN")
@@ -110,7 +110,7 @@ def _people_and_votes(db: sqlite3.Connection, votes: int, seed: int) -> None:
             for member in members
         ),
     )
-    chance = random.Random(seed)
+    random_source = random.Random(seed)
     for number in range(1, votes // len(members) + 1):
         id = f"house:118:1:{number}"
         record = {"id": id, "title": id, "congress": 118, "question": "On Passage", "bills": []}
@@ -122,21 +122,21 @@ def _people_and_votes(db: sqlite3.Connection, votes: int, seed: int) -> None:
             "INSERT INTO member_votes VALUES (?, ?, ?, NULL, 118, ?, ?, 'D', 'MA', ?)",
             (
                 (id, position, member.bioguide, f"2023#{number:05}", member.last,
-                 chance.choice(("Yea", "Nay")))
+                 random_source.choice(("Yea", "Nay")))
                 for position, member in enumerate(members, start=1)
             ),
         )  # fmt: skip
     db.execute("COMMIT")
 
 
-def _bills(db: sqlite3.Connection, count: int, seed: int) -> None:
+def _add_bills(db: sqlite3.Connection, count: int, seed: int) -> None:
     words, numbers = Vocabulary(seed), np.random.default_rng(seed)
-    centres = _centres()
-    entries = _entries(seed)
+    centres = _make_centres()
+    entries = _parse_bills(seed)
     template = next(entries).record.model_dump_json(exclude={"loaded_up_to"})
     ids = iter(range(1, count + 1))
-    while batch := list(islice(ids, _BATCH)):
-        rows = [_bill_row(template, number, words) for number in batch]
+    while batch := list(islice(ids, _BATCH_SIZE)):
+        rows = [_make_bill_row(template, number, words) for number in batch]
         db.execute("BEGIN")
         db.executemany("INSERT INTO bills (id, record, loader) VALUES (?, ?, 'bench')", rows)
         db.executemany(
@@ -144,7 +144,8 @@ def _bills(db: sqlite3.Connection, count: int, seed: int) -> None:
             ((n, row[0], "2025-06-01") for n, row in zip(batch, rows, strict=True)),
         )
         db.executemany(
-            "INSERT INTO facets VALUES ('congress', ?, ?)", ((str(_congress(n)), n) for n in batch)
+            "INSERT INTO facets VALUES ('congress', ?, ?)",
+            ((str(_congress_of(n)), n) for n in batch),
         )
         chunks = [(n, part) for n in batch for part in range(_CHUNKS_PER_BILL)]
         first = (batch[0] - 1) * _CHUNKS_PER_BILL + 1
@@ -161,7 +162,7 @@ def _bills(db: sqlite3.Connection, count: int, seed: int) -> None:
                SELECT chunk, title, abstract, action, body FROM passages WHERE chunk >= ?""",
             (first,),
         )
-        vectors = _around(centres[numbers.integers(0, len(centres), len(chunks))], numbers)
+        vectors = _scatter_around(centres[numbers.integers(0, len(centres), len(chunks))], numbers)
         db.executemany(
             "INSERT INTO vectors (chunk, model, embedding) VALUES (?, ?, ?)",
             ((first + position, MODEL, row.tobytes()) for position, row in enumerate(vectors)),
@@ -169,7 +170,7 @@ def _bills(db: sqlite3.Connection, count: int, seed: int) -> None:
         db.execute("COMMIT")
 
 
-def _entries(seed: int) -> Iterator[ParsedRecord]:
+def _parse_bills(seed: int) -> Iterator[ParsedRecord]:
     """Real entries of the real loader, one bill each."""
     for name, text in World(seed).bills(10):
         file = RawFile(name, text.encode(), lambda other: None)
@@ -178,23 +179,25 @@ def _entries(seed: int) -> Iterator[ParsedRecord]:
                 yield entry
 
 
-def _bill_row(template: str, number: int, words: Vocabulary) -> tuple[str, str]:
+def _make_bill_row(template: str, number: int, words: Vocabulary) -> tuple[str, str]:
     record = json.loads(template)
-    id = f"hr:{_congress(number)}:{number}"
-    record |= {"id": id, "congress": _congress(number), "type": "hr", "number": number}
+    id = f"hr:{_congress_of(number)}:{number}"
+    record |= {"id": id, "congress": _congress_of(number), "type": "hr", "number": number}
     record["title"] = record["citation_string"] = words.passage(8)
     return id, json.dumps(record)
 
 
-def _congress(number: int) -> int:
+def _congress_of(number: int) -> int:
     return 110 + number % 10
 
 
-def _centres() -> NDArray[np.float32]:
+def _make_centres() -> NDArray[np.float32]:
     return np.random.default_rng(7).standard_normal((400, 384), dtype=np.float32)
 
 
-def _around(centres: NDArray[np.float32], numbers: np.random.Generator) -> NDArray[np.float32]:
+def _scatter_around(
+    centres: NDArray[np.float32], numbers: np.random.Generator
+) -> NDArray[np.float32]:
     rows = centres + 0.6 * numbers.standard_normal(centres.shape, dtype=np.float32)
     unit_rows: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return unit_rows

@@ -29,8 +29,8 @@ TARGET = 1.5
 
 _PAGE = "/guidance/prepare-a-charity-annual-return"
 _KEY = "a key such as MCP_API_KEY holds"
-_PLENTY = 10**6  # calls a second: every one is counted, none is refused
-_DAY = 86_400  # nothing but the cache answers while it is measured
+_NO_LIMIT = 10**6  # calls a second: every one is counted, none is refused
+_DAY_SECONDS = 86_400  # nothing but the cache answers while it is measured
 _FLOOR = "`get_error_taxonomy` (the floor)"
 _CALLS = {
     _FLOOR: call_tool("get_error_taxonomy", {}),
@@ -52,80 +52,86 @@ def measure(rounds: int, calls: int) -> Table:
     return Table(
         "Guidance: a cached page beside a call that reads nothing",
         ("wire", "call", "median µs", "ratio", "target"),
-        tuple(anyio.run(_measure, rounds, calls)),
+        tuple(anyio.run(_measure_wires, rounds, calls)),
         _NOTE.format(rounds=rounds, calls=calls),
     )
 
 
-async def _measure(rounds: int, calls: int) -> list[tuple[str, ...]]:
-    async with _app() as app:
+async def _measure_wires(rounds: int, calls: int) -> list[tuple[str, ...]]:
+    async with _open_app() as app:
         return [
             row
             for revision in (LEGACY, MODERN)
-            for row in await _rows(app, revision, rounds, calls)
+            for row in await _measure_calls(app, revision, rounds, calls)
         ]
 
 
 @contextlib.asynccontextmanager
-async def _app() -> AsyncIterator[Starlette]:
+async def _open_app() -> AsyncIterator[Starlette]:
     """The base alone, with everything on, in front of the emulator."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        _logging_to(Path(folder, "log")),
-        on_loopback(Emulator(sample_items(), max_age=_DAY)) as url,
+        _log_to(Path(folder, "log")),
+        on_loopback(Emulator(sample_items(), max_age=_DAY_SECONDS)) as url,
     ):
-        base = open_guidance(url, per_second=_PLENTY, fresh=CacheLifetimes(_DAY, _DAY))
-        faces, settings = (face_of(base),), Settings(rate_limit=_PLENTY * 60)
+        base = open_guidance(
+            url, per_second=_NO_LIMIT, fresh=CacheLifetimes(_DAY_SECONDS, _DAY_SECONDS)
+        )
+        faces, settings = (face_of(base),), Settings(rate_limit=_NO_LIMIT * 60)
         policies = AuthPolicies(faces, settings, KeyAuth(_KEY, KeyRing(Path(folder))))
         app = build_app(faces, settings, policies)
         async with app.router.lifespan_context(app):
             yield app
 
 
-async def _rows(app: Starlette, revision: str, rounds: int, calls: int) -> list[tuple[str, ...]]:
-    exchanges = {name: _exchange(app, message, revision) for name, message in _CALLS.items()}
-    took: dict[str, list[float]] = {name: [] for name in _CALLS}
+async def _measure_calls(
+    app: Starlette, revision: str, rounds: int, calls: int
+) -> list[tuple[str, ...]]:
+    exchanges = {
+        name: _prepare_exchange(app, message, revision) for name, message in _CALLS.items()
+    }
+    microseconds: dict[str, list[float]] = {name: [] for name in _CALLS}
     gc.collect()
     gc.freeze()  # a collection of all modules costs as much as a hundred calls
     for number in range(-1, rounds):
         for name, exchange in exchanges.items():
-            seconds = await _run(exchange, calls)
+            seconds = await _measure_run(exchange, calls)
             if number >= 0:  # the first round fills the cache
-                took[name].append(seconds / calls * 1e6)
+                microseconds[name].append(seconds / calls * 1e6)
     gc.unfreeze()
-    return [_row(revision, name, took) for name in _CALLS]
+    return [_render_row(revision, name, microseconds) for name in _CALLS]
 
 
-def _exchange(app: Starlette, message: Message, revision: str) -> Exchange:
+def _prepare_exchange(app: Starlette, message: Message, revision: str) -> Exchange:
     headers = {
         "accept": "application/json, text/event-stream",
         "content-type": "application/json",
         "authorization": f"Bearer {_KEY}",
         **message.headers(revision),
     }
-    return Exchange(app, "/mcp", headers, message.on(revision))
+    return Exchange(app, "/mcp", headers, message.encode(revision))
 
 
-async def _run(exchange: Exchange, calls: int) -> float:
+async def _measure_run(exchange: Exchange, calls: int) -> float:
     """The processor's seconds that so many calls took, every answer checked afterwards."""
     began = time.process_time()
     replies = [await exchange.send() for _ in range(calls)]
-    took = time.process_time() - began
+    microseconds = time.process_time() - began
     for reply in replies:
         result = reply.json["result"]
         assert not result.get("isError"), reply.body
         assert result["structuredContent"].get("cache", {"stale": False})["stale"] is False
-    return took
+    return microseconds
 
 
-def _row(revision: str, name: str, took: dict[str, list[float]]) -> tuple[str, ...]:
-    ratio = Ratio(took[name], took[_FLOOR])
+def _render_row(revision: str, name: str, microseconds: dict[str, list[float]]) -> tuple[str, ...]:
+    ratio = Ratio(microseconds[name], microseconds[_FLOOR])
     verdict = "" if name == _FLOOR else ratio.against(TARGET)
-    return (revision, name, f"{median(took[name]):.0f}", str(ratio), verdict)
+    return (revision, name, f"{median(microseconds[name]):.0f}", str(ratio), verdict)
 
 
 @contextlib.contextmanager
-def _logging_to(path: Path) -> Iterator[None]:
+def _log_to(path: Path) -> Iterator[None]:
     """The log as a server configures it, into a file instead of standard error."""
     with path.open("w", encoding="utf-8") as file, contextlib.redirect_stderr(file):
         configure("info")

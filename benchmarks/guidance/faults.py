@@ -22,7 +22,7 @@ from readingroom.server.mcp.handlers import build_mcp_server
 from tests.support import faults
 
 _PAGE = "/guidance/prepare-a-charity-annual-return"
-_PLENTY = 1000
+_NO_LIMIT = 1000
 _DEADLINE = 2.0
 _NOTE = (
     "Each row on a base just opened, in front of the emulator on loopback, called through an MCP "
@@ -43,41 +43,51 @@ class Trial:
         """What the caller saw, and how many seconds it took."""
         started = time.perf_counter()
         result = await self.client.call_tool(tool, {"path": _PAGE})
-        return self._seen(json.loads(result.content[0].text)), time.perf_counter() - started
+        return self._describe_outcome(
+            json.loads(result.content[0].text)
+        ), time.perf_counter() - started
 
-    def _seen(self, answer: Any) -> str:
+    def _describe_outcome(self, answer: Any) -> str:
         if "error" in answer:
             return f"`{answer['error']['code']}`"
         assert answer["content"] == self.emulator.items[_PAGE]
         return f"answer, `{answer['warnings'][0]['code']}`" if answer["warnings"] else "answer"
 
 
-Row = Callable[[Trial], Awaitable[list[tuple[str, float]]]]
+RunTrial = Callable[[Trial], Awaitable[list[tuple[str, float]]]]
 
 
 def measure() -> Table:
     """Every fault once."""
     # The emulator's connections are broken on purpose; uvicorn would tell of each.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-    rows = tuple(anyio.run(_row, name, row, options) for name, row, options in _ROWS)
+    rows = tuple(
+        anyio.run(_measure_row, name, run_trial, options) for name, run_trial, options in _ROWS
+    )
     header = ("GOV.UK", "calls", "what the callers saw", "requests made", "median ms a call")
     return Table("Guidance: faults of the upstream", header, rows, _NOTE)
 
 
-async def _row(name: str, row: Row, options: dict[str, Any]) -> tuple[str, ...]:
-    async with _trial(**options) as trial:
-        seen = await row(trial)
-    counted = Counter(outcome for outcome, _ in seen)
-    outcomes = ", ".join(f"{count}: {outcome}" for outcome, count in counted.items())
-    spent = median(seconds for _, seconds in seen) * 1000
-    return (name, str(len(seen)), outcomes, str(len(trial.emulator.seen)), f"{spent:.0f}")
+async def _measure_row(name: str, run_trial: RunTrial, options: dict[str, Any]) -> tuple[str, ...]:
+    async with _open_trial(**options) as trial:
+        outcomes_and_seconds = await run_trial(trial)
+    counts = Counter(outcome for outcome, _ in outcomes_and_seconds)
+    outcomes = ", ".join(f"{count}: {outcome}" for outcome, count in counts.items())
+    milliseconds = median(seconds for _, seconds in outcomes_and_seconds) * 1000
+    return (
+        name,
+        str(len(outcomes_and_seconds)),
+        outcomes,
+        str(len(trial.emulator.seen)),
+        f"{milliseconds:.0f}",
+    )
 
 
 @contextlib.asynccontextmanager
-async def _trial(down: bool = False, **options: Any) -> AsyncIterator[Trial]:
+async def _open_trial(down: bool = False, **options: Any) -> AsyncIterator[Trial]:
     emulator = govuk.Emulator(govuk.sample_items())
-    with _address(emulator, down) as url:
-        base = open_guidance(url, timeout=_DEADLINE, per_second=_PLENTY, **options)
+    with _run_emulator(emulator, down) as url:
+        base = open_guidance(url, timeout=_DEADLINE, per_second=_NO_LIMIT, **options)
         async with base.lifespan(), Client(build_mcp_server(face_of(base), [])) as client:
             await client.call_tool(
                 "get_error_taxonomy"
@@ -86,7 +96,7 @@ async def _trial(down: bool = False, **options: Any) -> AsyncIterator[Trial]:
 
 
 @contextlib.contextmanager
-def _address(emulator: govuk.Emulator, down: bool) -> Iterator[str]:
+def _run_emulator(emulator: govuk.Emulator, down: bool) -> Iterator[str]:
     """Where the emulator answers, or answered until a moment ago."""
     if not down:
         with govuk.on_loopback(emulator) as url:
@@ -97,80 +107,84 @@ def _address(emulator: govuk.Emulator, down: bool) -> Iterator[str]:
     yield url
 
 
-def _spoiled(fault: govuk.Fault | None, calls: int = 1) -> Row:
-    async def row(trial: Trial) -> list[tuple[str, float]]:
+def _call_under_fault(fault: govuk.Fault | None, calls: int = 1) -> RunTrial:
+    async def run_trial(trial: Trial) -> list[tuple[str, float]]:
         trial.emulator.fault = fault
         return [await trial.call() for _ in range(calls)]
 
-    return row
+    return run_trial
 
 
-def _after_a_good_call(wait: float) -> Row:
+def _fail_after_one_call(wait_seconds: float) -> RunTrial:
     """A copy is held; then GOV.UK fails."""
 
-    async def row(trial: Trial) -> list[tuple[str, float]]:
+    async def run_trial(trial: Trial) -> list[tuple[str, float]]:
         await trial.call()
         trial.emulator.seen.clear()
         trial.emulator.fault = faults.failing(500)
-        await anyio.sleep(wait)
+        await anyio.sleep(wait_seconds)
         return [await trial.call()]
 
-    return row
+    return run_trial
 
 
-async def _stampede(trial: Trial) -> list[tuple[str, float]]:
+async def _call_all_at_once(trial: Trial) -> list[tuple[str, float]]:
     trial.emulator.fault = faults.slow(0.2)
-    seen: list[tuple[str, float]] = []
+    outcomes_and_seconds: list[tuple[str, float]] = []
 
     async def call_once() -> None:
-        seen.append(await trial.call())
+        outcomes_and_seconds.append(await trial.call())
 
     async with anyio.create_task_group() as callers:
         for _ in range(200):
             callers.start_soon(call_once)
-    return seen
+    return outcomes_and_seconds
 
 
-async def _breaker(trial: Trial) -> list[tuple[str, float]]:
+async def _trip_breaker(trial: Trial) -> list[tuple[str, float]]:
     """Twenty calls while it is down; then it is back, and the pause of 15 s is over."""
     trial.emulator.fault = faults.failing(500)
-    seen = [await trial.call() for _ in range(20)]
+    outcomes_and_seconds = [await trial.call() for _ in range(20)]
     trial.emulator.fault = None
     await anyio.sleep(15)
-    return [*seen, await trial.call(), await trial.call()]
+    return [*outcomes_and_seconds, await trial.call(), await trial.call()]
 
 
-_SHORT = CacheLifetimes(0.2, 0.2)
-_NONE = CacheLifetimes(0, 0)
-_BUSY = faults.failing(429, retry_after="30")
-_BUSY_ONCE = faults.first(1, faults.failing(429, retry_after="1"))
+_SHORT_LIFETIMES = CacheLifetimes(0.2, 0.2)
+_NO_LIFETIMES = CacheLifetimes(0, 0)
+_TOO_MANY = faults.failing(429, retry_after="30")
+_TOO_MANY_ONCE = faults.first(1, faults.failing(429, retry_after="1"))
 _FLAPPING = faults.every_other(faults.failing(500))
 
-_ROWS: tuple[tuple[str, Row, dict[str, Any]], ...] = (
-    ("well", _spoiled(None), {}),
-    ("slow: 200 ms", _spoiled(faults.slow(0.2)), {}),
-    ("stalls", _spoiled(faults.slow(60)), {}),
-    ("sends a byte every 0.2 s", _spoiled(faults.drip(0.2)), {}),
-    ("429, `Retry-After: 30`", _spoiled(_BUSY, 4), {}),
-    ("429, `Retry-After: 1`, once", _spoiled(_BUSY_ONCE), {}),
-    ("500, always", _spoiled(faults.failing(500)), {}),
-    ("500, twice", _spoiled(faults.first(2, faults.failing(500))), {}),
-    ("down, so nobody counts", _spoiled(None), {"down": True}),
-    ("flaps: 500 at every other request; no cache", _spoiled(_FLAPPING, 5), {"fresh": _NONE}),
-    ("truncated JSON", _spoiled(faults.truncated), {}),
-    ("connection cut in the middle", _spoiled(faults.cut_off), {}),
-    ("HTML with status 200", _spoiled(faults.as_html), {}),
-    ("a body of 10 MB", _spoiled(faults.huge), {}),
+_ROWS: tuple[tuple[str, RunTrial, dict[str, Any]], ...] = (
+    ("well", _call_under_fault(None), {}),
+    ("slow: 200 ms", _call_under_fault(faults.slow(0.2)), {}),
+    ("stalls", _call_under_fault(faults.slow(60)), {}),
+    ("sends a byte every 0.2 s", _call_under_fault(faults.drip(0.2)), {}),
+    ("429, `Retry-After: 30`", _call_under_fault(_TOO_MANY, 4), {}),
+    ("429, `Retry-After: 1`, once", _call_under_fault(_TOO_MANY_ONCE), {}),
+    ("500, always", _call_under_fault(faults.failing(500)), {}),
+    ("500, twice", _call_under_fault(faults.first(2, faults.failing(500))), {}),
+    ("down, so nobody counts", _call_under_fault(None), {"down": True}),
+    (
+        "flaps: 500 at every other request; no cache",
+        _call_under_fault(_FLAPPING, 5),
+        {"fresh": _NO_LIFETIMES},
+    ),
+    ("truncated JSON", _call_under_fault(faults.truncated), {}),
+    ("connection cut in the middle", _call_under_fault(faults.cut_off), {}),
+    ("HTML with status 200", _call_under_fault(faults.as_html), {}),
+    ("a body of 10 MB", _call_under_fault(faults.huge), {}),
     (
         "500; a copy 1 s past its time, limit 10 s",
-        _after_a_good_call(1.2),
-        {"fresh": _SHORT, "stale_seconds": 10.0},
+        _fail_after_one_call(1.2),
+        {"fresh": _SHORT_LIFETIMES, "stale_seconds": 10.0},
     ),
     (
         "500; a copy 1 s past its time, limit 0.5 s",
-        _after_a_good_call(1.2),
-        {"fresh": _SHORT, "stale_seconds": 0.5},
+        _fail_after_one_call(1.2),
+        {"fresh": _SHORT_LIFETIMES, "stale_seconds": 0.5},
     ),
-    ("200 callers miss one page at once", _stampede, {}),
-    ("500 for 20 calls, then well: the breaker opens, and closes", _breaker, {}),
+    ("200 callers miss one page at once", _call_all_at_once, {}),
+    ("500 for 20 calls, then well: the breaker opens, and closes", _trip_breaker, {}),
 )

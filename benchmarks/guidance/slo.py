@@ -40,7 +40,7 @@ _NOTE = (
 
 
 @dataclass(frozen=True)
-class Seen:
+class TimedReply:
     """One call: how long it took, and whether it was answered."""
 
     seconds: float
@@ -50,38 +50,42 @@ class Seen:
 def measure(bursts: int, live: int) -> Table:
     """So many bursts of cached calls, so many live ones."""
     rate = 8
-    rows = anyio.run(_measure, bursts, live, rate)
+    rows = anyio.run(_measure_rows, bursts, live, rate)
     header = ("calls", "count", "answered", "median ms", "p95 ms", "target")
     note = _NOTE.format(bursts=bursts, rate=rate)
     return Table("Guidance: service levels under 50 callers", header, tuple(rows), note)
 
 
-async def _measure(bursts: int, live: int, rate: int) -> list[tuple[str, ...]]:
+async def _measure_rows(bursts: int, live: int, rate: int) -> list[tuple[str, ...]]:
     with tempfile.TemporaryDirectory() as folder:
         emulator = govuk.Emulator(govuk.sample_items(), fault=faults.slow(0.2))
         keys = [KeyRing(Path(folder)).add(f"caller-{number}") for number in range(_CALLERS)]
-        with govuk.on_loopback(emulator) as upstream, _server(folder, upstream) as url:
-            async with _callers(url, keys) as callers:
+        with govuk.on_loopback(emulator) as upstream, _run_server(folder, upstream) as url:
+            async with _open_callers(url, keys) as callers:
                 taxonomy = call_tool("get_error_taxonomy", {})
                 page = call_tool("get_content_by_path", {"path": _PAGE})
-                await callers.bursts(2, page)  # connections are made, the page is in the cache
-                floor = await callers.bursts(bursts, taxonomy)
-                cached = await callers.bursts(bursts, page)
-                lives = await callers.steadily(live, rate, _pages(emulator))
-                over = await callers.searches()
+                await callers.call_in_bursts(
+                    2, page
+                )  # connections are made, the page is in the cache
+                floor_replies = await callers.call_in_bursts(bursts, taxonomy)
+                cached_replies = await callers.call_in_bursts(bursts, page)
+                live_replies = await callers.call_steadily(live, rate, _list_pages(emulator))
+                search_replies = await callers.search_at_once()
     return [
-        _row("`get_error_taxonomy`, 50 at once (the floor)", floor),
-        _row("cached page, 50 at once", cached, CACHED_MS),
-        _row("live page, within the budget", lives, LIVE_MS),
-        _row("live searches, 50 different at once", over),
+        _render_row("`get_error_taxonomy`, 50 at once (the floor)", floor_replies),
+        _render_row("cached page, 50 at once", cached_replies, CACHED_MS),
+        _render_row("live page, within the budget", live_replies, LIVE_MS),
+        _render_row("live searches, 50 different at once", search_replies),
     ]
 
 
 @contextlib.contextmanager
-def _server(folder: str, upstream: str) -> Iterator[str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(_SETTINGS)}
+def _run_server(folder: str, upstream: str) -> Iterator[str]:
+    other_variables = {
+        key: value for key, value in os.environ.items() if not key.startswith(_SETTINGS)
+    }
     # A day, so that "cached" means cached throughout; live calls go past the cache anyway.
-    own = {
+    own_variables = {
         "GOVUK_BASE_URL": upstream,
         "CACHE_TTL_CONTENT_SECONDS": "86400",
         "READINGROOM_RATE_LIMIT": "0",
@@ -89,7 +93,7 @@ def _server(folder: str, upstream: str) -> Iterator[str]:
     command = [sys.executable, "-m", "readingroom", "serve", "guidance"]
     with subprocess.Popen(
         [*command, "--port", "0", "--json", "--data", folder],
-        env=kept | own,
+        env=other_variables | own_variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     ) as process:
@@ -101,55 +105,55 @@ def _server(folder: str, upstream: str) -> Iterator[str]:
 
 
 @contextlib.asynccontextmanager
-async def _callers(url: str, keys: list[str]) -> AsyncIterator["Callers"]:
+async def _open_callers(url: str, keys: list[str]) -> AsyncIterator["Callers"]:
     limits = httpx2.Limits(max_connections=_CALLERS, max_keepalive_connections=_CALLERS)
-    async with httpx2.AsyncClient(trust_env=False, timeout=60, limits=limits) as web:
-        yield Callers(web, url, keys)
+    async with httpx2.AsyncClient(trust_env=False, timeout=60, limits=limits) as http_client:
+        yield Callers(http_client, url, keys)
 
 
 @dataclass
 class Callers:
     """Fifty callers, each known by its key."""
 
-    web: httpx2.AsyncClient
+    http_client: httpx2.AsyncClient
     url: str
     keys: list[str]
 
-    async def bursts(self, bursts: int, message: Message) -> list[Seen]:
+    async def call_in_bursts(self, bursts: int, message: Message) -> list[TimedReply]:
         """Everybody at the same moment, again and again."""
-        seen: list[Seen] = []
+        replies: list[TimedReply] = []
         for _ in range(bursts):
-            await self._together([message] * len(self.keys), seen)
+            await self._call_together([message] * len(self.keys), replies)
             await anyio.sleep(0.3)
-        return seen
+        return replies
 
-    async def searches(self) -> list[Seen]:
+    async def search_at_once(self) -> list[TimedReply]:
         """Everybody at the same moment, everybody something else."""
-        seen: list[Seen] = []
+        replies: list[TimedReply] = []
         asked = [
             call_tool("search_guidance", {"query": f"charity {number}"})
             for number in range(len(self.keys))
         ]
         await anyio.sleep(2)
-        await self._together(asked, seen)
-        return seen
+        await self._call_together(asked, replies)
+        return replies
 
-    async def steadily(self, count: int, rate: int, pages: list[str]) -> list[Seen]:
+    async def call_steadily(self, count: int, rate: int, pages: list[str]) -> list[TimedReply]:
         """One call after the other at a steady rate, by callers and for pages in turn."""
-        seen: list[Seen] = []
+        replies: list[TimedReply] = []
         async with anyio.create_task_group() as calls:
             for number in range(count):
                 message = call_tool("force_refresh", {"path": pages[number % len(pages)]})
-                calls.start_soon(self._call, number % len(self.keys), message, seen)
+                calls.start_soon(self._call, number % len(self.keys), message, replies)
                 await anyio.sleep(1 / rate)
-        return seen
+        return replies
 
-    async def _together(self, messages: list[Message], seen: list[Seen]) -> None:
+    async def _call_together(self, messages: list[Message], replies: list[TimedReply]) -> None:
         async with anyio.create_task_group() as calls:
             for number, message in enumerate(messages):
-                calls.start_soon(self._call, number, message, seen)
+                calls.start_soon(self._call, number, message, replies)
 
-    async def _call(self, number: int, message: Message, seen: list[Seen]) -> None:
+    async def _call(self, number: int, message: Message, replies: list[TimedReply]) -> None:
         headers = {
             "accept": "application/json, text/event-stream",
             "content-type": "application/json",
@@ -157,15 +161,17 @@ class Callers:
             **message.headers(MODERN),
         }
         started = time.perf_counter()
-        response = await self.web.post(
-            f"{self.url}/mcp", content=message.on(MODERN), headers=headers
+        response = await self.http_client.post(
+            f"{self.url}/mcp", content=message.encode(MODERN), headers=headers
         )
-        took = time.perf_counter() - started
+        milliseconds = time.perf_counter() - started
         answer: Any = response.json()["result"]["structuredContent"]
-        seen.append(Seen(took, answer["error"]["code"] if "error" in answer else None))
+        replies.append(
+            TimedReply(milliseconds, answer["error"]["code"] if "error" in answer else None)
+        )
 
 
-def _pages(emulator: govuk.Emulator) -> list[str]:
+def _list_pages(emulator: govuk.Emulator) -> list[str]:
     """Pages of the Commission; the others would be refused."""
     ours = "charity-commission"
     return [
@@ -178,12 +184,12 @@ def _pages(emulator: govuk.Emulator) -> list[str]:
     ]
 
 
-def _row(name: str, seen: list[Seen], target: int | None = None) -> tuple[str, ...]:
-    took = sorted(reply.seconds * 1000 for reply in seen)
-    p95 = took[int(len(took) * 0.95)]
-    answered = sum(reply.error is None for reply in seen)
+def _render_row(name: str, replies: list[TimedReply], target: int | None = None) -> tuple[str, ...]:
+    milliseconds = sorted(reply.seconds * 1000 for reply in replies)
+    p95 = milliseconds[int(len(milliseconds) * 0.95)]
+    answered = sum(reply.error is None for reply in replies)
     verdict = ""
     if target:
         verdict = f"{'met' if p95 < target else '**missed**'} (p95 under {target})"
-    middle = took[len(took) // 2]
-    return (name, str(len(took)), str(answered), f"{middle:.0f}", f"{p95:.0f}", verdict)
+    median_ms = milliseconds[len(milliseconds) // 2]
+    return (name, str(len(milliseconds)), str(answered), f"{median_ms:.0f}", f"{p95:.0f}", verdict)

@@ -19,7 +19,7 @@ from tests.support.papers import open_private_copy, paper
 
 TARGET_MS = 200
 
-_PAPER = paper("One page, and a sentence on it that is long enough to count as text.")
+_PDF = paper("One page, and a sentence on it that is long enough to count as text.")
 _NOTE = (
     "For a PDF of one page, median of {rounds} rounds in which all take turns, after one that is "
     "not counted. Processor time is that of this process and of those it started. The isolation is "
@@ -35,62 +35,65 @@ class Cost:
     wall: float
     processor: float
 
-    def beyond(self, other: "Cost") -> "Cost":
+    def minus(self, other: "Cost") -> "Cost":
         return Cost(self.wall - other.wall, self.processor - other.processor)
 
 
 def measure(rounds: int) -> Table:
     """Read the page in this process and in one of its own, in turns."""
-    ways: dict[str, Callable[[], None]] = {
-        "`python -c pass` (the floor)": lambda: _start("pass"),
-        "`import pypdfium2` in a new process": lambda: _start("import pypdfium2"),
-        "read in this process": _here,
-        "read in the sandbox": _apart,
+    ways_of_reading: dict[str, Callable[[], None]] = {
+        "`python -c pass` (the floor)": lambda: _run_python("pass"),
+        "`import pypdfium2` in a new process": lambda: _run_python("import pypdfium2"),
+        "read in this process": _read_here,
+        "read in the sandbox": _read_in_sandbox,
     }
-    took: dict[str, list[Cost]] = {name: [] for name in ways}
+    costs_by_way: dict[str, list[Cost]] = {name: [] for name in ways_of_reading}
     for number in range(rounds + 1):
-        for name, way in ways.items():
-            cost = _cost(way)
+        for name, work in ways_of_reading.items():
+            cost = _measure_cost(work)
             if number:  # the first round fills the file cache
-                took[name].append(cost)
-    *_, here, apart = took.values()
-    isolation = [more.beyond(less) for more, less in zip(apart, here, strict=True)]
-    met = median(cost.processor for cost in isolation) <= TARGET_MS
-    verdict = f"{'met' if met else '**missed**'} (at most {TARGET_MS} ms)"
-    rows = [_row(name, costs) for name, costs in took.items()]
+                costs_by_way[name].append(cost)
+    *_, here_costs, sandbox_costs = costs_by_way.values()
+    isolation = [
+        sandbox_cost.minus(here_cost)
+        for sandbox_cost, here_cost in zip(sandbox_costs, here_costs, strict=True)
+    ]
+    is_met = median(cost.processor for cost in isolation) <= TARGET_MS
+    verdict = f"{'met' if is_met else '**missed**'} (at most {TARGET_MS} ms)"
+    rows = [_render_row(name, costs) for name, costs in costs_by_way.items()]
     return Table(
         "Isolation of one document",
         ("way", "processor ms", "wall ms", "target"),
-        (*rows, _row("isolation", isolation, verdict)),
+        (*rows, _render_row("isolation", isolation, verdict)),
         _NOTE.format(rounds=rounds),
     )
 
 
-def _cost(way: Callable[[], None]) -> Cost:
+def _measure_cost(work: Callable[[], None]) -> Cost:
     before, began = sum(os.times()[:4]), time.perf_counter()
-    way()
+    work()
     wall = time.perf_counter() - began
     return Cost(wall * 1000, (sum(os.times()[:4]) - before) * 1000)
 
 
-def _start(code: str) -> None:
+def _run_python(code: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def _here() -> None:
-    reader.read_file(_PAPER, "paper.pdf", ReadOptions(), lambda *_: None)
+def _read_here() -> None:
+    reader.read_file(_PDF, "paper.pdf", ReadOptions(), lambda *_: None)
 
 
-def _apart() -> None:
-    anyio.run(_read_apart)
+def _read_in_sandbox() -> None:
+    anyio.run(_read_in_sandbox_async)
 
 
-async def _read_apart() -> None:
-    with open_private_copy(_PAPER, "paper.pdf", len(_PAPER)) as private_copy:
+async def _read_in_sandbox_async() -> None:
+    with open_private_copy(_PDF, "paper.pdf", len(_PDF)) as private_copy:
         await Sandbox().read(private_copy.file, private_copy.file_name, ReadOptions(), no_progress)
 
 
-def _row(name: str, costs: list[Cost], verdict: str = "") -> tuple[str, ...]:
+def _render_row(name: str, costs: list[Cost], verdict: str = "") -> tuple[str, ...]:
     return (
         name,
         _render_times([cost.processor for cost in costs]),

@@ -17,7 +17,7 @@ from tests.ingest.test_sections import draft_refs, expected_refs, guidance, guid
 from tests.support.papers import framework, paper
 
 _SHARED = Path(__file__).parents[3] / "shared" / "data"
-_MOST_PIXELS = 40_000_000
+_MAX_PIXELS = 40_000_000
 _OCR_NOTE = (
     "The share of the true words that were found, each as often as it is there. `linn` is a real "
     "scan with a transcript. The peer is tesseract's own text output."
@@ -36,11 +36,17 @@ _LINE_STARTS = re.compile(
 
 def measure_ocr() -> Table:
     """Recall of our one pass beside tesseract's own text output."""
-    rows = [_ocr_row("clean render of known text", _rendered(paper(TEXT * 3)), TEXT * 3, 0.98)]
+    rows = [
+        _measure_ocr_row(
+            "clean render of known text", _render_page(paper(TEXT * 3)), TEXT * 3, 0.98
+        )
+    ]
     folder = _SHARED / "documents" / "ocrmypdf"
     if folder.is_dir():
         truth = (folder / "linn.txt").read_text("utf-8")
-        rows.append(_ocr_row("`linn`", _rendered((folder / "linn.pdf").read_bytes()), truth))
+        rows.append(
+            _measure_ocr_row("`linn`", _render_page((folder / "linn.pdf").read_bytes()), truth)
+        )
     return Table(
         "Words found by OCR",
         ("page", "`image_to_string`", "Reading Room", "target"),
@@ -51,14 +57,16 @@ def measure_ocr() -> Table:
 
 def measure_sections() -> Table:
     """Precision and recall of section references, document by document."""
-    rows = [_sections_row("a design guide, made by the tests", guidance(), guidance_refs())]
+    rows = [_measure_sections_row("a design guide, made by the tests", guidance(), guidance_refs())]
     folder = _SHARED / "policy"
     if folder.is_dir():
         markdown = (folder / "NPPF_December_2024.md").read_text("utf-8")
         draft = (folder / "NPPF_Draft_December_2025.pdf").read_bytes()
         title = "NPPF December 2024, set by the tests"
-        rows.append(_sections_row(title, framework(markdown), expected_refs(markdown)))
-        rows.append(_sections_row("draft NPPF December 2025, the real PDF", draft, draft_refs()))
+        rows.append(_measure_sections_row(title, framework(markdown), expected_refs(markdown)))
+        rows.append(
+            _measure_sections_row("draft NPPF December 2025, the real PDF", draft, draft_refs())
+        )
     return Table(
         "Sections found",
         ("document", "sections", "precision", "recall", "line starts: precision", "recall"),
@@ -67,38 +75,43 @@ def measure_sections() -> Table:
     )
 
 
-def _rendered(data: bytes) -> Image.Image:
+def _render_page(data: bytes) -> Image.Image:
     with pypdfium2.PdfDocument(data) as document:
         picture: Image.Image = document[0].render(scale=300 / 72, grayscale=True).to_pil()
         return picture
 
 
-def _ocr_row(
+def _measure_ocr_row(
     name: str, picture: Image.Image, truth: str, target: float | None = None
 ) -> tuple[str, ...]:
     peer = recall(pytesseract.image_to_string(picture, config="--dpi 300"), truth)
-    lines = ocr.recognize_text(picture, _MOST_PIXELS).lines
+    lines = ocr.recognize_text(picture, _MAX_PIXELS).lines
     ours = recall("\n".join(line.text for line in lines), truth)
     verdict = f"{'met' if ours >= target else '**missed**'} (at least {target})" if target else ""
     return (name, f"{peer:.3f}", f"{ours:.3f}", verdict)
 
 
-def _sections_row(name: str, data: bytes, truth: Iterable[str]) -> tuple[str, ...]:
+def _measure_sections_row(name: str, data: bytes, truth: Iterable[str]) -> tuple[str, ...]:
     document = read_file(data, "policy.pdf", ReadOptions(find_sections=True), lambda *_: None)
     assert isinstance(document, Document)
     expected = set(truth)
     ours = {section.ref for section in document.sections}
-    peer = {_named(match) for match in _LINE_STARTS.finditer(document.text)}
-    return (name, str(len(expected)), *_scores(ours, expected), *_scores(peer, expected))
+    peer = {_read_reference(match) for match in _LINE_STARTS.finditer(document.text)}
+    return (
+        name,
+        str(len(expected)),
+        *_render_scores(ours, expected),
+        *_render_scores(peer, expected),
+    )
 
 
-def _named(match: re.Match[str]) -> str:
+def _read_reference(match: re.Match[str]) -> str:
     word, number, code, paragraph = match.groups()
     if word:
         return f"{word} {number}"
     return f"Policy {code}" if code else f"Para {paragraph}"
 
 
-def _scores(recognized: set[str], expected: set[str]) -> tuple[str, str]:
-    right = len(recognized & expected)
-    return f"{right / len(recognized):.3f}", f"{right / len(expected):.3f}"
+def _render_scores(recognized: set[str], expected: set[str]) -> tuple[str, str]:
+    correct_count = len(recognized & expected)
+    return f"{correct_count / len(recognized):.3f}", f"{correct_count / len(expected):.3f}"

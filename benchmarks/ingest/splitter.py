@@ -20,30 +20,40 @@ _NOTE = (
 def measure(rounds: int) -> Table:
     """Cut the same text with both, in turns."""
     text = "\n\n".join(f"{number}. {TEXT}" for number in range(1500))
-    peer = RecursiveCharacterTextSplitter(
+    langchain_splitter = RecursiveCharacterTextSplitter(
         chunk_size=SIZE,
         chunk_overlap=OVERLAP,
         separators=[*SEPARATORS, ""],
         keep_separator="end",
     )
-    ours: list[float] = []
-    theirs: list[float] = []
+    our_seconds: list[float] = []
+    peer_seconds: list[float] = []
     for _ in range(rounds):
         began = time.process_time()
         spans = split(text)
-        middle = time.process_time()
-        chunks = peer.split_text(text)
-        theirs.append(time.process_time() - middle)
-        ours.append(middle - began)
+        between = time.process_time()
+        chunks = langchain_splitter.split_text(text)
+        peer_seconds.append(time.process_time() - between)
+        our_seconds.append(between - began)
         assert [span.of(text) for span in spans] == chunks
-    ratio = Ratio(ours, theirs)
+    ratio = Ratio(our_seconds, peer_seconds)
     megabytes = len(text) / 1e6
     return Table(
         "Cutting text into chunks",
         ("splitter", "MB a second", "ratio", "target"),
         (
-            ("LangChain", f"{megabytes / median(theirs):.1f}", str(Ratio(theirs, theirs)), ""),
-            ("Reading Room", f"{megabytes / median(ours):.1f}", str(ratio), ratio.against(TARGET)),
+            (
+                "LangChain",
+                f"{megabytes / median(peer_seconds):.1f}",
+                str(Ratio(peer_seconds, peer_seconds)),
+                "",
+            ),
+            (
+                "Reading Room",
+                f"{megabytes / median(our_seconds):.1f}",
+                str(ratio),
+                ratio.against(TARGET),
+            ),
         ),
         _NOTE.format(megabytes=megabytes, rounds=rounds),
     )

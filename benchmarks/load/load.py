@@ -24,8 +24,8 @@ from tests.support.policy.base import pdf
 from tests.support.processes import resident_mb
 
 CLIENTS = 32
-_PAUSE = 1.5  # seconds between two calls of one client, on average
-_READING = 0.3  # how much longer, beside the minutes before, they stay and only read
+_PAUSE_SECONDS = 1.5  # seconds between two calls of one client, on average
+_READING_SHARE = 0.3  # how much longer, beside the minutes before, they stay and only read
 _APPLICATION = "25/01178/REM"
 _WORDS = (
     *("cycle parking", "visibility at junctions", "affordable homes", "flood risk", "heritage"),
@@ -37,13 +37,13 @@ _NOTE = (
     "average: an hour of as many people who ask every nine seconds. Milliseconds as the client "
     "sees them, clients and server on the same two cores. Lost: documents and revisions that were "
     "acknowledged and are not there at the end. Memory: resident set of the server once a second, "
-    "over the last four fifths; first while the stores grow, then, for {reading:g} minutes more, "
-    "while everybody reads. Noise is what the quarters of that time have for slopes."
+    "over the last four fifths; first while the stores grow, then, for {reading_minutes:g} minutes "
+    "more, while everybody reads. Noise is what the quarters of that time have for slopes."
 )
 
 
 @dataclass
-class Ledger:
+class CallLog:
     """What happened."""
 
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -53,7 +53,7 @@ class Ledger:
     resident: list[tuple[float, float]] = field(default_factory=list)
     """Seconds since the beginning, and megabytes."""
 
-    async def timed(self, name: str, work: Callable[[], Awaitable[Any]]) -> Any:
+    async def record(self, name: str, work: Callable[[], Awaitable[Any]]) -> Any:
         started = time.perf_counter()
         try:
             return await work()
@@ -71,25 +71,25 @@ class Visitor:
         self,
         number: int,
         client: Client,
-        web: httpx2.AsyncClient,
-        ledger: Ledger,
+        http_client: httpx2.AsyncClient,
+        call_log: CallLog,
         inbox: Path | None,
     ) -> None:
         """Without an inbox it only reads."""
         self.number = number
         self.inbox = inbox
         self.client = client
-        self.web = web
-        self.ledger = ledger
+        self.http_client = http_client
+        self.call_log = call_log
         self.choose = random.Random(number)
         self.turn = 0
 
-    async def stay(self, until: float) -> None:
-        does = _KINDS[self.number % len(_KINDS)]
+    async def call_until(self, until: float) -> None:
+        call_tools = _KINDS[self.number % len(_KINDS)]
         while time.monotonic() < until:
             self.turn += 1
-            await does(self)
-            await anyio.sleep(self.choose.expovariate(1 / _PAUSE))
+            await call_tools(self)
+            await anyio.sleep(self.choose.expovariate(1 / _PAUSE_SECONDS))
 
     async def call(self, name: str, **arguments: Any) -> Any:
         async def work() -> Any:
@@ -98,97 +98,101 @@ class Visitor:
                 raise RuntimeError(result.content[0].text)
             return body(result)
 
-        return await self.ledger.timed(name, work)
+        return await self.call_log.record(name, work)
 
     @property
-    def words(self) -> str:
+    def random_query(self) -> str:
         return f"{self.choose.choice(_WORDS)} {self.choose.choice(_WORDS)}"
 
-    async def asks_the_desk(self) -> None:
-        hits = await self.call("search", query=self.words, limit=5)
+    async def ask_desk(self) -> None:
+        hits = await self.call("search", query=self.random_query, limit=5)
         if hits and hits["results"]:
             await self.call("fetch", id=self.choose.choice(hits["results"])["id"])
 
-    async def asks_policy(self) -> None:
+    async def ask_policy(self) -> None:
         day = f"20{self.choose.randrange(21, 26)}-06-01"
-        await self.call("search_policy", query=self.words, effective_date=day)
+        await self.call("search_policy", query=self.random_query, effective_date=day)
         await self.call("get_policy_section", source="NPPF", section_ref="Para 116")
         await self.call("policy_snapshot", date=day)
 
-    async def asks_documents(self) -> None:
-        await self.call("search_application_docs", query=self.words, application_ref=_APPLICATION)
+    async def ask_documents(self) -> None:
+        await self.call(
+            "search_application_docs", query=self.random_query, application_ref=_APPLICATION
+        )
         listing = await self.call("list_ingested_documents", application_ref=_APPLICATION)
         if listing and listing["documents"]:
             document_id = self.choose.choice(listing["documents"])["document_id"]
             await self.call("get_document_text", document_id=document_id, max_chars=5000)
 
-    async def asks_federal(self) -> None:
-        await self.call("lexical_search", query=self.words)
+    async def ask_federal(self) -> None:
+        await self.call("lexical_search", query=self.random_query)
         await self.call("resolve_entity", query="Smith", entity_type="legislators")
         await self.call("get_bill", bill_id="hr:119:99001")
 
-    async def asks_guidance(self) -> None:
+    async def ask_guidance(self) -> None:
         path = "/guidance/prepare-a-charity-annual-return"
-        await self.call("search_guidance", query=self.words)
+        await self.call("search_guidance", query=self.random_query)
         await self.call("get_content_by_path", path=path, text_only=True)
         if self.turn % 10 == 0:
             await self.call("force_refresh", path=path)
 
-    async def ingests(self) -> None:
-        await self.asks_documents()
+    async def ingest(self) -> None:
+        await self.ask_documents()
         if self.inbox and self.turn % 5 == 1:
-            paper = self._paper(self.inbox)
+            paper = self._write_pdf(self.inbox)
             asked = {"file_path": paper, "application_ref": f"26/{self.number:05}/LOAD"}
             document = await self.call("ingest_document", **asked)
             if document:
-                self.ledger.documents.add(document["document_id"])
+                self.call_log.documents.add(document["document_id"])
 
-    async def uploads(self) -> None:
-        await self.asks_policy()
+    async def upload(self) -> None:
+        await self.ask_policy()
         if self.inbox is None or self.turn % 10 != 1:
             return
         source = f"LOAD_{self.number}"
         if self.turn == 1:
-            new = {"source": source, "title": "Load", "category": "supplementary"}
-            await self.ledger.timed("POST policy", lambda: self._post("/api/v1/policies", json=new))
+            new_policy = {"source": source, "title": "Load", "category": "supplementary"}
+            await self.call_log.record(
+                "POST policy", lambda: self._post("/api/v1/policies", json=new_policy)
+            )
         year, month = divmod(self.turn // 10, 12)
         form = {
             "version_label": f"{self.turn}",
             "effective_from": f"{1990 + year}-{month + 1:02}-01",
         }
-        files = {"file": ("load.pdf", self._pages(), "application/pdf")}
+        files = {"file": ("load.pdf", self._make_pdf(), "application/pdf")}
         path = f"/api/v1/policies/{source}/revisions"
-        revision = await self.ledger.timed(
+        revision = await self.call_log.record(
             "POST revision", lambda: self._post(path, data=form, files=files)
         )
         if revision:
-            self.ledger.revisions.add((source, revision["revision_id"]))
+            self.call_log.revisions.add((source, revision["revision_id"]))
 
     async def _post(self, path: str, **sent: Any) -> Any:
-        answer = await self.web.post(path, **sent)
+        answer = await self.http_client.post(path, **sent)
         answer.raise_for_status()
         return answer.json()
 
-    def _pages(self) -> bytes:
-        text = f"Visitor {self.number} on turn {self.turn} writes of {self.words}. " * 5
+    def _make_pdf(self) -> bytes:
+        text = f"Visitor {self.number} on turn {self.turn} writes of {self.random_query}. " * 5
         return pdf([("Load", [text, text])])
 
-    def _paper(self, inbox: Path) -> str:
+    def _write_pdf(self, inbox: Path) -> str:
         path = inbox / f"paper-{self.number}-{self.turn}.pdf"
-        path.write_bytes(self._pages())
+        path.write_bytes(self._make_pdf())
         return str(path)
 
 
 # Every fourth client has a key for reading alone: places 0 and 4.
 _KINDS = (
-    Visitor.asks_the_desk,
-    Visitor.ingests,
-    Visitor.asks_policy,
-    Visitor.uploads,
-    Visitor.asks_documents,
-    Visitor.asks_federal,
-    Visitor.asks_guidance,
-    Visitor.asks_the_desk,
+    Visitor.ask_desk,
+    Visitor.ingest,
+    Visitor.ask_policy,
+    Visitor.upload,
+    Visitor.ask_documents,
+    Visitor.ask_federal,
+    Visitor.ask_guidance,
+    Visitor.ask_desk,
 )
 
 
@@ -202,15 +206,20 @@ def measure(minutes: float, clients: int = CLIENTS) -> Table:
             keys = [ring.add(f"c{n:02}", read_only=n % 4 == 0) for n in range(clients)]
             inbox = data / "documents" / "inbox"
             inbox.mkdir(parents=True, exist_ok=True)
-            ledger, reading = Ledger(), Ledger()
-            anyio.run(_visit, served, keys, minutes * 60, ledger, inbox)
-            lost = anyio.run(_lost, served, keys[1], ledger)
-            anyio.run(_visit, served, keys, minutes * 60 * _READING, reading, None)
+            call_log, reading_log = CallLog(), CallLog()
+            anyio.run(_run_visitors, served, keys, minutes * 60, call_log, inbox)
+            lost = anyio.run(_find_lost, served, keys[1], call_log)
+            anyio.run(_run_visitors, served, keys, minutes * 60 * _READING_SHARE, reading_log, None)
     return Table(
         f"{clients} clients at once, {minutes:g} minutes",
         ("tool", "calls", "median ms", "p95 ms"),
-        (*_rows(ledger), *_sums(ledger, reading, lost)),
-        _NOTE.format(clients=clients, minutes=minutes, pause=_PAUSE, reading=minutes * _READING),
+        (*_render_rows(call_log), *_render_totals(call_log, reading_log, lost)),
+        _NOTE.format(
+            clients=clients,
+            minutes=minutes,
+            pause=_PAUSE_SECONDS,
+            reading_minutes=minutes * _READING_SHARE,
+        ),
     )
 
 
@@ -222,97 +231,107 @@ def _wait_for_sample(served: Served) -> None:
         time.sleep(1)
 
 
-async def _visit(
-    served: Served, keys: list[str], seconds: float, ledger: Ledger, inbox: Path | None
+async def _run_visitors(
+    served: Served, keys: list[str], seconds: float, call_log: CallLog, inbox: Path | None
 ) -> None:
     until = time.monotonic() + seconds
     async with anyio.create_task_group() as room:
         for number, key in enumerate(keys):
-            room.start_soon(_visitor, served, number, key, until, ledger, inbox)
-        room.start_soon(_watch, served.process.pid, until, ledger)
+            room.start_soon(_run_visitor, served, number, key, until, call_log, inbox)
+        room.start_soon(_watch_memory, served.process.pid, until, call_log)
 
 
-async def _visitor(
-    served: Served, number: int, key: str, until: float, ledger: Ledger, inbox: Path | None
+async def _run_visitor(
+    served: Served, number: int, key: str, until: float, call_log: CallLog, inbox: Path | None
 ) -> None:
     headers = {"Authorization": f"Bearer {key}"}
     async with (
         httpx2.AsyncClient(
             base_url=served.url, headers=headers, timeout=60, trust_env=False
-        ) as web,
+        ) as http_client,
         http(served.url + "/mcp", key=key) as client,
     ):
-        await Visitor(number, client, web, ledger, inbox).stay(until)
+        await Visitor(number, client, http_client, call_log, inbox).call_until(until)
 
 
-async def _watch(pid: int, until: float, ledger: Ledger) -> None:
+async def _watch_memory(pid: int, until: float, call_log: CallLog) -> None:
     started = time.monotonic()
     while time.monotonic() < until:
-        ledger.resident.append((time.monotonic() - started, resident_mb(pid)))
+        call_log.resident.append((time.monotonic() - started, resident_mb(pid)))
         await anyio.sleep(1)
 
 
-async def _lost(served: Served, key: str, ledger: Ledger) -> list[str]:
+async def _find_lost(served: Served, key: str, call_log: CallLog) -> list[str]:
     """What was acknowledged and is not there."""
     headers = {"Authorization": f"Bearer {key}"}
     missing: list[str] = []
     async with http(served.url + "/mcp", key=key) as client:
-        for id in sorted(ledger.documents):
+        for id in sorted(call_log.documents):
             result = await client.call_tool("get_document_text", {"document_id": id})
             missing += [id] if result.is_error else []
-    async with httpx2.AsyncClient(base_url=served.url, headers=headers, trust_env=False) as web:
-        for source, revision in sorted(ledger.revisions):
-            if not await _becomes_active(web, f"/api/v1/policies/{source}/revisions/{revision}"):
+    async with httpx2.AsyncClient(
+        base_url=served.url, headers=headers, trust_env=False
+    ) as http_client:
+        for source, revision in sorted(call_log.revisions):
+            if not await _becomes_active(
+                http_client, f"/api/v1/policies/{source}/revisions/{revision}"
+            ):
                 missing.append(revision)
     return missing
 
 
-async def _becomes_active(web: httpx2.AsyncClient, path: str) -> bool:
+async def _becomes_active(http_client: httpx2.AsyncClient, path: str) -> bool:
     for _ in range(120):
-        status = (await web.get(path)).json().get("status")
+        status = (await http_client.get(path)).json().get("status")
         if status != "processing":
             return status in ("active", "superseded")
         await anyio.sleep(1)
     return False
 
 
-def _rows(ledger: Ledger) -> list[tuple[str, ...]]:
+def _render_rows(call_log: CallLog) -> list[tuple[str, ...]]:
     return [
-        (name, f"{len(took):,}", *(f"{1000 * seconds:,.0f}" for seconds in _middle_and_high(took)))
-        for name, took in sorted(ledger.seconds.items())
+        (
+            name,
+            f"{len(tool_seconds):,}",
+            *(f"{1000 * seconds:,.0f}" for seconds in _find_median_and_p95(tool_seconds)),
+        )
+        for name, tool_seconds in sorted(call_log.seconds.items())
     ]
 
 
-def _middle_and_high(took: list[float]) -> tuple[float, float]:
-    if len(took) < 2:
-        return took[0], took[0]
-    cuts = quantiles(took, n=20, method="inclusive")
+def _find_median_and_p95(tool_seconds: list[float]) -> tuple[float, float]:
+    if len(tool_seconds) < 2:
+        return tool_seconds[0], tool_seconds[0]
+    cuts = quantiles(tool_seconds, n=20, method="inclusive")
     return cuts[9], cuts[18]
 
 
-def _sums(ledger: Ledger, reading: Ledger, lost: list[str]) -> list[tuple[str, ...]]:
-    calls = sum(map(len, ledger.seconds.values()))
-    errors = ledger.errors + reading.errors
+def _render_totals(
+    call_log: CallLog, reading_log: CallLog, lost: list[str]
+) -> list[tuple[str, ...]]:
+    calls = sum(map(len, call_log.seconds.values()))
+    errors = call_log.errors + reading_log.errors
     first = ", such as " + errors[0] if errors else ""
-    kept = len(ledger.documents) + len(ledger.revisions)
+    kept = len(call_log.documents) + len(call_log.revisions)
     return [
         ("**all**", f"{calls:,}", "", ""),
         ("errors", f"{len(errors)}{first}", "", "target 0"),
         ("lost", f"{len(lost)} of {kept} acknowledged", "", "target 0"),
-        (f"memory, MB, while {kept} are added", *_memory(ledger)),
-        ("memory, MB, while nothing is added", *_memory(reading)),
+        (f"memory, MB, while {kept} are added", *_render_memory(call_log)),
+        ("memory, MB, while nothing is added", *_render_memory(reading_log)),
     ]
 
 
-def _memory(ledger: Ledger) -> tuple[str, str, str]:
+def _render_memory(call_log: CallLog) -> tuple[str, str, str]:
     """How it went from first to last, and how steeply beside its own noise."""
-    settled = ledger.resident[len(ledger.resident) // 5 :]
+    settled = call_log.resident[len(call_log.resident) // 5 :]
     size = max(2, len(settled) // 4)
-    quarters = [_slope(settled[at : at + size]) for at in range(0, 4 * size, size)]
+    quarters = [_fit_slope(settled[at : at + size]) for at in range(0, 4 * size, size)]
     went = f"{settled[0][1]:.0f} to {settled[-1][1]:.0f}"
-    return went, "", f"{_slope(settled):+.2f} a minute, noise {stdev(quarters):.2f}"
+    return went, "", f"{_fit_slope(settled):+.2f} a minute, noise {stdev(quarters):.2f}"
 
 
-def _slope(resident: list[tuple[float, float]]) -> float:
+def _fit_slope(resident: list[tuple[float, float]]) -> float:
     """Megabytes a minute."""
     return linear_regression([at / 60 for at, _ in resident], [mb for _, mb in resident]).slope

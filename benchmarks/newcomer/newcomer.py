@@ -29,40 +29,42 @@ def measure(quick: bool) -> Table:
         if not quick:
             tree = Path(home, "reading-room")
             clone = ["git", "clone", "-q", str(ROOT), str(tree)]
-            steps.append(("`git clone`", _timed(lambda: _done(clone))))
+            steps.append(("`git clone`", _measure_seconds(lambda: _run_command(clone))))
             install = ["make", "-s", "-C", str(tree), ".venv/project.stamp"]
-            steps.append(("`make serve`: packages", _timed(lambda: _done(install))))
-        begun = time.perf_counter()
-        with _serving(tree, home) as output:
-            _until(output, "is answering on")
-            steps.append(("`make serve`: it answers", time.perf_counter() - begun))
-            answered = _timed(lambda: _answer(tree, home))
+            steps.append(
+                ("`make serve`: packages", _measure_seconds(lambda: _run_command(install)))
+            )
+        started = time.perf_counter()
+        with _serve(tree, home) as output:
+            _wait_for_line(output, "is answering on")
+            steps.append(("`make serve`: it answers", time.perf_counter() - started))
+            answered = _measure_seconds(lambda: _ask_until_answered(tree, home))
             steps.append(("the question is answered, with its citation", answered))
-            _until(output, "sample: everything is loaded")
-            steps.append(("the whole sample is loaded", time.perf_counter() - begun))
-    whole = sum(seconds for _, seconds in steps[:-1])
+            _wait_for_line(output, "sample: everything is loaded")
+            steps.append(("the whole sample is loaded", time.perf_counter() - started))
+    total_seconds = sum(seconds for _, seconds in steps[:-1])
     rows = [(name, f"{seconds:.1f}") for name, seconds in steps]
-    rows.insert(-1, ("**from clone to a cited answer**", f"**{whole:.1f}**"))
+    rows.insert(-1, ("**from clone to a cited answer**", f"**{total_seconds:.1f}**"))
     return Table("From `git clone` to a cited answer", ("step", "seconds"), tuple(rows), _NOTE)
 
 
-def _timed(work: Callable[[], object]) -> float:
-    begun = time.perf_counter()
+def _measure_seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
     work()
-    return time.perf_counter() - begun
+    return time.perf_counter() - started
 
 
-def _done(command: list[str]) -> None:
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=_environment())
+def _run_command(command: list[str]) -> None:
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=_make_environment())
 
 
 @contextmanager
-def _serving(tree: Path, home: str) -> Iterator[Iterator[str]]:
+def _serve(tree: Path, home: str) -> Iterator[Iterator[str]]:
     """What `make serve` says, line by line; the sample lies in the newcomer's own home."""
     command = ["make", "-s", "-C", str(tree), "serve", f"ARGS=--port {_PORT}"]
     process = subprocess.Popen(
         command,
-        env=_environment(home),
+        env=_make_environment(home),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -76,22 +78,26 @@ def _serving(tree: Path, home: str) -> Iterator[Iterator[str]]:
         process.communicate()
 
 
-def _until(output: Iterator[str], words: str) -> None:
+def _wait_for_line(output: Iterator[str], words: str) -> None:
     if not any(words in line for line in output):
         raise RuntimeError(f"`make serve` ended before it said {words!r}")
 
 
-def _answer(tree: Path, home: str) -> None:
-    asked = [str(tree / ".venv/bin/readingroom"), "policy", "search", _QUESTION]
-    asked += ["--on", "2024-03-15", "--source", "NPPF", "-n", "1", "--demo"]
+def _ask_until_answered(tree: Path, home: str) -> None:
+    command_line = [str(tree / ".venv/bin/readingroom"), "policy", "search", _QUESTION]
+    command_line += ["--on", "2024-03-15", "--source", "NPPF", "-n", "1", "--demo"]
     while True:
-        answer = subprocess.run(asked, env=_environment(home), capture_output=True, text=True)
+        answer = subprocess.run(
+            command_line, env=_make_environment(home), capture_output=True, text=True
+        )
         if "[sample] NPPF (September 2023)" in answer.stdout:
             return
 
 
-def _environment(home: str | None = None) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+def _make_environment(home: str | None = None) -> dict[str, str]:
+    other_variables = {
+        name: value for name, value in os.environ.items() if not name.startswith("XDG_")
+    }
     # Unbuffered, so that each line is told when it is said.
-    more = {"PYTHONUNBUFFERED": "1"}
-    return kept | more | ({"XDG_DATA_HOME": home} if home else {})
+    added_variables = {"PYTHONUNBUFFERED": "1"}
+    return other_variables | added_variables | ({"XDG_DATA_HOME": home} if home else {})

@@ -19,7 +19,9 @@ _NOTE = (
 
 def measure(quick: bool) -> Table:
     """Kill at each step; a smoke run at one of each change."""
-    rows = [_row(change, steps[:1] if quick else steps) for change, steps in STEPS.items()]
+    rows = [
+        _measure_change(change, steps[:1] if quick else steps) for change, steps in STEPS.items()
+    ]
     kills = sum(int(row[1]) for row in rows)
     return Table(
         "Killed in the middle of a change of the policy base",
@@ -32,17 +34,19 @@ def measure(quick: bool) -> Table:
     )
 
 
-def _row(change: str, steps: tuple[str, ...]) -> tuple[str, ...]:
-    observations = {step: _killed(change, step) for step in steps}
-    each = observations.values()
+def _measure_change(change: str, steps: tuple[str, ...]) -> tuple[str, ...]:
+    observations = {step: _kill_and_restart(change, step) for step in steps}
+    aftermaths = observations.values()
     return (
         CHANGES[change].says,
         str(len(steps)),
-        str(sum(observation.orphans for observation in each)),
-        str(sum(observation.wrong_counts for observation in each)),
-        str(sum(len(observation.complaints) for observation in each)),
-        str(sum(len(observation.leftovers) for observation in each)),
-        str(sum(observation.in_force not in CHANGES[change].outcomes for observation in each)),
+        str(sum(observation.orphans for observation in aftermaths)),
+        str(sum(observation.wrong_counts for observation in aftermaths)),
+        str(sum(len(observation.complaints) for observation in aftermaths)),
+        str(sum(len(observation.leftovers) for observation in aftermaths)),
+        str(
+            sum(observation.in_force not in CHANGES[change].outcomes for observation in aftermaths)
+        ),
         str(
             sum(
                 must_last(change, step) and not observation.is_kept
@@ -52,7 +56,7 @@ def _row(change: str, steps: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def _killed(change: str, step: str) -> Aftermath:
+def _kill_and_restart(change: str, step: str) -> Aftermath:
     with tempfile.TemporaryDirectory() as folder:
         kill_at(Path(folder) / "policy", change, step)
         return anyio.run(aftermath, Path(folder) / "policy", change)

@@ -15,58 +15,63 @@ from tests.support.policy.base import SEEDS, seed_pdf
 from tests.support.processes import resident_mb
 
 API = "/api/v1/policies"
-_MOST = 500
+_MAX_MB = 500
 _NOTE = (
     "The {policies} seed policies with their {revisions} revisions, {chunks} chunks, generated in "
     "their shape, uploaded one after another to a server that then answers {searches} searches in "
-    "every mode. Resident memory of its process; the registry's own, a Valkey server, is {valkey} "
-    "MB. The contract allows 2,048 MB."
+    "every mode. Resident memory of its process; the registry's own, a Valkey server, is "
+    "{valkey_mb} MB. The contract allows 2,048 MB."
 )
 
 
 def measure(paragraphs: int, searches: int) -> Table:
     """Load them as an operator would, over REST."""
-    with policy_server() as room:
-        started = resident_mb(room.process.pid)
-        chunks = sum(_load(room, *seed, paragraphs=paragraphs) for seed in SEEDS)
-        loaded = resident_mb(room.process.pid)
-        anyio.run(_search, room, searches)
-        serving_mb, peak = resident_mb(room.process.pid), resident_mb(room.process.pid, "VmHWM")
-        valkey = _valkey_mb(room)
+    with run_policy_server() as server:
+        started_mb = resident_mb(server.process.pid)
+        chunks = sum(_load_policy(server, *seed, paragraphs=paragraphs) for seed in SEEDS)
+        loaded_mb = resident_mb(server.process.pid)
+        anyio.run(_search_repeatedly, server, searches)
+        serving_mb, peak_mb = (
+            resident_mb(server.process.pid),
+            resident_mb(server.process.pid, "VmHWM"),
+        )
+        valkey_mb = _read_valkey_mb(server)
     return Table(
         "Memory with the seed policies",
         ("when", "resident MB", "target"),
         (
-            ("started, no model loaded", str(started), ""),
-            ("everything ingested", str(loaded), _verdict(loaded)),
-            ("after the searches", str(serving_mb), _verdict(serving_mb)),
-            ("at its peak, while ingesting", str(peak), ""),
+            ("started, no model loaded", str(started_mb), ""),
+            ("everything ingested", str(loaded_mb), _render_verdict(loaded_mb)),
+            ("after the searches", str(serving_mb), _render_verdict(serving_mb)),
+            ("at its peak, while ingesting", str(peak_mb), ""),
         ),
         _NOTE.format(
             policies=len(SEEDS),
             revisions=sum(len(seed[3]) for seed in SEEDS),
             chunks=f"{chunks:,}",
             searches=searches,
-            valkey=valkey,
+            valkey_mb=valkey_mb,
         ),
     )
 
 
 @contextmanager
-def policy_server() -> Iterator[Served]:
+def run_policy_server() -> Iterator[Served]:
     """`readingroom serve policy`, empty, with the model that the tests have built."""
     with tempfile.TemporaryDirectory() as folder:
         data = with_model(Path(folder) / "data")
-        with serving("policy", data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as room:
-            yield room
+        with serving("policy", data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as server:
+            yield server
 
 
-def upload(room: Served, source: str, label: str, start: str, content: bytes) -> str:
+def upload_revision(
+    server: Served, source: str, version_label: str, effective_from: str, content: bytes
+) -> str:
     """Hand a revision in; returns where its status is."""
     answer = httpx2.post(
-        f"{room.url}{API}/{source}/revisions",
+        f"{server.url}{API}/{source}/revisions",
         files={"file": ("p.pdf", content, "application/pdf")},
-        data={"version_label": label, "effective_from": start},
+        data={"version_label": version_label, "effective_from": effective_from},
         timeout=60,
         trust_env=False,
     )
@@ -74,21 +79,21 @@ def upload(room: Served, source: str, label: str, start: str, content: bytes) ->
     return str(answer.json()["links"]["status"])
 
 
-async def until_active(room: Served, status: str) -> None:
+async def wait_until_active(server: Served, status: str) -> None:
     """Wait until a revision can be searched."""
-    async with httpx2.AsyncClient(base_url=room.url, timeout=60, trust_env=False) as web:
-        while (upload := (await web.get(status)).json())["status"] != "active":
-            assert upload["status"] == "processing", upload
+    async with httpx2.AsyncClient(base_url=server.url, timeout=60, trust_env=False) as http_client:
+        while (upload_revision := (await http_client.get(status)).json())["status"] != "active":
+            assert upload_revision["status"] == "processing", upload_revision
             await anyio.sleep(0.1)
 
 
-def create(room: Served, source: str, title: str, category: str) -> None:
-    new = {"source": source, "title": title, "category": category}
-    httpx2.post(room.url + API, json=new, timeout=60, trust_env=False).raise_for_status()
+def create_policy(server: Served, source: str, title: str, category: str) -> None:
+    new_policy = {"source": source, "title": title, "category": category}
+    httpx2.post(server.url + API, json=new_policy, timeout=60, trust_env=False).raise_for_status()
 
 
-def _load(
-    room: Served,
+def _load_policy(
+    server: Served,
     source: str,
     title: str,
     category: str,
@@ -96,35 +101,39 @@ def _load(
     paragraphs: int,
 ) -> int:
     """How many chunks a policy came to."""
-    create(room, source, title, category)
-    for label, start in revisions:
-        content = seed_pdf(source, label, paragraphs)
-        anyio.run(until_active, room, upload(room, source, label, start, content))
-    revisions = room.get(f"{API}/{source}").json()["revisions"]
+    create_policy(server, source, title, category)
+    for version_label, effective_from in revisions:
+        content = seed_pdf(source, version_label, paragraphs)
+        anyio.run(
+            wait_until_active,
+            server,
+            upload_revision(server, source, version_label, effective_from, content),
+        )
+    revisions = server.get(f"{API}/{source}").json()["revisions"]
     return sum(revision["chunk_count"] for revision in revisions)
 
 
-async def _search(room: Served, count: int) -> None:
-    async with http(f"{room.url}/mcp") as client:
+async def _search_repeatedly(server: Served, count: int) -> None:
+    async with http(f"{server.url}/mcp") as client:
         for number in range(count):
-            asked = {
+            arguments = {
                 "query": f"question {number} about cycle parking",
                 "effective_date": "2024-01-01",
                 "mode": ("semantic", "hybrid", "lexical")[number % 3],
             }
-            assert body(await client.call_tool("search_policy", asked))["results_count"]
+            assert body(await client.call_tool("search_policy", arguments))["results_count"]
 
 
-def _valkey_mb(room: Served) -> int:
+def _read_valkey_mb(server: Served) -> int:
     """The memory of the registry's server, the grandchild of ours."""
     parents = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         fields = status.read_text("utf-8").rpartition(")")[2].split()
         parents[int(status.parent.name)] = int(fields[1])
-    shells = [process for process, parent in parents.items() if parent == room.process.pid]
-    servers = [process for process, parent in parents.items() if parent in shells]
-    return sum(resident_mb(process) for process in servers)
+    child_ids = [process for process, parent in parents.items() if parent == server.process.pid]
+    grandchild_ids = [process for process, parent in parents.items() if parent in child_ids]
+    return sum(resident_mb(process) for process in grandchild_ids)
 
 
-def _verdict(megabytes: int) -> str:
-    return f"{'met' if megabytes <= _MOST else '**missed**'} (at most {_MOST} MB)"
+def _render_verdict(megabytes: int) -> str:
+    return f"{'met' if megabytes <= _MAX_MB else '**missed**'} (at most {_MAX_MB} MB)"

@@ -19,7 +19,7 @@ from readingroom.engine.embedding.embedder import Embedder
 from readingroom.server.run import bind, format_local_address, run
 
 COLLECTION = "policy_docs"
-_SHOWN = ("source", "revision_id", "version_label", "section_ref", "page_number")
+_SHOWN_FIELDS = ("source", "revision_id", "version_label", "section_ref", "page_number")
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"query": {"type": "string"}, "effective_date": {"type": "string"}},
@@ -27,7 +27,7 @@ _SCHEMA: dict[str, Any] = {
 }
 
 
-class Described:
+class DescribedSearch:
     """Sentence embedding and Chroma's `where`, as FR-001 has it."""
 
     def __init__(self, folder: Path, models: Path) -> None:
@@ -38,14 +38,17 @@ class Described:
         self.embedder.embed("load the model")
 
     def search(self, query: str, day: str) -> dict[str, Any]:
-        number = int(day.replace("-", ""))
+        day_number = int(day.replace("-", ""))
         where: Any = {
-            "$and": [{"effective_from": {"$lte": number}}, {"effective_to": {"$gte": number}}]
+            "$and": [
+                {"effective_from": {"$lte": day_number}},
+                {"effective_to": {"$gte": day_number}},
+            ]
         }
         vector = self.embedder.embed(query).tolist()
         answer: Any = self.collection.query(query_embeddings=[vector], n_results=10, where=where)
         rows = zip(*(answer[name][0] for name in _COLUMNS), strict=True)
-        results = [_hit(*row) for row in rows]
+        results = [_make_hit(*row) for row in rows]
         return {
             "status": "success",
             "query": query,
@@ -58,20 +61,20 @@ class Described:
 _COLUMNS = ("ids", "documents", "metadatas", "distances")
 
 
-def _hit(id: str, text: str, metadata: dict[str, Any], distance: float) -> dict[str, Any]:
+def _make_hit(id: str, text: str, metadata: dict[str, Any], distance: float) -> dict[str, Any]:
     score = max(0.0, 1 - distance / 2)
-    shown = {name: metadata[name] for name in _SHOWN}
-    return {"chunk_id": id, "text": text, "relevance_score": score, **shown}
+    shown_fields = {name: metadata[name] for name in _SHOWN_FIELDS}
+    return {"chunk_id": id, "text": text, "relevance_score": score, **shown_fields}
 
 
-def _server(described: Described) -> Server[Any]:
+def _build_server(described_search: DescribedSearch) -> Server[Any]:
     async def list_tools(context: Any, params: Any) -> wire.ListToolsResult:
         return wire.ListToolsResult(tools=[wire.Tool(name="search_policy", input_schema=_SCHEMA)])
 
     async def call_tool(context: Any, params: Any) -> wire.CallToolResult:
-        asked = params.arguments
+        arguments = params.arguments
         body = await anyio.to_thread.run_sync(
-            described.search, asked["query"], asked["effective_date"]
+            described_search.search, arguments["query"], arguments["effective_date"]
         )
         text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
         return wire.CallToolResult(content=[wire.TextContent(text=text)], structured_content=body)
@@ -87,7 +90,7 @@ def _server(described: Described) -> Server[Any]:
 
 def main(folder: str, models: str) -> None:
     """Serve on a free port, on the same HTTP server as ours."""
-    server = _server(Described(Path(folder), Path(models)))
+    server = _build_server(DescribedSearch(Path(folder), Path(models)))
     listener = bind("127.0.0.1", 0)
     app, address = server.streamable_http_app(), format_local_address(listener, "http")
     run(app, listener, None, (), lambda: print(address, flush=True))

@@ -17,7 +17,7 @@ import anyio
 import httpx2
 import numpy as np
 
-from benchmarks.policy.peer import Described
+from benchmarks.policy.peer import DescribedSearch
 from benchmarks.server.wires import MODERN, call_tool
 from benchmarks.table import Ratio, Table
 from readingroom.bases.policy.chunks.store import (
@@ -42,7 +42,7 @@ from tests.support.processes import resident_mb
 POLICIES, REVISIONS = 10, 5
 _TARGETS = {1_000: 1.0, 50_000: 0.2}
 _DAY = "2021-06-01"
-_WARMING = 5  # turns that load models, fill the index and open connections
+_WARM_UP_ROUNDS = 5  # turns that load models, fill the index and open connections
 _NOTE = (
     f"{POLICIES} policies with {REVISIONS} revisions each, one of which is in force on the day "
     "asked for; vectors at random, each query new. Described: the same model embeds the query and "
@@ -59,66 +59,75 @@ Search = Callable[[str], Any]
 def measure(chunks: int, rounds: int) -> Table:
     """Ask all three, in turns, new questions."""
     with tempfile.TemporaryDirectory() as folder:
-        data, peer = with_model(Path(folder) / "data"), Path(folder) / "peer"
-        described = Described(peer, MODELS)
-        anyio.run(_fill, data / "policy", described, chunks)
-        shutil.copytree(peer, Path(folder) / "served")
+        data, peer_folder = with_model(Path(folder) / "data"), Path(folder) / "peer"
+        described_search = DescribedSearch(peer_folder, MODELS)
+        anyio.run(_fill_stores, data / "policy", described_search, chunks)
+        shutil.copytree(peer_folder, Path(folder) / "served")
         with (
-            serving("policy", data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as room,
-            _peer(Path(folder) / "served") as peer_url,
+            serving("policy", data=data, env={"READINGROOM_RATE_LIMIT": "0"}) as server,
+            _run_peer(Path(folder) / "served") as peer_url,
         ):
-            in_process, by_peer, ours = _turns(
-                [lambda query: described.search(query, _DAY), _over(peer_url), _over(room.url)],
+            in_process_seconds, peer_seconds, our_seconds = _take_turns(
+                [
+                    lambda query: described_search.search(query, _DAY),
+                    _search_over_http(peer_url),
+                    _search_over_http(server.url),
+                ],
                 rounds,
             )
-            memory = resident_mb(room.process.pid)
-    to_peer, to_algorithm = Ratio(ours, by_peer), Ratio(ours, in_process)
+            memory = resident_mb(server.process.pid)
+    to_peer, to_algorithm = Ratio(our_seconds, peer_seconds), Ratio(our_seconds, in_process_seconds)
     target = _TARGETS.get(chunks)
     return Table(
         f"`search_policy` on a day among {chunks:,} chunks",
         ("search", "median ms", "ratio", "target"),
         (
-            ("described, in process", _ms(in_process), str(to_algorithm), ""),
+            (
+                "described, in process",
+                _render_milliseconds(in_process_seconds),
+                str(to_algorithm),
+                "",
+            ),
             (
                 "described, over HTTP",
-                _ms(by_peer),
+                _render_milliseconds(peer_seconds),
                 str(to_peer),
                 to_peer.against(target) if target else "",
             ),
-            ("ours, over HTTP", _ms(ours), "", ""),
+            ("ours, over HTTP", _render_milliseconds(our_seconds), "", ""),
         ),
         _NOTE.format(rounds=rounds, memory=memory),
     )
 
 
-def _turns(searches: list[Search], rounds: int) -> list[list[float]]:
+def _take_turns(searches: list[Search], rounds: int) -> list[list[float]]:
     """The seconds of every round, for each."""
-    took: list[list[float]] = [[] for _ in searches]
-    for turn in range(rounds + _WARMING):
+    seconds_by_search: list[list[float]] = [[] for _ in searches]
+    for turn in range(rounds + _WARM_UP_ROUNDS):
         for number, search in enumerate(searches):
             query = f"question {turn} about cycle parking at junctions"
             started = time.perf_counter()
             answer = search(query)
             ended = time.perf_counter()
-            assert _body(answer)["results_count"] == 10
-            if turn >= _WARMING:
-                took[number].append(ended - started)
-    return took
+            assert _read_body(answer)["results_count"] == 10
+            if turn >= _WARM_UP_ROUNDS:
+                seconds_by_search[number].append(ended - started)
+    return seconds_by_search
 
 
-def _over(url: str) -> Search:
-    web = httpx2.Client(base_url=url, timeout=60, trust_env=False)
+def _search_over_http(url: str) -> Search:
+    http_client = httpx2.Client(base_url=url, timeout=60, trust_env=False)
 
     def search(query: str) -> httpx2.Response:
         message = call_tool("search_policy", {"query": query, "effective_date": _DAY})
-        return web.post(
-            "/mcp", content=message.on(MODERN), headers={**POST, **message.headers(MODERN)}
+        return http_client.post(
+            "/mcp", content=message.encode(MODERN), headers={**POST, **message.headers(MODERN)}
         )
 
     return search
 
 
-def _body(answer: Any) -> Any:
+def _read_body(answer: Any) -> Any:
     """What was found; of an HTTP answer, the structured content of its one message."""
     if isinstance(answer, dict):
         return answer
@@ -127,7 +136,7 @@ def _body(answer: Any) -> Any:
 
 
 @contextmanager
-def _peer(folder: Path) -> Iterator[str]:
+def _run_peer(folder: Path) -> Iterator[str]:
     command = [sys.executable, "-m", "benchmarks.policy.peer", str(folder), str(MODELS)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -139,30 +148,30 @@ def _peer(folder: Path) -> Iterator[str]:
         process.stdout.close()
 
 
-async def _fill(folder: Path, described: Described, chunks: int) -> None:
+async def _fill_stores(folder: Path, described_search: DescribedSearch, chunks: int) -> None:
     """The same chunks in both; the registry says the same of them."""
     store = ChunkStore(folder / "chroma")
     collection = store.open_collection(CHUNK_COLLECTION)
-    collection.claim_embedding(described.embedder.identity)
+    collection.claim_embedding(described_search.embedder.identity)
     async with open_key_values(None, folder / "registry") as client:
         await check_room(client, folder / "room")
         registry = PolicyRegistry(client)
-        for policy, revision in _revisions(chunks // (POLICIES * REVISIONS)):
+        for policy, revision in _make_revisions(chunks // (POLICIES * REVISIONS)):
             if revision.effective_from.year == 2017:
                 await registry.create_policy(policy)
             await registry.change_revisions(policy.source, lambda before, new=revision: [new])
-            made = _chunks(policy, revision)
-            collection.upsert(made)
-            described.collection.upsert(
-                ids=made.ids,
-                documents=made.texts,
-                metadatas=[dict(metadata) for metadata in made.metadatas],
-                embeddings=made.vectors,
+            new_chunks = _make_chunks(policy, revision)
+            collection.upsert(new_chunks)
+            described_search.collection.upsert(
+                ids=new_chunks.ids,
+                documents=new_chunks.texts,
+                metadatas=[dict(metadata) for metadata in new_chunks.metadatas],
+                embeddings=new_chunks.vectors,
             )
     store.close()
 
 
-def _revisions(each: int) -> Iterator[tuple[Policy, Revision]]:
+def _make_revisions(chunk_count: int) -> Iterator[tuple[Policy, Revision]]:
     now = clock.now()
     for number in range(POLICIES):
         policy = Policy(
@@ -173,7 +182,7 @@ def _revisions(each: int) -> Iterator[tuple[Policy, Revision]]:
             updated_at=now,
         )
         for year in range(2017, 2017 + REVISIONS):
-            last = year == 2016 + REVISIONS
+            is_last = year == 2016 + REVISIONS
             yield (
                 policy,
                 Revision(
@@ -181,19 +190,19 @@ def _revisions(each: int) -> Iterator[tuple[Policy, Revision]]:
                     source=policy.source,
                     version_label=str(year),
                     effective_from=date(year, 1, 1),
-                    effective_to=None if last else date(year, 12, 31),
-                    status=RevisionStatus.ACTIVE if last else RevisionStatus.SUPERSEDED,
-                    chunk_count=each,
+                    effective_to=None if is_last else date(year, 12, 31),
+                    status=RevisionStatus.ACTIVE if is_last else RevisionStatus.SUPERSEDED,
+                    chunk_count=chunk_count,
                     created_at=now,
                 ),
             )
 
 
-def _chunks(policy: Policy, revision: Revision) -> Chunks:
-    random = np.random.default_rng(abs(hash(revision.revision_id)) % 2**32)
-    vectors = random.standard_normal((revision.chunk_count, 384)).astype(np.float32)
+def _make_chunks(policy: Policy, revision: Revision) -> Chunks:
+    generator = np.random.default_rng(abs(hash(revision.revision_id)) % 2**32)
+    vectors = generator.standard_normal((revision.chunk_count, 384)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    described = build_registry_metadata(policy, revision, revision.effective_to)
+    described_metadata = build_registry_metadata(policy, revision, revision.effective_to)
     numbers = range(revision.chunk_count)
     return Chunks(
         [format_chunk_id(revision, f"Para {number}", number) for number in numbers],
@@ -203,7 +212,7 @@ def _chunks(policy: Policy, revision: Revision) -> Chunks:
         ],
         [
             {
-                **described,
+                **described_metadata,
                 "source": policy.source,
                 "revision_id": revision.revision_id,
                 "section_ref": f"Para {number}",
@@ -222,5 +231,5 @@ def _chunks(policy: Policy, revision: Revision) -> Chunks:
     )
 
 
-def _ms(seconds: list[float]) -> str:
+def _render_milliseconds(seconds: list[float]) -> str:
     return f"{1000 * median(seconds):.1f}"

@@ -13,7 +13,7 @@ def tables(quick: bool) -> Iterator[Table]:
     yield search.measure(chunks=2_000 if quick else 50_000, rounds=3 if quick else 21)
     yield memory.measure(paragraphs=40 if quick else 400, searches=9 if quick else 60)
     yield (
-        policy_ingest.measure(pages=5, more=10, rounds=1)
+        policy_ingest.measure(pages=5, larger_pages=10, rounds=1)
         if quick
-        else policy_ingest.measure(pages=100, more=300, rounds=3)
+        else policy_ingest.measure(pages=100, larger_pages=300, rounds=3)
     )

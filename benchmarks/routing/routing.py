@@ -26,38 +26,39 @@ def tables() -> Iterator[Table]:
     yield Table(
         "Routing: the right tool from the listing alone",
         ("questions", "how many", "first", "among three"),
-        (*_rows("held out", held_out), *_rows("tuning", tuning)),
-        f"Over {len(tuning[0].order)} tools. {_verdict(held_out)} See docs/routing.md.",
+        (*_render_shares("held out", held_out), *_render_shares("tuning", tuning)),
+        f"Over {len(tuning[0].order)} tools. {_render_verdict(held_out)} See docs/routing.md.",
     )
     if held_out:
         yield Table(
             "Routing: the misses of the held-out questions",
             ("question", "tool", "place", "picked instead", "because"),
-            tuple(_miss(routed) for routed in held_out if routed.place > 1),
+            tuple(_render_miss(routed) for routed in held_out if routed.place > 1),
             "; ".join(f"*{word}*: {reason}" for word, reason in REASONS.items()) + ".",
         )
 
 
-def _verdict(held_out: Sequence[Routed]) -> str:
+def _render_verdict(held_out: Sequence[Routed]) -> str:
     wanted = f"Wanted of held-out questions: first {FIRST:.2f}, among three {AMONG_THREE:.2f}"
     if not held_out:
         return f"{wanted}; there are none now."
-    met = (share(held_out, 1) >= FIRST, share(held_out, 3) >= AMONG_THREE)
-    first, three = ("met" if is_met else "**missed**" for is_met in met)
+    are_met = (share(held_out, 1) >= FIRST, share(held_out, 3) >= AMONG_THREE)
+    first, three = ("met" if is_met else "**missed**" for is_met in are_met)
     return f"{wanted}: the first {first}, the second {three}."
 
 
-def _rows(name: str, all_of_it: Sequence[Routed]) -> Iterator[tuple[str, ...]]:
+def _render_shares(name: str, all_routed: Sequence[Routed]) -> Iterator[tuple[str, ...]]:
     """The shares of a set of questions, then of each base's."""
-    bases = sorted({routed.base for routed in all_of_it})
+    bases = sorted({routed.base for routed in all_routed})
     groups = {
-        f"{name}, {base}": [routed for routed in all_of_it if routed.base == base] for base in bases
+        f"{name}, {base}": [routed for routed in all_routed if routed.base == base]
+        for base in bases
     }
-    for label, group in {name: all_of_it, **groups}.items() if all_of_it else ():
+    for label, group in {name: all_routed, **groups}.items() if all_routed else ():
         yield label, str(len(group)), f"{share(group, 1):.3f}", f"{share(group, 3):.3f}"
 
 
-def _miss(routed: Routed) -> tuple[str, ...]:
+def _render_miss(routed: Routed) -> tuple[str, ...]:
     asked = routed.asked
     return (
         asked.question,

@@ -10,8 +10,8 @@ from statistics import median
 
 import anyio
 
-from benchmarks.server.contender import CALL, WIRES, Contender, Wire, open_call
-from benchmarks.server.echo import our_app, peer_app, plain_app
+from benchmarks.server.contender import ECHO_CALL, WIRES, Contender, Wire, open_call
+from benchmarks.server.echo import build_our_app, build_peer_app, build_plain_app
 from benchmarks.server.exchange import Exchange
 from benchmarks.table import Ratio, Table
 from readingroom.server.auth.bearer import KeyAuth
@@ -20,7 +20,7 @@ from readingroom.storage.keys import KeyRing
 
 TARGET = 1.3
 
-_SLICES = 8  # of a round: all take turns within it, so that noise falls on all of them
+_SLICES_PER_ROUND = 8  # of a round: all take turns within it, so that noise falls on all of them
 _API_KEY = "a key such as MCP_API_KEY holds"
 
 _NOTE = (
@@ -37,25 +37,25 @@ _NOTE = (
 
 def measure(rounds: int, calls: int) -> Table:
     """So many rounds of so many calls on every wire."""
-    calls -= calls % _SLICES
+    calls -= calls % _SLICES_PER_ROUND
     return Table(
         "Protocol cost of one tool call",
         ("wire", "server", "median µs", "ratio", "target"),
-        tuple(anyio.run(_measure, rounds, calls)),
+        tuple(anyio.run(_measure_wires, rounds, calls)),
         _NOTE.format(rounds=rounds, calls=calls),
     )
 
 
-async def _measure(rounds: int, calls: int) -> list[tuple[str, ...]]:
+async def _measure_wires(rounds: int, calls: int) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for wire in WIRES:
-        with tempfile.TemporaryDirectory() as folder, _logging_to(Path(folder, "log")) as log:
-            rows += await _rows(wire, rounds, calls, log)
+        with tempfile.TemporaryDirectory() as folder, _log_to(Path(folder, "log")) as log:
+            rows += await _measure_wire(wire, rounds, calls, log)
     return rows
 
 
 @contextlib.contextmanager
-def _logging_to(path: Path) -> Iterator[Path]:
+def _log_to(path: Path) -> Iterator[Path]:
     """The log as a server configures it, into a file instead of standard error."""
     with path.open("w", encoding="utf-8") as file, contextlib.redirect_stderr(file):
         configure("info")
@@ -63,54 +63,59 @@ def _logging_to(path: Path) -> Iterator[Path]:
     configure("warning")
 
 
-async def _rows(wire: Wire, rounds: int, calls: int, log: Path) -> list[tuple[str, ...]]:
-    async with _contenders(wire, log.parent) as (plain, peer, lean, *ours):
-        everybody = (plain, peer, lean, *ours)
-        for contender in everybody:
-            await contender.run(calls)
-        with _quick_collections():
+async def _measure_wire(wire: Wire, rounds: int, calls: int, log: Path) -> list[tuple[str, ...]]:
+    async with _open_contenders(wire, log.parent) as (plain, peer, lean, *ours):
+        contenders = (plain, peer, lean, *ours)
+        for contender in contenders:
+            await contender.run_calls(calls)
+        with _keep_collections_short():
             for number in range(rounds):
-                await _round(everybody, number, calls)
-        await _check_that_all_is_on(wire, peer, ours, log)
+                await _run_round(contenders, number, calls)
+        await _check_that_nothing_was_off(wire, peer, ours, log)
     return [
-        _row(wire, plain, peer),
-        _row(wire, peer, peer),
-        _row(wire, lean, peer),
-        *(_row(wire, contender, peer, TARGET) for contender in ours),
+        _render_row(wire, plain, peer),
+        _render_row(wire, peer, peer),
+        _render_row(wire, lean, peer),
+        *(_render_row(wire, contender, peer, TARGET) for contender in ours),
     ]
 
 
 @contextlib.asynccontextmanager
-async def _contenders(wire: Wire, folder: Path) -> AsyncIterator[tuple[Contender, ...]]:
+async def _open_contenders(wire: Wire, folder: Path) -> AsyncIterator[tuple[Contender, ...]]:
     """The floor, the peer, and ours with either kind of key."""
-    ring = KeyRing(folder)
-    one_key, named_key = _bearer(_API_KEY), _bearer(ring.add("benchmarks"))
-    plain = plain_app()
-    peer, lean = peer_app(wire.stateful, lean=False), peer_app(wire.stateful, lean=True)
-    keyed_app = our_app(wire.stateful, KeyAuth(_API_KEY, ring))
-    several = our_app(wire.stateful, KeyAuth(None, ring))
+    key_ring = KeyRing(folder)
+    single_key_header, named_key_header = (
+        _bearer_header(_API_KEY),
+        _bearer_header(key_ring.add("benchmarks")),
+    )
+    plain = build_plain_app()
+    peer, lean = build_peer_app(wire.stateful, lean=False), build_peer_app(wire.stateful, lean=True)
+    keyed_app = build_our_app(wire.stateful, KeyAuth(_API_KEY, key_ring))
+    named_key_app = build_our_app(wire.stateful, KeyAuth(None, key_ring))
     async with contextlib.AsyncExitStack() as running:
-        for app in (peer, lean, keyed_app, several):
+        for app in (peer, lean, keyed_app, named_key_app):
             await running.enter_async_context(app.router.lifespan_context(app))
-        served = (
-            ("bare SDK server", peer, one_key),
-            ("bare SDK server, lean", lean, one_key),
-            ("Reading Room, `MCP_API_KEY`", keyed_app, one_key),
-            ("Reading Room, a named key", several, named_key),
+        servers = (
+            ("bare SDK server", peer, single_key_header),
+            ("bare SDK server, lean", lean, single_key_header),
+            ("Reading Room, `MCP_API_KEY`", keyed_app, single_key_header),
+            ("Reading Room, a named key", named_key_app, named_key_header),
         )
-        floor = wire.exchange(plain, CALL, one_key)
+        floor = wire.prepare(plain, ECHO_CALL, single_key_header)
         yield (
-            Contender("plain Starlette route", plain, one_key, floor, protocol=False),
-            *[Contender(*entry, await open_call(wire, *entry[1:])) for entry in served],
+            Contender(
+                "plain Starlette route", plain, single_key_header, floor, speaks_json_rpc=False
+            ),
+            *[Contender(*entry, await open_call(wire, *entry[1:])) for entry in servers],
         )
 
 
-def _bearer(key: str) -> dict[str, str]:
+def _bearer_header(key: str) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"}
 
 
 @contextlib.contextmanager
-def _quick_collections() -> Iterator[None]:
+def _keep_collections_short() -> Iterator[None]:
     """Keep what is there by now out of garbage collections: one of all modules costs as much as a
     hundred calls, and falls on whoever is running.
     """
@@ -122,35 +127,42 @@ def _quick_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-async def _round(contenders: tuple[Contender, ...], number: int, calls: int) -> None:
+async def _run_round(contenders: tuple[Contender, ...], number: int, calls: int) -> None:
     """Every contender's calls, in slices that take turns."""
     seconds = [0.0 for _ in contenders]
-    for turn in range(_SLICES * len(contenders)):
-        which = (turn + number) % len(contenders)
-        seconds[which] += await contenders[which].run(calls // _SLICES)
-    for contender, took in zip(contenders, seconds, strict=True):
-        contender.microseconds.append(took / calls * 1e6)
+    for turn in range(_SLICES_PER_ROUND * len(contenders)):
+        contender_index = (turn + number) % len(contenders)
+        seconds[contender_index] += await contenders[contender_index].run_calls(
+            calls // _SLICES_PER_ROUND
+        )
+    for contender, seconds_taken in zip(contenders, seconds, strict=True):
+        contender.microseconds.append(seconds_taken / calls * 1e6)
 
 
-async def _check_that_all_is_on(
+async def _check_that_nothing_was_off(
     wire: Wire, peer: Contender, ours: list[Contender], log: Path
 ) -> None:
     """Nothing was measured with something switched off."""
-    logged, made = _calls_logged(log), sum(contender.made for contender in ours)
-    assert logged == made, f"{logged} of {made} calls are in the log"
+    logged_calls, calls_made = (
+        _count_logged_calls(log),
+        sum(contender.calls_made for contender in ours),
+    )
+    assert logged_calls == calls_made, f"{logged_calls} of {calls_made} calls are in the log"
     for contender in ours:
         assert contender.answer == peer.answer, (contender.answer, peer.answer)
-        counted = await _calls_counted(contender)
-        assert counted == contender.made, f"{counted} of {contender.made} calls are in the metrics"
-        refused = await wire.exchange(contender.app, CALL, {}).send()
+        counted_calls = await _count_metric_calls(contender)
+        assert counted_calls == contender.calls_made, (
+            f"{counted_calls} of {contender.calls_made} calls are in the metrics"
+        )
+        refused = await wire.prepare(contender.app, ECHO_CALL, {}).send()
         assert refused.status == 401, f"a call without a key got {refused.status}"
 
 
-def _calls_logged(log: Path) -> int:
+def _count_logged_calls(log: Path) -> int:
     return len(re.findall(r'"logger": ?"readingroom.calls"', log.read_text("utf-8")))
 
 
-async def _calls_counted(contender: Contender) -> int:
+async def _count_metric_calls(contender: Contender) -> int:
     page = (
         await Exchange(contender.app, "/metrics", contender.headers, method="GET").send()
     ).body.decode()
@@ -158,7 +170,7 @@ async def _calls_counted(contender: Contender) -> int:
     return int(float(count))
 
 
-def _row(
+def _render_row(
     wire: Wire, contender: Contender, peer: Contender, target: float | None = None
 ) -> tuple[str, ...]:
     ratio = Ratio(contender.microseconds, peer.microseconds)

@@ -10,11 +10,11 @@ from anyio.lowlevel import checkpoint
 from starlette.applications import Starlette
 
 from benchmarks.server.exchange import Exchange, Reply
-from benchmarks.server.peer import TOOL
+from benchmarks.server.peer import TOOL_NAME
 from benchmarks.server.wires import INITIALIZE, INITIALIZED, LEGACY, MODERN, Message, call_tool
 
 TEXT = "The reading room opens at nine; bring the number of the volume."
-CALL = call_tool(TOOL, {"text": TEXT})
+ECHO_CALL = call_tool(TOOL_NAME, {"text": TEXT})
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Wire:
     def has_sessions(self) -> bool:
         return self.stateful and self.revision == LEGACY
 
-    def exchange(self, app: Starlette, message: Message, headers: Mapping[str, str]) -> Exchange:
+    def prepare(self, app: Starlette, message: Message, headers: Mapping[str, str]) -> Exchange:
         """A message with the headers that clients of this wire send."""
         all_headers = {
             "accept": "application/json, text/event-stream",
@@ -38,7 +38,7 @@ class Wire:
             **message.headers(self.revision),
             **headers,
         }
-        return Exchange(app, "/mcp", all_headers, message.on(self.revision))
+        return Exchange(app, "/mcp", all_headers, message.encode(self.revision))
 
 
 WIRES = (
@@ -52,12 +52,12 @@ WIRES = (
 async def open_call(wire: Wire, app: Starlette, headers: Mapping[str, str]) -> Exchange:
     """The call, in a session of its own where the wire has sessions."""
     if wire.has_sessions:
-        welcome = await wire.exchange(app, INITIALIZE, headers).send()
+        welcome = await wire.prepare(app, INITIALIZE, headers).send()
         assert welcome.json["result"]["protocolVersion"] == LEGACY, welcome.body
         headers = {**headers, "mcp-session-id": welcome.headers["mcp-session-id"]}
-        accepted = await wire.exchange(app, INITIALIZED, headers).send()
+        accepted = await wire.prepare(app, INITIALIZED, headers).send()
         assert accepted.status == 202, accepted.body
-    return wire.exchange(app, CALL, headers)
+    return wire.prepare(app, ECHO_CALL, headers)
 
 
 @dataclass
@@ -68,28 +68,28 @@ class Contender:
     app: Starlette
     headers: Mapping[str, str]
     exchange: Exchange
-    protocol: bool = True
+    speaks_json_rpc: bool = True
     """Whether it answers in JSON-RPC; the plain route does not."""
-    made: int = 0
+    calls_made: int = 0
     answer: Any = None
     microseconds: list[float] = field(default_factory=list)
     """Per call, one number a round."""
 
-    async def run(self, calls: int) -> float:
+    async def run_calls(self, calls: int) -> float:
         """Make the calls and say how many seconds of the processor they took."""
         began = time.process_time()
         replies = [await self.exchange.send() for _ in range(calls)]
-        await _settle()
-        took = time.process_time() - began
+        await _let_tasks_end()
+        seconds = time.process_time() - began
         for reply in replies:
-            self._check(reply)
-        self.made += calls
-        return took
+            self._check_reply(reply)
+        self.calls_made += calls
+        return seconds
 
-    def _check(self, reply: Reply) -> None:
+    def _check_reply(self, reply: Reply) -> None:
         assert reply.status == 200, (reply.status, reply.body)
         self.answer = reply.json
-        answer = _parse_answer(self.answer) if self.protocol else self.answer
+        answer = _parse_answer(self.answer) if self.speaks_json_rpc else self.answer
         assert answer == {"text": TEXT}, reply.body
 
 
@@ -102,7 +102,7 @@ def _parse_answer(answer: Any) -> Any:
     return result["structuredContent"]
 
 
-async def _settle() -> None:
+async def _let_tasks_end() -> None:
     """Let the tasks that a call leaves behind end on its own account, not on the next one's."""
     for _ in range(10):
         await checkpoint()

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from benchmarks.server.peer import NAME, TITLE, peer_server
+from benchmarks.server.peer import SERVER_NAME, SERVER_TITLE, build_peer_server
 from readingroom import __version__
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
@@ -18,31 +18,31 @@ from readingroom.server.auth.policies import AuthPolicies
 from readingroom.server.faces import face_of
 from readingroom.settings import Settings
 
-_PLENTY = 10**9  # requests a minute: the limiter counts every one and refuses none
+_NO_LIMIT = 10**9  # requests a minute: the limiter counts every one and refuses none
 
 
-def plain_app() -> Starlette:
+def build_plain_app() -> Starlette:
     """The floor: the argument read from the same body, the same object as JSON."""
-    return Starlette(routes=[Route("/mcp", _plain, methods=["POST"])])
+    return Starlette(routes=[Route("/mcp", _answer_plainly, methods=["POST"])])
 
 
-def peer_app(stateful: bool, lean: bool) -> Starlette:
+def build_peer_app(stateful: bool, lean: bool) -> Starlette:
     """The peer: the app that the SDK itself makes of a low-level server."""
-    return peer_server(__version__, lean).streamable_http_app(
+    return build_peer_server(__version__, lean).streamable_http_app(
         stateless_http=not stateful, json_response=not stateful
     )
 
 
-def our_app(stateful: bool, key_auth: KeyAuth) -> Starlette:
+def build_our_app(stateful: bool, key_auth: KeyAuth) -> Starlette:
     """Ours, with everything on: validation, key, rate limit, metrics, the log as configured."""
     faces = (face_of(replace(_BASE, stateful=stateful)),)
-    settings = Settings(rate_limit=_PLENTY)
+    settings = Settings(rate_limit=_NO_LIMIT)
     return build_app(faces, settings, AuthPolicies(faces, settings, key_auth))
 
 
-async def _plain(request: Request) -> Response:
-    asked = await request.json()
-    return JSONResponse({"text": asked["params"]["arguments"]["text"]})
+async def _answer_plainly(request: Request) -> Response:
+    message = await request.json()
+    return JSONResponse({"text": message["params"]["arguments"]["text"]})
 
 
 class Echo(Question):
@@ -60,8 +60,8 @@ async def echo(question: Echo, call: ToolCall) -> Echoed:
 
 _BASE = KnowledgeBase(
     name="echo",
-    server_name=NAME,
-    title=TITLE,
+    server_name=SERVER_NAME,
+    title=SERVER_TITLE,
     instructions="",
     dialect=StatusDialect(),
     tools=(make_tool(echo, title="Echo"),),

@@ -52,19 +52,19 @@ class Exchange:
         method: str = "POST",
     ) -> None:
         self._app = app
-        self._scope = _scope(method, path, headers, len(body))
+        self._scope = _make_scope(method, path, headers, len(body))
         self._body: Message = {"type": "http.request", "body": body, "more_body": False}
 
     async def send(self) -> Reply:
         """Ask once."""
-        asked = False
+        is_request_read = False
         messages: list[Message] = []
 
         async def receive() -> Message:
-            nonlocal asked
-            if asked:
+            nonlocal is_request_read
+            if is_request_read:
                 await anyio.sleep_forever()  # the client waits for its answer
-            asked = True
+            is_request_read = True
             return self._body
 
         async def send(message: Message) -> None:
@@ -74,9 +74,9 @@ class Exchange:
         return Reply(messages)
 
 
-def _scope(method: str, path: str, headers: Mapping[str, str], length: int) -> Scope:
+def _make_scope(method: str, path: str, headers: Mapping[str, str], body_length: int) -> Scope:
     """As uvicorn makes it."""
-    all_headers = {"host": "{}:{}".format(*_HOST), "content-length": str(length), **headers}
+    all_headers = {"host": "{}:{}".format(*_HOST), "content-length": str(body_length), **headers}
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from benchmarks.server.wires import LEGACY, LIST_TOOLS, MODERN, opening
+from benchmarks.server.wires import LEGACY, LIST_TOOLS, MODERN, handshake
 from benchmarks.table import Ratio, Table
 
 TARGET = 1.5
@@ -30,39 +30,39 @@ _NOTE = (
 
 
 @dataclass(frozen=True)
-class Starter:
+class StartUp:
     """A process, what is written to it, and the line that says it is there."""
 
     name: str
     command: tuple[str, ...]
     messages: bytes
-    ready: Callable[[bytes], bool]
+    is_ready: Callable[[bytes], bool]
     target: float | None = None
 
 
 def measure(rounds: int) -> Table:
     """Start each of them in turn, so many times."""
-    seconds: dict[str, list[float]] = {starter.name: [] for starter in _STARTERS}
+    seconds: dict[str, list[float]] = {start_up.name: [] for start_up in _START_UPS}
     with tempfile.TemporaryDirectory() as data:
-        environment = _environment(data)
+        environment = _make_environment(data)
         for number in range(rounds + 1):
-            for starter in _turned(number):
-                took = _start(starter, environment)
+            for start_up in _rotate_starts(number):
+                seconds_taken = _measure_start(start_up, environment)
                 if number:  # the first round fills the file cache and compiles what is new
-                    seconds[starter.name].append(took)
+                    seconds[start_up.name].append(seconds_taken)
     return Table(
         "Cold start over stdio, to the answer of the first `tools/list`",
         ("process", "median ms", "ratio", "target"),
-        tuple(_row(starter, seconds) for starter in _STARTERS),
+        tuple(_render_row(start_up, seconds) for start_up in _START_UPS),
         _NOTE.format(rounds=rounds),
     )
 
 
-def _imported(line: bytes) -> bool:
+def _is_import_line(line: bytes) -> bool:
     return line == b"imported\n"
 
 
-def _listed(line: bytes) -> bool:
+def _is_listing(line: bytes) -> bool:
     answer = json.loads(line)
     if answer.get("id") != LIST_TOOLS.id:
         return False
@@ -71,62 +71,70 @@ def _listed(line: bytes) -> bool:
     return True
 
 
-def _server(name: str, revision: str, *command: str, target: float | None = None) -> Starter:
-    lines = [message.on(revision) + b"\n" for message in (*opening(revision), LIST_TOOLS)]
-    return Starter(f"{name}, {revision}", command, b"".join(lines), _listed, target)
+def _make_server_start(
+    name: str, revision: str, *command: str, target: float | None = None
+) -> StartUp:
+    lines = [message.encode(revision) + b"\n" for message in (*handshake(revision), LIST_TOOLS)]
+    return StartUp(f"{name}, {revision}", command, b"".join(lines), _is_listing, target)
 
 
-_FLOOR = Starter(
+_FLOOR = StartUp(
     "`import mcp.server` (the floor)",
     (_PYTHON, "-c", "import mcp.server; print('imported', flush=True)"),
     b"",
-    _imported,
+    _is_import_line,
 )
-_STARTERS = (
+_START_UPS = (
     _FLOOR,
-    _server("bare SDK server", LEGACY, _PYTHON, _PEER),
-    _server("bare SDK server", MODERN, _PYTHON, _PEER),
-    _server("`readingroom stdio text`", LEGACY, _READINGROOM, "stdio", "text", target=TARGET),
-    _server("`readingroom stdio text`", MODERN, _READINGROOM, "stdio", "text", target=TARGET),
+    _make_server_start("bare SDK server", LEGACY, _PYTHON, _PEER),
+    _make_server_start("bare SDK server", MODERN, _PYTHON, _PEER),
+    _make_server_start(
+        "`readingroom stdio text`", LEGACY, _READINGROOM, "stdio", "text", target=TARGET
+    ),
+    _make_server_start(
+        "`readingroom stdio text`", MODERN, _READINGROOM, "stdio", "text", target=TARGET
+    ),
 )
 
 
-def _turned(number: int) -> tuple[Starter, ...]:
+def _rotate_starts(number: int) -> tuple[StartUp, ...]:
     """Everybody once, beginning elsewhere each round."""
-    first = number % len(_STARTERS)
-    return _STARTERS[first:] + _STARTERS[:first]
+    first = number % len(_START_UPS)
+    return _START_UPS[first:] + _START_UPS[:first]
 
 
-def _environment(data: str) -> dict[str, str]:
+def _make_environment(data: str) -> dict[str, str]:
     """This process's, without any setting of ours and with an empty data directory."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(_SETTINGS)}
-    return {**kept, "READINGROOM_DATA": data}
+    other_variables = {
+        key: value for key, value in os.environ.items() if not key.startswith(_SETTINGS)
+    }
+    return {**other_variables, "READINGROOM_DATA": data}
 
 
-def _start(starter: Starter, environment: Mapping[str, str]) -> float:
+def _measure_start(start_up: StartUp, environment: Mapping[str, str]) -> float:
     """The seconds one start took."""
     began = time.perf_counter()
     with subprocess.Popen(
-        starter.command,
+        start_up.command,
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
         assert process.stdin and process.stdout and process.stderr
-        process.stdin.write(starter.messages)
+        process.stdin.write(start_up.messages)
         process.stdin.flush()
-        answered = any(starter.ready(line) for line in process.stdout)
-        took = time.perf_counter() - began
+        answered = any(start_up.is_ready(line) for line in process.stdout)
+        seconds_taken = time.perf_counter() - began
         process.stdin.close()
         errors = process.stderr.read().decode()
     if not answered or process.returncode:
-        raise AssertionError(f"{starter.name} ended with {process.returncode}:\n{errors}")
-    return took
+        raise AssertionError(f"{start_up.name} ended with {process.returncode}:\n{errors}")
+    return seconds_taken
 
 
-def _row(starter: Starter, seconds: Mapping[str, list[float]]) -> tuple[str, ...]:
-    took = seconds[starter.name]
-    ratio = Ratio(took, seconds[_FLOOR.name])
-    verdict = ratio.against(starter.target) if starter.target else ""
-    return (starter.name, f"{median(took) * 1000:.0f}", str(ratio), verdict)
+def _render_row(start_up: StartUp, seconds: Mapping[str, list[float]]) -> tuple[str, ...]:
+    seconds_taken = seconds[start_up.name]
+    ratio = Ratio(seconds_taken, seconds[_FLOOR.name])
+    verdict = ratio.against(start_up.target) if start_up.target else ""
+    return (start_up.name, f"{median(seconds_taken) * 1000:.0f}", str(ratio), verdict)

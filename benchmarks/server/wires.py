@@ -23,7 +23,7 @@ class Message:
     params: dict[str, Any]
     id: int | None = None
 
-    def on(self, revision: str) -> bytes:
+    def encode(self, revision: str) -> bytes:
         """As a body; the 2026-07-28 wire has no handshake, so each message says who sends it."""
         envelope = {"_meta": _ENVELOPE} if revision == MODERN else {}
         message = {"jsonrpc": "2.0", "method": self.method, "params": self.params | envelope}
@@ -52,6 +52,6 @@ def call_tool(name: str, arguments: dict[str, Any]) -> Message:
     return Message("tools/call", {"name": name, "arguments": arguments}, id=3)
 
 
-def opening(revision: str) -> tuple[Message, ...]:
+def handshake(revision: str) -> tuple[Message, ...]:
     """What comes before the first question."""
     return (INITIALIZE, INITIALIZED) if revision == LEGACY else ()
