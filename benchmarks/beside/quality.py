@@ -16,7 +16,8 @@ _NOTE = (
     "Nothing here depends on the machine, so each version was asked once. Rankings: nDCG@10 and "
     "recall@10 over the questions of the test sets, and whether every question has the same ids in "
     "the same order, or `better` where they differ and nDCG is no less; the texts' vectors are the "
-    "same for both, each embeds the questions itself. Files: how much was found, and the beginning of a hash of all of it."
+    "same for both, each embeds the questions itself. Files: how much was found, and the beginning "
+    "of a hash of all of it."
 )
 
 
