@@ -1,0 +1,1 @@
+"""What attackers can and cannot do to everybody else."""
