@@ -20,8 +20,8 @@ from readingroom.demo.govuk import Emulator, on_loopback, sample_items
 from readingroom.server.app import build_app
 from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.policies import AuthPolicies
-from readingroom.server.faces import face_of
-from readingroom.server.observe.logging import configure
+from readingroom.server.faces import make_face
+from readingroom.server.observe.logging import configure_logging
 from readingroom.settings import Settings
 from readingroom.storage.keys import KeyRing
 
@@ -77,7 +77,7 @@ async def _open_app() -> AsyncIterator[Starlette]:
         base = open_guidance(
             url, per_second=_NO_LIMIT, fresh=CacheLifetimes(_DAY_SECONDS, _DAY_SECONDS)
         )
-        faces, settings = (face_of(base),), Settings(rate_limit=_NO_LIMIT * 60)
+        faces, settings = (make_face(base),), Settings(rate_limit=_NO_LIMIT * 60)
         policies = AuthPolicies(faces, settings, KeyAuth(_KEY, KeyRing(Path(folder))))
         app = build_app(faces, settings, policies)
         async with app.router.lifespan_context(app):
@@ -134,6 +134,6 @@ def _render_row(revision: str, name: str, microseconds: dict[str, list[float]]) 
 def _log_to(path: Path) -> Iterator[None]:
     """The log as a server configures it, into a file instead of standard error."""
     with path.open("w", encoding="utf-8") as file, contextlib.redirect_stderr(file):
-        configure("info")
+        configure_logging("info")
         yield
-    configure("warning")
+    configure_logging("warning")

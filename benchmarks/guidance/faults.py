@@ -17,7 +17,7 @@ from benchmarks.table import Table
 from readingroom.bases.guidance.store import CacheLifetimes
 from readingroom.bases.guidance.tools import open_guidance
 from readingroom.demo import govuk
-from readingroom.server.faces import face_of
+from readingroom.server.faces import make_face
 from readingroom.server.mcp.handlers import build_mcp_server
 from tests.support import faults
 
@@ -88,7 +88,7 @@ async def _open_trial(down: bool = False, **options: Any) -> AsyncIterator[Trial
     emulator = govuk.Emulator(govuk.sample_items())
     with _run_emulator(emulator, down) as url:
         base = open_guidance(url, timeout=_DEADLINE, per_second=_NO_LIMIT, **options)
-        async with base.lifespan(), Client(build_mcp_server(face_of(base), [])) as client:
+        async with base.lifespan(), Client(build_mcp_server(make_face(base), [])) as client:
             await client.call_tool(
                 "get_error_taxonomy"
             )  # what the client loads with its first call

@@ -15,7 +15,7 @@ from benchmarks.server.echo import build_our_app, build_peer_app, build_plain_ap
 from benchmarks.server.exchange import Exchange
 from benchmarks.table import Ratio, Table
 from readingroom.server.auth.bearer import KeyAuth
-from readingroom.server.observe.logging import configure
+from readingroom.server.observe.logging import configure_logging
 from readingroom.storage.keys import KeyRing
 
 TARGET = 1.3
@@ -58,9 +58,9 @@ async def _measure_wires(rounds: int, calls: int) -> list[tuple[str, ...]]:
 def _log_to(path: Path) -> Iterator[Path]:
     """The log as a server configures it, into a file instead of standard error."""
     with path.open("w", encoding="utf-8") as file, contextlib.redirect_stderr(file):
-        configure("info")
+        configure_logging("info")
         yield path
-    configure("warning")
+    configure_logging("warning")
 
 
 async def _measure_wire(wire: Wire, rounds: int, calls: int, log: Path) -> list[tuple[str, ...]]:

@@ -15,7 +15,7 @@ from readingroom.protocol.tool import Answer, Question, ToolCall, make_tool
 from readingroom.server.app import build_app
 from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.policies import AuthPolicies
-from readingroom.server.faces import face_of
+from readingroom.server.faces import make_face
 from readingroom.settings import Settings
 
 _NO_LIMIT = 10**9  # requests a minute: the limiter counts every one and refuses none
@@ -35,7 +35,7 @@ def build_peer_app(stateful: bool, lean: bool) -> Starlette:
 
 def build_our_app(stateful: bool, key_auth: KeyAuth) -> Starlette:
     """Ours, with everything on: validation, key, rate limit, metrics, the log as configured."""
-    faces = (face_of(replace(_BASE, stateful=stateful)),)
+    faces = (make_face(replace(_BASE, stateful=stateful)),)
     settings = Settings(rate_limit=_NO_LIMIT)
     return build_app(faces, settings, AuthPolicies(faces, settings, key_auth))
 

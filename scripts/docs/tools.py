@@ -14,7 +14,7 @@ from readingroom.bases import BASES
 from readingroom.federation.room import make_desk
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Schema, Tool
-from readingroom.server.faces import Face, faces_of_all
+from readingroom.server.faces import Face, make_faces
 from readingroom.settings import Settings
 from scripts.docs.markdown import as_json, code, page, slug, table, wrapped
 
@@ -62,7 +62,7 @@ def listing_sizes() -> Iterator[str]:
         ("server", "tools", "tokens"),
         *(
             (code(face.server_name), str(len(face.tools)), f"{tokens(face):,}")
-            for face in faces_of_all(tuple(own), desk)
+            for face in make_faces(tuple(own), desk)
         ),
     )
 

@@ -19,7 +19,7 @@ from pydantic import Field
 from readingroom.protocol.errors import StatusDialect
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Question, Schema, Tool, ToolCall, make_tool
-from readingroom.server.observe.logging import configure
+from readingroom.server.observe.logging import configure_logging
 from readingroom.server.run import bind, run
 from tests.support.kit import app_of
 
@@ -235,7 +235,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
     port = parser.parse_args().port
-    configure("error")
+    configure_logging("error")
     with tempfile.TemporaryDirectory() as data:
         app = app_of(conformance_base(), data=Path(data), rate_limit=0)
         run(lambda: (app, lambda: None), bind("127.0.0.1", port), None, ())

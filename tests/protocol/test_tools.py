@@ -23,7 +23,7 @@ from readingroom.protocol.errors import (
     TextDialect,
 )
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.server.faces import face_of, faces_of_all
+from readingroom.server.faces import make_face, make_faces
 from readingroom.server.mcp.handlers import build_mcp_server
 from readingroom.server.observe.logging import CallRecord
 from readingroom.settings import load_settings
@@ -44,7 +44,7 @@ DIALECTS: dict[str, Dialect] = {
 
 def client_of(base: KnowledgeBase, records: list[CallRecord] | None = None) -> Client:
     recorders = [] if records is None else [records.append]
-    return Client(build_mcp_server(face_of(base), recorders))
+    return Client(build_mcp_server(make_face(base), recorders))
 
 
 def every_base(tmp_path: Path) -> list[KnowledgeBase]:
@@ -265,7 +265,9 @@ async def test_a_caller_that_asks_hears_how_far_a_tool_has_come() -> None:
 async def test_a_call_that_its_caller_gives_up_is_recorded_as_cancelled() -> None:
     records: list[CallRecord] = []
     recorded = anyio.Event()
-    server = build_mcp_server(face_of(specimen()), [records.append, lambda record: recorded.set()])
+    server = build_mcp_server(
+        make_face(specimen()), [records.append, lambda record: recorded.set()]
+    )
     async with Client(server) as client:
         with anyio.CancelScope() as scope:
 
@@ -280,7 +282,7 @@ async def test_a_call_that_its_caller_gives_up_is_recorded_as_cancelled() -> Non
 
 
 def test_two_tools_of_one_name_cannot_share_a_face() -> None:
-    whole, *_ = faces_of_all((specimen(), specimen()))
+    whole, *_ = make_faces((specimen(), specimen()))
     with pytest.raises(ValueError, match="same name"):
         build_mcp_server(whole, [])
 
@@ -300,7 +302,7 @@ async def test_read_only_lists_and_calls_no_tool_that_writes(tmp_path: Path) -> 
 
 async def test_the_face_of_all_bases_tells_errors_in_each_bases_dialect(tmp_path: Path) -> None:
     text = open_bases(["text"], load_settings({"data": tmp_path, "kb_file": tmp_path}, {}))
-    whole, *_ = faces_of_all((*text, specimen()))
+    whole, *_ = make_faces((*text, specimen()))
     async with Client(build_mcp_server(whole, [])) as client:
         by_text = body(await client.call_tool("get_kb_content"))
         by_specimen = body(await client.call_tool("fail"))
@@ -312,7 +314,7 @@ def test_a_listing_fits_into_what_hosts_read(tmp_path: Path) -> None:
     """They cut what is longer than 2 KB, and choose worse among more than 8,000 tokens."""
     settings = load_settings({"data": tmp_path}, {})
     bases = open_bases(BASES, settings)
-    for face in faces_of_all(bases, make_desk(bases, settings)):
+    for face in make_faces(bases, make_desk(bases, settings)):
         assert len(face.instructions.encode()) <= 2048, face.server_name
         said = [(tool.name, tool.describe(), tool.input_schema) for tool, _ in face.tools.values()]
         assert max(len(description.encode()) for _, description, _ in said) <= 2048

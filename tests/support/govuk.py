@@ -17,7 +17,7 @@ from readingroom.net.cache import Cache, MemoryCacheBackend
 from readingroom.net.limiter import SlidingWindow
 from readingroom.net.metrics import UpstreamMetrics
 from readingroom.net.upstream import CallContext, UpstreamClient
-from readingroom.server.faces import face_of
+from readingroom.server.faces import make_face
 from readingroom.server.mcp.handlers import build_mcp_server
 
 RETURN = "/guidance/prepare-a-charity-annual-return"
@@ -62,7 +62,7 @@ def nobody() -> Iterator[str]:
 async def asking(url: str, **options: Any) -> AsyncIterator[Client]:
     """A client of the guidance base in front of `url`."""
     base = open_guidance(url, **{"per_second": PLENTY, **options})
-    async with base.lifespan(), Client(build_mcp_server(face_of(base), [])) as client:
+    async with base.lifespan(), Client(build_mcp_server(make_face(base), [])) as client:
         yield client
 
 

@@ -24,7 +24,7 @@ from readingroom.protocol.spec import KnowledgeBase
 from readingroom.server.app import build_app
 from readingroom.server.auth.bearer import KeyAuth
 from readingroom.server.auth.policies import AuthPolicies
-from readingroom.server.faces import face_of
+from readingroom.server.faces import make_face
 from readingroom.settings import Settings, load_settings
 from readingroom.storage.keys import KeyRing
 
@@ -199,7 +199,7 @@ def app_of(*bases: KnowledgeBase, data: Path, **settings: Any) -> Starlette:
     """The app that serves these bases, the first one at `/mcp`."""
     chosen = load_settings({"data": data, **settings}, {})
     first, *rest = bases
-    faces = (face_of(first), *(face_of(base, f"/{base.name}") for base in rest))
+    faces = (make_face(first), *(make_face(base, f"/{base.name}") for base in rest))
     return build_app(
         faces,
         chosen,

@@ -33,7 +33,7 @@ from readingroom.engine.embedding.embedder import Embedder, Matrix
 from readingroom.engine.embedding.shared import embedder_for
 from readingroom.federation.room import make_desk
 from readingroom.protocol.tool import Tool
-from readingroom.server.faces import faces_of_all
+from readingroom.server.faces import make_faces
 from readingroom.settings import load_settings
 
 _FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -103,7 +103,7 @@ def routed(data: Path, asked: Sequence[Asked]) -> list[Routed]:
     """The questions over the listing of the face of all bases."""
     settings = load_settings({"data": data}, {})
     bases = open_bases(sorted(BASES), settings)
-    everything, *_ = faces_of_all(bases, make_desk(bases, settings))
+    everything, *_ = make_faces(bases, make_desk(bases, settings))
     owners = {tool.name: base.name for base in everything.bases for tool in base.tools}
     tools = [tool for tool, _ in everything.tools.values()]
     return list(route(asked, tools, owners, embedder_for(settings)))

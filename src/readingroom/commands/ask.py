@@ -43,10 +43,10 @@ def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     command = Ask(search=validate(DeskSearch, query=question, **values))
     with use_sample(settings, BASES.values()) as chosen:
         answer = run(command, ROOM, chosen, no_progress)
-    print_result(as_json, answer, _format(answer))
+    print_result(as_json, answer, _format_answer(answer))
 
 
-def _format(answer: dict[str, Any]) -> str:
+def _format_answer(answer: dict[str, Any]) -> str:
     width = min(_MAX_WIDTH, shutil.get_terminal_size().columns)
     hits = answer["results"]
     passages = [_format_hit(number, hit, width) for number, hit in enumerate(hits, 1)] or [

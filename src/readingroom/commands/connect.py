@@ -61,19 +61,20 @@ def connect(client: str, settings: ServerSettings, as_json: bool, **options: Any
     if client == "chatgpt":
         _print_chatgpt(settings, options, as_json)
         return
-    chosen = _CLIENTS[client]
+    client_format = _CLIENTS[client]
     target = _resolve_target(settings, options, stdio=options["stdio"] or client == "claude")
-    entry = {target.name: _build_entry(chosen, target)}
-    file = options["file"] or _find_client_file(chosen, (options["folder"] or Path()).absolute())
-    copy = _write(file, chosen.section, entry) if options["write"] else None
+    entry = {target.name: _build_entry(client_format, target)}
+    folder = (options["folder"] or Path()).absolute()
+    file = options["file"] or _find_client_file(client_format, folder)
+    previous_file = _write_entry(file, client_format.section, entry) if options["write"] else None
     body = {
         "client": client,
         "file": str(file),
-        "configuration": {chosen.section: entry},
+        "configuration": {client_format.section: entry},
         "written": options["write"],
-        "copy": str(copy) if copy else None,
+        "copy": str(previous_file) if previous_file else None,
     }
-    print_result(as_json, body, _describe(chosen, target, body))
+    print_result(as_json, body, _describe_outcome(client_format, target, body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class _Target:
     name: str
     url: str
     key: str | None
-    locked: bool
+    needs_key: bool
     stdio: str | None
     data: str | None
 
@@ -107,7 +108,7 @@ def _resolve_target(settings: ServerSettings, options: dict[str, Any], stdio: bo
         name=f"{ALL_NAME}-{base}" if base else ALL_NAME,
         url=address if address.endswith("/mcp") else address.rstrip("/") + path,
         key=options["key"],
-        locked=settings.api_key is not None or KeyRing(settings.data).has_keys(),
+        needs_key=settings.api_key is not None or KeyRing(settings.data).has_keys(),
         stdio=base if stdio else None,
         # Named only where it was named to us: else the client's default is the same.
         data=str(settings.data) if click.get_current_context().params.get("data") else None,
@@ -125,14 +126,16 @@ def _build_entry(client: Client, target: _Target) -> dict[str, Any]:
         kind = {"type": "stdio"} if client.typed else {}
         folder = ["--data", target.data] if target.data else []
         return {**kind, "command": _find_program(), "args": ["stdio", target.stdio, *folder]}
-    key = target.key or (client.variable % _KEY_VARIABLE if target.locked else None)
+    key = target.key or (client.variable % _KEY_VARIABLE if target.needs_key else None)
     return client.build_entry(target.url, key)
 
 
 def _find_program() -> str:
     """Return the full path of our own command: a client has another PATH."""
-    neighbour = Path(sys.executable).with_name("readingroom")
-    return str(neighbour) if neighbour.exists() else shutil.which("readingroom") or "readingroom"
+    beside_python = Path(sys.executable).with_name("readingroom")
+    if beside_python.exists():
+        return str(beside_python)
+    return shutil.which("readingroom") or "readingroom"
 
 
 def _find_client_file(client: Client, folder: Path) -> Path:
@@ -140,33 +143,33 @@ def _find_client_file(client: Client, folder: Path) -> Path:
     if client is not _DESKTOP:
         return folder / client.file
     if sys.platform == "darwin":
-        support = Path.home() / "Library" / "Application Support"
+        settings_folder = Path.home() / "Library" / "Application Support"
     else:
-        support = Path.home() / ".config"
-    return support / "Claude" / client.file
+        settings_folder = Path.home() / ".config"
+    return settings_folder / "Claude" / client.file
 
 
-def _write(file: Path, section: str, entry: dict[str, Any]) -> Path | None:
+def _write_entry(file: Path, section: str, entry: dict[str, Any]) -> Path | None:
     """Put the entry into the file and return the copy of what it was, if it was there."""
     file = file.resolve()  # a link to a shared file stays one
-    content = _read(file)
+    content = _read_client_file(file)
     servers = content.setdefault(section, {})
     if not isinstance(servers, dict):
         raise ClientFileUnreadable(f"{file}: {section!r} is not an object; mend it first")
-    copy = None
+    previous_file = None
     if file.exists():
-        copy = file.with_name(f"{file.name}.before-{ALL_NAME}")
-        shutil.copy2(file, copy)
+        previous_file = file.with_name(f"{file.name}.before-{ALL_NAME}")
+        shutil.copy2(file, previous_file)
     servers.update(entry)
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f".{file.name}.{ALL_NAME}")
-    fresh.touch(mode=0o600)  # it may hold a key
-    fresh.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    fresh.replace(file)
-    return copy
+    new_file = file.with_name(f".{file.name}.{ALL_NAME}")
+    new_file.touch(mode=0o600)  # it may hold a key
+    new_file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    new_file.replace(file)
+    return previous_file
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read_client_file(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text("utf-8-sig").strip() or "{}")
     except FileNotFoundError:
@@ -180,7 +183,7 @@ def _read(file: Path) -> dict[str, Any]:
     return content
 
 
-def _describe(client: Client, target: _Target, body: dict[str, Any]) -> str:
+def _describe_outcome(client: Client, target: _Target, body: dict[str, Any]) -> str:
     if body["written"]:
         previous = f" What it was before is in {body['copy']}." if body["copy"] else ""
         lines = [
@@ -189,7 +192,7 @@ def _describe(client: Client, target: _Target, body: dict[str, Any]) -> str:
     else:
         lines = [json.dumps(body["configuration"], indent=2), ""]
         lines += [f"{client.title} reads this from {body['file']}; --write puts it there."]
-    if target.locked and not target.key and not target.stdio:
+    if target.needs_key and not target.key and not target.stdio:
         lines += [
             f"Set {_KEY_VARIABLE} to a key where the client starts, or pass --key. Make one that "
             "can change nothing, because an agent may be misled by what it reads:",
@@ -201,13 +204,13 @@ def _describe(client: Client, target: _Target, body: dict[str, Any]) -> str:
 def _print_chatgpt(settings: ServerSettings, options: dict[str, Any], as_json: bool) -> None:
     """It has no file: a connector is added in its settings."""
     target = _resolve_target(settings, options, stdio=False)
-    public = target.url.startswith("https://")
+    is_public = target.url.startswith("https://")
     steps = [
         "Settings > Connectors > Advanced: switch on developer mode.",
         f"Create a connector with the address {target.url}",
         "Authentication: OAuth where the server has it (JOSH_AUTH=oauth), else none.",
     ]
-    if not public:
+    if not is_public:
         steps.append("ChatGPT calls from outside: it needs a public https address (--url).")
     body = {"client": "chatgpt", "url": target.url, "steps": steps, "written": False}
     print_result(

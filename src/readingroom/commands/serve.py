@@ -28,9 +28,9 @@ from readingroom.protocol.spec import BaseSpec, KnowledgeBase
 from readingroom.server.app import AdminAccess, build_app
 from readingroom.server.auth.bearer import Access, KeyAuth
 from readingroom.server.auth.policies import AuthPolicies
-from readingroom.server.faces import Face, face_of, faces_of_all
+from readingroom.server.faces import Face, make_face, make_faces
 from readingroom.server.http.addresses import is_loopback
-from readingroom.server.observe.logging import configure
+from readingroom.server.observe.logging import configure_logging
 from readingroom.server.observe.telemetry import start_tracing
 from readingroom.server.pages.landing import LandingPages, format_client_configuration
 from readingroom.server.run import Certificate, bind, format_local_address
@@ -68,8 +68,8 @@ def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool
     `readingroom keys add`, before you serve others. JOSH_AUTH opens the federal base to everybody
     or asks for OAuth tokens there.
     """
-    configure(settings.log_level)
-    flush = start_tracing(settings.otel_endpoint)
+    configure_logging(settings.log_level)
+    flush_spans = start_tracing(settings.otel_endpoint)
     names = [base] if base else sorted(BASES)
     try:
         with use_sample(settings, map(BASES.__getitem__, names)) as chosen:
@@ -79,21 +79,21 @@ def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool
                 raise click.UsageError("--reset empties the sample only: add --demo")
             _serve(BASES[base] if base else None, chosen, as_json)
     finally:
-        flush()
+        flush_spans()
 
 
-def _serve(only: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
+def _serve(only_spec: BaseSpec | None, settings: ServerSettings, as_json: bool) -> None:
     key_auth = KeyAuth(reveal_secret(settings.api_key), KeyRing(settings.data))
-    by_token = only is not None and only.josh_auth and settings.josh_auth == "oauth"
-    _check_bind(settings, key_auth.is_required or by_token)
+    needs_token = only_spec is not None and only_spec.josh_auth and settings.josh_auth == "oauth"
+    _check_bind(settings, key_auth.is_required or needs_token)
     _warn_of_short_key(settings)
-    port = (only or ROOM).default_port(settings)
+    port = (only_spec or ROOM).default_port(settings)
     certificate = _load_certificate(settings)
     # Before the bases are opened, which takes a while: a busy port is reported at once.
     listener = bind(settings.host, port if settings.port is None else settings.port)
     address = format_local_address(listener, "https" if certificate else "http")
-    specs = [only] if only else [*BASES.values(), ROOM]
-    names = [only.name] if only else sorted(BASES)
+    specs = [only_spec] if only_spec else [*BASES.values(), ROOM]
+    names = [only_spec.name] if only_spec else sorted(BASES)
     with ExitStack() as stack:
         # For the admin route: a new one in each run, known to whoever may read the owner's file.
         key = secrets.token_urlsafe(32)
@@ -101,7 +101,7 @@ def _serve(only: BaseSpec | None, settings: ServerSettings, as_json: bool) -> No
 
         def open_app() -> tuple[Starlette, Callable[[], None]]:
             bases = open_bases(names, settings)
-            faces = (face_of(bases[0]),) if only else _make_faces(bases, settings, address)
+            faces = (make_face(bases[0]),) if only_spec else _make_faces(bases, settings, address)
             policies = AuthPolicies(faces, settings, key_auth)
             admin_access = AdminAccess(key, _load_commands(specs)) if owns_folders else None
             announcement = _format_announcement(faces, address, settings, policies, as_json)
@@ -124,13 +124,13 @@ def _lock_folders(
 
     Raise `FolderInUse` when another process owns one.
     """
-    locked = [spec.name for spec in specs if spec.folder_locked]
-    for name in locked:
+    locked_names = [spec.name for spec in specs if spec.folder_locked]
+    for name in locked_names:
         lock = FolderLock(settings.data / name)
         lock.acquire()
         stack.callback(lock.release)
         lock.write_owner(owner)
-    return bool(locked)
+    return bool(locked_names)
 
 
 def _load_certificate(settings: ServerSettings) -> Certificate | None:
@@ -164,20 +164,20 @@ def _announce_loading(as_json: bool, sentence: str) -> None:
 def _make_faces(
     bases: tuple[KnowledgeBase, ...], settings: ServerSettings, address: str
 ) -> tuple[Face, ...]:
-    return faces_of_all(bases, make_desk(bases, settings, settings.public_url or address))
+    return make_faces(bases, make_desk(bases, settings, settings.public_url or address))
 
 
-def _check_bind(settings: ServerSettings, guarded: bool) -> None:
+def _check_bind(settings: ServerSettings, is_guarded: bool) -> None:
     """Raise `UnsafeBind` when other machines could call without a key or a token."""
-    exposed = _find_exposed_address(settings)
-    if not exposed or guarded:
+    exposed_address = _find_exposed_address(settings)
+    if not exposed_address or is_guarded:
         return
     if not settings.insecure:
         raise UnsafeBind(
-            f"{exposed} can be reached by other machines and no key is set. Set MCP_API_KEY, "
-            "add a key with `readingroom keys add NAME`, or pass --insecure."
+            f"{exposed_address} can be reached by other machines and no key is set. Set "
+            "MCP_API_KEY, add a key with `readingroom keys add NAME`, or pass --insecure."
         )
-    logger.warning("Serving everybody who can reach %s: no key is set", exposed)
+    logger.warning("Serving everybody who can reach %s: no key is set", exposed_address)
 
 
 def _warn_of_short_key(settings: ServerSettings) -> None:
@@ -194,8 +194,8 @@ def _find_exposed_address(settings: ServerSettings) -> str | None:
     """Return the address by which other machines reach us, directly or by a proxy, if any."""
     if not is_loopback(settings.host):
         return settings.host
-    public = urlsplit(settings.public_url or "").hostname
-    return settings.public_url if public and not is_loopback(public) else None
+    public_host = urlsplit(settings.public_url or "").hostname
+    return settings.public_url if public_host and not is_loopback(public_host) else None
 
 
 def _format_announcement(
@@ -211,15 +211,15 @@ def _format_announcement(
         return json.dumps(
             LandingPages(faces, settings, policies).describe_servers(address) | details
         )
-    accesses = [policies.for_face(face).access for face in faces]
+    accesses = [policies.find_policy(face).access for face in faces]
     lines = [f"Reading Room {__version__} is answering on {address}", ""]
     lines += [
         f"  {face.server_name:<18} {access:<6} {address}{face.path}/mcp{_format_sse(face)}"
         for face, access in zip(faces, accesses, strict=True)
     ]
-    lines += [f"  {'everything else':<18} {policies.default.access:<6} {address}/", ""]
-    used = dict.fromkeys((*accesses, policies.default.access))
-    lines += [f"  {access}: {_describe_access(access, settings)}" for access in used]
+    lines += [f"  {'everything else':<18} {policies.default_policy.access:<6} {address}/", ""]
+    access_kinds = dict.fromkeys((*accesses, policies.default_policy.access))
+    lines += [f"  {access}: {_describe_access(access, settings)}" for access in access_kinds]
     lines += ["", "Paste this into your client's configuration (.mcp.json):", ""]
     lines += [format_client_configuration(faces[0], address, accesses[0] == "key"), ""]
     return "\n".join([*lines, "Press Ctrl-C to stop."])

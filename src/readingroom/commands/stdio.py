@@ -11,7 +11,7 @@ from readingroom.bases import BASES
 from readingroom.commands.options import BASE_SETTINGS, add_base_options
 from readingroom.console.options import common, log_level
 from readingroom.console.sample import use_sample
-from readingroom.server.observe.logging import configure
+from readingroom.server.observe.logging import configure_logging
 from readingroom.server.settings import ServerSettings
 from readingroom.server.stdio import serve_stdio
 
@@ -33,7 +33,7 @@ def stdio(base: str, settings: ServerSettings, as_json: bool) -> None:
     \b
       readingroom stdio text --file notes.txt
     """
-    configure(settings.log_level, blocking=False)
+    configure_logging(settings.log_level, blocking=False)
     with use_sample(settings, [BASES[base]]) as chosen:
         opened = BASES[base].open_base(chosen)
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -58,7 +58,7 @@ class FanOut:
             yield
             self._tasks.cancel_scope.cancel()
 
-    async def call(self, functions: Calls[T]) -> Gathered[T]:
+    async def call_all(self, functions: Calls[T]) -> Gathered[T]:
         """Call every function at once and return what came in time."""
         calls = [_Call[T](base) for base in functions]
         for call in calls:

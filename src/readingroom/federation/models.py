@@ -14,7 +14,7 @@ from readingroom.protocol.tool import (
     clean_reference,
 )
 
-Reference = Annotated[
+ApplicationReference = Annotated[
     str,
     Field(min_length=1, max_length=100, description="A planning application: `25/01178/REM`."),
     AfterValidator(clean_reference),
@@ -40,7 +40,7 @@ class DeskSearch(Question):
         "base (bills, federal_register, …); everything when left out.",
     )
     date: PolicyDay = None
-    application_ref: Reference | None = Field(
+    application_ref: ApplicationReference | None = Field(
         default=None, description="Only this planning application, among application documents."
     )
     since: Day | None = Field(
@@ -68,7 +68,7 @@ class DeskFetch(Question):
 class AssessAgainstPolicy(Question):
     """An application, and what about it."""
 
-    application_ref: Reference
+    application_ref: ApplicationReference
     topic: NonBlankText = Field(
         min_length=1, max_length=1000, description="What to compare on: `cycle parking`."
     )

@@ -26,8 +26,8 @@ from readingroom.protocol.tool import ToolCall
 from readingroom.storage.errors import FolderInUse
 
 # The same for every page of a search, so that pages agree.
-_DEPTH = 20  # results that each base is asked for
-_COMPARED = 10  # of these, how many are compared with the question by meaning
+_RESULTS_PER_BASE = 20  # results that each base is asked for
+_COMPARED_PER_BASE = 10  # of these, how many are compared with the question by meaning
 _COMPARED_CHARS = 240  # characters of a passage that are embedded for that
 # How much more the order by meaning counts than the order inside one base, which may know little.
 _MEANING_WEIGHT = 3.0
@@ -54,7 +54,7 @@ class DeskService:
         self._id_prefixes = id_prefixes
         self._embedder = embedder
         self._fan_out = fan_out
-        self._absent = [
+        self._absence_notes = [
             Note(base=base, code=FolderInUse.code, message=reason)
             for base, reason in absent.items()
         ]
@@ -63,10 +63,10 @@ class DeskService:
     async def search(self, question: DeskSearch, call: ToolCall) -> DeskAnswer:
         """Return the best passages of every base that is searched, in one order."""
         started = time.perf_counter()
-        bases, sources = self._select(question.source)
+        bases, sources = self._select_bases(question.source)
         request = SearchRequest(
             query=question.query,
-            limit=_DEPTH,
+            limit=_RESULTS_PER_BASE,
             day=question.date,
             application_ref=question.application_ref,
             since=question.since,
@@ -84,7 +84,7 @@ class DeskService:
             total=len(ranked),
             took_ms=round((time.perf_counter() - started) * 1000, 1),
             searched=list(gathered.answers),
-            notes=[*gathered.notes, *self._absent],
+            notes=[*gathered.notes, *self._absence_notes],
             next_offset=end if end < len(ranked) else None,
         )
 
@@ -94,7 +94,7 @@ class DeskService:
         Raise `RecordNotFound` when it is not there or its base is not served here, and
         `UnrecognizedId` when no base knows ids of that form.
         """
-        base = self.base_of(question.id)
+        base = self.find_base(question.id)
         adapter = self._adapters.get(base)
         if adapter is None:
             raise RecordNotFound(f"{question.id} belongs to the base {base}, not served here")
@@ -103,10 +103,10 @@ class DeskService:
         except (UnrecognizedId, ValidationError) as error:
             raise UnrecognizedId(
                 f"{question.id[:100]!r} is not an id that any base here knows",
-                valid_prefixes=self._id_forms(),
+                valid_prefixes=self._list_id_forms(),
             ) from error
 
-    def base_of(self, id: str) -> str:
+    def find_base(self, id: str) -> str:
         """Return the name of the base that an id belongs to."""
         prefix, colon, _ = id.strip().partition(":")
         # Federal ids have many first words (`hr:`, `pl:`), so their base takes what no other
@@ -119,7 +119,7 @@ class DeskService:
 
         Raise `ValidationDateUnknown` when no day is given and none is recorded.
         """
-        application, policy = self._with_role("application"), self._with_role("policy")
+        application, policy = self._find_adapter("application"), self._find_adapter("policy")
         day, origin = await self._choose_day(question, application)
         request = SearchRequest(
             query=question.topic,
@@ -138,7 +138,7 @@ class DeskService:
             notes=gathered.notes,
         )
 
-    def _id_forms(self) -> list[str]:
+    def _list_id_forms(self) -> list[str]:
         # A base with many forms last, so that a short list still shows the others.
         by_count = sorted(self._adapters.values(), key=lambda adapter: len(adapter.id_forms))
         return [form for adapter in by_count for form in adapter.id_forms]
@@ -150,11 +150,11 @@ class DeskService:
     async def _search_bases(
         self, bases: Iterable[str], request: SearchRequest, call: ToolCall
     ) -> Gathered[list[DeskHit]]:
-        return await self._fan_out.call(
+        return await self._fan_out.call_all(
             {base: partial(self._adapters[base].search, request, call) for base in bases}
         )
 
-    def _with_role(self, role: str) -> SearchAdapter:
+    def _find_adapter(self, role: str) -> SearchAdapter:
         return next(adapter for adapter in self._adapters.values() if adapter.role == role)
 
     async def _choose_day(
@@ -172,7 +172,7 @@ class DeskService:
             )
         return day, "validation_date"
 
-    def _select(self, source: Sequence[str] | str | None) -> tuple[list[str], list[str]]:
+    def _select_bases(self, source: Sequence[str] | str | None) -> tuple[list[str], list[str]]:
         """Return the bases to search, and the sources inside a base that limit the search.
 
         Raise `UnknownSource` for a name that is neither.
@@ -207,17 +207,21 @@ class DeskService:
             ],
         )
 
-    def _rank(self, query: str, lists: Rankings) -> list[DeskHit]:
+    def _rank(self, query: str, rankings_by_base: Rankings) -> list[DeskHit]:
         """Return one order: by the rank inside each base, and by likeness to the question.
 
         Scores of different bases cannot be compared; the meaning of their passages can.
         """
         # Two passages of one page have one id: the better one stands for it.
-        hits = {hit.id: hit for ranking in lists for hit in reversed(ranking)}
-        rankings = [[hit.id for hit in ranking] for ranking in lists]
+        hits = {hit.id: hit for ranking in rankings_by_base for hit in reversed(ranking)}
+        rankings = [[hit.id for hit in ranking] for ranking in rankings_by_base]
         weights = [1.0] * len(rankings)
-        if len(lists) > 1:
-            compared = {hit.id: hits[hit.id] for ranking in lists for hit in ranking[:_COMPARED]}
+        if len(rankings_by_base) > 1:
+            compared = {
+                hit.id: hits[hit.id]
+                for ranking in rankings_by_base
+                for hit in ranking[:_COMPARED_PER_BASE]
+            }
             by_meaning = self._order_by_meaning(query, list(compared.values()))
             rankings, weights = [*rankings, by_meaning], [*weights, _MEANING_WEIGHT]
         return [

@@ -59,7 +59,7 @@ def build_app(
     """Return the complete HTTP server. Build one per process: its session managers run once."""
     bases = tuple({base.name: base for face in faces for base in face.bases}.values())
     metrics = Metrics(collector for base in bases for collector in base.metric_collectors)
-    names = list_allowed_names(settings)
+    allowed_names = list_allowed_names(settings)
     admin_key = AdminKey(admin_access.key) if admin_access else None
     limits = SessionLimits(
         max_sessions=settings.max_sessions,
@@ -71,8 +71,8 @@ def build_app(
     recorders = [log_call, metrics.count]
     endpoints = [_McpEndpoint(face, limits, pages, recorders, settings.sample) for face in faces]
     routes: list[BaseRoute] = [
-        *(route for endpoint in endpoints for route in endpoint.routes()),
-        *policies.routes(),
+        *(route for endpoint in endpoints for route in endpoint.make_routes()),
+        *policies.make_routes(),
         *build_manifest_routes(faces, settings, policies),
         *make_base_page_routes(bases),
         Route("/", pages.show_index),
@@ -90,12 +90,12 @@ def build_app(
         routes=routes,
         middleware=[
             # Before the credentials: a browser asks for leave (OPTIONS) before it sends a key.
-            Middleware(_OriginOnlyCors, **_build_cors_options(names)),
+            Middleware(_OriginOnlyCors, **_build_cors_options(allowed_names)),
             # Around the security checks, so that a refusal has a request id and our envelope too.
             Middleware(ErrorMiddleware),
             Middleware(
                 SecurityMiddleware,
-                names=names,
+                names=allowed_names,
                 policies=policies,
                 limiter=RateLimiter(settings.rate_limit),
                 admin_key=admin_key,
@@ -127,10 +127,10 @@ class _McpEndpoint:
         self.http = StreamableHttp(server, face.stateful, limits, partial(pages.show_face, face))
         self._sse = Sse(server, face.path, limits) if face.sse else None
 
-    def routes(self) -> list[BaseRoute]:
+    def make_routes(self) -> list[BaseRoute]:
         routes: list[BaseRoute] = [Route(f"{self._path}/mcp", self.http)]
         if self._sse:
-            stream, messages = _AsgiApp(self._sse.stream), _AsgiApp(self._sse.receive_message)
+            stream, messages = _AsgiApp(self._sse.serve_stream), _AsgiApp(self._sse.receive_message)
             routes.append(Route(f"{self._path}/sse", stream, methods=["GET"]))
             routes.append(Route(f"{self._path}/messages/", messages, methods=["POST"]))
         return routes
@@ -170,10 +170,10 @@ async def _lifespan(
         background.cancel_scope.cancel()
 
 
-def _build_cors_options(names: AllowedNames) -> dict[str, Any]:
+def _build_cors_options(allowed_names: AllowedNames) -> dict[str, Any]:
     """Return the options that let pages of the allowed origins read our answers."""
     # `:*` is any port; everything else that an operator wrote is literal, never a pattern.
-    patterns = [re.escape(origin).replace(r":\*", ":[0-9]+") for origin in names.origins]
+    patterns = [re.escape(origin).replace(r":\*", ":[0-9]+") for origin in allowed_names.origins]
     return {
         "allow_origin_regex": "|".join(patterns),
         # DELETE ends an MCP session.

@@ -34,7 +34,7 @@ class Face:
         return by_name
 
 
-def face_of(base: KnowledgeBase, path: str = "") -> Face:
+def make_face(base: KnowledgeBase, path: str = "") -> Face:
     """One base, as its contract names it."""
     return Face(
         server_name=base.server_name,
@@ -47,7 +47,7 @@ def face_of(base: KnowledgeBase, path: str = "") -> Face:
     )
 
 
-def faces_of_all(
+def make_faces(
     bases: tuple[KnowledgeBase, ...], desk: KnowledgeBase | None = None
 ) -> tuple[Face, ...]:
     """Every tool under one roof, and each base under its own name beside it.
@@ -71,7 +71,7 @@ def faces_of_all(
         stateful=True,
         sse=False,
     )
-    return (room, *(face_of(base, f"/{base.name}") for base in bases))
+    return (room, *(make_face(base, f"/{base.name}") for base in bases))
 
 
 def _tool_name(pair: tuple[Tool, Dialect]) -> str:

@@ -7,7 +7,7 @@ import anyio
 from mcp.server.stdio import stdio_server
 
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.server.faces import face_of
+from readingroom.server.faces import make_face
 from readingroom.server.mcp.handlers import build_mcp_server
 from readingroom.server.mcp.streams import (
     UnansweredRequests,
@@ -23,7 +23,7 @@ _GRACE_SECONDS = 5  # for calls still running when the client closes our input
 
 async def serve_stdio(base: KnowledgeBase, is_sample: bool = False) -> None:
     """Serve until the client closes our standard input and its open requests are answered."""
-    server = build_mcp_server(face_of(base), [log_call], is_sample)
+    server = build_mcp_server(make_face(base), [log_call], is_sample)
     # Without them the SDK would drop what is still running when the input ends.
     unanswered = UnansweredRequests()
 

@@ -17,7 +17,7 @@ from readingroom.bases.text.service import TextService
 from readingroom.bases.text.store import MAX_TEXT_BYTES, SAMPLE_FILE, TextFile
 from readingroom.bases.text.tools import open_text
 from readingroom.core import clock
-from readingroom.server.faces import face_of
+from readingroom.server.faces import make_face
 from readingroom.server.mcp.handlers import build_mcp_server
 from tests.requirements import requirement
 from tests.support.kit import body, http, run, serving, stdio
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 async def ask(file: Path | None, tool: str, description: str | None = None) -> Any:
     """One call on a base that was just opened on `file`."""
-    server = build_mcp_server(face_of(open_text(file, description)), [])
+    server = build_mcp_server(make_face(open_text(file, description)), [])
     async with Client(server) as client:
         return await client.call_tool(tool)
 
@@ -216,7 +216,7 @@ async def test_ten_megabytes_arrive_whole(kb: Path, tmp_path: Path, transport: s
 
 @requirement("text:names")
 async def test_the_tools_keep_their_names() -> None:
-    server = build_mcp_server(face_of(open_text(None, None)), [])
+    server = build_mcp_server(make_face(open_text(None, None)), [])
     async with Client(server) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
     assert names == ["get_kb_content", "get_kb_info"]

@@ -14,14 +14,14 @@ from readingroom.storage.keys import Holder, KeyRing
 
 logger = logging.getLogger(__name__)
 
-MISSING = "Missing Authorization header"
-MALFORMED = "Invalid Authorization header format. Expected: Bearer <token>"
-INVALID = "Invalid bearer token"
+MISSING_HEADER_MESSAGE = "Missing Authorization header"
+MALFORMED_HEADER_MESSAGE = "Invalid Authorization header format. Expected: Bearer <token>"
+INVALID_TOKEN_MESSAGE = "Invalid bearer token"
 
-WRITE = "write"
+WRITE_SCOPE = "write"
 """The scope of a user whose key is not read-only."""
 
-_ENVIRONMENT = Holder("env", "")
+_ENVIRONMENT_HOLDER = Holder("env", "")
 
 Access = Literal["open", "key", "oauth"]
 
@@ -41,12 +41,12 @@ class AuthPolicy(Protocol):
         """Return the caller, or None where anybody may call. Raise Unauthorized."""
 
 
-class Users(dict[Holder, AuthenticatedUser]):
+class UsersByHolder(dict[Holder, AuthenticatedUser]):
     """Each holder of a key as a user of the SDK, always the same object."""
 
     def __missing__(self, holder: Holder) -> AuthenticatedUser:
         # The SDK wants a token but never reads it, so it need not hold the secret.
-        scopes = [] if holder.read_only else [WRITE]
+        scopes = [] if holder.read_only else [WRITE_SCOPE]
         token = AccessToken(token="", client_id=holder.name, subject=holder.digest, scopes=scopes)
         self[holder] = AuthenticatedUser(token)
         return self[holder]
@@ -69,18 +69,18 @@ class KeyAuth:
     strictness = 1
     issuers: tuple[str, ...] = ()
 
-    def __init__(self, api_key: str | None, ring: KeyRing) -> None:
-        self.ring = ring
+    def __init__(self, api_key: str | None, key_ring: KeyRing) -> None:
+        self.key_ring = key_ring
         self._api_key = api_key.encode() if api_key else None
-        self._is_required = self._api_key is not None or ring.has_keys()
-        self._users = Users()
+        self._is_required = self._api_key is not None or key_ring.has_keys()
+        self._users = UsersByHolder()
 
     @property
     def is_required(self) -> bool:
         """Whether a key is required. It stays so from the first key on: revoking the last one must
         not open the server.
         """
-        self._is_required = self._is_required or self.ring.has_keys()
+        self._is_required = self._is_required or self.key_ring.has_keys()
         return self._is_required
 
     @property
@@ -94,10 +94,10 @@ class KeyAuth:
         token = read_bearer_token(scope)
         # In constant time: how long it takes must not tell how much of a guess was right.
         if self._api_key and hmac.compare_digest(token, self._api_key):
-            return self._users[_ENVIRONMENT]
-        holder = self.ring.find_holder(token)
+            return self._users[_ENVIRONMENT_HOLDER]
+        holder = self.key_ring.find_holder(token)
         if holder is None:
-            raise Unauthorized(INVALID)
+            raise Unauthorized(INVALID_TOKEN_MESSAGE)
         return self._users[holder]
 
 
@@ -105,21 +105,21 @@ def read_bearer_token(scope: Scope) -> bytes:
     """Return the token that a request carries. Raise Unauthorized when there is not exactly one."""
     values: list[bytes] = [value for name, value in scope["headers"] if name == b"authorization"]
     if not values:
-        raise Unauthorized(MISSING)
+        raise Unauthorized(MISSING_HEADER_MESSAGE)
     scheme, _, token = values[0].partition(b" ")
     # With two headers, a proxy in front and we could each believe another one.
     if len(values) > 1 or scheme.lower() != b"bearer" or not token.strip():
-        raise Unauthorized(MALFORMED)
+        raise Unauthorized(MALFORMED_HEADER_MESSAGE)
     return token.strip()
 
 
 def may_write(scope: Scope) -> bool:
     """Whether the caller may change something: everybody may whose key is not read-only."""
     user = scope.get("user")
-    return user is None or WRITE in user.scopes
+    return user is None or WRITE_SCOPE in user.scopes
 
 
-def client_ip(scope: Scope) -> str:
+def get_client_ip(scope: Scope) -> str:
     """Return the caller's address (that of the proxy's caller, when the proxy is trusted)."""
     client = scope.get("client")
     return client[0][:64] if client else "unknown"  # a proxy may pass on anything
@@ -128,14 +128,14 @@ def client_ip(scope: Scope) -> str:
 def identify_caller(scope: Scope) -> str:
     """Return whom limits count a request for: the holder of its key, else its address."""
     user = scope.get("user")
-    return f"key:{user.username}" if user else f"ip:{group_address(client_ip(scope))}"
+    return f"key:{user.username}" if user else f"ip:{group_address(get_client_ip(scope))}"
 
 
 def log_refusal(refusal: Unauthorized, scope: Scope) -> None:
     """Log the warning that a refused key leaves behind."""
     fields = {
         "request_id": scope["state"]["request_id"],
-        "client_ip": client_ip(scope),
+        "client_ip": get_client_ip(scope),
         # Cut, so that callers without a key cannot fill the log.
         "endpoint": scope["path"][:200],
         "method": scope["method"],

@@ -16,7 +16,12 @@ from starlette.types import Scope
 
 from readingroom.core.errors import InvalidSetting
 from readingroom.net.http import make_async_client
-from readingroom.server.auth.bearer import INVALID, Access, Users, read_bearer_token
+from readingroom.server.auth.bearer import (
+    INVALID_TOKEN_MESSAGE,
+    Access,
+    UsersByHolder,
+    read_bearer_token,
+)
 from readingroom.server.errors import IssuerUnreachable, Unauthorized
 from readingroom.server.settings import TRUSTED_URL, ServerSettings
 from readingroom.storage.keys import Holder, KeyRing
@@ -66,22 +71,22 @@ class ResourceServer:
     strictness = 2
 
     def __init__(
-        self, ring: KeyRing, issuer: str, audiences: Iterable[str], keys: "SigningKeys"
+        self, key_ring: KeyRing, issuer: str, audiences: Iterable[str], keys: "SigningKeys"
     ) -> None:
         self.issuers: tuple[str, ...] = (issuer,)
         self._issuer = issuer
-        self._ring = ring
+        self._key_ring = key_ring
         self._audiences = list(audiences)
         self._keys = keys
-        self._users = Users()
+        self._users = UsersByHolder()
 
     async def authenticate(self, scope: Scope) -> AuthenticatedUser:
         """Return the caller. Raise Unauthorized, or IssuerUnreachable while no key can be had."""
         token = read_bearer_token(scope)
-        return self._users[self._ring.find_holder(token) or await self._find_holder(token)]
+        return self._users[self._key_ring.find_holder(token) or await self._find_holder(token)]
 
     async def _find_holder(self, token: bytes) -> Holder:
-        holder = self._ring.find_subject_holder(await self._verify(token))
+        holder = self._key_ring.find_subject_holder(await self._verify(token))
         if holder is None:
             raise Unauthorized(UNKNOWN_SUBJECT)
         return holder
@@ -111,14 +116,14 @@ class ResourceServer:
         )
 
 
-def make_resource_server(settings: ServerSettings, ring: KeyRing) -> ResourceServer:
+def make_resource_server(settings: ServerSettings, key_ring: KeyRing) -> ResourceServer:
     """Return what JOSH_AUTH=oauth needs. Raise InvalidSetting when a setting is missing."""
     issuer, audiences = settings.josh_oauth_issuer, settings.josh_oauth_audience
     if issuer is None or not audiences:
         missing = "JOSH_OAUTH_AUDIENCE" if issuer else "JOSH_OAUTH_ISSUER"
         raise InvalidSetting(f"JOSH_AUTH=oauth needs {missing}")
     keys = SigningKeys(issuer, settings.josh_oauth_jwks_url)
-    return ResourceServer(ring, issuer, audiences, keys)
+    return ResourceServer(key_ring, issuer, audiences, keys)
 
 
 def _read_header(token: bytes) -> tuple[str, str | None]:
@@ -136,7 +141,11 @@ def _read_header(token: bytes) -> tuple[str, str | None]:
 
 def _describe_failure(error: Exception) -> str:
     """Return what the caller may learn: only an expiry, which it can fix. The log has the rest."""
-    return "The token has expired" if isinstance(error, jwt.ExpiredSignatureError) else INVALID
+    return (
+        "The token has expired"
+        if isinstance(error, jwt.ExpiredSignatureError)
+        else INVALID_TOKEN_MESSAGE
+    )
 
 
 class SigningKeys:

@@ -10,15 +10,21 @@ from starlette.types import Scope
 
 from readingroom.bases import BASES
 from readingroom.protocol.spec import KnowledgeBase
-from readingroom.server.auth.bearer import MALFORMED, MISSING, AuthPolicy, KeyAuth, OpenAccess
+from readingroom.server.auth.bearer import (
+    MALFORMED_HEADER_MESSAGE,
+    MISSING_HEADER_MESSAGE,
+    AuthPolicy,
+    KeyAuth,
+    OpenAccess,
+)
 from readingroom.server.errors import Unauthorized
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import resolve_address
 from readingroom.server.mcp.transports import is_page_request
 from readingroom.server.settings import ServerSettings
 
-WELL_KNOWN = "/.well-known/oauth-protected-resource"
-MANIFEST = "/server.json"
+METADATA_PATH = "/.well-known/oauth-protected-resource"
+MANIFEST_PATH = "/server.json"
 
 
 def follows_josh_auth(base: KnowledgeBase) -> bool:
@@ -41,10 +47,10 @@ class AuthPolicies:
         """The faces whose page, like the documents about them, anybody may read."""
         # Clients read these before they have a token.
         self._public_documents = (
-            {MANIFEST, *_list_metadata_paths(self._josh_pages)} if josh_faces else set()
+            {MANIFEST_PATH, *_list_metadata_paths(self._josh_pages)} if josh_faces else set()
         )
         self._by_path = {
-            face.path + endpoint: self.for_face(face)
+            face.path + endpoint: self.find_policy(face)
             for face in faces
             for endpoint in ("/mcp", "/sse", "/messages/")
         }
@@ -54,10 +60,10 @@ class AuthPolicies:
             for base in bases
             for router in base.routers()
         )
-        self.default = _choose_stricter(key_auth, self._find_strictest(bases))
+        self.default_policy = _choose_stricter(key_auth, self._find_strictest(bases))
         """Protects what belongs to no face: the index, /docs, /metrics."""
 
-    def for_face(self, face: Face) -> AuthPolicy:
+    def find_policy(self, face: Face) -> AuthPolicy:
         """Return the strictest of the policies of a face's bases."""
         return self._find_strictest(face.bases)
 
@@ -65,7 +71,7 @@ class AuthPolicies:
         """Return the caller, or None where anybody may call. Raise Unauthorized."""
         if self._is_public(scope):
             return None
-        policy = self._for_path(scope["path"])
+        policy = self._find_path_policy(scope["path"])
         try:
             return await policy.authenticate(scope)
         except Unauthorized as refusal:
@@ -75,16 +81,16 @@ class AuthPolicies:
             challenge = self._make_challenge(refusal.message, scope)
             raise Unauthorized(refusal.message, **refusal.hint, challenge=challenge) from refusal
 
-    def routes(self) -> list[BaseRoute]:
+    def make_routes(self) -> list[BaseRoute]:
         """Return the routes of the RFC 9728 documents: of this address, and of each such face."""
         paths = _list_metadata_paths(self._josh_pages) if self._josh_pages else ()
         return [Route(path, self._show_metadata) for path in paths]
 
     async def _show_metadata(self, request: Request) -> Response:
         """What is protected, and by whose tokens; an empty list says that none are required."""
-        resource = request.url.path.removeprefix(WELL_KNOWN)
+        resource = request.url.path.removeprefix(METADATA_PATH)
         face = self._josh_pages.get(resource)
-        policy = self.for_face(face) if face else self.default
+        policy = self.find_policy(face) if face else self.default_policy
         metadata = {
             "resource": resolve_address(request, self._public_url) + resource,
             "resource_name": face.title if face else "Reading Room",
@@ -97,9 +103,9 @@ class AuthPolicies:
         """Return how a client finds out where tokens come from (RFC 6750, RFC 9728)."""
         path = scope["path"] if scope["path"] in self._josh_pages else ""
         address = resolve_address(Request(scope), self._public_url)
-        parts = [f'resource_metadata="{address}{WELL_KNOWN}{path}"']
+        parts = [f'resource_metadata="{address}{METADATA_PATH}{path}"']
         # A request without credentials gets no error code (RFC 6750, section 3.1).
-        if message not in (MISSING, MALFORMED):
+        if message not in (MISSING_HEADER_MESSAGE, MALFORMED_HEADER_MESSAGE):
             parts = ['error="invalid_token"', f'error_description="{message}"', *parts]
         return "Bearer " + ", ".join(parts)
 
@@ -109,13 +115,13 @@ class AuthPolicies:
             path in self._josh_pages and is_page_request(scope)
         )
 
-    def _for_path(self, path: str) -> AuthPolicy:
+    def _find_path_policy(self, path: str) -> AuthPolicy:
         if path in self._by_path:
             return self._by_path[path]
         for prefix, policy in self._by_prefix:
             if path.startswith(prefix):
                 return policy
-        return self.default
+        return self.default_policy
 
     def _find_strictest(self, bases: Iterable[KnowledgeBase]) -> AuthPolicy:
         return _choose_stricter(
@@ -128,7 +134,7 @@ def _make_josh_policy(settings: ServerSettings, key_auth: KeyAuth) -> AuthPolicy
         # Imported only where it is needed: its cryptography is slow to import.
         from readingroom.server.auth.oauth import make_resource_server
 
-        return make_resource_server(settings, key_auth.ring)
+        return make_resource_server(settings, key_auth.key_ring)
     return OpenAccess() if settings.josh_auth == "disabled" else key_auth
 
 
@@ -137,4 +143,4 @@ def _choose_stricter(*policies: AuthPolicy) -> AuthPolicy:
 
 
 def _list_metadata_paths(pages: Iterable[str]) -> list[str]:
-    return [WELL_KNOWN, *(WELL_KNOWN + page for page in pages)]
+    return [METADATA_PATH, *(METADATA_PATH + page for page in pages)]

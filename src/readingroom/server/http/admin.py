@@ -16,7 +16,7 @@ from starlette.types import Scope
 
 from readingroom.core.errors import InternalError, InvalidArguments, KnowledgeError
 from readingroom.protocol.command import ADMIN_PREFIX, Command
-from readingroom.server.auth.bearer import INVALID, client_ip, log_refusal
+from readingroom.server.auth.bearer import INVALID_TOKEN_MESSAGE, get_client_ip, log_refusal
 from readingroom.server.errors import Unauthorized, UnknownCommand
 from readingroom.server.http.addresses import is_loopback
 
@@ -42,7 +42,7 @@ class AdminKey:
         header = dict(scope["headers"]).get(b"authorization", b"")
         scheme, _, key = header.partition(b" ")
         is_valid = scheme == b"Bearer" and hmac.compare_digest(key, self._key)
-        return is_valid and is_loopback(client_ip(scope))
+        return is_valid and is_loopback(get_client_ip(scope))
 
 
 class AdminEndpoint:
@@ -60,7 +60,7 @@ class AdminEndpoint:
         if not self._key.is_shown(request.scope):
             # One refusal for a wrong key and another machine: it must not learn that its key is
             # right.
-            refusal = Unauthorized(INVALID)
+            refusal = Unauthorized(INVALID_TOKEN_MESSAGE)
             log_refusal(refusal, request.scope)
             raise refusal
         command = await self._read_command(request)

@@ -14,7 +14,7 @@ from readingroom.web.templates import accepts_html, render_page
 
 logger = logging.getLogger(__name__)
 
-INTERNAL = "Something went wrong on our side; the log has the reason."
+INTERNAL_MESSAGE = "Something went wrong on our side; the log has the reason."
 
 # The contracts of policy and documents fix these two bodies: a code and a message, no more.
 _BARE_STATUSES = (401, 429)
@@ -42,18 +42,18 @@ class ErrorMiddleware:
         scope.setdefault("state", {}).update(
             request_id=request_id, correlation_id=correlation_id, request_headers=request_headers
         )
-        started = finished = False
+        has_started = has_finished = False
 
         async def send_with_id(message: Message) -> None:
-            nonlocal started, finished
+            nonlocal has_started, has_finished
             if message["type"] == "http.response.start":
-                started = True
+                has_started = True
                 allowance = scope["state"].get("allowance")
-                limit_headers = allowance.headers() if allowance else []
+                limit_headers = allowance.to_headers() if allowance else []
                 own_headers = [*message["headers"], *id_headers, *limit_headers]
                 message["headers"] = own_headers + _list_missing(own_headers)
             elif message["type"] == "http.response.body":
-                finished = not message.get("more_body", False)
+                has_finished = not message.get("more_body", False)
             await send(message)
 
         try:
@@ -61,12 +61,12 @@ class ErrorMiddleware:
         except Exception as failure:
             error = _to_knowledge_error(failure, request_id)
             is_page = scope["path"] in _PAGES and accepts_html(scope)
-            render = render_error_page if is_page else render_error
+            render_response = render_error_page if is_page else render_error
             # Once headers are sent there can be no other answer; the log has the error.
-            if not started:
-                await render(error, request_id)(scope, receive, send_with_id)
+            if not has_started:
+                await render_response(error, request_id)(scope, receive, send_with_id)
         else:
-            if started and not finished:  # an event stream that the shutdown cut off
+            if has_started and not has_finished:  # an event stream that the shutdown cut off
                 await send_with_id({"type": "http.response.body", "body": b""})
 
 
@@ -161,7 +161,7 @@ def _to_knowledge_error(failure: Exception, request_id: str) -> KnowledgeError:
             logger.error("%s", failure.message, extra={"fields": {**fields, "code": failure.code}})
         return failure
     logger.error("unexpected failure in a request", exc_info=failure, extra={"fields": fields})
-    return InternalError(INTERNAL)
+    return InternalError(INTERNAL_MESSAGE)
 
 
 def _response_headers(error: KnowledgeError) -> dict[str, str]:

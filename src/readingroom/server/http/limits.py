@@ -18,7 +18,7 @@ class Allowance:
     remaining: int
     reset: int
 
-    def headers(self) -> list[tuple[bytes, bytes]]:
+    def to_headers(self) -> list[tuple[bytes, bytes]]:
         """Return the allowance as response headers."""
         return [
             (b"x-ratelimit-limit", b"%d" % self.limit),
@@ -51,7 +51,7 @@ class RateLimiter:
             self._forget_fullest(now)
         self._buckets[caller] = (remaining - 1, now)
 
-    def allowance(self, caller: str) -> Allowance | None:
+    def get_allowance(self, caller: str) -> Allowance | None:
         """Return what remains to a caller whose request was counted; None without a limit."""
         if not self._capacity:
             return None

@@ -13,7 +13,7 @@ from readingroom import __version__
 from readingroom.core.errors import InternalError, InvalidArguments, InvalidRequest, KnowledgeError
 from readingroom.server.auth.bearer import may_write
 from readingroom.server.errors import ReadOnlyKey
-from readingroom.server.http.errors import INTERNAL, handle_http_exception, render_error
+from readingroom.server.http.errors import INTERNAL_MESSAGE, handle_http_exception, render_error
 from readingroom.server.pages.operations import make_operations_page
 
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -73,7 +73,7 @@ async def _handle_invalid_request(request: Request, error: Exception) -> Respons
 
 
 async def _handle_unexpected(request: Request, error: Exception) -> Response:
-    return render_error(InternalError(INTERNAL), request.state.request_id)
+    return render_error(InternalError(INTERNAL_MESSAGE), request.state.request_id)
 
 
 def _format_field(location: tuple[str | int, ...]) -> str:

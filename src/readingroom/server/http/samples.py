@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from readingroom.protocol.sample import mark_document
 
 # These describe the API and hold no records.
-_DESCRIPTIONS = ("/openapi.json", "/docs")
+_DESCRIPTION_PATHS = ("/openapi.json", "/docs")
 _JSON = b"application/json"
 
 
@@ -18,7 +18,7 @@ class SampleMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in _DESCRIPTIONS:
+        if scope["type"] == "http" and scope["path"] not in _DESCRIPTION_PATHS:
             send = _MarkingSend(send)
         await self._app(scope, receive, send)
 
@@ -28,31 +28,31 @@ class _MarkingSend:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._start: Message | None = None
+        self._response_start: Message | None = None
         self._body = b""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start" and _is_json(message):
-            self._start = message
+            self._response_start = message
             return
-        if self._start is None:
+        if self._response_start is None:
             await self._send(message)
             return
         self._body += message.get("body", b"")
         if not message.get("more_body"):
-            await self._send_marked(self._start)
+            await self._send_marked(self._response_start)
 
-    async def _send_marked(self, start: Message) -> None:
+    async def _send_marked(self, response_start: Message) -> None:
         body = _mark_body(self._body)
         # The marks make the body longer.
-        headers = [header for header in start["headers"] if header[0] != b"content-length"]
-        length = (b"content-length", str(len(body)).encode())
-        await self._send({**start, "headers": [*headers, length]})
+        headers = [header for header in response_start["headers"] if header[0] != b"content-length"]
+        length_header = (b"content-length", str(len(body)).encode())
+        await self._send({**response_start, "headers": [*headers, length_header]})
         await self._send({"type": "http.response.body", "body": body})
 
 
-def _is_json(start: Message) -> bool:
-    headers: dict[bytes, bytes] = dict(start["headers"])
+def _is_json(response_start: Message) -> bool:
+    headers: dict[bytes, bytes] = dict(response_start["headers"])
     return headers.get(b"content-type", b"").startswith(_JSON)
 
 

@@ -111,7 +111,7 @@ class SecurityMiddleware:
         try:
             self._limiter.spend(caller)
         finally:
-            scope["state"]["allowance"] = self._limiter.allowance(caller)
+            scope["state"]["allowance"] = self._limiter.get_allowance(caller)
 
     def _make_checked_receive(self, scope: Scope, receive: Receive) -> Receive:
         """Return a `receive` for an event stream, which ends when its key is revoked or expires.

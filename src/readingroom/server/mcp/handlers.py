@@ -29,7 +29,7 @@ Recorder = Callable[[CallRecord], None]
 
 # A listing changes only when a base's live values do; a minute old is fresh enough. Private: keys
 # that may only read see fewer tools.
-_LISTING = CacheHint(ttl_ms=60_000, scope="private")
+_LISTING_CACHE_HINT = CacheHint(ttl_ms=60_000, scope="private")
 
 
 def build_mcp_server(
@@ -46,7 +46,7 @@ def build_mcp_server(
         version=__version__,
         title=face.title,
         instructions=face.instructions,
-        cache_hints={"tools/list": _LISTING},
+        cache_hints={"tools/list": _LISTING_CACHE_HINT},
         get_tool_input_schema=handlers.input_schema,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
@@ -103,23 +103,23 @@ class _ToolHandlers:
         self, context: Context, params: wire.CallToolRequestParams
     ) -> wire.CallToolResult:
         call = make_call_from_context(context)
-        entry = self._tools_for(context).get(params.name)
+        tool_entry = self._tools_for(context).get(params.name)
         # A name that callers make up must not become a time series of its own in the metrics.
-        tool_name = params.name if entry else "unknown"
+        tool_name = params.name if tool_entry else "unknown"
         # A call that ends without an answer or an error was cancelled by its caller.
         record = CallRecord(
             tool_name, call.request_id, call.caller, error_code="cancelled", facts=call.facts
         )
         started = time.perf_counter_ns()
         try:
-            if entry is None:
+            if tool_entry is None:
                 record.error_code = "unknown_tool"
                 reason = ": this key may only read" if params.name in self._tools else ""
                 raise MCPError(wire.INVALID_PARAMS, f"Unknown tool: {params.name[:100]}{reason}")
             if "input_responses" in params.model_fields_set and params.input_responses is None:
                 record.error_code = "invalid_arguments"
                 raise MCPError(wire.INVALID_PARAMS, "Invalid params: inputResponses: null")
-            result = await _call(*entry, params.arguments or {}, call, record)
+            result = await _run_tool(*tool_entry, params.arguments or {}, call, record)
             if self._is_sample:
                 result = _mark_as_sample(result)
             record.answer_chars = _count_chars(result)
@@ -131,7 +131,7 @@ class _ToolHandlers:
                 record_call(record)
 
 
-async def _call(
+async def _run_tool(
     tool: Tool, dialect: Dialect, arguments: dict[str, Any], call: ToolCall, record: CallRecord
 ) -> wire.CallToolResult:
     """Return a tool's answer, or its error in the base's dialect. Raise nothing but MCPError."""

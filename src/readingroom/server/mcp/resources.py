@@ -24,7 +24,7 @@ from readingroom.server.mcp.calls import Context, make_call_from_context
 logger = logging.getLogger(__name__)
 
 _MAX_COMPLETIONS = 100  # the protocol's limit
-_PLAIN = "text/plain"
+_PLAIN_TEXT = "text/plain"
 _NOT_FOUND = -32002  # the protocol's code for a resource that does not exist
 
 Params = TypeVar("Params")
@@ -36,16 +36,16 @@ def add_resources(server: Server[Any], face: Face, is_sample: bool) -> None:
     """Give the protocol server the prompts and resources of a face's bases, where it has any."""
     prompts = {prompt.name: prompt for base in face.bases for prompt in base.prompts}
     resources = next((base.resources for base in face.bases if base.resources), None)
-    page = wire.PaginatedRequestParams
+    page_params = wire.PaginatedRequestParams
     add_handler = server.add_request_handler
     if prompts:
         prompt_handlers = _PromptHandlers(prompts)
-        add_handler("prompts/list", page, prompt_handlers.list_prompts)
+        add_handler("prompts/list", page_params, prompt_handlers.list_prompts)
         add_handler("prompts/get", wire.GetPromptRequestParams, prompt_handlers.get_prompt)
     if resources:
         handlers = _ResourceHandlers(resources, is_sample)
-        add_handler("resources/list", page, handlers.list_resources)
-        add_handler("resources/templates/list", page, handlers.list_templates)
+        add_handler("resources/list", page_params, handlers.list_resources)
+        add_handler("resources/templates/list", page_params, handlers.list_templates)
         add_handler("resources/read", wire.ReadResourceRequestParams, handlers.read)
         add_handler("completion/complete", wire.CompleteRequestParams, handlers.complete)
 
@@ -128,7 +128,7 @@ class _ResourceHandlers:
     ) -> wire.ListResourceTemplatesResult:
         return wire.ListResourceTemplatesResult(
             resource_templates=[
-                wire.ResourceTemplate(uri_template=template.uri, **_describe(template))
+                wire.ResourceTemplate(uri_template=template.uri, **_describe_fields(template))
                 for template in self._library.templates
             ]
         )
@@ -139,7 +139,8 @@ class _ResourceHandlers:
         resources, cursor = await self._library.resources(params.cursor if params else None)
         return wire.ListResourcesResult(
             resources=[
-                wire.Resource(uri=resource.uri, **_describe(resource)) for resource in resources
+                wire.Resource(uri=resource.uri, **_describe_fields(resource))
+                for resource in resources
             ],
             next_cursor=cursor,
         )
@@ -150,7 +151,7 @@ class _ResourceHandlers:
         text = await self._library.read(params.uri, make_call_from_context(context))
         contents = wire.TextResourceContents(
             uri=params.uri,
-            mime_type=_PLAIN,
+            mime_type=_PLAIN_TEXT,
             text=sample.SAMPLE_PREFIX + text if self._is_sample else text,
             _meta=sample.SAMPLE_META if self._is_sample else None,
         )
@@ -172,11 +173,11 @@ class _ResourceHandlers:
         )
 
 
-def _describe(resource: ListedResource | ResourceTemplate) -> dict[str, Any]:
+def _describe_fields(resource: ListedResource | ResourceTemplate) -> dict[str, Any]:
     """Return the fields that the listings of resources and of templates have in common."""
     return {
         "name": resource.name,
         "title": resource.title,
         "description": resource.description,
-        "mime_type": _PLAIN,
+        "mime_type": _PLAIN_TEXT,
     }

@@ -98,7 +98,7 @@ class Sse:
             self._transport.handle_post_message, limits.max_body_bytes
         )
 
-    async def stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Open a session and serve it to its end. Raise TooManySessions."""
         if scope["method"] == "HEAD":  # Starlette adds it to GET, but a stream has no headers alone
             raise HTTPException(405, headers={"Allow": "GET"})

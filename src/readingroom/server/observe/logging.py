@@ -50,7 +50,7 @@ class CallRecord:
         return fields
 
 
-def configure(level: LogLevel, blocking: bool = True) -> None:
+def configure_logging(level: LogLevel, blocking: bool = True) -> None:
     """Send every logger of the process to standard error as JSON lines.
 
     Without `blocking`, lines are dropped when nobody reads them: a client that starts a stdio

@@ -15,12 +15,12 @@ from readingroom.web.templates import render_page
 def make_base_page_routes(bases: Iterable[KnowledgeBase]) -> list[Route]:
     """Return a route for each page of each base."""
     return [
-        Route(f"/{base.name}{page.path}", partial(_render, page))
+        Route(f"/{base.name}{page.path}", partial(_render_base_page, page))
         for base in bases
         for page in base.pages()
     ]
 
 
-async def _render(page: BasePage, request: Request) -> Response:
+async def _render_base_page(page: BasePage, request: Request) -> Response:
     title, body = await page.render({**request.query_params, **request.path_params})
     return render_page("base_page.html", title, body=body)

@@ -9,11 +9,11 @@ from starlette.responses import JSONResponse, Response
 from readingroom import __version__
 from readingroom.bases import BASES
 from readingroom.server.auth.bearer import Access
-from readingroom.server.auth.policies import MANIFEST, AuthPolicies, follows_josh_auth
+from readingroom.server.auth.policies import MANIFEST_PATH, AuthPolicies, follows_josh_auth
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import resolve_address
 from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
-from readingroom.server.pages.manifest import registry_listing, registry_name
+from readingroom.server.pages.manifest import make_registry_name, make_registry_url
 from readingroom.server.settings import ServerSettings
 from readingroom.web.templates import PAGE_HEADERS, accepts_html, render_page
 
@@ -40,7 +40,7 @@ class LandingPages:
     def show_face(self, face: Face, request: Request) -> Response:
         """`GET /mcp` by a browser: what this endpoint is, and how clients connect to it."""
         address = resolve_address(request, self._settings.public_url)
-        access = self._policies.for_face(face).access
+        access = self._policies.find_policy(face).access
         needs_key = access == "key"
         url = f"{address}{face.path}/mcp"
         header = ' --header "Authorization: Bearer YOUR_KEY"' if needs_key else ""
@@ -80,9 +80,9 @@ class LandingPages:
         if not any(map(follows_josh_auth, face.bases)):
             return None
         return {
-            "name": registry_name(self._settings),
-            "listing": registry_listing(self._settings),
-            "manifest": MANIFEST,
+            "name": make_registry_name(self._settings),
+            "listing": make_registry_url(self._settings),
+            "manifest": MANIFEST_PATH,
         }
 
     async def show_index(self, request: Request) -> Response:
@@ -113,6 +113,6 @@ class LandingPages:
             "name": face.server_name,
             "title": face.title,
             "bases": [base.name for base in face.bases if base.name in BASES],  # not the desk
-            "access": self._policies.for_face(face).access,
+            "access": self._policies.find_policy(face).access,
             **urls,
         }

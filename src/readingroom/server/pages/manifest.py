@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from readingroom import __version__
-from readingroom.server.auth.policies import MANIFEST, AuthPolicies, follows_josh_auth
+from readingroom.server.auth.policies import MANIFEST_PATH, AuthPolicies, follows_josh_auth
 from readingroom.server.faces import Face
 from readingroom.server.http.addresses import is_loopback, resolve_address
 from readingroom.server.settings import ServerSettings
@@ -19,14 +19,14 @@ _DESCRIPTION = "U.S. bills, laws, rules, votes, members and committees of Congre
 _PUBLISHER = "io.modelcontextprotocol.registry/publisher-provided"  # the registry keeps 4 KB of it
 
 
-def registry_name(settings: ServerSettings) -> str:
+def make_registry_name(settings: ServerSettings) -> str:
     """Return the name under which the registry lists the server."""
     return f"io.github.{settings.registry_org}/josh"
 
 
-def registry_listing(settings: ServerSettings) -> str:
+def make_registry_url(settings: ServerSettings) -> str:
     """Return the address of its entry in the registry, once it is published."""
-    return _REGISTRY + quote(registry_name(settings), safe="")
+    return _REGISTRY + quote(make_registry_name(settings), safe="")
 
 
 def build_manifest_routes(
@@ -34,7 +34,9 @@ def build_manifest_routes(
 ) -> list[BaseRoute]:
     """Return the manifest's route, where the federal base has a face of its own."""
     federal = [face for face in faces if all(map(follows_josh_auth, face.bases))]
-    return [Route(MANIFEST, partial(_show_manifest, face, settings, policies)) for face in federal]
+    return [
+        Route(MANIFEST_PATH, partial(_show_manifest, face, settings, policies)) for face in federal
+    ]
 
 
 async def _show_manifest(
@@ -45,7 +47,7 @@ async def _show_manifest(
     tools = [{"name": name, "title": tool.title} for name, (tool, _) in face.tools.items()]
     manifest: dict[str, object] = {
         "$schema": _SCHEMA,
-        "name": registry_name(settings),
+        "name": make_registry_name(settings),
         "title": face.title,
         "description": _DESCRIPTION,
         "version": __version__,
@@ -53,7 +55,9 @@ async def _show_manifest(
         "_meta": {_PUBLISHER: {"tools": tools, "documentation": endpoint}},
     }
     if _is_public(address):
-        manifest["remotes"] = [_describe_remote(endpoint, policies.for_face(face).access == "key")]
+        manifest["remotes"] = [
+            _describe_remote(endpoint, policies.find_policy(face).access == "key")
+        ]
     return JSONResponse(manifest)
 
 

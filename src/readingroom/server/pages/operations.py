@@ -14,19 +14,19 @@ from readingroom.web.templates import render_page
 Schema = dict[str, Any]
 
 
-def make_operations_page(describe: Callable[[], Schema]) -> Callable[[Request], Response]:
-    """Return an endpoint that shows the OpenAPI document; `describe` makes it at the first call."""
+def make_operations_page(describe_api: Callable[[], Schema]) -> Callable[[Request], Response]:
+    """Return an endpoint that shows the OpenAPI document, which `describe_api` makes once."""
 
     @cache
-    def render() -> Response:
-        operations = sorted(_read_operations(describe()), key=lambda operation: operation.tag)
+    def render_operations() -> Response:
+        operations = sorted(_read_operations(describe_api()), key=lambda operation: operation.tag)
         groups = [(tag, list(group)) for tag, group in groupby(operations, lambda item: item.tag)]
         return render_page("operations.html", "REST", groups=groups)
 
-    def docs(request: Request) -> Response:
-        return render()
+    def show_operations(request: Request) -> Response:
+        return render_operations()
 
-    return docs
+    return show_operations
 
 
 @dataclass(frozen=True, slots=True)
