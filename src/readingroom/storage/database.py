@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from readingroom.storage.dialect import SQLITE, Dialect
+from readingroom.storage.dialect import SQLITE, SqlDialect
 from readingroom.storage.errors import StorageFailed, describe_cause
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Database(sqlite3.Connection):
     can stand behind the same names.
     """
 
-    dialect: Dialect = SQLITE
+    dialect: SqlDialect = SQLITE
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

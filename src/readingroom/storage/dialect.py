@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class SqlDialect:
     """How one kind of database writes what the others write differently.
 
     Full-text search has no fragment here: each kind has statements of its own for it.
@@ -44,7 +44,7 @@ class Dialect:
         return self.last_number.format(table=table)
 
 
-SQLITE = Dialect(
+SQLITE = SqlDialect(
     begin_write="BEGIN IMMEDIATE",
     equals_in_any_case="{column} = ? COLLATE NOCASE",
     join_in_order="CROSS JOIN",

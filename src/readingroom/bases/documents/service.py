@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from readingroom.bases.documents.errors import ApplicationNotFound, PageNotFound
+from readingroom.bases.documents.errors import ApplicationNotFound
 from readingroom.bases.documents.ids import DocumentRef, format_doc_id, parse_doc_id
 from readingroom.bases.documents.ingest.batch import Batch, BatchFile
 from readingroom.bases.documents.ingest.ingestion import Ingestion, Outcome, make_not_found_error
@@ -44,6 +44,7 @@ from readingroom.bases.documents.models import (
     UnreadFile,
 )
 from readingroom.bases.documents.registry.applications import ApplicationStore
+from readingroom.bases.documents.registry.pages import cut_pages, parse_pages
 from readingroom.bases.documents.registry.records import (
     Application,
     DocumentRecord,
@@ -53,7 +54,6 @@ from readingroom.bases.documents.registry.records import (
 )
 from readingroom.bases.documents.store import DocumentStore
 from readingroom.core.dates import parse_day
-from readingroom.core.pages import find_page_runs
 from readingroom.core.progress import ReportProgress, no_progress
 from readingroom.core.text import fold_dashes
 from readingroom.engine.confidence import judge
@@ -172,10 +172,10 @@ class DocumentsService:
             raise NoChunks(
                 f"{record.document_id} is registered, but has no chunks; ingest it again"
             )
-        pages = _parse_pages(question.pages or (str(ref.page) if ref.page else None), record)
+        pages = parse_pages(question.pages or (str(ref.page) if ref.page else None), record)
         # Put together from the chunks: the text is stored once, and is what searches quote.
         full_text = join_chunks(chunks)
-        text = full_text if pages is None else _cut_pages(full_text, pages, record)
+        text = full_text if pages is None else cut_pages(full_text, pages, record)
         end = len(text)
         if question.max_chars is not None:
             end = min(end, question.offset + question.max_chars)
@@ -274,7 +274,7 @@ class DocumentsService:
         """
         record = await self.get_record(document_id)
         # Checked here, because starting a process to draw a page is expensive.
-        _parse_pages(str(page), record)
+        parse_pages(str(page), record)
         try:
             with self.ingestion.get_copy_path(record).open("rb", buffering=0) as file:
                 return await self._context.pipeline.render_page(file, record.source_file, page, dpi)
@@ -466,36 +466,3 @@ def _to_hit(chunk: StoredChunk, hit: ChunkHit) -> DocumentHit:
         score=hit.score,
         parts=hit.parts,
     )
-
-
-def _parse_pages(selection: str | None, record: DocumentRecord) -> list[int] | None:
-    """Return `1,4-6` as page numbers, in order and each once; None for all pages.
-
-    Raises:
-        PageNotFound: the document does not have one of them.
-    """
-    if selection is None:
-        return None
-    pages: set[int] = set()
-    for page_range in fold_dashes(selection).split(","):
-        first, _, last = page_range.strip().partition("-")
-        start, end = int(first), int(last or first)
-        # Refused, not clipped: an answer from other pages than asked for would be cited wrongly.
-        if not 1 <= start <= end <= record.page_count:
-            raise PageNotFound(
-                f"{record.document_id} has pages 1 to {record.page_count}, "
-                f"not {page_range.strip()}",
-                page_count=record.page_count,
-            )
-        pages.update(range(start, end + 1))
-    return sorted(pages)
-
-
-def _cut_pages(text: str, pages: Sequence[int], record: DocumentRecord) -> str:
-    """Return the text of some pages, with a blank line where others are left out."""
-    page_bounds = (*record.page_starts, len(text))
-    page_texts = [
-        text[page_bounds[first - 1] : page_bounds[last]].rstrip()
-        for first, last in find_page_runs(pages)
-    ]
-    return "\n\n".join(page_texts)
