@@ -12,8 +12,8 @@ class SqlDialect:
 
     begin_write: str
     """Begins a transaction that will write."""
-    equals_in_any_case: str
-    """Compares a column with a parameter, whatever the case of their letters."""
+    any_case: str
+    """Follows a text that is to be compared whatever the case of its letters."""
     join_in_order: str
     """Joins a table to those before it, which are to be read first."""
     index_hint: str
@@ -26,10 +26,6 @@ class SqlDialect:
     """Selects `name`, the names of all tables."""
     last_number: str
     """Selects the highest number that a table has ever given to a row, or no row."""
-
-    def compare_in_any_case(self, column: str) -> str:
-        """Return a condition with one parameter."""
-        return self.equals_in_any_case.format(column=column)
 
     def use_index(self, index: str) -> str:
         """Return what follows a table that is to be read by this index."""
@@ -46,7 +42,7 @@ class SqlDialect:
 
 SQLITE = SqlDialect(
     begin_write="BEGIN IMMEDIATE",
-    equals_in_any_case="{column} = ? COLLATE NOCASE",
+    any_case="COLLATE NOCASE",
     join_in_order="CROSS JOIN",
     index_hint="INDEXED BY {index}",
     # One parameter, however many items: SQLite allows a limited number of placeholders.

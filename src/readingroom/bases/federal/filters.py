@@ -117,9 +117,9 @@ def match_stored_case(db: Database, resource: Resource, row_filter: RowFilter) -
 
 def _find_stored_value(db: Database, resource: Resource, name: str, value: str) -> str:
     # Exactly first: that uses the column's index, and most callers write what they were shown.
-    for collation in ("", "COLLATE NOCASE"):
+    for condition in (f"{name} = ?", f"{name} = ? {db.dialect.any_case}"):
         row = db.execute(
-            f"SELECT {name} FROM {resource.name} WHERE {name} = ? {collation} LIMIT 1", (value,)
+            f"SELECT {name} FROM {resource.name} WHERE {condition} LIMIT 1", (value,)
         ).fetchone()
         if row:
             return str(row[0])

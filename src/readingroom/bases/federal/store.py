@@ -33,8 +33,11 @@ _MAX_COUNTED = 2_000
 _OF_ONE_TIME = ("congress", "year")
 """Columns whose values each belong to a few years."""
 
+NEWEST_FIRST = "published_at DESC NULLS LAST, id"
+"""The order of every list: those without a date come last."""
+
 # An enrolled bill is the last version, though its text has no date.
-NEWEST_TEXT = "part = 'enr' DESC, dated DESC, length(body) DESC, part"
+NEWEST_TEXT = "part = 'enr' DESC, dated DESC NULLS LAST, length(body) DESC, part"
 
 
 def file_in(data: Path) -> Path:
@@ -191,7 +194,7 @@ def list_records(
         rows += db.execute(
             f"""SELECT id, published_at, record FROM {source.name} {index}
                 WHERE {row_filter.sql}{condition}
-                ORDER BY published_at DESC, id LIMIT ?""",
+                ORDER BY {NEWEST_FIRST} LIMIT ?""",
             (*row_filter.values, *values, limit + 1 - len(rows)),
         )
         if len(rows) > limit:
@@ -217,7 +220,7 @@ def _choose_index(db: Database, source: Source, row_filter: RowFilter) -> str:
     }
     # Of two frequent values, the one whose records are of the same years: the others are spread.
     rarest = min(columns, key=lambda name: (counts[name], name not in _OF_ONE_TIME))
-    return f"INDEXED BY {source.name}_{rarest}"
+    return db.dialect.use_index(f"{source.name}_{rarest}")
 
 
 def count_up_to(db: Database, table: str, column: str, value: Any, limit: int) -> int:
@@ -274,10 +277,10 @@ def list_member_votes(
     after: Sequence[Any] | None,
 ) -> tuple[RowPage, int]:
     """Return a page of a member's votes with their roll calls, newest first, and the total."""
-    where, values = f"bioguide_id = ? AND {MEMBER_VOTES.where}", [bioguide]
+    where, values = f"bioguide_id = ? AND {MEMBER_VOTES.where}", list[Any]([bioguide])
     if congress is not None:
         where += " AND m.congress = ?"
-        values.append(str(congress))
+        values.append(congress)
     (total,) = db.execute(f"SELECT count(*) FROM member_votes m WHERE {where}", values).fetchone()
     if after:
         where += " AND (m.sorted_at, m.vote_id) < (?, ?)"
@@ -313,9 +316,9 @@ def list_members(
     (total,) = db.execute(
         f"SELECT count(*) FROM committee_memberships WHERE {where}", values
     ).fetchone()
-    key = "json_extract(record, '$.side'), rank, id"
+    key = "record ->> 'side', rank, id"
     rows = db.execute(
-        f"""SELECT json_extract(record, '$.side') AS side, rank, id, record
+        f"""SELECT record ->> 'side' AS side, rank, id, record
             FROM committee_memberships WHERE {where} AND ({key}) > (?, ?, ?)
             ORDER BY {key} LIMIT ?""",
         (*values, *after, limit + 1),
@@ -351,7 +354,7 @@ def list_progress(db: Database) -> list[SourceProgress]:
 
 def live_sources(db: Database) -> tuple[Source, ...]:
     """Return the sources that this file has a table for."""
-    tables = {row["name"] for row in db.execute("SELECT name FROM sqlite_master")}
+    tables = {row["name"] for row in db.execute(db.dialect.table_names)}
     return tuple(source for source in SOURCES if source.name in tables)
 
 

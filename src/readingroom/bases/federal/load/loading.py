@@ -93,7 +93,8 @@ def list_failures(db: Database, limit: int = 20) -> Iterator[Row]:
     yield from db.execute(
         """SELECT at, file, error FROM ingestion_logs l WHERE outcome = 'failed'
            AND NOT EXISTS (SELECT 1 FROM ingestion_logs n
-                           WHERE (n.file = l.file OR instr(n.file, l.file || '!') = 1)
+                           WHERE (n.file = l.file OR
+                                  substr(n.file, 1, length(l.file) + 1) = l.file || '!')
                            AND n.outcome = 'loaded' AND n.log > l.log)
            ORDER BY log DESC LIMIT ?""",
         (limit,),
@@ -290,9 +291,11 @@ def _find_left_out(db: Database, package: str, members: Set[str]) -> list[Row]:
     the two share members.
     """
     logged = db.execute(
-        """SELECT file, sha256, loader, max(log) FROM ingestion_logs
-           WHERE outcome = 'loaded' AND instr(file, ?) GROUP BY file""",
-        (f"{Path(package).name}!",),
+        """SELECT file, sha256, loader FROM ingestion_logs WHERE log IN
+               (SELECT max(log) FROM ingestion_logs
+                WHERE outcome = 'loaded' AND file LIKE ? GROUP BY file)""",
+        # It may match more, by case or by a wildcard in the name; the paths are compared below.
+        (f"%{Path(package).name}!%",),
     )
     rows_by_package: dict[str, dict[str, Row]] = {}
     for row in logged:

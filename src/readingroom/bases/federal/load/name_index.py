@@ -23,7 +23,8 @@ class NameIndex:
     def put(self, source: str, id: str, name: str) -> None:
         if folded := fold.words(name):
             self._db.execute(
-                "INSERT OR IGNORE INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)",
+                """INSERT INTO name_forms (name_row, record_id, form) VALUES (?, ?, ?)
+                   ON CONFLICT DO NOTHING""",
                 (self._ensure_name_row(source, folded), id, name),
             )
 
@@ -36,17 +37,16 @@ class NameIndex:
         if stored:
             return int(stored["name_row"])
         first = fold.first_row(source)
-        # The next number in the range of the source: SQLite itself would choose one outside it.
-        added = self._db.execute(
+        # The next number in the range of the source: the database would choose one outside it.
+        (row,) = self._db.execute(
             """INSERT INTO names (name_row, source, folded, initials)
                SELECT coalesce(max(name_row), ?) + 1, ?, ?, ? FROM names
-               WHERE name_row BETWEEN ? AND ?""",
+               WHERE name_row BETWEEN ? AND ? RETURNING name_row""",
             (first, source, fold.pad(folded), fold.initials(folded), first,
              first + fold.ROWS),
-        )  # fmt: skip
-        row = int(added.lastrowid or 0)
+        ).fetchone()  # fmt: skip
         self.batch.rows.append((row, fold.pad(folded)))
-        return row
+        return int(row)
 
     def forget(self, id: str) -> None:
         """Delete the names of a record, unless another record has them too."""
@@ -56,7 +56,7 @@ class NameIndex:
         ).fetchall()
         self._db.execute("DELETE FROM name_forms WHERE record_id = ?", (id,))
         self._db.executemany(
-            """DELETE FROM names WHERE name_row = ?1
-               AND NOT EXISTS (SELECT 1 FROM name_forms WHERE name_row = ?1)""",
+            """DELETE FROM names WHERE name_row = ? AND NOT EXISTS
+                   (SELECT 1 FROM name_forms WHERE name_forms.name_row = names.name_row)""",
             rows,
         )

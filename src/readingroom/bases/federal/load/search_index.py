@@ -19,7 +19,8 @@ class SearchIndex:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._facets = RowBatch(
-            db, "INSERT OR IGNORE INTO facets (field, value, doc) VALUES (?, ?, ?)"
+            db,
+            "INSERT INTO facets (field, value, doc) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         )
         self._chunks = RowBatch(
             db, "INSERT INTO chunks (chunk, doc, part, ordinal) VALUES (?, ?, ?, ?)"
@@ -48,11 +49,11 @@ class SearchIndex:
         return int(row["doc"]) if row else None
 
     def _add_doc(self, record: Record) -> int:
-        added = self._db.execute(
-            "INSERT INTO documents (id, source, published_at) VALUES (?, ?, ?)",
+        (doc,) = self._db.execute(
+            "INSERT INTO documents (id, source, published_at) VALUES (?, ?, ?) RETURNING doc",
             (record.id, record.source, record.published_at),
-        )
-        return int(added.lastrowid or 0)
+        ).fetchone()
+        return int(doc)
 
     def put_head(
         self, record: Record, head: SearchHead, entry: ParsedRecord, stored: Row | None
@@ -80,12 +81,20 @@ class SearchIndex:
         )
         self._facets.write()
         self._db.execute("DELETE FROM facets WHERE doc = ?", (doc,))
-        # Vectors are written again, so that their index takes up the new date and facets.
-        self._db.execute(
-            """INSERT OR REPLACE INTO vectors (chunk, model, embedding)
-               SELECT chunk, model, embedding FROM vectors JOIN chunks USING (chunk)
-               WHERE doc = ?""",
+        self._renumber_vectors(doc)
+
+    def _renumber_vectors(self, doc: int) -> None:
+        """Write the vectors of a record again, so that their index takes up its date and facets."""
+        stored = self._db.execute(
+            """SELECT chunk, model, embedding FROM vectors JOIN chunks USING (chunk)
+               WHERE doc = ? ORDER BY seq""",
             (doc,),
+        ).fetchall()
+        self._db.executemany(
+            "DELETE FROM vectors WHERE chunk = ?", [(row["chunk"],) for row in stored]
+        )
+        self._db.executemany(
+            "INSERT INTO vectors (chunk, model, embedding) VALUES (?, ?, ?)", stored
         )
 
     def _read_chunks(self, doc: int, part: str) -> dict[int, Row]:
@@ -128,8 +137,8 @@ class SearchIndex:
 
     def _read_newest_chunk(self) -> int:
         # Not max(chunk): an index in memory may still have the number of a deleted chunk.
-        query = "SELECT seq FROM sqlite_sequence WHERE name = 'chunks'"
-        (last,) = self._db.execute(query).fetchone() or (0,)
+        last_number = self._db.dialect.read_last_number("chunks")
+        (last,) = self._db.execute(last_number).fetchone() or (0,)
         return int(last)
 
     def index(self) -> None:
@@ -152,7 +161,11 @@ class SearchIndex:
         if parts.get(text.part) == (text.raw_sha256, loader):
             return False
         self._db.execute(
-            "INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            """INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+               ON CONFLICT (record_id, part) DO UPDATE SET stage = excluded.stage,
+                   dated = excluded.dated, title = excluded.title, url = excluded.url,
+                   raw_sha256 = excluded.raw_sha256, loader = excluded.loader,
+                   body = excluded.body""",
             (record.id, text.part, text.stage, text.dated, text.title, text.url,
              text.raw_sha256, loader, text.body),
         )  # fmt: skip

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from readingroom.bases.federal.load.batches import RowBatch
 from readingroom.bases.federal.load.name_index import NameIndex
@@ -31,9 +31,9 @@ _FEW_RECORDS = 20
 """How many records a newer file may leave out without being suspected of being cut short."""
 
 
-# CROSS JOIN makes SQLite begin with the dockets, which are few, and look rules up by their RIN.
+# The dockets first: they are few, and rules are looked up by their RIN.
 _SAME_RIN = """FROM regulations_dot_gov_dockets r
-    CROSS JOIN facets f ON f.field = 'rin' AND f.value = r.rin CROSS JOIN documents d USING (doc)
+    {join} facets f ON f.field = 'rin' AND f.value = r.rin {join} documents d ON d.doc = f.doc
     WHERE r.status = 'active'"""
 
 
@@ -109,7 +109,7 @@ class Writer:
         self.settle()
         if not self._db.in_transaction:
             # Not deferred: a transaction that began by reading may not write after another one did.
-            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute(self._db.dialect.begin_write)
             self._db.execute("UPDATE generation SET value = value + 1")
             self._search.begin()
             self._changes_before = self._db.total_changes
@@ -238,8 +238,7 @@ class Writer:
         records of the same loader are withdrawn: another may know of more.
         """
         ids_json = json.dumps(sorted(remaining))
-        # One parameter, however many ids: SQLite allows a limited number of placeholders.
-        in_file = "SELECT value FROM json_each(?)"
+        in_file = self._db.dialect.parameter_items
         stored = self._db.execute(
             f"""SELECT id FROM {source.name} WHERE status = 'active' AND loader LIKE ?
                 AND ({complete_for}) IN (
@@ -261,26 +260,26 @@ class Writer:
         A list of mostly former members says nothing about the current ones, and is ignored.
         """
         ids_json = json.dumps(sorted(remaining))
-        in_file = "SELECT value FROM json_each(?)"
+        in_file = self._db.dialect.parameter_items
         (sitting,) = self._db.execute(
             f"SELECT count(*) FROM {source.name} WHERE current AND id IN ({in_file})", (ids_json,)
         ).fetchone()
         if 2 * sitting <= len(remaining):
             return 0
         stored = self._db.execute(
-            f"""SELECT id FROM {source.name} WHERE status = 'active' AND current
+            f"""SELECT id, record FROM {source.name} WHERE status = 'active' AND current
                 AND loader LIKE '{source.name}/%' AND id NOT IN ({in_file})""",
             (ids_json,),
         ).fetchall()
         gone = [row["id"] for row in stored]
         if not even_most:
             _check_removals(source, gone, remaining)
-        for id in gone:
+        for row in stored:
+            id, record = row["id"], from_json(row["record"]) | {"current": False}
             # Another loader's mark, so that a member who returns is written again.
             self._db.execute(
-                f"""UPDATE {source.name} SET loader = '{source.name}/left',
-                        record = json_set(record, '$.current', json('false')) WHERE id = ?""",
-                (id,),
+                f"UPDATE {source.name} SET loader = ?, record = ? WHERE id = ?",
+                (f"{source.name}/left", to_json(record).decode(), id),
             )
             self._note(source.name, id, "changed", moment)
         return len(gone)
@@ -329,26 +328,27 @@ class Writer:
     def _link_offices(self) -> None:
         """Add members' names to their offices: the files of offices have only Bioguide ids."""
         unnamed = self._db.execute(
-            """SELECT o.id, json_extract(l.record, '$.name') || coalesce(' ' || o.city, '') AS form
+            """SELECT o.id, l.record ->> 'name' || coalesce(' ' || o.city, '') AS form
                FROM staff_directories o JOIN legislators l ON l.id = o.bioguide_id
                WHERE o.status = 'active' AND NOT EXISTS (
                    SELECT 1 FROM name_forms f WHERE f.record_id = o.id AND f.form =
-                       json_extract(l.record, '$.name') || coalesce(' ' || o.city, ''))"""
+                       l.record ->> 'name' || coalesce(' ' || o.city, ''))"""
         ).fetchall()
         for row in unnamed:
             self._names.put("staff_directories", row["id"], row["form"])
 
     def _link_rulemakings(self) -> None:
         """Link rules to the dockets that have the same RIN: both belong to one rulemaking."""
+        same_rin = _SAME_RIN.format(join=self._db.dialect.join_in_order)
         self._db.execute(
             f"""DELETE FROM links WHERE to_id IN (SELECT id FROM regulations_dot_gov_dockets)
                 AND kind = 'docket' AND loader = 'rin'
-                AND NOT EXISTS (SELECT 1 {_SAME_RIN} AND d.id = from_id AND r.id = to_id)"""
+                AND NOT EXISTS (SELECT 1 {same_rin} AND d.id = from_id AND r.id = to_id)"""
         )
         self._db.execute(
             f"""INSERT INTO links SELECT d.id, 'docket', r.id, 'rin',
                     'RIN ' || r.rin || ', of the document and of the docket'
-                {_SAME_RIN} ON CONFLICT DO NOTHING"""
+                {same_rin} ON CONFLICT DO NOTHING"""
         )
 
     def count(self) -> None:
@@ -356,11 +356,13 @@ class Writer:
         for source in SOURCES:
             # A column where there is one: an index has it, and records are long.
             is_column = source.as_of in CITATION
-            dated = source.as_of if is_column else f"json_extract(record, '$.{source.as_of}')"
+            dated = source.as_of if is_column else f"record ->> '{source.as_of}'"
             self._db.execute(
-                f"""INSERT OR REPLACE INTO progress
+                f"""INSERT INTO progress (source, records, loaded_up_to)
                     SELECT ?, count(*), max(substr({dated}, 1, 10))
-                    FROM {source.name} WHERE status = 'active'""",
+                    FROM {source.name} WHERE status = 'active'
+                    ON CONFLICT (source) DO UPDATE
+                    SET records = excluded.records, loaded_up_to = excluded.loaded_up_to""",
                 (source.name,),
             )
 
@@ -418,7 +420,7 @@ class Writer:
         newest, *older = self._db.execute(
             f"""SELECT id, status FROM {source.name} WHERE {source.newest_of} =
                     (SELECT {source.newest_of} FROM {source.name} WHERE id = ?)
-                ORDER BY json_extract(record, '$.posted_at') DESC, id DESC""",
+                ORDER BY record ->> 'posted_at' DESC NULLS LAST, id DESC""",
             (record.id,),
         ).fetchall()
         for row in older:

@@ -204,6 +204,8 @@ def _find_likely_parents(db: Database, registry: Source, query: NameQuery) -> li
         if registry.name == "committees" and 3 <= len(word) <= 6:
             names |= _find_names_by_initials(db, registry, word)
     likely = sorted(names, key=lambda row: (-_score_mention(query, names[row]), row))[:_MAX_PARENTS]
+    if not likely:
+        return []
     rows = db.execute(
         f"""SELECT DISTINCT record_id FROM name_forms
             WHERE name_row IN ({", ".join("?" * len(likely))}) LIMIT {2 * _MAX_PARENTS}""",
@@ -234,7 +236,9 @@ def _match_without_name(
     meanings = _find_meanings(source, query)
     if "state" not in meanings or not all(word.meaning for word in query.words):
         return
-    for id, record in _read_records(db, source, ("1",), _add_filters(row_filter, meanings)):
+    for id, record in _read_records(
+        db, source, ("status = 'active'",), _add_filters(row_filter, meanings)
+    ):
         scores, reasons = explain_words(query, query.no_matches, query.no_matches, [record])
         yield EntityMatch(id, round(combine_scores(query, scores, 1.0), 4), reasons, record)
 
@@ -286,11 +290,15 @@ def _find_names_by_trigrams(
     passing = _filter_names(db, source, _keep_nearest(counted), row_filter)
     nearest = list(islice(passing, _MAX_NAMES))
     rows = db.execute(
-        f"""SELECT name_row, folded FROM names WHERE name_row IN ({", ".join("?" * len(nearest))})
-            UNION SELECT name_row, folded FROM names WHERE source = ? AND folded = ?""",
-        (*nearest, source.name, fold.pad(query.texts)),
-    )
-    return _index_by_row(rows)
+        "SELECT name_row, folded FROM names WHERE source = ? AND folded = ?",
+        (source.name, fold.pad(query.texts)),
+    ).fetchall()
+    if nearest:
+        marks = ", ".join("?" * len(nearest))
+        rows += db.execute(
+            f"SELECT name_row, folded FROM names WHERE name_row IN ({marks})", nearest
+        )
+    return _index_by_row(sorted(rows, key=lambda row: row["name_row"]))
 
 
 def _index_by_row(rows: Iterable[Row]) -> dict[int, Name]:
@@ -314,7 +322,8 @@ def _filter_names(
     if not row_filter.filters:
         yield from name_rows
         return
-    has_record = f"""SELECT 1 FROM name_forms f CROSS JOIN {source.name} r ON r.id = f.record_id
+    join = db.dialect.join_in_order
+    has_record = f"""SELECT 1 FROM name_forms f {join} {source.name} r ON r.id = f.record_id
                      WHERE f.name_row = ? AND {row_filter.sql} LIMIT 1"""
     for name_row in name_rows:
         if db.execute(has_record, (name_row, *row_filter.values)).fetchone():
@@ -356,11 +365,12 @@ def _read_named_records(
     db: Database, source: Source, name_rows: Collection[int], row_filter: RowFilter
 ) -> Iterator[tuple[str, tuple[int, str], dict[str, Any]]]:
     """Yield the newest records with each name, and the form of the name that each has."""
-    # CROSS JOIN makes SQLite start at the name, however good the index of newest records looks.
+    # The name first, however good the index of newest records looks.
+    join = db.dialect.join_in_order
     sql = f"""SELECT r.id, f.form, r.record
-              FROM name_forms f CROSS JOIN {source.name} r ON r.id = f.record_id
+              FROM name_forms f {join} {source.name} r ON r.id = f.record_id
               WHERE f.name_row = ? AND {row_filter.sql}
-              ORDER BY r.published_at DESC, r.id LIMIT ?"""
+              ORDER BY r.published_at DESC NULLS LAST, r.id LIMIT ?"""
     for name_row in name_rows:
         limit = max(1, _MAX_RECORDS // len(name_rows))
         for row in db.execute(sql, (name_row, *row_filter.values, limit)):
@@ -375,6 +385,8 @@ def _read_records_of(
     row_filter: RowFilter,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the newest records that belong to any of these parents."""
+    if not parents:
+        return iter(())
     marks = ", ".join("?" * len(parents))
     if any(column.name == field for column in source.columns):
         condition = f"{field} IN ({marks})"
@@ -398,7 +410,7 @@ def _read_records(
     condition, *values = where
     rows = db.execute(
         f"""SELECT id, record FROM {source.name} WHERE {condition} AND {row_filter.sql}
-            ORDER BY published_at DESC, id LIMIT ?""",
+            ORDER BY published_at DESC NULLS LAST, id LIMIT ?""",
         (*values, *row_filter.values, _MAX_RECORDS),
     )
     for row in rows:

@@ -195,7 +195,8 @@ class Aggregator:
 
         The rows of a filter are counted only until they cannot be the cheaper way any more.
         """
-        index = f"INDEXED BY {resource.facts}" if resource.facts else ""
+        use_index = self._db.dialect.use_index
+        index = use_index(resource.facts) if resource.facts else ""
         (rows,) = self._db.execute(resource.size_sql).fetchone() or (0,)
         rows = rows or 0
         for name in resource.lookups:
@@ -204,7 +205,7 @@ class Aggregator:
                 value = row_filter.filters[name]
                 count = store.count_up_to(self._db, resource.name, name, value, limit)
                 if count * _LOOKUP_COST < rows:
-                    index = f"INDEXED BY {resource.name}_{name}" if resource.facts else ""
+                    index = use_index(f"{resource.name}_{name}") if resource.facts else ""
                     rows = count
         return index, rows
 

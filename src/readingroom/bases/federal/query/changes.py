@@ -38,11 +38,11 @@ def add_changes(db: Database, changes: Sequence[ChangeRow]) -> None:
     number = last_change(db) + 1
     db.executemany(
         """INSERT INTO changes (record_id, source, kind, at, new_at, seq, new_seq)
-           VALUES (?1, ?2, ?3, ?4, iif(?3 = 'new', ?4, ''), ?5, iif(?3 = 'new', ?5, 0))
+           VALUES (?, ?, ?, ?, ?, ?, ?)
            ON CONFLICT (record_id) DO UPDATE
            SET kind = excluded.kind, at = excluded.at, seq = excluded.seq""",
         [
-            (id, source, kind, moment, seq)
+            (id, source, kind, moment, *((moment, seq, seq) if kind == "new" else ("", seq, 0)))
             for seq, (source, id, kind, moment) in enumerate(changes, number)
         ],
     )
@@ -58,9 +58,9 @@ def tally_changes(db: Database, after: int) -> dict[str, Tally]:
     tallies: dict[str, Tally] = {}
     for row in db.execute(
         """SELECT source, record_id,
-                  CASE WHEN kind <> 'withdrawn' AND new_seq > ?1 THEN 'new' ELSE kind END AS kind
-           FROM changes WHERE seq > ?1 ORDER BY seq""",
-        (after,),
+                  CASE WHEN kind <> 'withdrawn' AND new_seq > ? THEN 'new' ELSE kind END AS kind
+           FROM changes WHERE seq > ? ORDER BY seq""",
+        (after, after),
     ):
         tally = tallies.setdefault(row["source"], Tally())
         setattr(tally, row["kind"], getattr(tally, row["kind"]) + 1)
@@ -106,7 +106,7 @@ _KIND = "CASE WHEN kind <> 'withdrawn' AND {new} {than} ? THEN 'new' ELSE kind E
 def _describe(db: Database, change: Row) -> dict[str, Any]:
     """Return a change with the title of its record."""
     row = db.execute(
-        f"""SELECT json_extract(record, '$.title') AS title, source_url AS url, successor_id,
+        f"""SELECT record ->> 'title' AS title, source_url AS url, successor_id,
                    tombstone_reason AS reason
             FROM {BY_NAME[change["source"]].name} WHERE id = ?""",
         (change["record_id"],),
@@ -131,7 +131,7 @@ def find_successors(
         return {}
     added: dict[str, list[str]] = {}
     for row in db.execute(
-        f"""SELECT r.id, json_extract(r.record, '$.title') AS title
+        f"""SELECT r.id, r.record ->> 'title' AS title
             FROM changes c JOIN {source.name} r ON r.id = c.record_id
             WHERE c.new_seq > ? AND c.source = ? AND c.kind <> 'withdrawn'""",
         (after, source.name),
@@ -140,7 +140,7 @@ def find_successors(
     successors: dict[str, str] = {}
     for id in withdrawn:
         (title,) = db.execute(
-            f"SELECT json_extract(record, '$.title') FROM {source.name} WHERE id = ?", (id,)
+            f"SELECT record ->> 'title' FROM {source.name} WHERE id = ?", (id,)
         ).fetchone()
         if len(same_title := added.get(title, [])) == 1:
             successors[id] = same_title[0]

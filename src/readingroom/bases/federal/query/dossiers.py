@@ -159,16 +159,16 @@ def _overlaps(period: Mapping[str, Any], congress: int) -> bool:
 
 def bill_counts(subject: Subject) -> Section:
     """Count the bills that a member sponsored and cosponsored, by Congress."""
+    of_congress = "" if subject.congress is None else "WHERE congress = ?"
     rows = subject.db.execute(
-        """SELECT congress, sum(sponsored) AS sponsored, sum(cosponsored) AS cosponsored FROM (
+        f"""SELECT congress, sum(sponsored) AS sponsored, sum(cosponsored) AS cosponsored FROM (
                SELECT congress, 1 AS sponsored, 0 AS cosponsored FROM bills
-               WHERE sponsor = :id AND status = 'active'
+               WHERE sponsor = ? AND status = 'active'
                UNION ALL
                SELECT b.congress, 0, 1 FROM bill_cosponsors c JOIN bills b ON b.id = c.bill_id
-               WHERE c.bioguide_id = :id AND b.status = 'active')
-           WHERE :congress IS NULL OR congress = :congress
-           GROUP BY congress ORDER BY congress DESC""",
-        {"id": subject.id, "congress": subject.congress},
+               WHERE c.bioguide_id = ? AND b.status = 'active') AS bills_by_role
+           {of_congress} GROUP BY congress ORDER BY congress DESC NULLS LAST""",
+        (subject.id, subject.id, *(() if subject.congress is None else (subject.congress,))),
     ).fetchall()
     items = [
         {**dict(row), "sponsored_url": _build_url("/v1/bills", sponsor=subject.id, congress=row[0])}

@@ -148,7 +148,7 @@ def read_titles(db: Database, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     for source, source_ids in by_source.items():
         marks = ", ".join("?" * len(source_ids))
         for row in db.execute(
-            f"""SELECT id, json_extract(record, '$.title') AS title, source_url AS url
+            f"""SELECT id, record ->> 'title' AS title, source_url AS url
                 FROM {source} WHERE id IN ({marks}) AND status = 'active'""",
             source_ids,
         ):

@@ -34,6 +34,7 @@ from readingroom.bases.federal.schema.records import (
     Topic,
 )
 from readingroom.core.errors import InvalidArguments, UnknownSource
+from readingroom.storage.dialect import SQLITE
 
 
 class Shape(StrEnum):
@@ -258,8 +259,9 @@ SOURCES = (
             facets=(
                 Facet(
                     "agency",
-                    """SELECT r.id AS id, j.value COLLATE NOCASE AS value
-                       FROM federal_register r, json_each(r.record, '$.agency_slugs') j""",
+                    f"""SELECT r.id AS id, j.value {SQLITE.any_case} AS value
+                        FROM federal_register r,
+                             {SQLITE.list_field_items("r.record", "agency_slugs")} j""",
                 ),
                 Facet("topic", _FACET.format(field="topic")),
                 _make_link_facet("law", "authority", "mention"),
@@ -334,8 +336,9 @@ SOURCES = (
             facets=(
                 Facet(
                     "committee",
-                    """SELECT r.id AS id, j.value AS value
-                       FROM committee_reports r, json_each(r.record, '$.committees') j""",
+                    f"""SELECT r.id AS id, j.value AS value
+                        FROM committee_reports r,
+                             {SQLITE.list_field_items("r.record", "committees")} j""",
                 ),
             )
         ),
@@ -443,9 +446,10 @@ SOURCES = (
             (
                 Facet(
                     "issue",
-                    """SELECT DISTINCT r.id AS id, 
-                              (j.value ->> '$.issue_code') COLLATE NOCASE AS value
-                       FROM lda_filings r, json_each(r.record, '$.activities') j""",
+                    f"""SELECT DISTINCT r.id AS id,
+                               (j.value ->> 'issue_code') {SQLITE.any_case} AS value
+                        FROM lda_filings r,
+                             {SQLITE.list_field_items("r.record", "activities")} j""",
                 ),
                 _make_link_facet("bill", "filing"),
             ),

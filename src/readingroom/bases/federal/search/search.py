@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic_core import from_json
 
 from readingroom.bases.federal.errors import NotSearchableSemantically, SourceNotSearchable
 from readingroom.bases.federal.models import Degraded, Search, Searched
@@ -31,7 +30,6 @@ from readingroom.protocol.search import Citation, Hit
 from readingroom.storage.database import Database, Row
 
 WEIGHTS = "10.0, 4.0, 2.0, 1.0"  # title, abstract, action, body
-_HIT_FIELDS = "'$.title', '$.source_url', '$.citation_string', '$.published_at'"
 _SNIPPET_LENGTH = 300
 _MAX_OPENINGS = 5
 """How many of a text's first passages may stand in for a short one."""
@@ -311,12 +309,11 @@ def _read_hits(db: Database, ranking: Sequence[RankedRecord], query: str) -> Ite
         if doc is None or passage is None:
             continue  # the index in memory may be a load ahead of this reader's snapshot
         table = BY_NAME[doc["source"]].name
-        # One json_extract for all fields: each generated column would parse the whole JSON again.
-        (fields,) = db.execute(
-            f"SELECT json_extract(record, {_HIT_FIELDS}) FROM {table} WHERE id = ?",
+        title, url, citation, published = db.execute(
+            f"""SELECT record ->> 'title', source_url, citation_string, published_at
+                FROM {table} WHERE id = ?""",
             (doc["id"],),
         ).fetchone()
-        title, url, citation, published = from_json(fields)
         yield Hit(
             id=doc["id"],
             title=title,

@@ -137,10 +137,12 @@ def _store(db: Database, rows: list[Row], matrix: Matrix, model: str) -> None:
         db.execute("UPDATE generation SET value = value + 1")
         # A load may have replaced a chunk while it was being embedded; its vector is dropped.
         db.executemany(
-            """INSERT OR REPLACE INTO vectors (chunk, model, embedding)
-               SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM chunks WHERE chunk = ?)""",
+            """INSERT INTO vectors (chunk, model, embedding)
+               SELECT chunk, ?, ? FROM chunks WHERE chunk = ?
+               ON CONFLICT (chunk) DO UPDATE
+               SET model = excluded.model, embedding = excluded.embedding""",
             (
-                (row["chunk"], model, vector.astype(np.float32).tobytes(), row["chunk"])
+                (model, vector.astype(np.float32).tobytes(), row["chunk"])
                 for row, vector in zip(rows, matrix, strict=True)
             ),
         )
@@ -160,18 +162,14 @@ def _read_metadata(db: Database, docs: set[int]) -> dict[int, dict[str, Any]]:
     """Return the fields of these records that filters use."""
     ids = json.dumps(sorted(docs))
     metadata: dict[int, dict[str, Any]] = {}
+    in_ids = db.dialect.parameter_items
     for row in db.execute(
-        """SELECT doc, source, published_at FROM documents
-           WHERE doc IN (SELECT value FROM json_each(?))""",
-        (ids,),
+        f"SELECT doc, source, published_at FROM documents WHERE doc IN ({in_ids})", (ids,)
     ):
         day = _to_ordinal(row["published_at"])
         fields = {"doc": row["doc"], "source": row["source"]}
         metadata[row["doc"]] = fields if day is None else fields | {"day": day}
-    for row in db.execute(
-        """SELECT doc, field, value FROM facets WHERE doc IN (SELECT value FROM json_each(?))""",
-        (ids,),
-    ):
+    for row in db.execute(f"SELECT doc, field, value FROM facets WHERE doc IN ({in_ids})", (ids,)):
         if row["field"] in SINGLE:
             metadata[row["doc"]].setdefault(row["field"], row["value"].lower())
     return metadata
