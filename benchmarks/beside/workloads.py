@@ -35,7 +35,7 @@ PLACES = {
     "Fields": ("core.filters:FilterFields", "core.filters:Fields"),
     "ChunkStore": ("storage.chunks:ChunkStore",),
     "Chunks": ("storage.chunks:Chunks",),
-    "ChunkIndex": ("engine.index:ChunkIndex", "engine.shelf:Shelf"),
+    "EmbeddedIndex": ("engine.index:EmbeddedIndex", "engine.shelf:Shelf"),
     "read_file": ("ingest.read.reader:read_file", "ingest.reading:read"),
     "ReadOptions": ("ingest.document:ReadOptions", "ingest.document:Options"),
     "GovukPage": ("bases.guidance.page:GovukPage", "bases.guidance.page:Page"),
@@ -176,8 +176,8 @@ def measure_store(texts_path: str, models: str) -> Costs:
 
 def _open_index(collection: Any, fields: Any, models: Path, words: Path) -> Any:
     embedder = find("Embedder")(models)
-    index_class = find("ChunkIndex")
-    if index_class.__name__ == "ChunkIndex":
+    index_class = find("EmbeddedIndex")
+    if index_class.__name__ == "EmbeddedIndex":
         return index_class(collection, fields, embedder, words)
     lexical = find("LexicalIndex")
     return index_class(collection, fields, embedder, lexical(words, {"text": 1.0}, fields))

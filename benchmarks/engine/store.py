@@ -23,7 +23,7 @@ from benchmarks.engine.corpus import (
 from benchmarks.table import Ratio, Table
 from readingroom.core.filters import And, Filter, FilterFields, In, Range
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.index import ChunkIndex
+from readingroom.engine.index import EmbeddedIndex
 from readingroom.storage.chunks import Chunks, ChunkStore
 from tests.support.processes import resident_mb
 
@@ -210,7 +210,7 @@ def _make_batches(count: int) -> Iterator[Chunks]:
 
 
 @contextlib.contextmanager
-def _open_index(count: int) -> Iterator[ChunkIndex]:
+def _open_index(count: int) -> Iterator[EmbeddedIndex]:
     """Our store of so many chunks, built once."""
     folder = CACHE_FOLDER / f"index-{count}"
     if not (folder / "built").exists():
@@ -218,7 +218,7 @@ def _open_index(count: int) -> Iterator[ChunkIndex]:
     store = ChunkStore(folder / "chroma")
     with contextlib.closing(store):
         collection = store.open_collection("policy_docs")
-        index = ChunkIndex(collection, FIELDS, Embedder(MODELS), folder / "words.sqlite")
+        index = EmbeddedIndex(collection, FIELDS, Embedder(MODELS), folder / "words.sqlite")
         if not (folder / "built").exists():
             for batch in _make_batches(count):
                 index.put(batch)
@@ -250,7 +250,7 @@ def _open_chroma(count: int) -> tuple[Any, Any]:
     return client, collection
 
 
-def _export_all(index: ChunkIndex) -> None:
+def _export_all(index: EmbeddedIndex) -> None:
     collection = index.collection._collection
     for offset in range(0, collection.count(), _PAGE_SIZE):
         collection.get(include=["embeddings", "metadatas"], limit=_PAGE_SIZE, offset=offset)

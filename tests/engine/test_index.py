@@ -16,7 +16,7 @@ from readingroom.core.filters import And, Equals, Filter, Range
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding import weights
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.index import ChunkIndex, Ranking
+from readingroom.engine.index import ChunkIndex, EmbeddedIndex, Ranking, open_index
 from readingroom.storage.chunks import ChunkCollection, Chunks, ChunkStore
 from readingroom.storage.errors import EmbeddingMismatch, StoreUnusable
 from tests.engine.test_vectors import _METADATA, FILTERS, agree, brute, vector
@@ -70,7 +70,7 @@ def test_kill_9_during_an_upsert_of_5000_chunks_loses_nothing_acknowledged(
         writer.wait()
 
     store = ChunkStore(directory)
-    index = ChunkIndex(
+    index = EmbeddedIndex(
         store.open_collection(COLLECTION), FIELDS, embedder, tmp_path / "words.sqlite"
     )
     found = index.collection.get(vectors=True)
@@ -95,8 +95,8 @@ def embedder(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
 
 
 @pytest.fixture
-def index(store: ChunkStore, tmp_path: Path, embedder: Embedder) -> Iterator[ChunkIndex]:
-    index = ChunkIndex(
+def index(store: ChunkStore, tmp_path: Path, embedder: Embedder) -> Iterator[EmbeddedIndex]:
+    index = EmbeddedIndex(
         store.open_collection(COLLECTION), FIELDS, embedder, tmp_path / "words.sqlite"
     )
     yield index
@@ -114,14 +114,14 @@ def ids(ranking: Ranking) -> list[str]:
     return [hit.chunk_id for hit in ranking.hits]
 
 
-def put(index: ChunkIndex, **metadata: Any) -> None:
+def put(index: EmbeddedIndex, **metadata: Any) -> None:
     texts = list(TEXTS.values())
     vectors = index.embedder.embed_batch(texts)
     index.put(Chunks(list(TEXTS), texts, [dict(metadata) for _ in TEXTS], vectors))
 
 
 @requirement("engine:index:search")
-def test_an_index_finds_by_words_by_meaning_and_by_both(index: ChunkIndex) -> None:
+def test_an_index_finds_by_words_by_meaning_and_by_both(index: EmbeddedIndex) -> None:
     put(index, source="A")
 
     assert ids(index.search("green belt", 3, None, "lexical")) == ["green"]
@@ -132,13 +132,36 @@ def test_an_index_finds_by_words_by_meaning_and_by_both(index: ChunkIndex) -> No
 
 
 @requirement("engine:index:search")
+def test_what_one_index_dumps_another_is_filled_with(
+    index: EmbeddedIndex, store: ChunkStore, tmp_path: Path, embedder: Embedder
+) -> None:
+    other: ChunkIndex = open_index(
+        store.open_collection("other"), FIELDS, embedder, tmp_path / "other.sqlite"
+    )
+    assert list(other.list_warm_up_steps()) == []
+    put(index, source="A")
+    assert index.dump(tmp_path / "chunks.db") == 3
+    before = other.generation
+
+    assert other.fill(tmp_path / "chunks.db", lambda chunks: None) == other.count() == 3
+
+    assert other.generation > before
+    assert sorted(other.read(Equals("source", "A")).ids) == sorted(TEXTS)
+    assert ids(other.search("green belt", 3, None, "hybrid"))[0] == "green"
+    assert other.sizes() == (3, 3)
+    for step in other.list_warm_up_steps():
+        step()
+    other.close()
+
+
+@requirement("engine:index:search")
 def test_without_a_model_words_still_answer_and_the_answer_says_so(
-    index: ChunkIndex, store: ChunkStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    index: EmbeddedIndex, store: ChunkStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(index)
     monkeypatch.setattr(weights, "PACKAGE", "no-such-package")
     collection = store.open_collection(COLLECTION)
-    bare = ChunkIndex(collection, FIELDS, Embedder(tmp_path / "none"), tmp_path / "other.sqlite")
+    bare = EmbeddedIndex(collection, FIELDS, Embedder(tmp_path / "none"), tmp_path / "other.sqlite")
 
     for mode in ("semantic", "hybrid"):
         ranking = bare.search("green belt", 3, None, mode)
@@ -151,11 +174,13 @@ def test_without_a_model_words_still_answer_and_the_answer_says_so(
 
 @requirement("engine:index:identity")
 def test_vectors_of_two_precisions_never_meet_in_one_collection(
-    index: ChunkIndex, store: ChunkStore, tmp_path: Path
+    index: EmbeddedIndex, store: ChunkStore, tmp_path: Path
 ) -> None:
     put(index)
     quick = Embedder(tmp_path / "models", precision="int8")
-    other = ChunkIndex(store.open_collection(COLLECTION), FIELDS, quick, tmp_path / "other.sqlite")
+    other = EmbeddedIndex(
+        store.open_collection(COLLECTION), FIELDS, quick, tmp_path / "other.sqlite"
+    )
 
     with pytest.raises(EmbeddingMismatch, match="must not be mixed"):
         put(other)
@@ -183,7 +208,7 @@ def test_vectors_of_two_precisions_never_meet_in_one_collection(
     FILTERS,
 )
 def test_after_any_writes_both_indexes_agree_with_the_store(
-    index: ChunkIndex, writes: list[tuple[str, set[int], dict[str, Any]]], where: Filter | None
+    index: EmbeddedIndex, writes: list[tuple[str, set[int], dict[str, Any]]], where: Filter | None
 ) -> None:
     index.vectors()
     index.words()
@@ -212,7 +237,7 @@ def described(held: Chunks) -> dict[str, tuple[str, Any]]:
 
 @requirement("engine:index:in-step")
 def test_what_a_write_overtook_is_not_remembered(
-    index: ChunkIndex, monkeypatch: pytest.MonkeyPatch
+    index: EmbeddedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.put(chunks("a", source="old"))
     read = index.collection.get
@@ -233,7 +258,7 @@ def test_what_a_write_overtook_is_not_remembered(
 
 @requirement("engine:index:in-step")
 def test_a_store_that_moved_on_alone_makes_the_lexical_index_anew(
-    index: ChunkIndex, store: ChunkStore
+    index: EmbeddedIndex, store: ChunkStore
 ) -> None:
     put(index)
     assert len(index.words()) == 3
@@ -246,7 +271,7 @@ def test_a_store_that_moved_on_alone_makes_the_lexical_index_anew(
 
 @requirement("engine:index:in-step")
 def test_a_write_that_fails_half_way_leaves_no_doubt_behind(
-    index: ChunkIndex, monkeypatch: pytest.MonkeyPatch
+    index: EmbeddedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(index)
     index.vectors()
@@ -264,7 +289,7 @@ def test_a_write_that_fails_half_way_leaves_no_doubt_behind(
 
 
 @requirement("engine:index:concurrent")
-def test_many_readers_and_one_writer_share_an_index(index: ChunkIndex) -> None:
+def test_many_readers_and_one_writer_share_an_index(index: EmbeddedIndex) -> None:
     index.put(chunks(*(f"id{number}" for number in range(60)), source="A"))
     stop, wrong = threading.Event(), list[Any]()
 

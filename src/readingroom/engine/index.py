@@ -7,9 +7,10 @@ built from and is built anew when the two differ, so a crash at any moment leave
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from readingroom.core.filters import Filter, FilterFields, Metadata
 from readingroom.core.lru import LRUCache
@@ -22,6 +23,7 @@ from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.lexical import LexicalDocument, LexicalHit, LexicalIndex
 from readingroom.engine.ranking import Passage, Relevance, rank_passages
 from readingroom.engine.vectors import VectorHit, VectorIndex
+from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import ChunkCollection, Chunks
 from readingroom.storage.errors import EmbeddingMismatch
 
@@ -55,11 +57,104 @@ class Ranking:
     degraded: str | None = None
 
 
-class ChunkIndex:
+class ChunkIndex(Protocol):
     """A collection of chunks that can be searched by words, by meaning and by both.
 
     Safe for concurrent readers and writers. Every method blocks: callers on an event loop run them
-    in a thread. `words` is the path of the word index, a file that may be deleted at any time.
+    in a thread. Bases know this class only; `open_index` chooses what stands behind it.
+    """
+
+    @property
+    def generation(self) -> int:
+        """A number that rises with every write."""
+        ...
+
+    def put(self, chunks: Chunks) -> None:
+        """Add chunks with their vectors, in place of those with the same ids.
+
+        Raise `EmbeddingMismatch` when another model made the vectors of this collection.
+        """
+        ...
+
+    def update_metadata(self, ids: Sequence[str], metadatas: Sequence[Metadata]) -> None:
+        """Merge new values into the metadata of chunks; unknown ids are ignored."""
+        ...
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Remove chunks; unknown ids are ignored."""
+        ...
+
+    def search(self, query: str, k: int, where: Filter | None, mode: Mode) -> Ranking:
+        """Return the k best chunks that pass the filter.
+
+        Where there is no model, words alone rank them and the ranking says that it is degraded.
+        """
+        ...
+
+    def search_vectors(self, query: str, k: int, where: Filter | None = None) -> list[VectorHit]:
+        """Return the k chunks nearest in meaning; raise `ModelUnavailable` without a model."""
+        ...
+
+    def search_words(self, query: str, k: int, where: Filter | None = None) -> list[LexicalHit]:
+        """Return the k chunks that match the words of the query best."""
+        ...
+
+    def fetch(self, ids: Sequence[str]) -> Chunks:
+        """Return the chunks with these ids, without vectors; unknown ids are left out."""
+        ...
+
+    def read(self, where: Filter | None = None) -> Chunks:
+        """Return every chunk that passes the filter, without vectors."""
+        ...
+
+    def count(self) -> int:
+        """Return how many chunks there are; raise `StoreUnusable` if they cannot be read."""
+        ...
+
+    def sizes(self) -> tuple[int, int]:
+        """Return how many chunks can be found by meaning, and how many by words."""
+        ...
+
+    def rebuild(self) -> None:
+        """Build anew what is derived from the chunks, when it is next needed."""
+        ...
+
+    def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
+        """Return what to call, in this order, so that the first search need not wait for it.
+
+        There is nothing to call where there is nothing to search. A call raises
+        `ModelUnavailable` without a model; searches by words are prepared by then.
+        """
+        ...
+
+    def dump(self, path: Path) -> int:
+        """Write every chunk with its vector to a file, and return how many there are."""
+        ...
+
+    def fill(self, path: Path, validate: Callable[[Chunks], object]) -> int:
+        """Add the chunks that `dump` wrote, and return how many there are.
+
+        `validate` raises `ValueError`, `KeyError` or `TypeError` for chunks that the base could not
+        have written. Raise `BackupUnusable` for those, and for a file that cannot be read.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release the files that are open; nothing may be searching."""
+        ...
+
+
+def open_index(
+    collection: ChunkCollection, fields: FilterFields, embedder: Embedder, words: Path
+) -> ChunkIndex:
+    """Return the searchable index of a collection; `words` is where its word index lies."""
+    return EmbeddedIndex(collection, fields, embedder, words)
+
+
+class EmbeddedIndex(ChunkIndex):
+    """The index of a collection in this process: its vectors in memory, its words in a file.
+
+    `words` is the path of the word index, a file that may be deleted at any time.
     """
 
     def __init__(
@@ -77,6 +172,11 @@ class ChunkIndex:
     def close(self) -> None:
         """Close the word index; nothing may be searching."""
         self._words.close()
+
+    @property
+    def generation(self) -> int:
+        """The generation of the collection."""
+        return self.collection.generation
 
     # --- writing: the collection first, then what is derived from it ---
 
@@ -175,6 +275,29 @@ class ChunkIndex:
                 recent.put(id, rows[id])
         present = [id for id in ids if id in rows]
         return Chunks(present, [rows[id][0] for id in present], [rows[id][1] for id in present])
+
+    def read(self, where: Filter | None = None) -> Chunks:
+        """Return every chunk that passes the filter, without vectors."""
+        return self.collection.get(where=where)
+
+    def count(self) -> int:
+        """Return how many chunks there are; raise `StoreUnusable` if they cannot be read."""
+        return self.collection.count()
+
+    def list_warm_up_steps(self) -> Sequence[Callable[[], object]]:
+        """Return what fills both indexes and loads the model."""
+        return (self.words, self.embedder.load, self.vectors) if self.count() else ()
+
+    def dump(self, path: Path) -> int:
+        """Write every chunk with its vector to a file, and return how many there are."""
+        return dump_chunks(self.collection, path)
+
+    def fill(self, path: Path, validate: Callable[[Chunks], object]) -> int:
+        """Add the chunks that `dump` wrote, and return how many there are."""
+        # Into the collection directly: both indexes are then built once, at the next search.
+        count = fill_chunks(path, self.collection, validate)
+        self.rebuild()
+        return count
 
     def sizes(self) -> tuple[int, int]:
         """Return how many chunks the vector index and the word index hold."""

@@ -10,8 +10,6 @@ async def warm_up(index: ChunkIndex) -> None:
 
     Raise `ModelUnavailable` without a model; searches by words are prepared by then.
     """
-    if await anyio.to_thread.run_sync(index.collection.count) == 0:
-        return
     # Step by step: each ends before the store is closed, so a shutdown waits for one at most.
-    for step in (index.words, index.embedder.load, index.vectors):
+    for step in await anyio.to_thread.run_sync(index.list_warm_up_steps):
         await anyio.to_thread.run_sync(step)

@@ -18,7 +18,7 @@ from readingroom.bases.documents.registry.records import DocumentRecord, StoredC
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.index import ChunkIndex, Ranking
+from readingroom.engine.index import ChunkIndex, Ranking, open_index
 from readingroom.engine.vectors import DIMENSIONS
 from readingroom.engine.warm_up import warm_up
 from readingroom.ingest.document import Document
@@ -147,7 +147,7 @@ class DocumentStore:
     async def dump(self, chunks_file: Path, registry_file: Path) -> int:
         """Write both collections to files; returns how many chunks there are."""
         await anyio.to_thread.run_sync(dump_chunks, self._registry, registry_file)
-        return await anyio.to_thread.run_sync(dump_chunks, self._index.collection, chunks_file)
+        return await anyio.to_thread.run_sync(self._index.dump, chunks_file)
 
     async def check_dump(self, chunks_file: Path, registry_file: Path) -> None:
         """Raise `BackupUnusable` unless `fill` can read both files."""
@@ -159,14 +159,12 @@ class DocumentStore:
 
         Raise `BackupUnusable` for anything that `dump` does not write.
         """
-        # Into the collection directly: both indexes are then built once, at the next search.
         chunk_count = await anyio.to_thread.run_sync(
-            fill_chunks, chunks_file, self._index.collection, _validate_chunks
+            self._index.fill, chunks_file, _validate_chunks
         )
         await anyio.to_thread.run_sync(
             fill_chunks, registry_file, self._registry, _validate_entries
         )
-        await self.rebuild()
         return chunk_count
 
     # --- parts ---
@@ -180,13 +178,13 @@ class DocumentStore:
         ]
 
     async def _read_chunks(self, where: Filter | None = None) -> Chunks:
-        return await anyio.to_thread.run_sync(lambda: self._index.collection.get(where=where))
+        return await anyio.to_thread.run_sync(self._index.read, where)
 
     def _open(self) -> None:
         self._chroma = ChunkStore(self._chroma_directory)
         self._registry = self._chroma.open_collection(REGISTRY_COLLECTION)
         chunks = self._chroma.open_collection(CHUNK_COLLECTION)
-        self._index = ChunkIndex(chunks, FILTER_FIELDS, self._embedder, self._words_file)
+        self._index = open_index(chunks, FILTER_FIELDS, self._embedder, self._words_file)
 
     def _close(self) -> None:
         if self._chroma:

@@ -21,11 +21,10 @@ from readingroom.core.dates import encode_day
 from readingroom.core.filters import And, Equals, Filter, FilterFields, In, Metadata
 from readingroom.core.modes import Mode
 from readingroom.engine.embedding.embedder import Embedder
-from readingroom.engine.index import ChunkIndex, Ranking
+from readingroom.engine.index import ChunkIndex, Ranking, open_index
 from readingroom.engine.warm_up import warm_up
 from readingroom.ingest.document import Document
 from readingroom.ingest.embed import Vectors
-from readingroom.storage.archive import dump_chunks, fill_chunks
 from readingroom.storage.chunks import Chunks, ChunkStore, format_numbers, parse_numbers
 
 CHUNK_COLLECTION = "policy_docs"
@@ -83,7 +82,7 @@ class PolicyStore:
 
     async def check_readable(self) -> None:
         """Raise `StoreUnusable` while chunks cannot be read."""
-        await anyio.to_thread.run_sync(self._index.collection.count)
+        await anyio.to_thread.run_sync(self._index.count)
 
     async def put(self, chunks: Chunks) -> None:
         """Add chunks, in place of those with the same ids."""
@@ -118,19 +117,14 @@ class PolicyStore:
 
     async def dump(self, path: Path) -> int:
         """Write every chunk to a file; returns how many."""
-        return await anyio.to_thread.run_sync(dump_chunks, self._index.collection, path)
+        return await anyio.to_thread.run_sync(self._index.dump, path)
 
     async def fill(self, path: Path) -> int:
         """Put back what `dump` wrote; the indexes follow on next need.
 
         Raise `BackupUnusable` for anything that `dump` does not write.
         """
-        # Into the collection directly: both indexes are then built once, at the next search.
-        chunk_count = await anyio.to_thread.run_sync(
-            fill_chunks, path, self._index.collection, _validate_chunks
-        )
-        await self.rebuild()
-        return chunk_count
+        return await anyio.to_thread.run_sync(self._index.fill, path, _validate_chunks)
 
     async def get_chunk_ids(self, source: str, revision_id: str) -> list[str]:
         return (await self._read_chunks(_build_revision_filter(source, revision_id))).ids
@@ -171,12 +165,12 @@ class PolicyStore:
         )
 
     async def _read_chunks(self, where: Filter | None = None) -> Chunks:
-        return await anyio.to_thread.run_sync(lambda: self._index.collection.get(where=where))
+        return await anyio.to_thread.run_sync(self._index.read, where)
 
     def _open(self) -> None:
         self._chroma = ChunkStore(self._folder / "chroma")
         collection = self._chroma.open_collection(CHUNK_COLLECTION)
-        self._index = ChunkIndex(
+        self._index = open_index(
             collection, _FILTER_FIELDS, self._embedder, self._folder / "words.db"
         )
 
