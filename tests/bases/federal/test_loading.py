@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -19,6 +20,7 @@ from readingroom.bases.federal.formats.billstatus import BillStatus
 from readingroom.bases.federal.formats.parts.files import RawFile, load_yaml
 from readingroom.bases.federal.formats.parts.xml import EntitiesRefused, parse
 from readingroom.bases.federal.formats.uslm import BillTexts
+from readingroom.bases.federal.formats.votes import HouseVotes
 from readingroom.bases.federal.load.loading import list_failures
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.schema.entries import Provenance
@@ -28,6 +30,7 @@ from readingroom.bases.federal.store import FILE, file_in
 from readingroom.storage.errors import StorageFailed
 from tests.requirements import requirement
 from tests.support.federal.base import loaded, told_in, write_world
+from tests.support.federal.world import World
 from tests.support.kit import clean_environment, command, run
 from tests.support.papers import paper
 
@@ -633,3 +636,16 @@ def test_the_index_of_words_holds_what_the_passages_say(tmp_path: Path) -> None:
         matching = "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?"
         assert db.execute(matching, ("lighthouses AND title:about",)).fetchone()[0] == 2
         assert db.execute(matching, ("walruses",)).fetchone()[0] == 0
+
+
+@pytest.mark.parametrize(("session", "year"), [("1st", 2023), ("2nd", 2024)])
+def test_a_house_vote_without_a_date_has_the_page_of_its_session_s_year(
+    session: str, year: int
+) -> None:
+    ((_, dated),) = World(1, people=3).votes(1, congress=118)
+    undated = re.sub("<action-date>.*</action-date>", "", dated)
+    undated = re.sub("<session>.*</session>", f"<session>{session}</session>", undated)
+    file = RawFile("roll001.xml", undated.encode(), lambda name: None)
+    *_, vote = HouseVotes().read(file, ORIGIN)
+    assert vote.record.published_at is None
+    assert vote.record.url == f"https://clerk.house.gov/Votes/{year}1"

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import build_legislator_stub
 from readingroom.bases.federal.formats.parts.xml import get_text, parse
-from readingroom.bases.federal.schema.congress import SPOKEN, ordinal
+from readingroom.bases.federal.schema.congress import SPOKEN, first_day, ordinal
 from readingroom.bases.federal.schema.entries import Link, ParsedRecord, Provenance, citation_fields
 from readingroom.bases.federal.schema.ids import amendment_id, bill_id, federal_id, vote_id
 from readingroom.bases.federal.schema.records import Chamber, LinkKind, Person, RollCall, VoteTotals
@@ -25,7 +25,7 @@ _BIOGUIDE = re.compile(r"[A-Z]\d{6}", re.ASCII)
 class HouseVotes:
     """`roll037.xml` of clerk.house.gov."""
 
-    name: ClassVar[str] = "house-vote/3"
+    name: ClassVar[str] = "house-vote/4"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for: ClassVar[str | None] = None
 
@@ -64,7 +64,8 @@ def _parse_house_vote(
     # `1st` or `2nd`.
     session = int((get_text(meta, "session") or "")[:1])
     voted = _parse_date(get_text(meta, "action-date"), "%d-%b-%Y")
-    year = (voted or str(1787 + 2 * congress + session))[:4]
+    # Each session is one year long.
+    year = int(voted[:4]) if voted else first_day(congress).year + session - 1
     rows = list(_read_house_rows(element))
     bill_number = get_text(meta, "legis-num")
     bills = list(_find_bill(bill_number, congress))
