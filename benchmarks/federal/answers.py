@@ -28,7 +28,7 @@ from readingroom.bases.federal.names import resolver
 from readingroom.bases.federal.query import dossiers
 from readingroom.bases.federal.query.aggregates import Aggregation, Aggregator, Budget
 from readingroom.bases.federal.schema import fold
-from readingroom.bases.federal.schema.sources import BY_NAME, find_resource
+from readingroom.bases.federal.schema.sources import BY_NAME, find_table
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.store import FILE
 
@@ -196,7 +196,7 @@ def measure_aggregates(quick: bool) -> Table:
 
 
 def _make_aggregation(asked: dict[str, Any]) -> Aggregation:
-    resource_spec = find_resource(asked.pop("resource"))
+    resource_spec = find_table(asked.pop("resource"))
     return Aggregation(
         resource_spec, parse_filters(resource_spec, asked.pop("filters", None)), **asked
     )

@@ -26,7 +26,7 @@ from readingroom.bases.federal.query.aggregates import (
     Budget,
 )
 from readingroom.bases.federal.query.intervals import count_intervals, iterate_starts, start_of
-from readingroom.bases.federal.schema.sources import MEMBER_VOTES, RESOURCES, Measure, find_resource
+from readingroom.bases.federal.schema.sources import MEMBER_VOTES, TABLES, Measure, find_table
 from readingroom.bases.federal.store import FILE, file_in
 from tests.requirements import requirement
 from tests.support.federal.base import asked, loaded, write_world
@@ -173,8 +173,8 @@ async def test_numbers_agree_with_the_records_they_count(world: Path) -> None:
 async def test_the_plans_are_listed_live_and_nothing_else_is_taken(world: Path) -> None:
     async with asked(world) as ask:
         listed = {one["name"]: one for one in (await ask.rpc("tools/list", {}))["result"]["tools"]}
-        groups = {name for one in RESOURCES.values() for name in one.plan.groups}
-        sums = {one.name for any in RESOURCES.values() for one in any.plan.sums}
+        groups = {name for one in TABLES.values() for name in one.plan.groups}
+        sums = {one.name for any in TABLES.values() for one in any.plan.sums}
         for name, argument, eligible in (
             ("count", "group_by", groups),
             ("time_series", "group_by", groups),
@@ -183,7 +183,7 @@ async def test_the_plans_are_listed_live_and_nothing_else_is_taken(world: Path) 
             properties = listed[name]["inputSchema"]["properties"]
             parts = properties[argument].get("anyOf", [properties[argument]])
             assert set(parts[0]["enum"]) == eligible
-        for one in RESOURCES.values():
+        for one in TABLES.values():
             assert f"{one.path}: {', '.join(one.plan.groups)}" in listed["count"]["description"]
             assert one.path in listed["count"]["inputSchema"]["properties"]["resource"]["enum"]
             assert (one.path in listed["sum"]["inputSchema"]["properties"]["resource"]["enum"]) == (
@@ -278,7 +278,7 @@ def test_a_row_budget_is_kept_while_the_query_runs(world: Path) -> None:
             "INSERT INTO bill_committees SELECT ?, id FROM committees LIMIT 1",
             [(row["id"],) for row in db.execute("SELECT id FROM bills")],
         )
-        bills = find_resource("bills")
+        bills = find_table("bills")
         broad = Aggregation(bills, parse_filters(bills, {}), group_by="cosponsor")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("readingroom.bases.federal.query.aggregates._STEPS_AT_ONCE", 10)
@@ -293,7 +293,7 @@ def test_a_failure_that_is_no_budget_is_told_as_it_is(world: Path) -> None:
     with closing(store.connect(file_in(world))) as db:
         db.execute("SELECT 1").fetchone()
         broken = Aggregator(db, Budget())
-        bills = find_resource("bills")
+        bills = find_table("bills")
         wrong = RowFilter("no_such_column = 1", (), {})
         with pytest.raises(sqlite3.OperationalError, match="no_such_column"):
             broken.total(Aggregation(bills, wrong))
@@ -337,7 +337,7 @@ def test_aggregates_equal_a_naive_computation(
     blank.execute("BEGIN")
     try:
         _fill(blank, rows)
-        bills = find_resource("bills")
+        bills = find_table("bills")
         ask = Aggregation(
             bills,
             parse_filters(bills, filters),
@@ -430,7 +430,7 @@ def _stretch(interval: str, day: date) -> str:
 
 def test_every_resource_can_be_counted_by_every_field_of_its_plan(world: Path) -> None:
     with closing(store.connect(file_in(world))) as db:
-        for one in RESOURCES.values():
+        for one in TABLES.values():
             everything = parse_filters(one, {})
             whole = Aggregator(db, Budget()).total(Aggregation(one, everything))
             for group in one.plan.groups:
@@ -446,12 +446,12 @@ def test_every_resource_can_be_counted_by_every_field_of_its_plan(world: Path) -
                 )
             for measure in one.plan.sums:
                 Aggregator(db, Budget()).total(Aggregation(one, everything, measure.name))
-        assert MEMBER_VOTES.name in RESOURCES
+        assert MEMBER_VOTES.name in TABLES
 
 
 def test_the_time_limit_holds_for_a_query_that_would_run_for_hours(world: Path) -> None:
     with closing(store.connect(file_in(world))) as db:
-        bills = find_resource("bills")
+        bills = find_table("bills")
         endless = RowFilter(
             """(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
                 SELECT count(*) FROM n) > 0""",

@@ -19,7 +19,7 @@ from readingroom import __version__
 from readingroom.bases.federal.query import dossiers
 from readingroom.bases.federal.query.aggregates import Budget
 from readingroom.bases.federal.schema.sources import (
-    RESOURCES,
+    TABLES,
     Shape,
     source_names,
     sources_of_shape,
@@ -264,7 +264,7 @@ async def test_17_aggregates_answer_as_rest_does(world: Path, wire: str) -> None
 async def test_18_the_enums_are_those_of_the_plans(world: Path, wire: str) -> None:
     async with talk(world, wire) as say:
         tools = await say.tools()
-        for one in RESOURCES.values():
+        for one in TABLES.values():
             assert set(one.plan.groups) <= _enum(tools["count"], "group_by")
             assert {each.name for each in one.plan.sums} <= _enum(tools["sum"], "sum_field")
             assert {name for name, _ in one.plan.times} <= _enum(tools["time_series"], "time_field")

@@ -350,7 +350,7 @@ async def test_the_registries_are_listed_live_and_nothing_else_is_taken(registri
     async with asked(registries) as ask:
         listed = (await ask.rpc("tools/list", {}))["result"]["tools"]
         (schema,) = [one["inputSchema"] for one in listed if one["name"] == "resolve_entity"]
-        live = ask.base.service.store.read_now(store.live_sources)
+        live = ask.base.service.store.read_now(store.list_stored_sources)
         assert schema["properties"]["entity_type"]["enum"] == [
             one.path for one in live if one.shape is Shape.REGISTRY
         ]
@@ -484,7 +484,7 @@ def _check(db: sqlite3.Connection, table: list[tuple[str, str, str]]) -> None:
 
 def _rank(db: sqlite3.Connection, query: str, entity_type: str, id: str) -> int:
     source = find_registry(entity_type)
-    found = resolver.resolve(db, source, query, parse_filters(source.resource, {}))
+    found = resolver.resolve(db, source, query, parse_filters(source.table, {}))
     return next((place for place, one in enumerate(found) if one.id == id), 1000)
 
 

@@ -616,7 +616,7 @@ async def test_the_search_tools_name_their_sources_from_the_live_schema(world: P
         for tool in SEARCHES:
             assert "resolve_entity" in said[tool]
             assert "egistries" in said[tool]
-        live = ask.base.service.store.read_now(store.live_sources)
+        live = ask.base.service.store.read_now(store.list_stored_sources)
         assert set(live) == set(SOURCES)
 
 

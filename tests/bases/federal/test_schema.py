@@ -56,9 +56,7 @@ def test_a_file_of_the_first_release_gets_the_new_indexes_and_nothing_else(tmp_p
     store.prepare(tmp_path / "new.db")
     after = schema_of(path)
     assert after == schema_of(tmp_path / "new.db")
-    columns = [
-        (source.name, column.name) for source in SOURCES for column in source.resource.filters
-    ]
+    columns = [(source.name, column.name) for source in SOURCES for column in source.table.filters]
     assert after - before == {
         (
             "index",
@@ -77,7 +75,7 @@ def test_a_file_of_the_first_release_gets_the_new_indexes_and_nothing_else(tmp_p
 
 def plans_of(path: Path, source: Source, filters: dict[str, Any]) -> Iterator[str]:
     """Yield how SQLite reads the first page of a filtered list, the next, and one undated."""
-    row_filter = build_row_filter(source.resource, filters)
+    row_filter = build_row_filter(source.table, filters)
     with closing(store.connect(path)) as db:
         for after in (None, ("2024-01-31", "a"), (None, "a")):
             statements: list[str] = []
@@ -98,7 +96,7 @@ def test_no_filtered_list_is_sorted(tmp_path: Path) -> None:
     store.prepare(path)
     values = {"TEXT": "x", "INTEGER": 118, "BOOLEAN": True}
     for source in SOURCES:
-        filters = {column.name: values[column.kind] for column in source.resource.filters}
+        filters = {column.name: values[column.kind] for column in source.table.filters}
         filters["since"] = "2023-01-03"
         for size in (0, 1, 2):
             for names in combinations(filters, size):

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from readingroom.bases.federal.schema.sources import Resource, Shape, Source, source_names
+from readingroom.bases.federal.schema.sources import RecordTable, Shape, Source, source_names
 
-FieldsOf = Callable[[Resource], Iterable[str]]
+FieldsOf = Callable[[RecordTable], Iterable[str]]
 
 _REGISTRIES = (
     "Registries (people, offices, committees, topics) are out of scope here: they hold names, not "
@@ -49,79 +49,79 @@ def _list_names(sources: tuple[Source, ...], *shapes: Shape) -> str:
     return ", ".join(source_names(source for source in sources if source.shape in shapes))
 
 
-def count(resources: tuple[Resource, ...]) -> str:
+def count(tables: tuple[RecordTable, ...]) -> str:
     return (
         "Count federal records: how many there are, how often something happened, or the number in "
         "each group, the largest first: bills by party or policy area, laws enacted, which "
         "agencies publish the most rules, who sponsored the most bills, how many hearings each "
         "committee held, how many members are Republicans. Pick it for how many and which most; it "
         "does not list the records. For amounts of money use `sum`. For how a number changed over "
-        f"time use `time_series`. Fields for group_by, by resource: {_fields(resources, _groups)}. "
+        f"time use `time_series`. Fields for group_by, by resource: {_fields(tables, _groups)}. "
         "Filters are these fields, since and until."
     )
 
 
-def sum(resources: tuple[Resource, ...]) -> str:
+def sum(tables: tuple[RecordTable, ...]) -> str:
     return (
         "Add up money or another number of federal records exactly, in total or for each group, "
         "the largest first: how much (in dollars) a company or client spent or paid on lobbying, "
         "the biggest spenders of a year, the income that lobbying firms and registrants earned, "
         "all expenses reported; yea votes cast. Pick it for amounts and totals. For how many "
         "records there are use `count`. Fields for sum_field, by resource: "
-        f"{_fields(resources, _sums)}. Fields for group_by, by resource: "
-        f"{_fields(_summable(resources), _groups)}."
+        f"{_fields(tables, _sums)}. Fields for group_by, by resource: "
+        f"{_fields(_summable(tables), _groups)}."
     )
 
 
-def time_series(resources: tuple[Resource, ...]) -> str:
+def time_series(tables: tuple[RecordTable, ...]) -> str:
     return (
         "Count federal records over time, per day, week, month, quarter or year, without gaps: the "
         "trend. Has it increased, how did it develop, are there more or fewer each year, up or "
         "down, slower or faster, quarter by quarter? Gives weekly, monthly or yearly numbers to "
         "plot, chart or graph; with sum_field, amounts, such as lobbying spend; with group_by, one "
         "series for each group. Pick it when the question asks how a number changed. For one "
-        f"number use `count`. Fields for time_field, by resource: {_fields(resources, _times)}. "
-        f"Fields for sum_field: {_fields(_summable(resources), _sums)}. "
+        f"number use `count`. Fields for time_field, by resource: {_fields(tables, _times)}. "
+        f"Fields for sum_field: {_fields(_summable(tables), _sums)}. "
         "Those for group_by are as in `count`."
     )
 
 
 def aggregate_choices(
-    resources: tuple[Resource, ...], arguments: Sequence[str]
+    tables: tuple[RecordTable, ...], arguments: Sequence[str]
 ) -> dict[str, list[str]]:
-    """Return the values that arguments of an aggregate may have, over all resources."""
+    """Return the values that arguments of an aggregate may have, over all tables."""
     if "sum_field" in arguments and "time_field" not in arguments:
-        resources = _summable(resources)
+        tables = _summable(tables)
     choices = {
-        "resource": [resource.path for resource in resources],
-        "group_by": _distinct(resources, _groups),
-        "sum_field": _distinct(resources, _sums),
-        "time_field": _distinct(resources, _times),
+        "resource": [table.path for table in tables],
+        "group_by": _distinct(tables, _groups),
+        "sum_field": _distinct(tables, _sums),
+        "time_field": _distinct(tables, _times),
     }
     return {name: choices[name] for name in arguments}
 
 
-def _distinct(resources: Iterable[Resource], fields: FieldsOf) -> list[str]:
-    return sorted({name for resource in resources for name in fields(resource)})
+def _distinct(tables: Iterable[RecordTable], fields: FieldsOf) -> list[str]:
+    return sorted({name for table in tables for name in fields(table)})
 
 
-def _summable(resources: tuple[Resource, ...]) -> tuple[Resource, ...]:
-    return tuple(resource for resource in resources if resource.plan.sums)
+def _summable(tables: tuple[RecordTable, ...]) -> tuple[RecordTable, ...]:
+    return tuple(table for table in tables if table.plan.sums)
 
 
-def _groups(resource: Resource) -> Iterable[str]:
-    return resource.plan.groups
+def _groups(table: RecordTable) -> Iterable[str]:
+    return table.plan.groups
 
 
-def _sums(resource: Resource) -> Iterable[str]:
-    return (measure.name for measure in resource.plan.sums)
+def _sums(table: RecordTable) -> Iterable[str]:
+    return (measure.name for measure in table.plan.sums)
 
 
-def _times(resource: Resource) -> Iterable[str]:
-    return dict(resource.plan.times)
+def _times(table: RecordTable) -> Iterable[str]:
+    return dict(table.plan.times)
 
 
-def _fields(resources: tuple[Resource, ...], fields: FieldsOf) -> str:
-    """List the fields of each resource that has any."""
-    by_path = ((resource.path, ", ".join(fields(resource))) for resource in resources)
+def _fields(tables: tuple[RecordTable, ...], fields: FieldsOf) -> str:
+    """List the fields of each table that has any."""
+    by_path = ((table.path, ", ".join(fields(table))) for table in tables)
     return "; ".join(f"{path}: {names}" for path, names in by_path if names)

@@ -1,4 +1,4 @@
-"""Filters of lists, names and aggregates: a model for each resource, and the same as SQL."""
+"""Filters of lists, names and aggregates: a model for each table, and the same as SQL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from pydantic import (
     create_model,
 )
 
-from readingroom.bases.federal.schema.sources import Column, Resource
+from readingroom.bases.federal.schema.sources import Column, RecordTable
 from readingroom.bases.federal.schema.values import VALUE_TYPES, one_of
 from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.tool import Day, ShortText
@@ -35,7 +35,7 @@ _TYPES: dict[str, Any] = {
 
 
 class SourceFilters(BaseModel):
-    """The filters that every resource has; each has fields of its own besides."""
+    """The filters that every table has; each has fields of its own besides."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -45,7 +45,7 @@ class SourceFilters(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """A condition on the rows of a resource in SQL, its values, and the filters it came from."""
+    """A condition on the rows of a table in SQL, its values, and the filters it came from."""
 
     sql: str
     values: tuple[Any, ...]
@@ -53,12 +53,12 @@ class RowFilter:
 
 
 @cache
-def filters_model(resource: Resource) -> type[SourceFilters]:
-    """Return the model of a resource's filters, which reports those that do not fit."""
-    facets = {facet.name: VALUE_TYPES.get(facet.name, ShortText) for facet in resource.plan.facets}
-    types = facets | {column.name: _choose_type(column) for column in resource.filters}
+def filters_model(table: RecordTable) -> type[SourceFilters]:
+    """Return the model of a table's filters, which reports those that do not fit."""
+    facets = {facet.name: VALUE_TYPES.get(facet.name, ShortText) for facet in table.plan.facets}
+    types = facets | {column.name: _choose_type(column) for column in table.filters}
     fields: dict[str, Any] = {name: (type | None, None) for name, type in types.items()}
-    title = resource.name.title().replace("_", "")
+    title = table.name.title().replace("_", "")
     return create_model(f"{title}Filters", __base__=SourceFilters, **fields)
 
 
@@ -70,12 +70,12 @@ def _choose_type(column: Column) -> Any:
     return VALUE_TYPES.get(column.name, ShortText)
 
 
-def parse_filters(resource: Resource, filters: Mapping[str, Any] | None) -> RowFilter:
+def parse_filters(table: RecordTable, filters: Mapping[str, Any] | None) -> RowFilter:
     """Check the filters that a tool was called with, and return them as SQL.
 
-    Raise InvalidArguments for those that the resource does not have, or whose value does not fit.
+    Raise InvalidArguments for those that the table does not have, or whose value does not fit.
     """
-    model = filters_model(resource)
+    model = filters_model(table)
     try:
         parsed = model.model_validate(dict(filters or {}))
     except ValidationError as error:
@@ -84,52 +84,52 @@ def parse_filters(resource: Resource, filters: Mapping[str, Any] | None) -> RowF
             [
                 {
                     "field": f"filters.{problem['field']}",
-                    "message": f"{problem['message']} ({resource.path} takes {valid})",
+                    "message": f"{problem['message']} ({table.path} takes {valid})",
                 }
                 for problem in InvalidArguments.from_validation_error(error).errors
             ]
         ) from error
-    return build_row_filter(resource, parsed.model_dump(exclude_none=True))
+    return build_row_filter(table, parsed.model_dump(exclude_none=True))
 
 
-def build_row_filter(resource: Resource, filters: Mapping[str, Any]) -> RowFilter:
+def build_row_filter(table: RecordTable, filters: Mapping[str, Any]) -> RowFilter:
     """Return checked filters as SQL. Withdrawn records never pass."""
-    conditions = [resource.where, *(_build_condition(resource, name) for name in filters)]
+    conditions = [table.where, *(_build_condition(table, name) for name in filters)]
     return RowFilter(" AND ".join(conditions), tuple(filters.values()), dict(filters))
 
 
-def match_stored_case(db: Database, resource: Resource, row_filter: RowFilter) -> RowFilter:
+def match_stored_case(db: Database, table: RecordTable, row_filter: RowFilter) -> RowFilter:
     """Return the filter with values of open lists (`commerce`, `epa`) in the case they are stored.
 
     A value that is stored just as it was written stays.
     """
     open_lists = {
         column.name
-        for column in resource.filters
+        for column in table.filters
         if column.kind == "TEXT" and not column.choices and column.name not in VALUE_TYPES
     }
     filters = {
-        name: _find_stored_value(db, resource, name, value) if name in open_lists else value
+        name: _find_stored_value(db, table, name, value) if name in open_lists else value
         for name, value in row_filter.filters.items()
     }
     return replace(row_filter, values=tuple(filters.values()), filters=filters)
 
 
-def _find_stored_value(db: Database, resource: Resource, name: str, value: str) -> str:
+def _find_stored_value(db: Database, table: RecordTable, name: str, value: str) -> str:
     # Exactly first: that uses the column's index, and most callers write what they were shown.
     for condition in (f"{name} = ?", f"{name} = ? {db.dialect.any_case}"):
         row = db.execute(
-            f"SELECT {name} FROM {resource.name} WHERE {condition} LIMIT 1", (value,)
+            f"SELECT {name} FROM {table.name} WHERE {condition} LIMIT 1", (value,)
         ).fetchone()
         if row:
             return str(row[0])
     return value
 
 
-def _build_condition(resource: Resource, name: str) -> str:
+def _build_condition(table: RecordTable, name: str) -> str:
     if name == "since":
-        return f"{resource.date_sql} >= ?"
+        return f"{table.date_sql} >= ?"
     if name == "until":
-        return f"{resource.date_sql} <= ?"
-    facet = next((facet for facet in resource.plan.facets if facet.name == name), None)
+        return f"{table.date_sql} <= ?"
+    facet = next((facet for facet in table.plan.facets if facet.name == name), None)
     return f"id IN (SELECT id FROM ({facet.rows}) WHERE value = ?)" if facet else f"{name} = ?"

@@ -43,7 +43,13 @@ from readingroom.bases.federal.query.dossier_models import (
     PublicLawDossier,
 )
 from readingroom.bases.federal.schema.records import LinkKind
-from readingroom.bases.federal.schema.sources import MEMBER_VOTES, SOURCES, Resource, Shape, Source
+from readingroom.bases.federal.schema.sources import (
+    MEMBER_VOTES,
+    SOURCES,
+    RecordTable,
+    Shape,
+    Source,
+)
 from readingroom.bases.federal.schema.values import AnyType, HouseOrSenate, Party, RecordOf, State
 from readingroom.bases.federal.service import FederalService
 from readingroom.core.errors import InvalidArguments, InvalidRequest
@@ -110,17 +116,17 @@ class AggregateQuestion(BaseModel):
     def wants_numbers(self) -> bool:
         return self.aggregate is not None or self.bucket_by_time is not None
 
-    def row_filter(self, resource: Resource) -> RowFilter:
-        names = filters_model(resource).model_fields.keys()
-        return build_row_filter(resource, self.model_dump(include=set(names), exclude_none=True))
+    def row_filter(self, table: RecordTable) -> RowFilter:
+        names = filters_model(table).model_fields.keys()
+        return build_row_filter(table, self.model_dump(include=set(names), exclude_none=True))
 
     async def numbers(
-        self, service: FederalService, resource: Resource
+        self, service: FederalService, table: RecordTable
     ) -> Total | Buckets | Series:
         """Return what the tools answer to the same question."""
         request = Aggregation(
-            resource,
-            self.row_filter(resource),
+            table,
+            self.row_filter(table),
             self.sum_field,
             self.group_by,
             self.top or 20,
@@ -155,10 +161,8 @@ class ListQuestion(AggregateQuestion):
         self, service: FederalService, source: Source
     ) -> RecordPage | Resolved | Total | Buckets | Series:
         if self.wants_numbers:
-            return await self.numbers(service, source.resource)
-        return await service.records(
-            source, self.row_filter(source.resource), self.limit, self.cursor
-        )
+            return await self.numbers(service, source.table)
+        return await service.records(source, self.row_filter(source.table), self.limit, self.cursor)
 
 
 class RegistryQuestion(ListQuestion):
@@ -179,7 +183,7 @@ class RegistryQuestion(ListQuestion):
             return await super().answer(service, source)
         if self.wants_numbers:
             raise _invalid("q", "names are looked up, not counted: leave it out")
-        row_filter = self.row_filter(source.resource)
+        row_filter = self.row_filter(source.table)
         limit = self.limit if "limit" in self.model_fields_set else MOST_LIKELY
         return await service.resolve(source, self.q, row_filter, limit, self.cursor)
 
@@ -291,7 +295,7 @@ def _add_list(routes: APIRouter, service: FederalService, source: Source) -> Non
         f"List{source.record.__name__}",
         __base__=(
             RegistryQuestion if registry else ListQuestion,
-            filters_model(source.resource),
+            filters_model(source.table),
         ),
     )
 

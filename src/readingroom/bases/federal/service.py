@@ -127,7 +127,7 @@ class FederalService:
         bills, amendments = BY_NAME["bills"], BY_NAME["amendments"]
         id = _canonical_id(bills, bill)
         await self.store.read(lambda db: store.read_record(db, bills, id))
-        row_filter = build_row_filter(amendments.resource, {"bill_id": id})
+        row_filter = build_row_filter(amendments.table, {"bill_id": id})
         return await self.records(amendments, row_filter, limit, cursor)
 
     async def members(
@@ -213,7 +213,7 @@ class FederalService:
 
         def read(db: Database) -> Resolved:
             with db.snapshot():
-                stored_case = match_stored_case(db, source.resource, row_filter)
+                stored_case = match_stored_case(db, source.table, row_filter)
                 matches = resolver.resolve(db, source, query, stored_case)
                 loaded_up_to = store.read_progress(db, source).loaded_up_to
             return Resolved(

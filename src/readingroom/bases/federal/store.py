@@ -12,7 +12,7 @@ from pydantic_core import from_json, to_json
 
 from readingroom.bases.federal.errors import RecordGone
 from readingroom.bases.federal.filters import RowFilter
-from readingroom.bases.federal.schema.sources import MEMBER_VOTES, SOURCES, Resource, Source
+from readingroom.bases.federal.schema.sources import MEMBER_VOTES, SOURCES, RecordTable, Source
 from readingroom.bases.federal.schema.tables import ensure_schema
 from readingroom.core.errors import RecordNotFound
 from readingroom.storage import database
@@ -211,7 +211,7 @@ def _choose_index(db: Database, source: Source, row_filter: RowFilter) -> str:
     Every column's index ends in the order of lists, so to SQLite all of them look alike. It might
     read all Senate amendments, newest first, until it comes to those of a Congress long ago.
     """
-    columns = [name for name in source.resource.lookups if name in row_filter.filters]
+    columns = [name for name in source.table.lookups if name in row_filter.filters]
     if len(columns) < 2:
         return ""
     counts = {
@@ -352,15 +352,15 @@ def list_progress(db: Database) -> list[SourceProgress]:
     return [read_progress(db, source) for source in SOURCES]
 
 
-def live_sources(db: Database) -> tuple[Source, ...]:
+def list_stored_sources(db: Database) -> tuple[Source, ...]:
     """Return the sources that this file has a table for."""
     tables = {row["name"] for row in db.execute(db.dialect.table_names)}
     return tuple(source for source in SOURCES if source.name in tables)
 
 
-def live_resources(db: Database) -> tuple[Resource, ...]:
+def list_stored_tables(db: Database) -> tuple[RecordTable, ...]:
     """Return what can be aggregated in this file."""
-    return (*(source.resource for source in live_sources(db)), MEMBER_VOTES)
+    return (*(source.table for source in list_stored_sources(db)), MEMBER_VOTES)
 
 
 def read_status(db: Database) -> list[dict[str, Any]]:

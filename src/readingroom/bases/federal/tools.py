@@ -44,11 +44,11 @@ from readingroom.bases.federal.query.dossier_models import (
 )
 from readingroom.bases.federal.schema.records import Bill, Committee, Legislator
 from readingroom.bases.federal.schema.sources import (
-    Resource,
+    RecordTable,
     Shape,
     Source,
     find_registry,
-    find_resource,
+    find_table,
 )
 from readingroom.bases.federal.service import FederalService
 from readingroom.bases.federal.settings import FederalSettings
@@ -204,7 +204,7 @@ def _searches(service: FederalService) -> tuple[Tool, ...]:
 
     def describe_live(describe: Callable[[tuple[Source, ...]], str]) -> Callable[[], str]:
         """Read the file at every listing: a source appears when its table does."""
-        return lambda: describe(service.store.read_now(store.live_sources))
+        return lambda: describe(service.store.read_now(store.list_stored_sources))
 
     return (
         make_tool(search, title="Search", describe=describe_live(descriptions.search)),
@@ -233,13 +233,13 @@ def _resolution(service: FederalService) -> Tool:
         why. For what documents say on a subject use `search`.
         """
         source = find_registry(question.entity_type)
-        row_filter = parse_filters(source.resource, question.filters)
+        row_filter = parse_filters(source.table, question.filters)
         return await service.resolve(
             source, question.query, row_filter, question.limit, question.cursor
         )
 
     def choices() -> dict[str, list[str]]:
-        live = service.store.read_now(store.live_sources)
+        live = service.store.read_now(store.list_stored_sources)
         return {"entity_type": [source.path for source in live if source.shape is Shape.REGISTRY]}
 
     return make_tool(resolve_entity, title="Resolve a name", choices=choices)
@@ -247,27 +247,25 @@ def _resolution(service: FederalService) -> Tool:
 
 def _aggregates(service: FederalService) -> tuple[Tool, ...]:
     async def count(question: Count, call: ToolCall) -> Total | Buckets:
-        resource = find_resource(question.resource)
-        row_filter = parse_filters(resource, question.filters)
+        table = find_table(question.resource)
+        row_filter = parse_filters(table, question.filters)
         return await service.aggregate(
-            Aggregation(resource, row_filter, group_by=question.group_by, top=question.top)
+            Aggregation(table, row_filter, group_by=question.group_by, top=question.top)
         )
 
     async def sum(question: Sum, call: ToolCall) -> Total | Buckets:
-        resource = find_resource(question.resource)
-        row_filter = parse_filters(resource, question.filters)
+        table = find_table(question.resource)
+        row_filter = parse_filters(table, question.filters)
         return await service.aggregate(
-            Aggregation(
-                resource, row_filter, question.sum_field, question.group_by, top=question.top
-            )
+            Aggregation(table, row_filter, question.sum_field, question.group_by, top=question.top)
         )
 
     async def time_series(question: TimeSeries, call: ToolCall) -> Series:
-        resource = find_resource(question.resource)
+        table = find_table(question.resource)
         return await service.time_series(
             Aggregation(
-                resource,
-                parse_filters(resource, question.filters),
+                table,
+                parse_filters(table, question.filters),
                 question.sum_field,
                 question.group_by,
                 question.top,
@@ -276,8 +274,8 @@ def _aggregates(service: FederalService) -> tuple[Tool, ...]:
             )
         )
 
-    def live() -> tuple[Resource, ...]:
-        return service.store.read_now(store.live_resources)
+    def live() -> tuple[RecordTable, ...]:
+        return service.store.read_now(store.list_stored_tables)
 
     def choices(*arguments: str) -> Callable[[], dict[str, list[str]]]:
         return lambda: descriptions.aggregate_choices(live(), arguments)

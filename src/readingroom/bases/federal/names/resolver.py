@@ -198,7 +198,7 @@ def _match_by_parents(
 
 def _find_likely_parents(db: Database, registry: Source, query: NameQuery) -> list[str]:
     """Return the likeliest records of a registry that some of the words name."""
-    everything = RowFilter(registry.resource.where, (), {})
+    everything = RowFilter(registry.table.where, (), {})
     names = _find_names_by_trigrams(db, registry, query, everything)
     for word in query.distinctive:
         if registry.name == "committees" and 3 <= len(word) <= 6:

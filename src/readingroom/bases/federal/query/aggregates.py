@@ -1,4 +1,4 @@
-"""Counts, sums and time series over a resource, within a budget of rows and time."""
+"""Counts, sums and time series over a table, within a budget of rows and time."""
 
 import time
 from collections import defaultdict
@@ -33,7 +33,7 @@ from readingroom.bases.federal.query.intervals import (
     parse_first_day,
     start_of,
 )
-from readingroom.bases.federal.schema.sources import BY_NAME, Measure, Resource
+from readingroom.bases.federal.schema.sources import BY_NAME, Measure, RecordTable
 from readingroom.core.errors import InvalidArguments
 from readingroom.storage.database import Database, StatementStopped
 
@@ -62,7 +62,7 @@ class Budget:
 class Aggregation:
     """A requested aggregate: a count, or the sum of `sum_field`."""
 
-    resource: Resource
+    table: RecordTable
     row_filter: RowFilter
     sum_field: str | None = None
     group_by: str | None = None
@@ -131,12 +131,12 @@ class Aggregator:
     def _run_within_budget(
         self, request: Aggregation, read: Callable[[Aggregation, AggregateQuery], T]
     ) -> T:
-        row_filter = match_stored_case(self._db, request.resource, request.row_filter)
+        row_filter = match_stored_case(self._db, request.table, request.row_filter)
         request = replace(request, row_filter=row_filter)
         query = self._plan(request)
         if query.rows > self._budget.rows:
             raise AggregateTooBroad(
-                f"About {query.rows:,} rows of {request.resource.path} would be read, "
+                f"About {query.rows:,} rows of {request.table.path} would be read, "
                 f"{self._budget.rows:,} may be: narrow it",
                 **self._suggest(request, self._budget.rows),
             )
@@ -150,9 +150,9 @@ class Aggregator:
     def _build_common_fields(self, request: Aggregation, query: AggregateQuery) -> dict[str, Any]:
         """Return what every answer has besides its numbers."""
         # How members voted is not a source of its own: it is loaded with the roll calls.
-        source = BY_NAME.get(request.resource.name, BY_NAME["roll_call_votes"])
+        source = BY_NAME.get(request.table.name, BY_NAME["roll_call_votes"])
         return {
-            "resource": request.resource.path,
+            "resource": request.table.path,
             "unit": query.measure.unit if query.measure else None,
             "loaded_up_to": store.read_progress(self._db, source).loaded_up_to,
             "query_cost": QueryCost(
@@ -165,20 +165,20 @@ class Aggregator:
     # --- the plan ---
 
     def _plan(self, request: Aggregation) -> AggregateQuery:
-        resource, measure = request.resource, _choose_measure(request)
-        index, rows = self._choose_index(resource, request.row_filter)
-        tables, group_column = f"{resource.name} r {index}", request.group_by
-        facet = next((facet for facet in resource.plan.facets if facet.name == group_column), None)
+        table, measure = request.table, _choose_measure(request)
+        index, rows = self._choose_index(table, request.row_filter)
+        tables, group_column = f"{table.name} r {index}", request.group_by
+        facet = next((facet for facet in table.plan.facets if facet.name == group_column), None)
         if facet:
             tables += f""" JOIN (SELECT id AS facet_id, value AS facet_value FROM ({facet.rows}))
                            ON facet_id = r.id"""
             group_column = "facet_value"
         elif group_column is not None:
-            _check_field("group_by", group_column, resource.plan.groups, resource)
+            _check_field("group_by", group_column, table.plan.groups, table)
         time_column = None
         if request.time_field is not None:
-            times = dict(resource.plan.times)
-            _check_field("time_field", request.time_field, tuple(times), resource)
+            times = dict(table.plan.times)
+            _check_field("time_field", request.time_field, tuple(times), table)
             time_column = times[request.time_field]
         return AggregateQuery(
             tables,
@@ -190,22 +190,22 @@ class Aggregator:
             rows,
         )
 
-    def _choose_index(self, resource: Resource, row_filter: RowFilter) -> tuple[str, int]:
+    def _choose_index(self, table: RecordTable, row_filter: RowFilter) -> tuple[str, int]:
         """Return the index to read, and how many rows of it: all, or those that pass one filter.
 
         The rows of a filter are counted only until they cannot be the cheaper way any more.
         """
         use_index = self._db.dialect.use_index
-        index = use_index(resource.facts) if resource.facts else ""
-        (rows,) = self._db.execute(resource.size_sql).fetchone() or (0,)
+        index = use_index(table.facts) if table.facts else ""
+        (rows,) = self._db.execute(table.size_sql).fetchone() or (0,)
         rows = rows or 0
-        for name in resource.lookups:
+        for name in table.lookups:
             if name in row_filter.filters:
                 limit = rows // _LOOKUP_COST + 1
                 value = row_filter.filters[name]
-                count = store.count_up_to(self._db, resource.name, name, value, limit)
+                count = store.count_up_to(self._db, table.name, name, value, limit)
                 if count * _LOOKUP_COST < rows:
-                    index = use_index(f"{resource.name}_{name}") if resource.facts else ""
+                    index = use_index(f"{table.name}_{name}") if table.facts else ""
                     rows = count
         return index, rows
 
@@ -298,10 +298,7 @@ class Aggregator:
         since, until = (
             parse_first_day(request.row_filter.filters.get(name)) for name in ("since", "until")
         )
-        if (
-            dict(request.resource.plan.times)[request.time_field or ""]
-            not in request.resource.date_sql
-        ):
+        if dict(request.table.plan.times)[request.time_field or ""] not in request.table.date_sql:
             since = until = None  # the filters are about another date
         first = start_of(request.interval, since) if since else min(starts, default=None)
         last = start_of(request.interval, until) if until else max(starts, default=None)
@@ -323,7 +320,7 @@ class Aggregator:
     def _suggest_recent(self, request: Aggregation, intervals: int) -> list[dict[str, Any]]:
         """Return the filter that leaves about so many of the newest intervals."""
         (newest,) = self._db.execute(
-            f"SELECT max({request.resource.date_sql}) FROM {request.resource.name}"
+            f"SELECT max({request.table.date_sql}) FROM {request.table.name}"
         ).fetchone()
         last = parse_first_day(newest)
         if last is None:
@@ -371,27 +368,27 @@ class Aggregator:
         return {"suggest_narrowing": suggestions}
 
     def _list_suggestions(self, request: Aggregation, max_rows: int) -> Iterator[dict[str, Any]]:
-        resource = request.resource
-        for name, newest in resource.newest_sql:
+        table = request.table
+        for name, newest in table.newest_sql:
             (value,) = self._db.execute(newest).fetchone() or (None,)
             if value is None or name in request.row_filter.filters:
                 continue
-            rows = store.count_up_to(self._db, resource.name, name, value, max_rows + 1)
+            rows = store.count_up_to(self._db, table.name, name, value, max_rows + 1)
             if rows <= max_rows:
                 yield {"filters": {name: value}, "rows": rows}
-        if resource.facts and "since" not in request.row_filter.filters:
-            yield from self._suggest_since(resource, max_rows)
+        if table.facts and "since" not in request.row_filter.filters:
+            yield from self._suggest_since(table, max_rows)
 
-    def _suggest_since(self, resource: Resource, max_rows: int) -> Iterator[dict[str, Any]]:
+    def _suggest_since(self, table: RecordTable, max_rows: int) -> Iterator[dict[str, Any]]:
         row = self._db.execute(
-            f"""SELECT {resource.date_sql} FROM {resource.name}
-                ORDER BY {resource.date_sql} DESC LIMIT 1 OFFSET ?""",
+            f"""SELECT {table.date_sql} FROM {table.name}
+                ORDER BY {table.date_sql} DESC LIMIT 1 OFFSET ?""",
             (max_rows,),
         ).fetchone()
         if (day := parse_first_day(row[0]) if row else None) is not None:
             since = (day + timedelta(days=1)).isoformat()
             (rows,) = self._db.execute(
-                f"SELECT count(*) FROM {resource.name} WHERE {resource.date_sql} >= ?", (since,)
+                f"SELECT count(*) FROM {table.name} WHERE {table.date_sql} >= ?", (since,)
             ).fetchone()
             if rows:
                 yield {"filters": {"since": since}, "rows": rows}
@@ -403,16 +400,16 @@ class Aggregator:
 def _choose_measure(request: Aggregation) -> Measure | None:
     if request.sum_field is None:
         return None
-    sums = {measure.name: measure for measure in request.resource.plan.sums}
-    _check_field("sum_field", request.sum_field, tuple(sums), request.resource)
+    sums = {measure.name: measure for measure in request.table.plan.sums}
+    _check_field("sum_field", request.sum_field, tuple(sums), request.table)
     return sums[request.sum_field]
 
 
-def _check_field(argument: str, value: str, eligible: Sequence[str], resource: Resource) -> None:
+def _check_field(argument: str, value: str, eligible: Sequence[str], table: RecordTable) -> None:
     """Raise InvalidArguments unless a field is among the eligible ones."""
     if value not in eligible:
         valid = f"one of {', '.join(eligible)}" if eligible else "none: leave it out"
-        problem = f"{resource.path} has no {value[:100]!r} here; {valid}"
+        problem = f"{table.path} has no {value[:100]!r} here; {valid}"
         raise InvalidArguments([{"field": argument, "message": problem}])
 
 
@@ -421,7 +418,7 @@ def _check_field(argument: str, value: str, eligible: Sequence[str], resource: R
 
 def _make_key_reader(request: Aggregation) -> Callable[[Any], Key]:
     """Return a function that reads the keys of a group: SQLite has no booleans."""
-    kinds = {column.name: column.kind for column in request.resource.columns}
+    kinds = {column.name: column.kind for column in request.table.columns}
     is_boolean = kinds.get(request.group_by or "") == "BOOLEAN"
 
     def read_key(value: Any) -> Key:

@@ -117,7 +117,7 @@ def from_list(name: str, field: str, *, by_congress: bool = False) -> SectionRea
         filters: dict[str, Any] = {field: subject.id}
         if by_congress and subject.congress is not None:
             filters["congress"] = subject.congress
-        row_filter = build_row_filter(source.resource, filters)
+        row_filter = build_row_filter(source.table, filters)
         page = store.list_records(subject.db, source, row_filter, MAX_ITEMS, None)
         total = (
             store.count_records(subject.db, source, row_filter) if page.after else len(page.rows)

@@ -54,7 +54,7 @@ def list_records(
     limit: int,
     after: Sequence[Any] | None,
 ) -> RecordPage:
-    row_filter = match_stored_case(db, source.resource, row_filter)
+    row_filter = match_stored_case(db, source.table, row_filter)
     page = store.list_records(db, source, row_filter, limit, after)
     return RecordPage(
         results=page.rows,

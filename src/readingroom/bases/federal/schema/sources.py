@@ -83,7 +83,7 @@ class Facet:
 
 @dataclass(frozen=True, slots=True)
 class AggregationPlan:
-    """What a resource can be grouped by, which numbers can be summed, and which dates it has."""
+    """What a table can be grouped by, which numbers can be summed, and which dates it has."""
 
     group_by: tuple[str, ...] = ()
     """Names of columns; empty for every column that lists are filtered by."""
@@ -98,7 +98,7 @@ class AggregationPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class RecordTable:
     """A table whose rows can be filtered and counted."""
 
     name: str
@@ -143,10 +143,10 @@ class Source:
     plan: AggregationPlan = field(default_factory=AggregationPlan)
 
     @property
-    def resource(self) -> Resource:
+    def table(self) -> RecordTable:
         """The table of the source, to filter and count its rows."""
         filters = tuple(column.name for column in self.columns if not column.measure)
-        return Resource(
+        return RecordTable(
             self.name,
             self.columns,
             replace(self.plan, group_by=self.plan.group_by or filters),
@@ -486,7 +486,7 @@ _NEWEST_VOTE = """SELECT id FROM roll_call_votes WHERE status = 'active'
     ORDER BY published_at DESC, id LIMIT 1"""
 _VOTER = "SELECT bioguide_id FROM member_votes WHERE bioguide_id IS NOT NULL AND vote_id"
 
-MEMBER_VOTES = Resource(
+MEMBER_VOTES = RecordTable(
     "member_votes",
     (
         Column("bioguide_id"),
@@ -509,8 +509,8 @@ MEMBER_VOTES = Resource(
 )
 """How each member voted in each roll call: counted here, listed only by member or by vote."""
 
-_ALL_RESOURCES = (*(source.resource for source in SOURCES), MEMBER_VOTES)
-RESOURCES = {resource.name: resource for resource in _ALL_RESOURCES}
+_ALL_TABLES = (*(source.table for source in SOURCES), MEMBER_VOTES)
+TABLES = {table.name: table for table in _ALL_TABLES}
 _ALIASES = {alias: source for source in SOURCES for alias in source.aliases}
 
 
@@ -538,15 +538,15 @@ def find_registry(name: str) -> Source:
     raise InvalidArguments([{"field": "entity_type", "message": f"{problem}; one of {valid}"}])
 
 
-def find_resource(name: str) -> Resource:
+def find_table(name: str) -> RecordTable:
     """Return what can be aggregated, by its name or an alias; raise InvalidArguments if none."""
     source = _find(name)
-    resource = RESOURCES.get(source.name if source else _fold_name(name))
-    if resource is None:
-        valid = ", ".join(each.path for each in RESOURCES.values())
+    table = TABLES.get(source.name if source else _fold_name(name))
+    if table is None:
+        valid = ", ".join(each.path for each in TABLES.values())
         problem = f"there is no {name[:100]!r}; one of {valid}"
         raise InvalidArguments([{"field": "resource", "message": problem}])
-    return resource
+    return table
 
 
 def find_sources(names: str | Sequence[str] | None) -> tuple[Source, ...]:

@@ -141,7 +141,7 @@ def _list_indexes(source: Source) -> dict[str, tuple[str, ...]]:
         f"{source.name}_newest": _LIST_ORDER,
         **{
             f"{source.name}_{column.name}": (column.name, *_LIST_ORDER)
-            for column in source.resource.filters
+            for column in source.table.filters
         },
         f"{source.name}_facts": (
             "published_at",
