@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from readingroom.bases.federal.load.loading import load
-from readingroom.bases.federal.store import connect, file_in, prepare
+from readingroom.bases.federal.store import connect, get_database_path, prepare
 from readingroom.cli import main
 from readingroom.storage.archive import copy_database
 from readingroom.storage.keys import KeyRing
@@ -64,7 +64,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = with_model(tmp_path_factory.mktemp("from") / "room")
     anyio.run(_write_papers, data)
     write_world(data.parent / "world", bills=40, votes=4)
-    load(file_in(data), [data.parent / "world"], None)
+    load(get_database_path(data), [data.parent / "world"], None)
     KeyRing(data).add("reader")
     return data
 
@@ -158,7 +158,7 @@ def busy(served: Served, key: str, world: Path) -> Iterator[list[str]]:
             # Votes of another Congress: they change no answer about bills.
             for name, text in World(turn).votes(5, congress=117):
                 (world / f"{turn}-{name}").write_text(text, "utf-8")
-            load(file_in(served.data), [world], None)
+            load(get_database_path(served.data), [world], None)
 
         threads = [threading.Thread(target=repeat, args=(work,)) for work in (upload, ask, vote)]
         for thread in threads:
@@ -226,7 +226,7 @@ def test_a_restore_covers_nothing_unless_forced_and_then_keeps_it(
 def test_nothing_is_restored_under_a_running_server(
     packed: Path, tmp_path: Path, base: str
 ) -> None:
-    lock, path = FolderLock(tmp_path / "policy"), file_in(tmp_path)
+    lock, path = FolderLock(tmp_path / "policy"), get_database_path(tmp_path)
     if base == "policy":
         lock.acquire()
     prepare(path)

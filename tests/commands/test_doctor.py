@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from readingroom.bases import BASES
-from readingroom.bases.federal.store import file_in, prepare
+from readingroom.bases.federal.store import get_database_path, prepare
 from readingroom.commands import checks
 from readingroom.ingest.confine import landlock
 from readingroom.protocol.doctor import Complaint
@@ -105,7 +105,7 @@ def test_an_interrupted_restore_is_reported(tmp_path: Path) -> None:
 
 @requirement("room:doctor")
 def test_a_damaged_or_newer_federal_file_is_reported(tmp_path: Path) -> None:
-    path = file_in(tmp_path)
+    path = get_database_path(tmp_path)
     prepare(path)
     assert findings("federal", tmp_path) == []
     with closing(sqlite3.connect(path)) as db:

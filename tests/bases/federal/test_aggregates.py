@@ -27,7 +27,7 @@ from readingroom.bases.federal.query.aggregates import (
 )
 from readingroom.bases.federal.query.intervals import count_intervals, iterate_starts, start_of
 from readingroom.bases.federal.schema.sources import MEMBER_VOTES, TABLES, Measure, find_table
-from readingroom.bases.federal.store import FILE, file_in
+from readingroom.bases.federal.store import FILE, get_database_path
 from tests.requirements import requirement
 from tests.support.federal.base import asked, loaded, write_world
 
@@ -271,7 +271,7 @@ async def test_too_many_buckets_are_refused_with_a_longer_interval(world: Path) 
 
 def test_a_row_budget_is_kept_while_the_query_runs(world: Path) -> None:
     """The estimate can be far too low: what is read through a join is not in it."""
-    with closing(store.connect(file_in(world), writing=True)) as db:
+    with closing(store.connect(get_database_path(world), writing=True)) as db:
         db.execute("BEGIN")
         db.execute("UPDATE progress SET records = 1")
         db.executemany(
@@ -290,7 +290,7 @@ def test_a_row_budget_is_kept_while_the_query_runs(world: Path) -> None:
 
 
 def test_a_failure_that_is_no_budget_is_told_as_it_is(world: Path) -> None:
-    with closing(store.connect(file_in(world))) as db:
+    with closing(store.connect(get_database_path(world))) as db:
         db.execute("SELECT 1").fetchone()
         broken = Aggregator(db, Budget())
         bills = find_table("bills")
@@ -429,7 +429,7 @@ def _stretch(interval: str, day: date) -> str:
 
 
 def test_every_resource_can_be_counted_by_every_field_of_its_plan(world: Path) -> None:
-    with closing(store.connect(file_in(world))) as db:
+    with closing(store.connect(get_database_path(world))) as db:
         for one in TABLES.values():
             everything = parse_filters(one, {})
             whole = Aggregator(db, Budget()).total(Aggregation(one, everything))
@@ -450,7 +450,7 @@ def test_every_resource_can_be_counted_by_every_field_of_its_plan(world: Path) -
 
 
 def test_the_time_limit_holds_for_a_query_that_would_run_for_hours(world: Path) -> None:
-    with closing(store.connect(file_in(world))) as db:
+    with closing(store.connect(get_database_path(world))) as db:
         bills = find_table("bills")
         endless = RowFilter(
             """(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)

@@ -21,8 +21,8 @@ from readingroom.bases.federal.query.aggregates import Budget
 from readingroom.bases.federal.schema.sources import (
     TABLES,
     Shape,
-    source_names,
-    sources_of_shape,
+    list_source_names,
+    list_sources_of_shape,
 )
 from tests.requirements import requirement
 from tests.support.federal.base import Asked, HashedWords, connected, traced, world_in
@@ -135,7 +135,7 @@ async def test_06_07_what_search_gives_fetch_takes(world: Path, wire: str) -> No
             assert fetched["id"] == one["id"]
             assert fetched["record"]["source"] == one["source"]
         # One of each source's ids, through the one tool.
-        for source in sources_of_shape(*Shape):
+        for source in list_sources_of_shape(*Shape):
             for record in (await say.rest.record(f"/{source.path}", limit=1))["results"]:
                 assert (await say.answer("fetch", id=record["id"]))["record"] == record
 
@@ -186,7 +186,7 @@ async def test_11_lexical_search_asks_for_no_vector(world: Path, wire: str) -> N
 async def test_12_registries_are_not_searched(world: Path, wire: str) -> None:
     async with talk(world, wire) as say:
         for tool in CLASSES["B"]:
-            for source in source_names(sources_of_shape(Shape.REGISTRY)):
+            for source in list_source_names(list_sources_of_shape(Shape.REGISTRY)):
                 meta, text = await say.refused(tool, query="x", source=source)
                 assert "source_not_searchable" in text
                 assert meta["hint"]["use_tool"] == "resolve_entity"
@@ -197,14 +197,14 @@ async def test_13_short_texts_have_no_meaning_to_search(world: Path, wire: str) 
     async with talk(world, wire) as say:
         meta, text = await say.refused("semantic_search", query="x", source="saps")
         assert "source_not_searchable_semantically" in text
-        assert meta["hint"]["valid_sources"] == source_names(sources_of_shape(Shape.BODY))
+        assert meta["hint"]["valid_sources"] == list_source_names(list_sources_of_shape(Shape.BODY))
 
 
 @requirement("federal:AC-14")
 async def test_14_semantic_search_lists_its_live_sources(world: Path, wire: str) -> None:
     async with talk(world, wire) as say:
         said = (await say.tools())["semantic_search"].description
-        assert all(name in said for name in source_names(sources_of_shape(Shape.BODY)))
+        assert all(name in said for name in list_source_names(list_sources_of_shape(Shape.BODY)))
         assert "saps" not in said
 
 
@@ -232,7 +232,7 @@ async def test_15_resolve_entity_answers_as_rest_does(world: Path, wire: str) ->
 async def test_16_entity_types_are_the_live_registries(world: Path, wire: str) -> None:
     async with talk(world, wire) as say:
         schema = (await say.tools())["resolve_entity"].input_schema
-        registries = [one.path for one in sources_of_shape(Shape.REGISTRY)]
+        registries = [one.path for one in list_sources_of_shape(Shape.REGISTRY)]
         assert schema["properties"]["entity_type"]["enum"] == registries
 
 

@@ -11,7 +11,7 @@ import pytest
 from readingroom.bases.federal import store
 from readingroom.bases.federal.query import dossiers
 from readingroom.bases.federal.query.dossiers import MAX_ITEMS
-from readingroom.bases.federal.store import file_in
+from readingroom.bases.federal.store import get_database_path
 from tests.requirements import requirement
 from tests.support.federal.base import Asked, asked, loaded, traced, write_world
 
@@ -209,7 +209,7 @@ async def test_a_section_that_fails_says_so_and_the_rest_still_comes(
     world: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     shutil.copytree(world / "federal", tmp_path / "federal")
-    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
+    with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         (bill,) = db.execute("SELECT bill_id FROM bill_cosponsors LIMIT 1").fetchone()
         db.execute("DROP TABLE bill_actions")
     async with asked(tmp_path) as ask:

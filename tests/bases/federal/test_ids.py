@@ -15,14 +15,18 @@ letters = st.sampled_from("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 bioguides = st.builds("{}{:06}".format, letters, st.integers(0, 999_999))
 committees = st.sampled_from(["HSAG", "HSAG15", "SSFI", "JSEC", "HSWM03"])
 built = st.one_of(
-    st.builds(ids.bill_id, congresses, st.sampled_from(ids.BILL_TYPES), numbers),
+    st.builds(ids.make_bill_id, congresses, st.sampled_from(ids.BILL_TYPES), numbers),
     st.builds(
-        ids.vote_id, st.sampled_from(["house", "senate"]), congresses, st.integers(1, 3), numbers
+        ids.make_vote_id,
+        st.sampled_from(["house", "senate"]),
+        congresses,
+        st.integers(1, 3),
+        numbers,
     ),
-    st.builds(lambda c, n, p: ids.law_id(f"{c}-{n}", p), congresses, numbers, st.booleans()),
-    st.builds(ids.amendment_id, congresses, st.sampled_from(["hamdt", "samdt"]), numbers),
+    st.builds(lambda c, n, p: ids.make_law_id(f"{c}-{n}", p), congresses, numbers, st.booleans()),
+    st.builds(ids.make_amendment_id, congresses, st.sampled_from(["hamdt", "samdt"]), numbers),
     st.builds(
-        ids.sap_id,
+        ids.make_sap_id,
         congresses,
         days,
         st.lists(st.sampled_from(["hr1", "s22", "hjres3"]), max_size=3),
@@ -30,7 +34,7 @@ built = st.one_of(
     ),
     bioguides,
     committees,
-    st.builds(ids.membership_id, congresses, committees, bioguides),
+    st.builds(ids.make_membership_id, congresses, committees, bioguides),
     st.builds("{:04}-{:05}".format, st.integers(1994, 2099), st.integers(0, 99_999)),
     st.builds("R{:05}".format, st.integers(0, 99_999)),
     st.builds("presdoc:{:04}-{:05}".format, st.integers(1994, 2099), st.integers(0, 99_999)),
@@ -40,30 +44,30 @@ built = st.one_of(
 @requirement("federal:AC-06", "federal:C")
 @given(built)
 def test_what_we_build_is_read_back_as_itself(id: str) -> None:
-    assert ids.federal_id(id).id == id
+    assert ids.parse_federal_id(id).id == id
 
 
 @requirement("federal:C")
 @given(built, st.sampled_from("\u2010\u2011\u2012\u2013\u2014\u2212\uff0d"))
 def test_any_unicode_dash_is_a_dash(id: str, dash: str) -> None:
-    assert ids.federal_id(id.replace("-", dash)) == ids.federal_id(id)
+    assert ids.parse_federal_id(id.replace("-", dash)) == ids.parse_federal_id(id)
 
 
 @requirement("federal:C")
 @given(built)
 def test_case_and_space_around_an_id_do_not_matter(id: str) -> None:
-    assert ids.federal_id(f" {id.swapcase()}\n") == ids.federal_id(id)
+    assert ids.parse_federal_id(f" {id.swapcase()}\n") == ids.parse_federal_id(id)
 
 
 @requirement("federal:C")
 @given(st.text(max_size=60))
 def test_any_text_is_an_id_or_is_refused_with_the_valid_forms(text: str) -> None:
     try:
-        found = ids.federal_id(text)
+        found = ids.parse_federal_id(text)
     except UnrecognizedId as refusal:
         assert any(form.startswith("hr:") for form in refusal.hint["valid_prefixes"])
     else:
-        assert ids.federal_id(found.id) == found
+        assert ids.parse_federal_id(found.id) == found
 
 
 @requirement("federal:C")
@@ -115,10 +119,10 @@ def test_any_text_is_an_id_or_is_refused_with_the_valid_forms(text: str) -> None
     ],
 )
 def test_every_form_is_routed_to_its_source(written: str, source: str, id: str) -> None:
-    assert ids.federal_id(written) == ids.FederalId(source, id)
+    assert ids.parse_federal_id(written) == ids.FederalId(source, id)
 
 
 def test_a_bill_without_a_congress_needs_one_beside_it() -> None:
-    assert ids.federal_id("H.R. 1", congress=119).id == "hr:119:1"
+    assert ids.parse_federal_id("H.R. 1", congress=119).id == "hr:119:1"
     with pytest.raises(UnrecognizedId):
-        ids.federal_id("H.R. 1")
+        ids.parse_federal_id("H.R. 1")

@@ -16,11 +16,20 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.formats.parts import bill_fields, references
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.query.links import count_links, list_links
-from readingroom.bases.federal.schema.entries import Link, ParsedRecord, Provenance, citation_fields
-from readingroom.bases.federal.schema.ids import cited_report, estimate_id, federal_id
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    build_citation_fields,
+)
+from readingroom.bases.federal.schema.ids import (
+    parse_estimate_id,
+    parse_federal_id,
+    parse_report_citation,
+)
 from readingroom.bases.federal.schema.records import Law, LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES
-from readingroom.bases.federal.store import FILE, file_in
+from readingroom.bases.federal.store import FILE, get_database_path
 from tests.requirements import requirement
 from tests.support.federal.base import Asked, asked, loaded, write_world
 from tests.support.federal.world import register_document
@@ -31,7 +40,7 @@ ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
 
 
 def law(number: int, *links: Link, sha256: str = "0" * 64) -> ParsedRecord:
-    told = citation_fields(
+    told = build_citation_fields(
         ORIGIN, url="https://example.org", org="us", cite="a law", published_at=None,
         raw_sha256=sha256,
     )  # fmt: skip
@@ -40,12 +49,12 @@ def law(number: int, *links: Link, sha256: str = "0" * 64) -> ParsedRecord:
 
 
 def links(data: Path) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(file_in(data))) as db:
+    with closing(sqlite3.connect(get_database_path(data))) as db:
         return db.execute("SELECT * FROM links ORDER BY 1, 2, 3, 4").fetchall()
 
 
 def put(data: Path, entry: ParsedRecord, loader: str = "laws/1") -> None:
-    path = file_in(data)
+    path = get_database_path(data)
     store.prepare(path)
     with closing(store.connect(path, writing=True)) as db:
         writer = Writer(db)
@@ -156,7 +165,7 @@ async def test_two_files_that_say_the_same_are_two_pieces_of_evidence(tmp_path: 
 
 def test_what_is_withdrawn_speaks_of_nothing_any_more(tmp_path: Path) -> None:
     put(tmp_path, law(1, Link(LinkKind.LAW, "hr:119:1", "a")))
-    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
+    with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         writer = Writer(db)
         with writer.transaction():
             writer.withdraw(BY_NAME["public_laws"], "pl:119-1", "2026-01-02", "in error")
@@ -184,8 +193,8 @@ def test_every_link_of_official_files_has_evidence_and_ids_that_fetch_takes(offi
     stored = links(official)
     assert len(stored) > 10_000
     for from_id, kind, to_id, loader, evidence in stored:
-        assert federal_id(from_id).id == from_id
-        assert federal_id(to_id).id == to_id
+        assert parse_federal_id(from_id).id == from_id
+        assert parse_federal_id(to_id).id == to_id
         assert evidence.strip()
         assert loader
         assert LinkKind(kind)
@@ -295,7 +304,7 @@ def test_the_record_names_bills_on_its_pages_as_its_mods_does(official: Path) ->
     """Two readings of one day, by different programs: what we find in the words GPO found too."""
     pages, mods = (
         {row[:3] for row in links(official)
-         if row[3] == by and row[1] == "mention" and federal_id(row[2]).source in TEXTUAL}
+         if row[3] == by and row[1] == "mention" and parse_federal_id(row[2]).source in TEXTUAL}
         for by in ("crec-page#text", "crec-mods")
     )  # fmt: skip
     assert len(pages & mods) / len(pages) > 0.9
@@ -361,7 +370,7 @@ def test_ten_bills_are_linked_to_what_official_files_name_and_to_nothing_else(
 ) -> None:
     congress, kind, number = re.findall(r"[0-9]+|[a-z]+", file)
     bill = f"{kind}:{congress}:{number}"
-    with closing(sqlite3.connect(file_in(official))) as db:
+    with closing(sqlite3.connect(get_database_path(official))) as db:
         stored = db.execute(
             """SELECT kind, to_id FROM links WHERE from_id = :bill UNION
                SELECT kind, from_id FROM links
@@ -436,7 +445,7 @@ def _subjects(bill: ElementTree.Element) -> Iterator[str]:
 def test_what_only_the_words_of_an_action_say_is_linked_too(
     official: Path, said_by: str, kind: str, id: str, words: str
 ) -> None:
-    with closing(sqlite3.connect(file_in(official))) as db:
+    with closing(sqlite3.connect(get_database_path(official))) as db:
         ((evidence,),) = db.execute(
             "SELECT evidence FROM links WHERE from_id = ? AND kind = ? AND to_id = ?",
             (said_by, kind, id),
@@ -515,12 +524,12 @@ def _statements(folder: Path, congress: int, bill: str) -> Iterator[str]:
     ],
 )
 def test_a_report_is_known_by_its_citation(citation: str, id: str | None) -> None:
-    assert cited_report(citation) == id
+    assert parse_report_citation(citation) == id
 
 
 def test_an_estimate_is_known_by_its_page() -> None:
-    assert estimate_id("https://www.cbo.gov/publication/57561") == "cbo:57561"
-    assert estimate_id("https://www.cbo.gov/about") is None
+    assert parse_estimate_id("https://www.cbo.gov/publication/57561") == "cbo:57561"
+    assert parse_estimate_id("https://www.cbo.gov/about") is None
 
 
 def _roll(number: int) -> str:

@@ -26,7 +26,7 @@ from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.schema.entries import Provenance
 from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES
 from readingroom.bases.federal.schema.tables import CITATION, SCHEMA_VERSION
-from readingroom.bases.federal.store import FILE, file_in
+from readingroom.bases.federal.store import FILE, get_database_path
 from readingroom.storage.errors import StorageFailed
 from tests.requirements import requirement
 from tests.support.federal.base import loaded, told_in, write_world
@@ -39,13 +39,13 @@ ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
 
 
 def rows(data: Path, sql: str, *values: Any) -> list[Any]:
-    with closing(sqlite3.connect(file_in(data))) as db:
+    with closing(sqlite3.connect(get_database_path(data))) as db:
         return db.execute(sql, values).fetchall()
 
 
 def everything(data: Path) -> dict[str, list[Any]]:
     """All that a load has written, apart from the log of loads and the moments they were made."""
-    with closing(sqlite3.connect(file_in(data))) as db:
+    with closing(sqlite3.connect(get_database_path(data))) as db:
         tables = [
             name
             for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
@@ -343,7 +343,7 @@ def test_a_zip_that_was_damaged_and_is_whole_now_is_no_failure_any_more(tmp_path
         for one in (tmp_path / "files").iterdir():
             archive.write(one, one.name)
     loaded(tmp_path, path, embed=False)
-    with closing(store.connect(file_in(tmp_path))) as db:
+    with closing(store.connect(get_database_path(tmp_path))) as db:
         assert list(list_failures(db)) == []
 
 
@@ -373,7 +373,7 @@ def test_a_load_that_is_interrupted_twice_keeps_no_half_of_a_file(
     assert loaded(tmp_path, tmp_path / "files", embed=False).failed == 0
     loaded(tmp_path / "whole", tmp_path / "files", embed=False)
     assert told_in(tmp_path) == told_in(tmp_path / "whole")
-    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
+    with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         db.execute("INSERT INTO passages_fts (passages_fts, rank) VALUES ('integrity-check', 1)")
 
 
@@ -405,7 +405,7 @@ def test_kill_nine_in_the_middle_of_a_load_loses_nothing_and_repeats_nothing(
 
 def _load_and_kill(files: Path, data: Path) -> None:
     """Stop the loader by force once it has come a little further."""
-    path = file_in(data)
+    path = get_database_path(data)
     before = _bills(path)
     process = subprocess.Popen(
         command("federal", "load", str(files), "--data", str(data), "--json"),
@@ -453,7 +453,7 @@ def test_a_transaction_that_failed_at_its_end_is_told_and_left_out(tmp_path: Pat
 def test_readers_are_not_held_up_by_a_load(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=5)
     loaded(tmp_path, tmp_path / "files", embed=False)
-    path = file_in(tmp_path)
+    path = get_database_path(tmp_path)
     with closing(store.connect(path, writing=True)) as writer:
         writer.execute("BEGIN IMMEDIATE")
         writer.execute("UPDATE bills SET status = 'withdrawn'")
@@ -627,7 +627,7 @@ def test_the_index_of_words_holds_what_the_passages_say(tmp_path: Path) -> None:
             newer = text.replace("and for other purposes", change).replace("T05:", "T06:")
             (tmp_path / "files" / name).write_text(newer, "utf-8")
         loaded(tmp_path, tmp_path / "files", embed=False)
-    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
+    with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         writer = Writer(db)
         with writer.transaction():
             ((gone,), *_) = db.execute("SELECT id FROM bills ORDER BY id").fetchall()

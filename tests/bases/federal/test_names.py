@@ -20,10 +20,10 @@ from readingroom.bases.federal.schema import fold
 from readingroom.bases.federal.schema.sources import (
     Shape,
     find_registry,
-    source_names,
-    sources_of_shape,
+    list_source_names,
+    list_sources_of_shape,
 )
-from readingroom.bases.federal.store import file_in
+from readingroom.bases.federal.store import get_database_path
 from tests.requirements import requirement
 from tests.support.federal.base import Asked, asked, loaded
 
@@ -371,7 +371,7 @@ async def test_the_registries_are_listed_live_and_nothing_else_is_taken(registri
         )
         assert "filters.a" in told["error"]["message"]
         assert "state" in told["error"]["message"]
-        for source in sources_of_shape(Shape.REGISTRY):
+        for source in list_sources_of_shape(Shape.REGISTRY):
             assert (await ask.record(f"/{source.path}", q="nobody at all"))["results"] == []
             dashed = {"query": "nobody at all", "entity_type": source.path.replace("-", "_")}
             assert (await ask.answer("resolve_entity", **dashed))["source"] == source.name
@@ -414,7 +414,7 @@ async def test_any_text_at_all_is_an_ordinary_name(registries: Path) -> None:
 def test_names_that_no_record_goes_by_any_more_are_forgotten(tmp_path: Path) -> None:
     (tmp_path / "legislators-current.yaml").write_text(PEOPLE.lstrip(), "utf-8")
     loaded(tmp_path, tmp_path / "legislators-current.yaml", embed=False)
-    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
+    with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         people = find_registry("legislators")
         before = _names(db)
         assert "  robert  smith " in before
@@ -452,7 +452,9 @@ def test_typos_are_counted_like_a_naive_recursion_counts_them(one: str, other: s
 
 
 def test_no_two_registries_share_rows_of_names() -> None:
-    firsts = sorted(fold.first_row(name) for name in source_names(sources_of_shape(Shape.REGISTRY)))
+    firsts = sorted(
+        fold.first_row(name) for name in list_source_names(list_sources_of_shape(Shape.REGISTRY))
+    )
     gaps = [later - earlier for earlier, later in pairwise(firsts)]
     assert all(gap > fold.ROWS for gap in gaps)
 
@@ -463,14 +465,14 @@ def test_no_two_registries_share_rows_of_names() -> None:
 @pytest.mark.data
 @requirement("federal:D")
 def test_of_the_noisy_names_nine_in_ten_come_first(official: Path) -> None:
-    with closing(store.connect(file_in(official))) as db:
+    with closing(store.connect(get_database_path(official))) as db:
         _check(db, [*_written("federal_names.tsv"), *_made(db)])
 
 
 @pytest.mark.data
 @requirement("federal:D")
 def test_so_do_names_written_by_somebody_who_knew_nothing_of_the_resolver(official: Path) -> None:
-    with closing(store.connect(file_in(official))) as db:
+    with closing(store.connect(get_database_path(official))) as db:
         _check(db, [*_written("federal_names_blind.tsv")])
 
 

@@ -19,7 +19,7 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.formats import Loader
 from readingroom.bases.federal.formats.parts.files import FileRef, RawFile
 from readingroom.bases.federal.load import loading, read_ahead
-from readingroom.bases.federal.store import file_in
+from readingroom.bases.federal.store import get_database_path
 from tests.support.federal.base import loaded, told_in, write_world
 from tests.support.kit import clean_environment
 from tests.support.processes import descendants, is_alive, wait_until
@@ -261,7 +261,7 @@ def test_a_file_that_fails_at_its_end_takes_nothing_of_the_others_with_it(tmp_pa
         (tmp_path / "files" / name).write_text(bad if place % 3 == 1 else text, "utf-8")
     summary = loaded(tmp_path, tmp_path / "files", embed=False)
     assert summary.failed == 3
-    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
+    with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         assert db.execute("SELECT count(*) FROM bills WHERE loader <> 'partial'").fetchone()[0] == 6
         db.execute("INSERT INTO passages_fts (passages_fts, rank) VALUES ('integrity-check', 1)")
         (passages,) = db.execute("SELECT count(*) FROM passages").fetchone()
@@ -277,7 +277,7 @@ def test_others_can_write_while_files_are_passed_over(tmp_path: Path) -> None:
     newer = tmp_path / "newer" / name
     newer.parent.mkdir()
     newer.write_text(text.replace("T05:", "T06:"), "utf-8")
-    path = file_in(tmp_path)
+    path = get_database_path(tmp_path)
     written: list[str] = []
 
     def told(done: int, of: int, name: str) -> None:
@@ -332,7 +332,7 @@ def test_an_interrupted_load_keeps_whole_files_and_leaves_no_reader(
     data, paused = tmp_path / "data", tmp_path / "paused"
     arguments = ("federal", "load", str(tmp_path / "files"), "--data", str(data))
     process = subprocess.Popen(
-        [sys.executable, "-c", PAUSING_LOAD, *arguments, str(paused), str(file_in(data))],
+        [sys.executable, "-c", PAUSING_LOAD, *arguments, str(paused), str(get_database_path(data))],
         env=clean_environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -352,6 +352,6 @@ def test_an_interrupted_load_keeps_whole_files_and_leaves_no_reader(
 
 
 def _count_bills(data: Path) -> int:
-    with closing(sqlite3.connect(f"file:{file_in(data)}?mode=ro", uri=True)) as db:
+    with closing(sqlite3.connect(f"file:{get_database_path(data)}?mode=ro", uri=True)) as db:
         counted = "SELECT count(*) FROM bills WHERE loader <> 'partial'"
         return int(db.execute(counted).fetchone()[0])

@@ -16,17 +16,17 @@ from pydantic_core import from_json
 from readingroom import __version__
 from readingroom.bases.federal import store
 from readingroom.bases.federal.load.writer import Writer
-from readingroom.bases.federal.schema.fold import vocabulary
+from readingroom.bases.federal.schema.fold import load_vocabulary
 from readingroom.bases.federal.schema.sources import (
     BY_NAME,
     SOURCES,
     Shape,
     Source,
-    source_names,
-    sources_of_shape,
+    list_source_names,
+    list_sources_of_shape,
 )
 from readingroom.bases.federal.service import FederalService
-from readingroom.bases.federal.store import file_in
+from readingroom.bases.federal.store import get_database_path
 from readingroom.core.errors import RecordNotFound
 from tests.requirements import requirement
 from tests.support.federal.base import (
@@ -73,7 +73,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def a_bill(world: Path) -> str:
-    with sqlite3.connect(file_in(world)) as db:
+    with sqlite3.connect(get_database_path(world)) as db:
         return str(
             db.execute("SELECT bill_id FROM bill_cosponsors ORDER BY bill_id LIMIT 1").fetchone()[0]
         )
@@ -275,7 +275,7 @@ async def test_sources_come_with_commas_or_one_by_one(world: Path) -> None:
 async def test_a_withdrawn_record_is_gone_and_names_its_successor(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=2)
     loaded(tmp_path, tmp_path / "files")
-    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
+    with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         (old,), (new,) = db.execute("SELECT id FROM bills ORDER BY id").fetchall()
         writer = Writer(db)
         with writer.transaction():
@@ -361,7 +361,7 @@ async def test_lexical_search_reads_no_vectors(world: Path) -> None:
 
 
 def _with_a_text(world: Path) -> str:
-    with closing(sqlite3.connect(file_in(world))) as db:
+    with closing(sqlite3.connect(get_database_path(world))) as db:
         of_bills = "SELECT record_id FROM texts JOIN bills ON bills.id = record_id ORDER BY 1"
         return str(db.execute(of_bills).fetchone()[0])
 
@@ -436,13 +436,13 @@ async def test_five_hundred_searches_over_every_source_all_fetch(official: Path)
                     assert (await service.fetch(one["id"])).id == one["id"]
                     fetched.add(one["id"])
         assert len(queries) == 500
-        searchable = set(source_names(sources_of_shape(Shape.BODY, Shape.SHORT)))
+        searchable = set(list_source_names(list_sources_of_shape(Shape.BODY, Shape.SHORT)))
         assert {source for _, source in queries} == searchable - MADE_UP
 
 
 def _queries(data: Path, count: int) -> Iterator[tuple[str, str]]:
     """Words of real titles, of every source in turn."""
-    with sqlite3.connect(file_in(data)) as db:
+    with sqlite3.connect(get_database_path(data)) as db:
         titles = {
             source.name: [
                 row[0]
@@ -450,7 +450,7 @@ def _queries(data: Path, count: int) -> Iterator[tuple[str, str]]:
                     f"SELECT json_extract(record, '$.title') FROM {source.name} ORDER BY id"
                 )
             ]
-            for source in sources_of_shape(Shape.BODY, Shape.SHORT)
+            for source in list_sources_of_shape(Shape.BODY, Shape.SHORT)
             if source.name not in MADE_UP
         }
     for number in range(count):
@@ -532,8 +532,8 @@ async def test_a_source_without_vectors_is_refused_by_meaning(world: Path) -> No
     async with asked(world) as ask:
         result = await ask.call("semantic_search", query="x", source="saps")
         assert result["_meta"]["error_code"] == "source_not_searchable_semantically"
-        assert result["_meta"]["hint"]["valid_sources"] == source_names(
-            sources_of_shape(Shape.BODY)
+        assert result["_meta"]["hint"]["valid_sources"] == list_source_names(
+            list_sources_of_shape(Shape.BODY)
         )
 
 
@@ -609,7 +609,7 @@ async def test_the_search_tools_name_their_sources_from_the_live_schema(world: P
     async with asked(world) as ask:
         listed = (await ask.rpc("tools/list", {}))["result"]["tools"]
         said = {tool["name"]: tool["description"] for tool in listed}
-        for name in source_names(sources_of_shape(Shape.BODY)):
+        for name in list_source_names(list_sources_of_shape(Shape.BODY)):
             assert name in said["semantic_search"]
         assert "saps" not in said["semantic_search"]
         assert "saps" in said["search"] and "saps" in said["lexical_search"]
@@ -654,7 +654,7 @@ async def test_filters_are_read_in_whatever_spelling(world: Path) -> None:
         (one,) = (await ask.record("/bills", limit=1))["results"]
         state, sponsor = one["sponsors"][0]["state"], one["sponsors"][0]["bioguide_id"]
         party = {"D": "Democrat", "R": "republicans"}
-        name = next(" ".join(words) for words, code in vocabulary().states.items()
+        name = next(" ".join(words) for words, code in load_vocabulary().states.items()
                     if code == state and len("".join(words)) > 2)  # fmt: skip
         for field, kept, written in (
             ("type", one["type"], {"hr": "H.R.", "s": "S"}[one["type"]]),

@@ -12,14 +12,14 @@ import pytest
 from readingroom.bases.federal.formats.lobbying import parse_dollars
 from readingroom.bases.federal.formats.parts.mentions import find_bills, find_laws
 from readingroom.bases.federal.schema.records import LinkKind
-from readingroom.bases.federal.schema.sources import Shape, Source, sources_of_shape
-from readingroom.bases.federal.store import file_in
+from readingroom.bases.federal.schema.sources import Shape, Source, list_sources_of_shape
+from readingroom.bases.federal.store import get_database_path
 from tests.requirements import requirement
 from tests.support.federal.base import asked, loaded, write_world
 
 pytestmark = pytest.mark.anyio
 
-REGISTRIES = sources_of_shape(Shape.REGISTRY)
+REGISTRIES = list_sources_of_shape(Shape.REGISTRY)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows(data: Path, sql: str, *values: Any) -> list[Any]:
-    with closing(sqlite3.connect(file_in(data))) as db:
+    with closing(sqlite3.connect(get_database_path(data))) as db:
         return db.execute(sql, values).fetchall()
 
 

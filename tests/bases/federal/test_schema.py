@@ -15,7 +15,7 @@ from readingroom.bases.federal import store
 from readingroom.bases.federal.filters import build_row_filter
 from readingroom.bases.federal.schema.sources import BY_NAME, SOURCES, Source
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
-from readingroom.bases.federal.store import file_in
+from readingroom.bases.federal.store import get_database_path
 from readingroom.engine.words import tokenizer_spec
 from readingroom.storage.errors import StorageFailed
 from tests.support.federal.base import asked
@@ -27,7 +27,7 @@ FIRST_RELEASE = Path(__file__).parents[2] / "fixtures" / "federal-0.1.0.sql"
 
 def first_release_in(data: Path) -> Path:
     """Return the path of a federal file as 0.1.0 wrote it."""
-    path = file_in(data)
+    path = get_database_path(data)
     path.parent.mkdir(parents=True)
     script = FIRST_RELEASE.read_text("utf-8").replace("{tokenizer}", tokenizer_spec())
     with closing(sqlite3.connect(path)) as db:

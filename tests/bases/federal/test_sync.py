@@ -15,7 +15,7 @@ import pytest
 from readingroom.bases.federal.load import sync as syncing
 from readingroom.bases.federal.load.bulk import LAYOUTS, Hosts, SyncRequest
 from readingroom.bases.federal.schema.sources import BY_NAME
-from readingroom.bases.federal.store import file_in
+from readingroom.bases.federal.store import get_database_path
 from readingroom.core import clock
 from readingroom.core.errors import UnknownSource
 from readingroom.net.download import DownloadedFile, Downloads, RemoteFile, RemoteFileMissing
@@ -171,7 +171,7 @@ def test_a_listing_that_is_none_is_told(host: Host, tmp_path: Path, told: bytes)
             host.files[f"/bulkdata/json/PLAW/{congress}/{kind}"] = told
     source = BY_NAME["public_laws"]
     with pytest.raises(DownloadFailed, match="listing cannot be read"):
-        syncing.sync(file_in(tmp_path), source, None, hosts_of(host), 0)
+        syncing.sync(get_database_path(tmp_path), source, None, hosts_of(host), 0)
 
 
 @pytest.mark.parametrize("name", ["../a.zip", "/etc/a.zip", "x/../../a.zip", ""])
@@ -314,7 +314,7 @@ def test_official_files_come_over_the_wire_as_they_lie(
     )
     lis = "/legislative/LIS/roll_call_votes/vote1082/vote_108_2_00213.xml"
     host.files[lis] = vote.read_bytes()
-    path = file_in(tmp_path)
+    path = get_database_path(tmp_path)
     came = [
         syncing.sync(path, BY_NAME[source], since, hosts_of(host), 0)
         for source, since in (
@@ -331,7 +331,7 @@ def test_a_register_day_is_read_by_its_loader(host: Host, tmp_path: Path) -> Non
     document = register_document("2025-00001", "2025-02-03", "Noise")
     told = {"count": 1, "results": [{"excerpts": "Noise. " * 1000} | document]}
     host.files["/api/v1/documents.json"] = json.dumps(told).encode()
-    path = file_in(tmp_path)
+    path = get_database_path(tmp_path)
     week_ago = clock.now().date() - timedelta(days=7)
     done = syncing.sync(path, BY_NAME["federal_register"], week_ago, hosts_of(host), 0)
     assert done.failed == 0

@@ -11,16 +11,21 @@ import pytest
 from readingroom.bases.federal.formats import Loader, cbo, cfr, compilations, crec, crs, reports
 from readingroom.bases.federal.formats.parts.files import RawFile
 from readingroom.bases.federal.schema.entries import ParsedRecord, Provenance
-from readingroom.bases.federal.schema.ids import federal_id
-from readingroom.bases.federal.schema.sources import BY_NAME, Shape, source_names, sources_of_shape
-from readingroom.bases.federal.store import file_in
+from readingroom.bases.federal.schema.ids import parse_federal_id
+from readingroom.bases.federal.schema.sources import (
+    BY_NAME,
+    Shape,
+    list_source_names,
+    list_sources_of_shape,
+)
+from readingroom.bases.federal.store import get_database_path
 from tests.requirements import requirement
 from tests.support.federal.base import MADE_UP, asked, loaded, write_world
 from tests.support.federal.world import World, register_document
 from tests.support.federal.world_texts import committee_reports, crs_reports, regulations
 
 ORIGIN = Provenance("2026-01-01T00:00:00+00:00", "0" * 64)
-BODIES = source_names(sources_of_shape(Shape.BODY))
+BODIES = list_source_names(list_sources_of_shape(Shape.BODY))
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +37,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows(data: Path, sql: str, *values: Any) -> list[Any]:
-    with closing(sqlite3.connect(file_in(data))) as db:
+    with closing(sqlite3.connect(get_database_path(data))) as db:
         return db.execute(sql, values).fetchall()
 
 
@@ -68,7 +73,7 @@ async def test_a_body_source_answers_by_search_fetch_and_rest(world: Path, sourc
     path = f"/{BY_NAME[source].path}"
     async with asked(world) as ask:
         (listed, *_) = (await ask.record(path))["results"]
-        assert federal_id(listed["id"]).source == source
+        assert parse_federal_id(listed["id"]).source == source
         assert await ask.record(f"{path}/{listed['id']}") == listed
         for tool in ("search", "lexical_search", "semantic_search"):
             found = await ask.answer(tool, query=listed["title"], source=source)
@@ -255,7 +260,7 @@ def test_a_section_has_the_number_that_is_printed(printed: str, number: str) -> 
     volume = regulations(World(), 2).replace("\u00a7\u2009990.1<", f"{printed}<")
     first, *_ = read(cfr.Regulations(), "CFR-2025-title7-vol1.xml", volume)
     assert first.record.id == f"cfr:7:{number.lower()}"
-    assert federal_id(first.record.id).id == first.record.id
+    assert parse_federal_id(first.record.id).id == first.record.id
     assert first.record.citation_string.startswith(f"7 CFR {number}, Upkeep of")
 
 
@@ -297,7 +302,7 @@ def test_an_appendix_is_named_by_what_is_printed_above_it(
     opening, closing = volume.index("<heading>Appendix A"), volume.index("</appendix>")
     shaped = f"{volume[:opening]}{appended}<p>Words.</p>{volume[closing:]}"
     *_, last = read(cfr.Regulations(), "CFR-2025-title7-vol1.xml", shaped)
-    assert last.record.id == id == federal_id(id).id
+    assert last.record.id == id == parse_federal_id(id).id
     assert last.record.citation_string == f"{cite} (2025-01-01)"
     assert last.record.url == "https://www.govinfo.gov/link/cfr/7/990?year=2025"
     assert last.text is not None
@@ -371,7 +376,7 @@ def test_a_document_of_the_register_has_its_number_however_irregular(
     (tmp_path / "rule.json").write_text(json.dumps(told), "utf-8")
     assert loaded(tmp_path, tmp_path / "rule.json", embed=False).failed == 0
     assert rows(tmp_path, "SELECT id FROM federal_register") == [(id,)]
-    assert federal_id(f"fr:{written}").id == id
+    assert parse_federal_id(f"fr:{written}").id == id
 
 
 def test_a_report_without_a_date_is_listed_last_and_cited_as_such(tmp_path: Path) -> None:
@@ -509,5 +514,5 @@ async def test_what_the_president_signed_is_found_once(world: Path) -> None:
     ],
 )
 def test_texts_are_named_as_people_cite_them(written: str, id: str) -> None:
-    assert federal_id(written).id == id
-    assert federal_id(id).id == id
+    assert parse_federal_id(written).id == id
+    assert parse_federal_id(id).id == id

@@ -13,7 +13,7 @@ from readingroom.bases.federal.load.loading import Summary, update
 from readingroom.bases.federal.load.writer import Writer
 from readingroom.bases.federal.schema.sources import BY_NAME
 from readingroom.bases.federal.search import vectors
-from readingroom.bases.federal.store import file_in
+from readingroom.bases.federal.store import get_database_path
 from readingroom.core.progress import no_progress_sync
 from tests.requirements import requirement
 from tests.support.federal.base import Asked, HashedWords, asked, loaded, write_world
@@ -29,7 +29,7 @@ STATEMENT = (
 
 
 def updated(data: Path, *files: Path, even_most: bool = False) -> Summary:
-    return update(file_in(data), list(files), None, even_most=even_most)
+    return update(get_database_path(data), list(files), None, even_most=even_most)
 
 
 def statements(folder: Path, *told: tuple[str, str, str]) -> Path:
@@ -49,7 +49,7 @@ def zipped(path: Path, files: dict[str, str]) -> Path:
 
 
 def active(data: Path) -> int:
-    with closing(store.connect(file_in(data))) as db:
+    with closing(store.connect(get_database_path(data))) as db:
         counted = db.execute("SELECT count(*) FROM bills WHERE status = 'active'")
         return int(counted.fetchone()[0])
 
@@ -252,7 +252,7 @@ async def test_seats_that_were_withdrawn_make_no_roster(tmp_path: Path) -> None:
     async with asked(tmp_path) as ask:
         seats = (await ask.answer("list_committee_members", id="HSAG"))["results"]
         assert len(seats) == 3
-        with closing(store.connect(file_in(tmp_path), writing=True)) as db:
+        with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
             writer = Writer(db)
             with writer.transaction():
                 for seat in seats:
@@ -318,7 +318,7 @@ def test_a_passage_that_stays_the_same_is_not_embedded_again(tmp_path: Path) -> 
     text = path.read_text("utf-8").replace("T05:00:00Z", "T06:00:00Z")
     path.write_text(text.replace("Referred to committee.", "Passed."), "utf-8")
     assert updated(tmp_path, path).changes["bills"].changed == 1
-    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
+    with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         (passages,) = db.execute("SELECT count(*) FROM chunks").fetchone()
         waiting = vectors.embed(db, HashedWords(), no_progress_sync)  # type: ignore[arg-type]
     assert waiting == 1 < passages
@@ -327,7 +327,7 @@ def test_a_passage_that_stays_the_same_is_not_embedded_again(tmp_path: Path) -> 
 def test_a_load_of_the_same_record_by_a_newer_loader_is_no_change(tmp_path: Path) -> None:
     write_world(tmp_path / "files", bills=2)
     loaded(tmp_path, tmp_path / "files", embed=False)
-    with closing(store.connect(file_in(tmp_path), writing=True)) as db:
+    with closing(store.connect(get_database_path(tmp_path), writing=True)) as db:
         db.execute("UPDATE ingestion_logs SET loader = replace(loader, '/1', '/0')")
         db.execute("UPDATE bills SET loader = replace(loader, '/1', '/0')")
         before = db.execute("SELECT * FROM changes WHERE source = 'bills'").fetchall()

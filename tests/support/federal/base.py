@@ -21,7 +21,7 @@ from readingroom.bases.federal.query.aggregates import Budget
 from readingroom.bases.federal.routes import make_routers
 from readingroom.bases.federal.schema.sources import SOURCES
 from readingroom.bases.federal.search import vectors
-from readingroom.bases.federal.store import file_in
+from readingroom.bases.federal.store import get_database_path
 from readingroom.bases.federal.tools import open_federal
 from readingroom.core.progress import no_progress_sync
 from readingroom.engine.embedding.embedder import Matrix, Vector
@@ -115,7 +115,7 @@ def _texts(world: World, bills: int) -> Iterator[tuple[str, str]]:
 
 def loaded(data: Path, *files: Path, embed: bool = True) -> Summary:
     """Load files into the federal base of a data directory."""
-    path = file_in(data)
+    path = get_database_path(data)
     summary = load(path, list(files), None)
     if embed:
         with contextlib.closing(store.connect(path, writing=True)) as db:
@@ -125,7 +125,7 @@ def loaded(data: Path, *files: Path, embed: bool = True) -> Summary:
 
 def told_in(data: Path) -> dict[str, Any]:
     """Records without the moment of their loading, and how much hangs on them."""
-    with contextlib.closing(store.connect(file_in(data))) as db:
+    with contextlib.closing(store.connect(get_database_path(data))) as db:
         told: dict[str, Any] = {
             source.name: _rows(
                 db,

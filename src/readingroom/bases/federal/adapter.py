@@ -57,7 +57,7 @@ class FederalAdapter(SearchAdapter):
         return DeskRecord(**dict(await self._service.fetch(id, offset)), base=self.base)
 
     def list_sources(self) -> Sequence[str]:
-        return sources.source_names(sources.SOURCES)
+        return sources.list_source_names(sources.SOURCES)
 
     def find_source(self, name: str) -> str | None:
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
-from readingroom.bases.federal.store import file_in
+from readingroom.bases.federal.store import get_database_path
 from readingroom.core.progress import ReportProgressSync
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.backup import BaseBackup
@@ -21,7 +21,7 @@ class FederalBackup(BaseBackup):
     """SQLite copies the file page by page, so no owner has to be asked."""
 
     def exists(self, settings: RoomSettings) -> bool:
-        return file_in(settings.data).exists()
+        return get_database_path(settings.data).exists()
 
     def write(
         self,
@@ -30,8 +30,8 @@ class FederalBackup(BaseBackup):
         run: RunCommand,
         report: ReportProgressSync,
     ) -> dict[str, int]:
-        copied_file = file_in(copies_folder)
-        copy_database(file_in(settings.data), copied_file, report)
+        copied_file = get_database_path(copies_folder)
+        copy_database(get_database_path(settings.data), copied_file, report)
         with closing(connect(copied_file)) as db:
             (version,) = db.execute("PRAGMA user_version").fetchone()
         return {"schema": int(version)}
@@ -40,12 +40,14 @@ class FederalBackup(BaseBackup):
         return bool(counts.get("schema", 0) <= SCHEMA_VERSION)
 
     def is_backup_file(self, file_name: str) -> bool:
-        return file_name == file_in(Path()).as_posix()
+        return file_name == get_database_path(Path()).as_posix()
 
     @contextmanager
     def lock(self, data_directory: Path) -> Iterator[None]:
-        if _is_open_elsewhere(file_in(data_directory)):
-            raise FolderInUse(f"{file_in(data_directory)} is in use; stop the server first")
+        if _is_open_elsewhere(get_database_path(data_directory)):
+            raise FolderInUse(
+                f"{get_database_path(data_directory)} is in use; stop the server first"
+            )
         yield
 
     def restore(

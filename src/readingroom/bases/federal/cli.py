@@ -59,7 +59,7 @@ def load_files(paths: tuple[str, ...], settings: FederalSettings, as_json: bool)
 
     only, files = _sources_and_files(paths)
     with progress_bar("Loading", as_json) as report:
-        summary = loading.load(store.file_in(settings.data), files, only, report)
+        summary = loading.load(store.get_database_path(settings.data), files, only, report)
     _print_summary(summary, only, as_json)
 
 
@@ -83,7 +83,7 @@ def update(
     only, files = _sources_and_files(paths)
     with progress_bar("Updating", as_json) as report:
         summary = loading.update(
-            store.file_in(settings.data), files, only, report, even_most=even_most
+            store.get_database_path(settings.data), files, only, report, even_most=even_most
         )
     _print_summary(summary, only, as_json)
 
@@ -100,7 +100,7 @@ def changes(
 
     day = parse_day(since).isoformat()
     only = find_source(source) if source else None
-    path = store.file_in(settings.data)
+    path = store.get_database_path(settings.data)
     store.prepare(path)
     reader = store.FederalStore(path)
     rows, _, more = reader.read_now(lambda db: list_changes(db, day, only, None, limit, 0))
@@ -143,7 +143,7 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
         progress_bar("Updating", as_json) as report_update,
     ):
         synced = sync_source(
-            store.file_in(settings.data),
+            store.get_database_path(settings.data),
             find_source(source),
             day,
             hosts,
@@ -173,7 +173,7 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
 def embed(settings: FederalSettings, as_json: bool) -> None:
     """Embed what has no vector yet, for search by meaning. Stop and go on at any time."""
 
-    path = store.file_in(settings.data)
+    path = store.get_database_path(settings.data)
     store.prepare(path)
     with (
         store.translate_errors(path),
@@ -189,7 +189,7 @@ def embed(settings: FederalSettings, as_json: bool) -> None:
 def status(settings: FederalSettings, as_json: bool) -> None:
     """Show the rows, chunks and vectors of each source, and the date it is loaded up to."""
 
-    path = store.file_in(settings.data)
+    path = store.get_database_path(settings.data)
     store.prepare(path)
     reader = store.FederalStore(path)
     rows = reader.read_now(store.read_status)

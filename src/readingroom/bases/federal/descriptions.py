@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from readingroom.bases.federal.schema.sources import RecordTable, Shape, Source, source_names
+from readingroom.bases.federal.schema.sources import RecordTable, Shape, Source, list_source_names
 
 FieldsOf = Callable[[RecordTable], Iterable[str]]
 
@@ -46,7 +46,7 @@ def semantic_search(sources: tuple[Source, ...]) -> str:
 
 
 def _list_names(sources: tuple[Source, ...], *shapes: Shape) -> str:
-    return ", ".join(source_names(source for source in sources if source.shape in shapes))
+    return ", ".join(list_source_names(source for source in sources if source.shape in shapes))
 
 
 def count(tables: tuple[RecordTable, ...]) -> str:
@@ -69,7 +69,7 @@ def sum(tables: tuple[RecordTable, ...]) -> str:
         "all expenses reported; yea votes cast. Pick it for amounts and totals. For how many "
         "records there are use `count`. Fields for sum_field, by resource: "
         f"{_fields(tables, _sums)}. Fields for group_by, by resource: "
-        f"{_fields(_summable(tables), _groups)}."
+        f"{_fields(_select_summable(tables), _groups)}."
     )
 
 
@@ -81,17 +81,17 @@ def time_series(tables: tuple[RecordTable, ...]) -> str:
         "plot, chart or graph; with sum_field, amounts, such as lobbying spend; with group_by, one "
         "series for each group. Pick it when the question asks how a number changed. For one "
         f"number use `count`. Fields for time_field, by resource: {_fields(tables, _times)}. "
-        f"Fields for sum_field: {_fields(_summable(tables), _sums)}. "
+        f"Fields for sum_field: {_fields(_select_summable(tables), _sums)}. "
         "Those for group_by are as in `count`."
     )
 
 
-def aggregate_choices(
+def list_aggregate_choices(
     tables: tuple[RecordTable, ...], arguments: Sequence[str]
 ) -> dict[str, list[str]]:
     """Return the values that arguments of an aggregate may have, over all tables."""
     if "sum_field" in arguments and "time_field" not in arguments:
-        tables = _summable(tables)
+        tables = _select_summable(tables)
     choices = {
         "resource": [table.path for table in tables],
         "group_by": _distinct(tables, _groups),
@@ -105,7 +105,7 @@ def _distinct(tables: Iterable[RecordTable], fields: FieldsOf) -> list[str]:
     return sorted({name for table in tables for name in fields(table)})
 
 
-def _summable(tables: tuple[RecordTable, ...]) -> tuple[RecordTable, ...]:
+def _select_summable(tables: tuple[RecordTable, ...]) -> tuple[RecordTable, ...]:
     return tuple(table for table in tables if table.plan.sums)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from readingroom.bases.federal.schema.tables import SCHEMA_VERSION
 from readingroom.bases.federal.search.vectors import count_unembedded
-from readingroom.bases.federal.store import file_in
+from readingroom.bases.federal.store import get_database_path
 from readingroom.core.settings import RoomSettings
 from readingroom.protocol.command import RunCommand
 from readingroom.protocol.doctor import Complaint
@@ -17,7 +17,7 @@ _QUICKLY_CHECKED = 1024**3  # bytes of a database that are read through in a few
 
 def check(settings: RoomSettings, repair: bool, run: RunCommand) -> Iterator[Complaint]:
     """Yield what is wrong with the federal database; nothing of it can be repaired here."""
-    path = file_in(settings.data)
+    path = get_database_path(settings.data)
     if not path.exists():
         return
     try:

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from readingroom.bases.federal.schema.sources import Column, RecordTable
-from readingroom.bases.federal.schema.values import VALUE_TYPES, one_of
+from readingroom.bases.federal.schema.values import VALUE_TYPES, make_choice_type
 from readingroom.core.errors import InvalidArguments
 from readingroom.protocol.tool import Day, ShortText
 from readingroom.storage.database import Database
@@ -53,7 +53,7 @@ class RowFilter:
 
 
 @cache
-def filters_model(table: RecordTable) -> type[SourceFilters]:
+def make_filters_model(table: RecordTable) -> type[SourceFilters]:
     """Return the model of a table's filters, which reports those that do not fit."""
     facets = {facet.name: VALUE_TYPES.get(facet.name, ShortText) for facet in table.plan.facets}
     types = facets | {column.name: _choose_type(column) for column in table.filters}
@@ -66,7 +66,7 @@ def _choose_type(column: Column) -> Any:
     if column.kind != "TEXT":
         return _TYPES[column.kind]
     if column.choices:
-        return one_of(column.choices)
+        return make_choice_type(column.choices)
     return VALUE_TYPES.get(column.name, ShortText)
 
 
@@ -75,7 +75,7 @@ def parse_filters(table: RecordTable, filters: Mapping[str, Any] | None) -> RowF
 
     Raise InvalidArguments for those that the table does not have, or whose value does not fit.
     """
-    model = filters_model(table)
+    model = make_filters_model(table)
     try:
         parsed = model.model_validate(dict(filters or {}))
     except ValidationError as error:

@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from readingroom.bases.federal.filters import RowFilter, build_row_filter, filters_model
+from readingroom.bases.federal.filters import RowFilter, build_row_filter, make_filters_model
 from readingroom.bases.federal.models import (
     MOST_LIKELY,
     ActionPage,
@@ -117,7 +117,7 @@ class AggregateQuestion(BaseModel):
         return self.aggregate is not None or self.bucket_by_time is not None
 
     def row_filter(self, table: RecordTable) -> RowFilter:
-        names = filters_model(table).model_fields.keys()
+        names = make_filters_model(table).model_fields.keys()
         return build_row_filter(table, self.model_dump(include=set(names), exclude_none=True))
 
     async def numbers(
@@ -295,7 +295,7 @@ def _add_list(routes: APIRouter, service: FederalService, source: Source) -> Non
         f"List{source.record.__name__}",
         __base__=(
             RegistryQuestion if registry else ListQuestion,
-            filters_model(source.table),
+            make_filters_model(source.table),
         ),
     )
 
@@ -318,7 +318,7 @@ def _add_list(routes: APIRouter, service: FederalService, source: Source) -> Non
 
 def _add_member_votes(routes: APIRouter, service: FederalService) -> None:
     question_model = create_model(
-        "CountMemberVotes", __base__=(CountQuestion, filters_model(MEMBER_VOTES))
+        "CountMemberVotes", __base__=(CountQuestion, make_filters_model(MEMBER_VOTES))
     )
 
     @routes.get("/member-votes", tags=["roll-call-votes"])

@@ -23,11 +23,11 @@ class FederalSample(BaseSample):
 
 
 def _load(settings: RoomSettings, folder: Path) -> None:
-    loading.load(store.file_in(settings.data), [write_records(folder)], None)
+    loading.load(store.get_database_path(settings.data), [write_records(folder)], None)
 
 
 def _embed(settings: RoomSettings) -> None:
-    with closing(store.connect(store.file_in(settings.data), writing=True)) as db:
+    with closing(store.connect(store.get_database_path(settings.data), writing=True)) as db:
         vectors.embed(db, embedder_for(settings), no_progress_sync)
 
 

@@ -35,7 +35,7 @@ from readingroom.bases.federal.query.dossier_models import (
     LegislatorDossier,
     PublicLawDossier,
 )
-from readingroom.bases.federal.schema.ids import federal_id
+from readingroom.bases.federal.schema.ids import parse_federal_id
 from readingroom.bases.federal.schema.records import Bill, Committee, Law, Legislator, LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME, Source, find_source
 from readingroom.bases.federal.search.passages import Passages
@@ -70,7 +70,7 @@ class FederalService:
 
     async def record_json(self, source: Source, id: str) -> str:
         """Return a record as JSON; raise RecordNotFound for an id of another source."""
-        canonical = _canonical_id(source, id)
+        canonical = _parse_canonical_id(source, id)
         return await self.store.read(lambda db: texts.read_record_json(db, source, canonical))
 
     async def records(
@@ -118,14 +118,14 @@ class FederalService:
         self, model: type[lists.ChildPage], record: str, limit: int, cursor: str | None
     ) -> lists.ChildPage:
         source, _ = lists.CHILD_TABLES[model]
-        id = _canonical_id(BY_NAME[source], record)
+        id = _parse_canonical_id(BY_NAME[source], record)
         (after,) = cursors.decode(cursor, int) or (0,)
         return await self.store.read(lambda db: lists.list_children(db, model, id, limit, after))
 
     async def amendments(self, bill: str, limit: int, cursor: str | None) -> RecordPage:
         """List the amendments to a bill; raise RecordNotFound if the bill is not loaded."""
         bills, amendments = BY_NAME["bills"], BY_NAME["amendments"]
-        id = _canonical_id(bills, bill)
+        id = _parse_canonical_id(bills, bill)
         await self.store.read(lambda db: store.read_record(db, bills, id))
         row_filter = build_row_filter(amendments.table, {"bill_id": id})
         return await self.records(amendments, row_filter, limit, cursor)
@@ -134,7 +134,7 @@ class FederalService:
         self, committee: str, congress: int | None, limit: int, cursor: str | None
     ) -> MembershipPage:
         """List who sits on a committee, in one Congress or the newest loaded."""
-        id = _canonical_id(BY_NAME["committees"], committee)
+        id = _parse_canonical_id(BY_NAME["committees"], committee)
         after = cursors.decode(cursor, str, int, str) or store.FIRST_MEMBER
         return await self.store.read(lambda db: lists.list_members(db, id, congress, limit, after))
 
@@ -142,7 +142,7 @@ class FederalService:
         self, bioguide: str, congress: int | None, limit: int, cursor: str | None
     ) -> MemberVotePage:
         """List how a member voted, newest first."""
-        id = _canonical_id(BY_NAME["legislators"], bioguide)
+        id = _parse_canonical_id(BY_NAME["legislators"], bioguide)
         after = cursors.decode(cursor, str, str)
         return await self.store.read(
             lambda db: lists.list_member_votes(db, id, congress, limit, after)
@@ -150,7 +150,7 @@ class FederalService:
 
     async def vote_members(self, vote: str, limit: int, cursor: str | None) -> MemberVotePage:
         """List how each member voted in a roll call."""
-        id = _canonical_id(BY_NAME["roll_call_votes"], vote)
+        id = _parse_canonical_id(BY_NAME["roll_call_votes"], vote)
         (after,) = cursors.decode(cursor, int) or (0,)
         return await self.store.read(lambda db: lists.list_roll_call_votes(db, id, limit, after))
 
@@ -158,7 +158,7 @@ class FederalService:
         self, source: Source, id: str, kind: LinkKind | None, limit: int, cursor: str | None
     ) -> LinkPage:
         """List what a record is linked to, in either direction, with the evidence."""
-        canonical = _canonical_id(source, id)
+        canonical = _parse_canonical_id(source, id)
         after = cursors.decode(cursor, str, str)
         return await self.store.read(
             lambda db: lists.list_links(db, source, canonical, kind, limit, after)
@@ -186,12 +186,12 @@ class FederalService:
 
     async def bill_text(self, bill: str, version: str | None, offset: int) -> BillText:
         """Return a version of a bill's text, or the newest, from an offset on."""
-        id = _canonical_id(BY_NAME["bills"], bill)
+        id = _parse_canonical_id(BY_NAME["bills"], bill)
         return await self.store.read(lambda db: texts.read_bill_text(db, id, version, offset))
 
     async def fetch(self, id: str, offset: int = 0) -> Fetched:
         """Return any record by its id, with as much of its text as one answer contains."""
-        parsed = federal_id(id)
+        parsed = parse_federal_id(id)
         source = BY_NAME.get(parsed.source)
         if source is None:
             raise RecordNotFound(f"No record {parsed.id} has been loaded", source=parsed.source)
@@ -226,7 +226,7 @@ class FederalService:
                 query=query,
                 source=source.name,
                 loaded_up_to=loaded_up_to,
-                **lists.next_page((end,) if end < len(matches) else None),
+                **lists.build_next_page_fields((end,) if end < len(matches) else None),
             )
 
         return await self.store.read(read)
@@ -267,7 +267,7 @@ class FederalService:
         readers: Mapping[str, dossiers.SectionReader],
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return a record and its sections, all from one snapshot."""
-        canonical = _canonical_id(source, id)
+        canonical = _parse_canonical_id(source, id)
 
         def read(db: Database) -> tuple[dict[str, Any], dict[str, Any]]:
             with db.snapshot():
@@ -322,9 +322,9 @@ class FederalService:
         )
 
 
-def _canonical_id(source: Source, id: str) -> str:
+def _parse_canonical_id(source: Source, id: str) -> str:
     """Return an id in its canonical form; raise RecordNotFound unless it is one of the source."""
-    parsed = federal_id(id)
+    parsed = parse_federal_id(id)
     if parsed.source == source.name:
         return parsed.id
     if (parsed.source, source.name) == ("federal_register", "presidential_documents"):

@@ -40,7 +40,7 @@ NEWEST_FIRST = "published_at DESC NULLS LAST, id"
 NEWEST_TEXT = "part = 'enr' DESC, dated DESC NULLS LAST, length(body) DESC, part"
 
 
-def file_in(data: Path) -> Path:
+def get_database_path(data: Path) -> Path:
     """Return the path of the federal file in a data directory."""
     return data / "federal" / FILE
 

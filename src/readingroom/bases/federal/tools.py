@@ -278,7 +278,7 @@ def _aggregates(service: FederalService) -> tuple[Tool, ...]:
         return service.store.read_now(store.list_stored_tables)
 
     def choices(*arguments: str) -> Callable[[], dict[str, list[str]]]:
-        return lambda: descriptions.aggregate_choices(live(), arguments)
+        return lambda: descriptions.list_aggregate_choices(live(), arguments)
 
     return (
         make_tool(

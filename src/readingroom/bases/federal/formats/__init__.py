@@ -89,5 +89,5 @@ LOADERS: tuple[Loader, ...] = (
     hearings.CongressHearings(),
     lobbying.LobbyingFilings(),
     dockets.Dockets(),
-    saps.Saps(pdfs.pdf_texts),
+    saps.Saps(pdfs.read_pdf_texts),
 )

@@ -13,6 +13,7 @@ from readingroom.bases.federal.formats import cbo, reports
 from readingroom.bases.federal.formats.parts.bill_fields import (
     MAX_EVIDENCE,
     build_vote_links,
+    drop_empty_fields,
     find_roll_call_actions,
     parse_action,
     parse_amended_id,
@@ -30,7 +31,6 @@ from readingroom.bases.federal.formats.parts.bill_fields import (
     parse_text_versions,
     parse_vote_ids,
     require_text,
-    without_empty,
 )
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import (
@@ -41,21 +41,32 @@ from readingroom.bases.federal.formats.parts.people import (
 from readingroom.bases.federal.formats.parts.topics import (
     build_topic,
     build_topic_links,
-    distinct_topics,
+    drop_repeated_topics,
 )
-from readingroom.bases.federal.formats.parts.xml import get_text, hash_element, iso_date, parse
-from readingroom.bases.federal.schema.congress import GPO, SPOKEN, bill_page, ordinal, spoken
+from readingroom.bases.federal.formats.parts.xml import (
+    get_text,
+    hash_element,
+    parse,
+    parse_iso_date,
+)
+from readingroom.bases.federal.schema.congress import (
+    GPO,
+    SPOKEN,
+    build_bill_page_url,
+    format_bill_number,
+    format_ordinal,
+)
 from readingroom.bases.federal.schema.entries import (
     Link,
     ParsedRecord,
     Provenance,
     SearchHead,
-    citation_fields,
+    build_citation_fields,
 )
 from readingroom.bases.federal.schema.ids import (
-    amendment_id,
-    bill_id,
-    cited_report,
+    make_amendment_id,
+    make_bill_id,
+    parse_report_citation,
 )
 from readingroom.bases.federal.schema.records import (
     Amendment,
@@ -89,7 +100,7 @@ class BillStatus:
             raise ValueError("no <bill> in this file")
         parser = _BillParser(bill, provenance)
         # Stubs first: rows of cosponsors and committees have foreign keys to them.
-        yield from parser.referenced_records()
+        yield from parser.build_referenced_records()
         yield parser.bill()
         yield from parser.amendments()
         yield from parser.estimates()
@@ -106,8 +117,8 @@ class _BillParser:
         self.congress = int(require_text(element, "congress"))
         self.kind = require_text(element, "type", "billType").lower()
         self.number = int(require_text(element, "number", "billNumber"))
-        self.id = bill_id(self.congress, self.kind, self.number)
-        self.page = bill_page(self.congress, self.kind, self.number)
+        self.id = make_bill_id(self.congress, self.kind, self.number)
+        self.page = build_bill_page_url(self.congress, self.kind, self.number)
         self.sponsors = [parse_person(item) for item in element.findall("sponsors/item")]
         self.cosponsors = [parse_cosponsor(item) for item in element.findall("cosponsors/item")]
         self.actions = [
@@ -124,7 +135,7 @@ class _BillParser:
             element, "subjects/billSubjects/policyArea/name"
         ) or get_text(element, "primarySubject/name")  # fmt: skip
 
-    def referenced_records(self) -> Iterator[ParsedRecord]:
+    def build_referenced_records(self) -> Iterator[ParsedRecord]:
         """Yield stubs of what the bill refers to, so that every reference leads somewhere."""
         yield from self._build_people_stubs((*self.sponsors, *self.cosponsors))
         for committee in self.committees:
@@ -137,10 +148,10 @@ class _BillParser:
         element = self._element
         title = get_text(element, "title") or self.id
         latest = parse_latest_action(element.find("latestAction"))
-        introduced = iso_date(get_text(element, "introducedDate"))
+        introduced = parse_iso_date(get_text(element, "introducedDate"))
         updated = get_text(element, "updateDate")
         summaries = list(parse_summaries(element))
-        cite = f"{spoken(self.congress, self.kind, self.number)}, {title}"
+        cite = f"{format_bill_number(self.congress, self.kind, self.number)}, {title}"
         record = Bill(
             id=self.id,
             title=title,
@@ -163,13 +174,13 @@ class _BillParser:
             related_bills=list(parse_related_bills(element)),
             cost_estimates=self.costs,
             committee_reports=list(self.reported),
-            report_ids=list(dict.fromkeys(filter(None, map(cited_report, self.reported)))),
+            report_ids=list(dict.fromkeys(filter(None, map(parse_report_citation, self.reported)))),
             votes=list(dict.fromkeys(self._list_votes())),
             # Whoever withdrew stays in the file, with a date, but does not count any more.
             cosponsor_count=sum(cosponsor.withdrawn_at is None for cosponsor in self.cosponsors),
             action_count=len(self.actions),
             amendment_count=len(element.findall("amendments/amendment")),
-            **citation_fields(
+            **build_citation_fields(
                 self._provenance, url=self.page, org=GPO, cite=cite, published_at=introduced
             ),
         )
@@ -205,17 +216,17 @@ class _BillParser:
 
     def reports(self) -> Iterator[ParsedRecord]:
         for citation in self.reported:
-            if cited_report(citation):
+            if parse_report_citation(citation):
                 yield reports.build_cited_report(citation, [self.id], self._provenance)
 
     def _list_topics(self) -> list[str]:
-        return distinct_topics((self.policy_area, *self.subjects))
+        return drop_repeated_topics((self.policy_area, *self.subjects))
 
     def _build_topics(self) -> Iterator[ParsedRecord]:
         """Only the oldest files say to which wider subject one belongs."""
         items = self._element.findall("subjects/billSubjects/otherSubjects/item")
         parents = {get_text(item, "name"): get_text(item, "parentSubject/name") for item in items}
-        for name in distinct_topics((*parents.values(), *self._list_topics())):
+        for name in drop_repeated_topics((*parents.values(), *self._list_topics())):
             yield build_topic(name, self._provenance, parent=parents.get(name))
 
     def _list_votes(self) -> Iterator[str]:
@@ -235,7 +246,7 @@ class _BillParser:
             "topic": self._list_topics(),
             "member": [sponsor.bioguide_id for sponsor in self.sponsors],
         }
-        return without_empty(facets)
+        return drop_empty_fields(facets)
 
     def _build_children(self) -> dict[str, list[tuple[Any, ...]]]:
         committees = sorted({committee.id for committee in self.committees})
@@ -270,10 +281,10 @@ class _BillParser:
                 evidence = f"cboCostEstimates/item: {estimate.title} {estimate.url}"
                 yield Link(LinkKind.COST_ESTIMATE, estimate.id, evidence)
         for citation, evidence in self.reported.items():
-            if report := cited_report(citation):
+            if report := parse_report_citation(citation):
                 yield Link(LinkKind.COMMITTEE_REPORT, report, evidence)
-        yield from build_topic_links(distinct_topics((self.policy_area,)), "policyArea")
-        yield from build_topic_links(distinct_topics(self.subjects), "subjects")
+        yield from build_topic_links(drop_repeated_topics((self.policy_area,)), "policyArea")
+        yield from build_topic_links(drop_repeated_topics(self.subjects), "subjects")
 
     def _parse_amendment(self, item: Element) -> Iterator[ParsedRecord]:
         # Number, congress and type stand twice in one amendment; the first of each is its own.
@@ -283,15 +294,15 @@ class _BillParser:
         yield from self._build_people_stubs(sponsors)
         roll_calls = list(find_roll_call_actions(item))
         actions = [parse_action(roll_call, congress) for roll_call in roll_calls]
-        submitted = iso_date(get_text(item, "submittedDate"))
-        proposed = iso_date(get_text(item, "proposedDate"))
+        submitted = parse_iso_date(get_text(item, "submittedDate"))
+        proposed = parse_iso_date(get_text(item, "proposedDate"))
         latest = parse_latest_action(item.find("latestAction"))
         purpose, description = get_text(item, "purpose"), get_text(item, "description")
         label = f"{'S.Amdt.' if kind == 'samdt' else 'H.Amdt.'} {number}"
-        cite = f"{label} to {SPOKEN[self.kind]} {self.number}, {ordinal(congress)} Congress"
+        cite = f"{label} to {SPOKEN[self.kind]} {self.number}, {format_ordinal(congress)} Congress"
         slug = "senate-amendment" if kind == "samdt" else "house-amendment"
         record = Amendment(
-            id=amendment_id(congress, kind, number),
+            id=make_amendment_id(congress, kind, number),
             title=f"{cite}: {purpose}" if purpose else cite,
             congress=congress,
             type=kind,
@@ -307,9 +318,9 @@ class _BillParser:
             cosponsor_count=len(item.findall("cosponsors/item")),
             latest_action=latest,
             votes=list(dict.fromkeys(vote for action in actions for vote in action.votes)),
-            **citation_fields(
+            **build_citation_fields(
                 self._provenance,
-                url=f"https://www.congress.gov/amendment/{ordinal(congress)}-congress/{slug}/{number}",
+                url=f"https://www.congress.gov/amendment/{format_ordinal(congress)}-congress/{slug}/{number}",
                 org=GPO,
                 cite=cite,
                 published_at=submitted or proposed,
@@ -329,7 +340,7 @@ class _BillParser:
         yield ParsedRecord(
             record,
             head=SearchHead(record.title, description or "", latest.text if latest else ""),
-            facets=without_empty(facets),
+            facets=drop_empty_fields(facets),
             links=[
                 *self._build_amendment_links(item, record),
                 *build_vote_links(roll_calls, actions),

@@ -12,15 +12,15 @@ from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.xml import get_text, hash_element, parse
-from readingroom.bases.federal.schema.congress import congress_on
+from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.entries import (
     Link,
     ParsedRecord,
     Provenance,
     SearchHead,
-    citation_fields,
+    build_citation_fields,
 )
-from readingroom.bases.federal.schema.ids import estimate_id, federal_id
+from readingroom.bases.federal.schema.ids import parse_estimate_id, parse_federal_id
 from readingroom.bases.federal.schema.records import CboEstimate, LinkKind
 from readingroom.core.errors import UnrecognizedId
 
@@ -58,17 +58,17 @@ def build_estimate(
 
     Raise ValueError for a URL that is not of a publication of CBO.
     """
-    id = estimate_id(url)
+    id = parse_estimate_id(url)
     if id is None:
         raise ValueError(f"{url!r} is not the address of a publication of CBO")
-    congress = congress_on(published) if published else None
+    congress = get_congress_on(published) if published else None
     record = CboEstimate(
         id=id,
         title=title,
         congress=congress,
         description=description,
         bills=bills,
-        **citation_fields(
+        **build_citation_fields(
             provenance,
             url=url,
             org=ORG,
@@ -98,7 +98,7 @@ def _parse_item(item: Element, provenance: Provenance) -> ParsedRecord:
         get_text(item, "Link") or "",
         title,
         published,
-        _find_bills(bill_text, congress_on(published)) if published else [],
+        _find_bills(bill_text, get_congress_on(published)) if published else [],
         provenance,
         description=get_text(item, "Description"),
         raw_sha256=hash_element(item),
@@ -110,7 +110,7 @@ def _find_bills(text: str, congress: int) -> list[str]:
     ids: dict[str, None] = {}
     for match in _NAMED.finditer(text):
         try:
-            ids[federal_id(match[0], congress).id] = None
+            ids[parse_federal_id(match[0], congress).id] = None
         except UnrecognizedId:
             continue
     return list(ids)

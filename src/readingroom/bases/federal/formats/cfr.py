@@ -16,10 +16,10 @@ from readingroom.bases.federal.formats.parts.xml import (
     extract_prose,
     get_text,
     hash_element,
-    iso_date,
     parse,
+    parse_iso_date,
 )
-from readingroom.bases.federal.formats.register import ORG, slugify, title_case
+from readingroom.bases.federal.formats.register import ORG, slugify, to_title_case
 from readingroom.bases.federal.formats.uslm import is_uslm
 from readingroom.bases.federal.schema.entries import (
     Link,
@@ -27,10 +27,10 @@ from readingroom.bases.federal.schema.entries import (
     Provenance,
     SearchHead,
     Text,
-    citation_fields,
-    digest,
+    build_citation_fields,
+    hash_item,
 )
-from readingroom.bases.federal.schema.ids import cfr_id
+from readingroom.bases.federal.schema.ids import make_cfr_id
 from readingroom.bases.federal.schema.records import CfrSection, LinkKind
 from readingroom.core.text import fold_dashes
 
@@ -57,7 +57,9 @@ class Regulations:
         volume = parse(file.data)
         meta = volume.find("meta")
         title = int(get_text(meta, "docNumber") or "")
-        revised = iso_date(get_text(meta, "docReleasePoint")) or iso_date(get_text(meta, "created"))
+        revised = parse_iso_date(get_text(meta, "docReleasePoint")) or parse_iso_date(
+            get_text(meta, "created")
+        )
         main = volume.find("main")
         if main is None:
             raise ValueError("no <main> in this file")
@@ -163,7 +165,7 @@ def _build_entry(
     body = extract_prose(provision)
     own = collect_references((provision,))
     record = CfrSection(
-        id=cfr_id(context.title, label.number),
+        id=make_cfr_id(context.title, label.number),
         title=title,
         type="section" if provision.tag == "section" else "appendix",
         cfr_title=context.title,
@@ -181,14 +183,14 @@ def _build_entry(
         usc_references=list(own.code | context.resting_on.code),
         cfr_references=list(own.regulations),
         characters=len(body),
-        **citation_fields(
+        **build_citation_fields(
             provenance,
             url=_build_url(context, label),
             org=ORG,
             cite=title,
             published_at=context.revised,
             # The authority stands above, at the part, but is stored with each section.
-            raw_sha256=digest([hash_element(provision), context.authority]),
+            raw_sha256=hash_item([hash_element(provision), context.authority]),
         ),
     )
     agencies = [context.chapter, slugify(context.chapter)] if context.chapter else []
@@ -226,7 +228,7 @@ def _read_number(section: Element) -> str:
 
 
 def _soften_capitals(heading: str | None) -> str | None:
-    return title_case(heading) if heading and heading.isupper() else heading
+    return to_title_case(heading) if heading and heading.isupper() else heading
 
 
 def _build_url(context: _Context, label: _ProvisionLabel) -> str:

@@ -7,8 +7,8 @@ from xml.etree.ElementTree import Element
 
 from readingroom.bases.federal.formats.parts import references
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.formats.parts.xml import get_text, iso_date, parse
-from readingroom.bases.federal.formats.register import title_case
+from readingroom.bases.federal.formats.parts.xml import get_text, parse, parse_iso_date
+from readingroom.bases.federal.formats.register import to_title_case
 from readingroom.bases.federal.formats.uslm import extract_body, is_uslm
 from readingroom.bases.federal.schema.entries import (
     Link,
@@ -16,9 +16,9 @@ from readingroom.bases.federal.schema.entries import (
     Provenance,
     SearchHead,
     Text,
-    citation_fields,
+    build_citation_fields,
 )
-from readingroom.bases.federal.schema.ids import compilation_id, law_id
+from readingroom.bases.federal.schema.ids import make_compilation_id, make_law_id
 from readingroom.bases.federal.schema.records import Compilation, LinkKind
 from readingroom.core.text import fold_dashes
 
@@ -51,9 +51,12 @@ def _build_entry(element: Element, meta: Element, provenance: Provenance) -> Par
         raise ValueError("the file does not say which compilation it is")
     edition = element.find("preface/editionNote")
     through = _find_last_law(edition, meta)
-    amended, approved = _read_amendment_date(edition), iso_date(get_text(meta, "approvedDate"))
+    amended, approved = (
+        _read_amendment_date(edition),
+        parse_iso_date(get_text(meta, "approvedDate")),
+    )
     title = get_text(meta, "title") or f"Compilation {number}"
-    title = title_case(title) if title.isupper() else title
+    title = to_title_case(title) if title.isupper() else title
     law = _find_law(element, meta)
     body = extract_body(element)
     published = amended or approved
@@ -63,7 +66,7 @@ def _build_entry(element: Element, meta: Element, provenance: Provenance) -> Par
     url = f"https://www.govinfo.gov/app/details/COMPS-{number}"
     short = [text for name in meta.findall("containsShortTitle") if (text := get_text(name))]
     record = Compilation(
-        id=compilation_id(number),
+        id=make_compilation_id(number),
         title=title,
         congress=int(get_text(meta, "congress") or 0) or None,
         law_id=law,
@@ -75,7 +78,7 @@ def _build_entry(element: Element, meta: Element, provenance: Provenance) -> Par
         usc_references=list(references.collect_references((element,)).code),
         sections=sum(1 for _ in element.iter("section")),
         characters=len(body),
-        **citation_fields(provenance, url=url, org=ORG, cite=cite, published_at=published),
+        **build_citation_fields(provenance, url=url, org=ORG, cite=cite, published_at=published),
     )
     congress = [str(record.congress)] if record.congress else []
     return ParsedRecord(
@@ -94,10 +97,10 @@ def _find_law(element: Element, meta: Element) -> str | None:
     """The law it is the text of: as cited, else as its sections are numbered."""
     for cited_as in meta.iterfind("citableAs"):
         if match := _LAW.match(fold_dashes(get_text(cited_as) or "")):
-            return law_id(f"{match[1]}-{match[2]}")
+            return make_law_id(f"{match[1]}-{match[2]}")
     for section in element.iter("section"):
         if match := _OWN.fullmatch(section.get("identifier") or ""):
-            return law_id(f"{match[1]}-{match[2]}")
+            return make_law_id(f"{match[1]}-{match[2]}")
     return None
 
 
@@ -106,13 +109,13 @@ def _find_last_law(edition: Element | None, meta: Element) -> str | None:
     for element in (edition, meta):
         match = _LAW.search(fold_dashes(get_text(element, "currentThroughPublicLaw") or ""))
         if match:
-            return law_id(f"{match[1]}-{match[2]}")
+            return make_law_id(f"{match[1]}-{match[2]}")
     return None
 
 
 def _read_amendment_date(edition: Element | None) -> str | None:
     date = edition.find("date") if edition is not None else None
-    return iso_date(date.get("date")) if date is not None else None
+    return parse_iso_date(date.get("date")) if date is not None else None
 
 
 def _find_statutes_citation(meta: Element) -> str | None:

@@ -17,28 +17,33 @@ from readingroom.bases.federal.formats.parts.people import (
     format_name,
     parse_chamber,
 )
-from readingroom.bases.federal.formats.parts.xml import get_text, hash_element, iso_date, parse
+from readingroom.bases.federal.formats.parts.xml import (
+    get_text,
+    hash_element,
+    parse,
+    parse_iso_date,
+)
 from readingroom.bases.federal.formats.uslm import parse_spelled_date
-from readingroom.bases.federal.schema.congress import GPO, SPOKEN, congress_on, ordinal
+from readingroom.bases.federal.schema.congress import GPO, SPOKEN, format_ordinal, get_congress_on
 from readingroom.bases.federal.schema.entries import (
     Link,
     ParsedRecord,
     Provenance,
     SearchHead,
     Text,
-    citation_fields,
-    digest,
+    build_citation_fields,
+    hash_item,
 )
 from readingroom.bases.federal.schema.ids import (
     BILL_TYPES,
-    amendment_id,
-    bill_id,
-    committee_id,
-    federal_id,
-    law_id,
-    proceeding_id,
-    report_id,
-    vote_id,
+    make_amendment_id,
+    make_bill_id,
+    make_committee_id,
+    make_law_id,
+    make_proceeding_id,
+    make_report_id,
+    make_vote_id,
+    parse_federal_id,
 )
 from readingroom.bases.federal.schema.records import Amendment, LinkKind, Person, Proceeding
 from readingroom.core.errors import UnrecognizedId
@@ -128,7 +133,7 @@ class _Page:
         self.text = _remove_indents(self._raw)
         self.title = _read_heading(self.text) or self._granule
         self.congress = (
-            congress_on(self.published) if self.published else _find_congress(self.volume)
+            get_congress_on(self.published) if self.published else _find_congress(self.volume)
         )
 
     def build_entry(self) -> ParsedRecord:
@@ -180,10 +185,10 @@ class _Page:
         opening = " ".join(body[:1000].split())
         sponsor = _ITS_SPONSOR.match(opening)
         bill = _find_bill(opening, self.congress)
-        cite = f"S.Amdt. {number}{_format_amended(bill)}, {ordinal(self.congress)} Congress"
-        url = f"https://www.congress.gov/amendment/{ordinal(self.congress)}-congress/senate-amendment/{number}"
+        cite = f"S.Amdt. {number}{_format_amended(bill)}, {format_ordinal(self.congress)} Congress"
+        url = f"https://www.congress.gov/amendment/{format_ordinal(self.congress)}-congress/senate-amendment/{number}"
         record = Amendment(
-            id=amendment_id(self.congress, "samdt", number),
+            id=make_amendment_id(self.congress, "samdt", number),
             title=cite,
             congress=self.congress,
             type="samdt",
@@ -192,13 +197,13 @@ class _Page:
             bill_id=bill,
             submitted_at=self.published,
             sponsors=[Person(name=format_name(sponsor[1].strip()))] if sponsor else [],
-            **citation_fields(
+            **build_citation_fields(
                 self._provenance,
                 url=url,
                 org=GPO,
                 cite=f"{cite}, {self.volume} Cong. Rec. {self.pages}",
                 published_at=self.published,
-                raw_sha256=digest(printed),
+                raw_sha256=hash_item(printed),
             ),
         )
         facets = {
@@ -223,7 +228,7 @@ class _Issue:
         extension = next(
             element for element in mods.findall("extension") if element.find("volume") is not None
         )
-        self._published = iso_date(get_text(mods, "originInfo/dateIssued"))
+        self._published = parse_iso_date(get_text(mods, "originInfo/dateIssued"))
         self._volume = int(get_text(extension, "volume") or "")
         self._number = int(get_text(extension, "issue") or "")
         self._congress = int(get_text(extension, "congress") or "")
@@ -234,7 +239,7 @@ class _Issue:
         if extension is None:
             raise ValueError("an item of the issue says nothing of itself")
         granule = get_text(extension, "accessId") or ""
-        spoken = iso_date(get_text(extension, "granuleDate"))
+        spoken = parse_iso_date(get_text(extension, "granuleDate"))
         letter = get_text(extension, "pagePrefix") or ""
         start, end = (get_text(element, f"part/extent/{edge}") for edge in ("start", "end"))
         title = get_text(element, "titleInfo/title") or granule
@@ -281,7 +286,7 @@ class _Issue:
     def _find_votes(self, extension: Element) -> Mentions:
         for vote, congress, number in _iterate_numbered(extension, "congVote"):
             if chamber := vote.get("chamber"):
-                yield vote_id(chamber, congress, self._session, number), vote
+                yield make_vote_id(chamber, congress, self._session, number), vote
 
 
 def _build_proceeding(
@@ -299,8 +304,8 @@ def _build_proceeding(
     )
     return Proceeding.model_validate(
         fields
-        | {"id": proceeding_id(granule)}
-        | citation_fields(
+        | {"id": make_proceeding_id(granule)}
+        | build_citation_fields(
             provenance,
             url=f"https://www.govinfo.gov/app/details/{issue}/{granule}",
             org=GPO,
@@ -323,7 +328,7 @@ def _build_facets(record: Proceeding) -> dict[str, list[str]]:
 
 def _find_congress(volume: int) -> int:
     """The Congress of a volume: one a year, the 151st in 2005."""
-    return congress_on(f"{volume + 1854}-06-01")
+    return get_congress_on(f"{volume + 1854}-06-01")
 
 
 def _remove_indents(printed: str) -> str:
@@ -359,7 +364,7 @@ def _format_amended(bill: str | None) -> str:
 def _find_bill(opening: str, congress: int) -> str | None:
     match = _ITS_BILL.search(opening)
     try:
-        return federal_id(match[1], congress).id if match else None
+        return parse_federal_id(match[1], congress).id if match else None
     except UnrecognizedId:
         return None
 
@@ -416,29 +421,29 @@ def _iterate_numbered(extension: Element, tag: str) -> Iterator[tuple[Element, s
 def _find_bills(extension: Element) -> Mentions:
     for item, congress, number in _iterate_numbered(extension, "bill"):
         if (kind := item.get("type", "").lower()) in BILL_TYPES:
-            yield bill_id(congress, kind, number), item
+            yield make_bill_id(congress, kind, number), item
 
 
 def _find_amendments(extension: Element) -> Mentions:
     for item, congress, number in _iterate_numbered(extension, "amendment"):
         kind = "samdt" if item.get("chamber") == "SENATE" else "hamdt"
-        yield amendment_id(congress, kind, number), item
+        yield make_amendment_id(congress, kind, number), item
 
 
 def _find_laws(extension: Element) -> Mentions:
     for item, congress, number in _iterate_numbered(extension, "law"):
-        yield law_id(f"{congress}-{number}", private=item.get("isPrivate") == "true"), item
+        yield make_law_id(f"{congress}-{number}", private=item.get("isPrivate") == "true"), item
 
 
 def _find_reports(extension: Element) -> Mentions:
     for item, congress, number in _iterate_numbered(extension, "congReport"):
-        yield report_id(congress, f"{item.get('type', 'H')[0]}rpt", number), item
+        yield make_report_id(congress, f"{item.get('type', 'H')[0]}rpt", number), item
 
 
 def _find_committees(extension: Element) -> Mentions:
     for element in extension.findall("congCommittee"):
         if code := element.get("authorityId"):
-            yield committee_id(code), element
+            yield make_committee_id(code), element
 
 
 def _find_cfr_parts(extension: Element) -> Iterator[str]:

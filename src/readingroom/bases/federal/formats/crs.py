@@ -9,20 +9,25 @@ from readingroom.bases.federal.formats.parts.mentions import find_bills, find_la
 from readingroom.bases.federal.formats.parts.topics import (
     build_topic,
     build_topic_links,
-    distinct_topics,
+    drop_repeated_topics,
 )
-from readingroom.bases.federal.formats.parts.xml import iso_date, strip_html
-from readingroom.bases.federal.schema.congress import congress_on
+from readingroom.bases.federal.formats.parts.xml import parse_iso_date, strip_html
+from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.entries import (
     Link,
     ParsedRecord,
     Provenance,
     SearchHead,
     Text,
-    citation_fields,
-    digest,
+    build_citation_fields,
+    hash_item,
 )
-from readingroom.bases.federal.schema.ids import BILL_TYPES, bill_id, federal_id, law_id
+from readingroom.bases.federal.schema.ids import (
+    BILL_TYPES,
+    make_bill_id,
+    make_law_id,
+    parse_federal_id,
+)
 from readingroom.bases.federal.schema.records import CrsReport, LinkKind
 
 ORG = "Congressional Research Service"
@@ -41,7 +46,7 @@ class CrsReports:
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         data = json.loads(file.data)
         if report := data.get("CRSReport"):
-            for name in distinct_topics(_list_values(report, "topics", "topic")):
+            for name in drop_repeated_topics(_list_values(report, "topics", "topic")):
                 yield build_topic(name, provenance)
             yield _build_entry(report, provenance, partial=False)
         for report in data.get("CRSReports") or ():
@@ -50,9 +55,9 @@ class CrsReports:
 
 
 def _build_entry(data: dict[str, Any], provenance: Provenance, *, partial: bool) -> ParsedRecord:
-    id = federal_id(f"crs:{data['id']}").id
+    id = parse_federal_id(f"crs:{data['id']}").id
     title = " ".join(data["title"].split())
-    published, updated = iso_date(data.get("publishDate")), data.get("updateDate")
+    published, updated = parse_iso_date(data.get("publishDate")), data.get("updateDate")
     topics = _list_values(data, "topics", "topic")
     related = data.get("relatedMaterials") or []
     bills, laws = dict(_find_bills(related)), dict(_find_laws(related))
@@ -70,13 +75,13 @@ def _build_entry(data: dict[str, Any], provenance: Provenance, *, partial: bool)
         laws=list(laws),
         pdf_url=_find_pdf_url(data),
         characters=len(body),
-        **citation_fields(
+        **build_citation_fields(
             provenance,
             url=f"https://www.congress.gov/crs-product/{id}",
             org=ORG,
             cite=f"{title}, CRS {id}",
             published_at=published,
-            raw_sha256=digest(data),
+            raw_sha256=hash_item(data),
         ),
     )
     types = [record.type] if record.type else []
@@ -94,7 +99,7 @@ def _build_entry(data: dict[str, Any], provenance: Provenance, *, partial: bool)
         ]
         + [
             *_find_title_links(title, published),
-            *build_topic_links(distinct_topics(topics), "topics"),
+            *build_topic_links(drop_repeated_topics(topics), "topics"),
         ],
         revision=updated,
     )
@@ -104,7 +109,7 @@ def _find_title_links(title: str, published: str | None) -> Iterator[Link]:
     """The bills and laws in a title; of which Congress a bill is, the report's date says."""
     yield from find_laws(title, LinkKind.CRS_REPORT, "title")
     if published:
-        yield from find_bills(title, congress_on(published), LinkKind.CRS_REPORT, "title")
+        yield from find_bills(title, get_congress_on(published), LinkKind.CRS_REPORT, "title")
 
 
 def _list_values(data: dict[str, Any], field: str, name: str) -> list[str]:
@@ -116,14 +121,14 @@ def _find_bills(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     """Ids, each with how the file writes it."""
     for item in related:
         if (kind := (item.get("type") or "").lower()) in BILL_TYPES:
-            yield bill_id(item["congress"], kind, item["number"]), _describe(item)
+            yield make_bill_id(item["congress"], kind, item["number"]), _describe(item)
 
 
 def _find_laws(related: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     for item in related:
         if (kind := (item.get("type") or "").upper()) in ("PUB", "PRIV"):
             yield (
-                law_id(f"{item['congress']}-{item['number']}", private=kind == "PRIV"),
+                make_law_id(f"{item['congress']}-{item['number']}", private=kind == "PRIV"),
                 _describe(item),
             )
 

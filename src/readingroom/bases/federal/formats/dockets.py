@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
-from readingroom.bases.federal.formats.parts.xml import iso_date
+from readingroom.bases.federal.formats.parts.xml import parse_iso_date
 from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     Provenance,
-    citation_fields,
-    digest,
+    build_citation_fields,
+    hash_item,
 )
-from readingroom.bases.federal.schema.ids import docket_id
+from readingroom.bases.federal.schema.ids import make_docket_id
 from readingroom.bases.federal.schema.records import Docket
 
 _NO_RIN = "Not Assigned"
@@ -42,7 +42,7 @@ def _build_docket(number: str, data: dict[str, Any], provenance: Provenance) -> 
     modified = data.get("modifyDate") or data.get("lastModifiedDate")
     rin = data.get("rin")
     record = Docket(
-        id=docket_id(number),
+        id=make_docket_id(number),
         title=title,
         agency=data.get("agencyId"),
         type=data.get("docketType"),
@@ -52,13 +52,13 @@ def _build_docket(number: str, data: dict[str, Any], provenance: Provenance) -> 
         program=data.get("program"),
         organization=data.get("organization"),
         modified_at=modified,
-        **citation_fields(
+        **build_citation_fields(
             provenance,
             url=f"https://www.regulations.gov/docket/{number}",
             org="Regulations.gov",
             cite=f"Docket {number}, {title}",
-            published_at=iso_date(modified),
-            raw_sha256=digest(data),
+            published_at=parse_iso_date(modified),
+            raw_sha256=hash_item(data),
         ),
     )
     # A page of results has no abstract: it makes a docket known, and changes none that is.

@@ -9,16 +9,21 @@ from xml.etree.ElementTree import Element
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.mentions import find_bills
 from readingroom.bases.federal.formats.parts.people import build_committee_stub, parse_chamber
-from readingroom.bases.federal.formats.parts.xml import get_text, iso_date, parse
-from readingroom.bases.federal.schema.congress import SPOKEN, ordinal
+from readingroom.bases.federal.formats.parts.xml import get_text, parse, parse_iso_date
+from readingroom.bases.federal.schema.congress import SPOKEN, format_ordinal
 from readingroom.bases.federal.schema.entries import (
     Link,
     ParsedRecord,
     Provenance,
-    citation_fields,
-    digest,
+    build_citation_fields,
+    hash_item,
 )
-from readingroom.bases.federal.schema.ids import bill_id, committee_id, meeting_id, transcript_id
+from readingroom.bases.federal.schema.ids import (
+    make_bill_id,
+    make_committee_id,
+    make_meeting_id,
+    make_transcript_id,
+)
 from readingroom.bases.federal.schema.records import Chamber, Hearing, LinkKind, Witness
 
 _HOUSE_TYPES = {"HMTG": "meeting", "HHRG": "hearing", "HMKP": "markup"}
@@ -102,7 +107,7 @@ def _parse_house_meeting(meeting: Element, provenance: Provenance) -> Iterator[P
     title = get_text(details, "meeting-title") or f"Meeting {event}"
     committees = [
         # The House leaves out the HS that its codes have in every other file: RU00 is HSRU.
-        (committee_id(f"HS{code}"), get_text(element) or code)
+        (make_committee_id(f"HS{code}"), get_text(element) or code)
         for element in meeting.iterfind("meeting-details/committees/committee-name")
         if (code := element.get("id"))
     ]
@@ -127,12 +132,12 @@ def _parse_house_meeting(meeting: Element, provenance: Provenance) -> Iterator[P
         url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event}",
         cite=title,
         raw_sha256=provenance.sha256,
-        id=meeting_id("house", event),
+        id=make_meeting_id("house", event),
         title=title,
         type=_HOUSE_TYPES.get(meeting.get("meeting-type") or "", "meeting"),
         congress=congress,
         chamber="house",
-        held_at=iso_date(get_text(details, "meeting-date/calendar-date")),
+        held_at=parse_iso_date(get_text(details, "meeting-date/calendar-date")),
         time=get_text(details, "meeting-date/start-time"),
         status=get_text(meeting, "current-status"),
         location=_format_location(details, "meeting-location/capitol-complex/"),
@@ -164,12 +169,12 @@ def _parse_house_witnesses(element: Element, provenance: Provenance) -> ParsedRe
     ]
     title = f"House committee meeting {event}"
     record = Hearing(
-        id=meeting_id("house", event),
+        id=make_meeting_id("house", event),
         title=title,
         type="meeting",
         congress=_find_congress(element),
         chamber="house",
-        **citation_fields(
+        **build_citation_fields(
             provenance,
             url=f"https://docs.house.gov/Committee/Calendar/ByEvent.aspx?EventID={event}",
             org=_HOUSE,
@@ -214,15 +219,15 @@ def _parse_congress_meeting(data: dict[str, Any], provenance: Provenance) -> Ite
         ],
         revision=data.get("updateDate"),
         org=_CONGRESS_GOV,
-        url=f"{_EVENTS}/{ordinal(congress)}-congress/{chamber or 'joint'}-event/{event}",
+        url=f"{_EVENTS}/{format_ordinal(congress)}-congress/{chamber or 'joint'}-event/{event}",
         cite=title,
-        raw_sha256=digest(data),
-        id=meeting_id(chamber, event),
+        raw_sha256=hash_item(data),
+        id=make_meeting_id(chamber, event),
         title=title,
         type=kind if kind in ("hearing", "markup") else "meeting",
         congress=congress,
         chamber=chamber,
-        held_at=iso_date(data.get("date")),
+        held_at=parse_iso_date(data.get("date")),
         time=(data.get("date") or "")[11:16] or None,
         status=data.get("meetingStatus"),
         location=" ".join(filter(None, (location.get("room"), location.get("building")))) or None,
@@ -233,15 +238,17 @@ def _parse_congress_hearing(data: dict[str, Any], provenance: Provenance) -> Ite
     congress, jacket = int(data["congress"]), str(data["jacketNumber"])
     chamber = parse_chamber(_read_chamber(data))
     title = data.get("title") or f"Hearing {jacket}"
-    id = transcript_id(congress, chamber, jacket)
+    id = make_transcript_id(congress, chamber, jacket)
     links = list(find_bills(title, congress, LinkKind.HEARING, "title"))
     meeting = data.get("associatedMeeting") or {}
     # The API's documentation writes `eventID`, its answers have `eventId`.
     if event := meeting.get("eventId") or meeting.get("eventID"):
         evidence = f"associatedMeeting: {event}"
-        links.append(Link(LinkKind.RELATED, meeting_id(chamber, str(event)), evidence))
+        links.append(Link(LinkKind.RELATED, make_meeting_id(chamber, str(event)), evidence))
     package = id.removeprefix("hearing:")
-    days = sorted(filter(None, (iso_date(date.get("date")) for date in data.get("dates") or ())))
+    days = sorted(
+        filter(None, (parse_iso_date(date.get("date")) for date in data.get("dates") or ()))
+    )
     number = data.get("citation")
     yield from _build_entries(
         provenance,
@@ -251,7 +258,7 @@ def _parse_congress_hearing(data: dict[str, Any], provenance: Provenance) -> Ite
         org=_CONGRESS_GOV,
         url=f"https://www.congress.gov/{congress}/chrg/{package}/{package}.htm",
         cite=", ".join(filter(None, (title, number))),
-        raw_sha256=digest(data),
+        raw_sha256=hash_item(data),
         id=id,
         title=title,
         type="transcript",
@@ -271,7 +278,10 @@ def _read_chamber(data: dict[str, Any]) -> str | None:
 
 def _list_committees(data: dict[str, Any]) -> list[NamedCommittee]:
     return [
-        (committee_id(committee["systemCode"]), committee.get("name") or committee["systemCode"])
+        (
+            make_committee_id(committee["systemCode"]),
+            committee.get("name") or committee["systemCode"],
+        )
         for committee in data.get("committees") or ()
         if committee.get("systemCode")
     ]
@@ -281,7 +291,7 @@ def _build_bill_links(related: Sequence[dict[str, Any]]) -> Iterator[Link]:
     for item in related:
         kind = str(item.get("type") or "").lower()
         if kind in SPOKEN:
-            id = bill_id(item["congress"], kind, item["number"])
+            id = make_bill_id(item["congress"], kind, item["number"])
             yield Link(LinkKind.HEARING, id, f"relatedItems/bills: {item['type']} {item['number']}")
 
 
@@ -309,7 +319,7 @@ def _build_entries(
         **fields,
         committees=[id for id, _ in committees],
         bills=list(bills),
-        **citation_fields(
+        **build_citation_fields(
             provenance,
             url=url,
             org=org,

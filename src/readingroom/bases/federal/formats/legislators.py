@@ -7,19 +7,19 @@ from readingroom.bases.federal.formats.parts.files import FileStart, RawFile, lo
 from readingroom.bases.federal.formats.parts.people import (
     BIOGUIDE,
     CONGRESS_LEGISLATORS,
-    bioguide_url,
+    build_bioguide_url,
     build_legislator_stub,
     build_office,
     parse_chamber,
 )
-from readingroom.bases.federal.schema.congress import congress_on
+from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.entries import (
     ParsedRecord,
     Provenance,
-    citation_fields,
-    digest,
+    build_citation_fields,
+    hash_item,
 )
-from readingroom.bases.federal.schema.ids import committee_id, membership_id
+from readingroom.bases.federal.schema.ids import make_committee_id, make_membership_id
 from readingroom.bases.federal.schema.records import (
     Committee,
     Leadership,
@@ -74,7 +74,7 @@ class Committees:
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         for committee in load_yaml(file.data):
             subcommittees = committee.get("subcommittees", ())
-            id = committee_id(str(committee["thomas_id"]))
+            id = make_committee_id(str(committee["thomas_id"]))
             ids = [f"{id}{subcommittee['thomas_id']}" for subcommittee in subcommittees]
             yield _build_committee(committee, id, None, ids, provenance)
             for subcommittee, sub_id in zip(subcommittees, ids, strict=True):
@@ -96,12 +96,12 @@ class Rosters:
 
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         # The file does not say of which Congress it is: it is that of the day it was read.
-        congress = congress_on(provenance.retrieved_at)
+        congress = get_congress_on(provenance.retrieved_at)
         for code, seats in load_yaml(file.data).items():
             for seat in seats:
                 person = Person(bioguide_id=seat["bioguide"], name=seat["name"])
                 yield build_legislator_stub(person, provenance)
-                yield _build_membership(committee_id(code), congress, seat, provenance)
+                yield _build_membership(make_committee_id(code), congress, seat, provenance)
 
 
 class DistrictOffices:
@@ -165,13 +165,13 @@ def _build_legislator(person: dict[str, Any], provenance: Provenance) -> Legisla
             Leadership(**{key: role.get(key) for key in ("title", "chamber", "start", "end")})
             for role in person.get("leadership_roles", ())
         ],
-        **citation_fields(
+        **build_citation_fields(
             provenance,
-            url=bioguide_url(bioguide),
+            url=build_bioguide_url(bioguide),
             org=BIOGUIDE,
             cite=f"{name}, {BIOGUIDE}",
             published_at=last.start,
-            raw_sha256=digest(person),
+            raw_sha256=hash_item(person),
         ),
     )
 
@@ -189,7 +189,7 @@ def _build_washington_office(
         title=title,
         names=(title, member.name),
         evidence=f"terms: address {term['address']}",
-        raw_sha256=digest([member.name, term]),
+        raw_sha256=hash_item([member.name, term]),
         city="Washington",
         state="DC",
         website=term.get("url"),
@@ -243,13 +243,13 @@ def _build_committee(
         current=not (congresses or (parent or {}).get("congresses")),
         congresses=congresses,
         former_names=list(dict.fromkeys(committee.get("names", {}).values())),
-        **citation_fields(
+        **build_citation_fields(
             provenance,
             url=committee.get("url") or (parent or {}).get("url") or _CONGRESS_GOV,
             org=CONGRESS_LEGISLATORS,
             cite=name,
             published_at=None,
-            raw_sha256=digest([committee, parent["name"] if parent else None]),
+            raw_sha256=hash_item([committee, parent["name"] if parent else None]),
         ),
     )
     # The historical file describes the past of committees that still exist: their current record
@@ -262,7 +262,7 @@ def _build_committee(
 def _build_membership(
     committee: str, congress: int, seat: dict[str, Any], provenance: Provenance
 ) -> ParsedRecord:
-    id = membership_id(congress, committee, seat["bioguide"])
+    id = make_membership_id(congress, committee, seat["bioguide"])
     role = f", {seat['title']}" if seat.get("title") else ""
     title = f"{seat['name']} on {committee}{role}"
     record = Membership(
@@ -276,13 +276,13 @@ def _build_membership(
         rank=seat["rank"],
         role=seat.get("title"),
         chamber=seat.get("chamber"),
-        **citation_fields(
+        **build_citation_fields(
             provenance,
             url=_CONGRESS_GOV,
             org=CONGRESS_LEGISLATORS,
             cite=f"{title}, {congress}th Congress",
             published_at=None,
-            raw_sha256=digest([committee, seat]),
+            raw_sha256=hash_item([committee, seat]),
         ),
     )
     return ParsedRecord(record, names=(seat["name"],))
@@ -305,7 +305,7 @@ def _build_district_office(
         title=title,
         names=(f"{city} district office", office.get("building") or ""),
         evidence=f"offices: {office['id']} under bioguide {bioguide}",
-        raw_sha256=digest([bioguide, office]),
+        raw_sha256=hash_item([bioguide, office]),
         latitude=office.get("latitude"),
         longitude=office.get("longitude"),
         **address,
@@ -324,6 +324,6 @@ def _build_accounts(bioguide: str, social: dict[str, Any], provenance: Provenanc
         title=f"Accounts on social media ({bioguide})",
         names=tuple(handles),
         evidence=f"social: {', '.join(accounts)} under bioguide {bioguide}",
-        raw_sha256=digest([bioguide, social]),
+        raw_sha256=hash_item([bioguide, social]),
         accounts=accounts,
     )

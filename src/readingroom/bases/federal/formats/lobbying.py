@@ -12,15 +12,15 @@ from readingroom.bases.federal.formats.parts.mentions import find_bills, find_la
 from readingroom.bases.federal.formats.parts.topics import (
     build_topic,
     build_topic_links,
-    distinct_topics,
+    drop_repeated_topics,
 )
-from readingroom.bases.federal.schema.congress import congress_on
+from readingroom.bases.federal.schema.congress import get_congress_on
 from readingroom.bases.federal.schema.entries import (
     Link,
     ParsedRecord,
     Provenance,
-    citation_fields,
-    digest,
+    build_citation_fields,
+    hash_item,
 )
 from readingroom.bases.federal.schema.records import Filing, LinkKind, LobbyingActivity
 
@@ -43,7 +43,7 @@ class LobbyingFilings:
         data = json.loads(file.data, parse_float=Decimal)
         for result in data.get("results", [data]):
             activities = [_parse_activity(item) for item in result.get("lobbying_activities") or ()]
-            issues = distinct_topics(activity.issue for activity in activities)
+            issues = drop_repeated_topics(activity.issue for activity in activities)
             yield from (build_topic(issue, provenance, "lda") for issue in issues)
             yield _build_filing(result, activities, issues, provenance)
 
@@ -96,13 +96,13 @@ def _build_filing(
         posted_at=posted,
         series=f"{registrant[0]}:{client[0]}:{year}:{period}:{paper}",
         activities=activities,
-        **citation_fields(
+        **build_citation_fields(
             provenance,
             url=data.get("filing_document_url") or page,
             org=_ORG,
             cite=f"LDA filing, {title}",
             published_at=posted[:10] if posted else None,
-            raw_sha256=digest(data),
+            raw_sha256=hash_item(data),
         ),
     )
     links = [*_find_links(record), *build_topic_links(issues, "general_issue_code_display")]
@@ -139,7 +139,7 @@ def _parse_activity(data: dict[str, Any]) -> LobbyingActivity:
 def _find_links(record: Filing) -> Iterator[Link]:
     """The bills and laws its descriptions name; bills of the Congress that sat in its year."""
     # Mid-year: on 1 and 2 January the Congress of the year before still sits.
-    congress = congress_on(f"{record.year}-06-30")
+    congress = get_congress_on(f"{record.year}-06-30")
     for activity in record.activities:
         field = f"description ({activity.issue_code})"
         text = activity.description or ""

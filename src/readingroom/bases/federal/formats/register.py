@@ -12,14 +12,14 @@ from readingroom.bases.federal.formats.parts.mentions import find_laws
 from readingroom.bases.federal.formats.parts.topics import (
     build_topic,
     build_topic_links,
-    distinct_topics,
+    drop_repeated_topics,
 )
 from readingroom.bases.federal.formats.parts.xml import (
     extract_prose,
     get_text,
     hash_element,
-    iso_date,
     parse,
+    parse_iso_date,
 )
 from readingroom.bases.federal.formats.uslm import NAMESPACE
 from readingroom.bases.federal.schema.entries import (
@@ -28,10 +28,10 @@ from readingroom.bases.federal.schema.entries import (
     Provenance,
     SearchHead,
     Text,
-    citation_fields,
-    digest,
+    build_citation_fields,
+    hash_item,
 )
-from readingroom.bases.federal.schema.ids import cfr_id, docket_id, federal_id
+from readingroom.bases.federal.schema.ids import make_cfr_id, make_docket_id, parse_federal_id
 from readingroom.bases.federal.schema.records import LinkKind, PresidentialDocument, Rule
 from readingroom.core.text import fold_dashes
 
@@ -64,7 +64,7 @@ class RegisterIssues:
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         issue = parse(file.data)
         meta = issue.find("meta")
-        published, volume = iso_date(get_text(meta, "date")), get_text(meta, "volume")
+        published, volume = parse_iso_date(get_text(meta, "date")), get_text(meta, "volume")
         for tag in _DOCUMENTS:
             for item in issue.iter(tag):
                 yield _parse_printed(item, published, volume, provenance)
@@ -84,7 +84,7 @@ class RegisterJson:
     def read(self, file: RawFile, provenance: Provenance) -> Iterator[ParsedRecord]:
         data = json.loads(file.data)
         for result in data.get("results", [data]):
-            for name in distinct_topics(result.get("topics") or ()):
+            for name in drop_repeated_topics(result.get("topics") or ()):
                 yield build_topic(name, provenance, "federal_register")
             yield _parse_api(result, provenance)
 
@@ -97,7 +97,7 @@ def _parse_printed(
     document: Element, published: str | None, volume: str | None, provenance: Provenance
 ) -> ParsedRecord:
     meta, preface = document.find("meta"), document.find("preface")
-    number = federal_id(get_text(meta, "docNumber") or "").id
+    number = parse_federal_id(get_text(meta, "docNumber") or "").id
     kind = (get_text(meta, "type") or document.tag).removeprefix("Federal Register ").lower()
     agencies = list(dict.fromkeys(_read_agencies(preface)))
     page = get_text(meta, "startingPage")
@@ -110,7 +110,7 @@ def _parse_printed(
         "title": get_text(preface, "subject") or number,
         "published": published,
         "fr_citation": f"{volume} FR {page}" if volume and page else None,
-        "abstract": _without_heading(summary),
+        "abstract": _strip_heading(summary),
         "agencies": agencies,
         "slugs": [slugify(agency) for agency in agencies],
         "action": action,
@@ -128,7 +128,7 @@ def _parse_printed(
     return _build_entry(fields, provenance)
 
 
-def _without_heading(summary: Element | None) -> str | None:
+def _strip_heading(summary: Element | None) -> str | None:
     text = get_text(summary)
     return re.sub(r"^SUMMARY:\s*", "", text) if text else None
 
@@ -137,10 +137,10 @@ def _read_agencies(preface: Element | None) -> Iterator[str]:
     for name in preface.iterfind("organization") if preface is not None else ():
         style = (name.get("style") or "").rpartition(":")[2]
         if style in ("AGENCY", "SUBAGY") and (text := get_text(name)):
-            yield title_case(text) if text.isupper() else text
+            yield to_title_case(text) if text.isupper() else text
 
 
-def title_case(capitals: str) -> str:
+def to_title_case(capitals: str) -> str:
     """`BUREAU OF LAND MANAGEMENT` as `Bureau of Land Management`."""
     words = [word.capitalize() for word in capitals.split()]
     return " ".join(word.lower() if word in ("Of", "And", "The", "For") else word for word in words)
@@ -152,7 +152,7 @@ def _read_references(preface: Element | None, path: str) -> list[str]:
 
 
 def _parse_api(data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
-    number = federal_id(data["document_number"]).id
+    number = parse_federal_id(data["document_number"]).id
     agencies = [agency.get("name") or agency["raw_name"] for agency in data.get("agencies") or ()]
     cfr = data.get("cfr_references") or ()
     fields = {
@@ -170,7 +170,7 @@ def _parse_api(data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
         "action": data.get("action"),
         "url": data.get("html_url") or f"https://www.federalregister.gov/d/{number}",
         "pdf_url": data.get("pdf_url"),
-        "raw": digest(data),
+        "raw": hash_item(data),
         "cfr": [f"{item.get('title')} CFR Part {item.get('part')}" for item in cfr],
         "dockets": data.get("docket_ids") or [],
         "rins": data.get("regulation_id_numbers") or [],
@@ -186,7 +186,7 @@ def _parse_api(data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
 def _build_entry(fields: dict[str, Any], provenance: Provenance) -> ParsedRecord:
     """The two readings meet: a presidential document, or one of an agency."""
     cite = f"{fields['title']}, {fields['fr_citation'] or 'FR Doc. ' + fields['number']}"
-    source = citation_fields(
+    source = build_citation_fields(
         provenance,
         url=fields["url"],
         org=ORG,
@@ -212,11 +212,11 @@ def _find_links(fields: dict[str, Any]) -> Iterator[Link]:
     """The dockets, regulations, laws and subjects that a document names."""
     for text in fields["dockets"]:
         for number in _DOCKET.findall(fold_dashes(text)):
-            yield Link(LinkKind.DOCKET, docket_id(number), f"docket: {text}")
+            yield Link(LinkKind.DOCKET, make_docket_id(number), f"docket: {text}")
     for text in fields["cfr"]:
         for title, parts in _PARTS.findall(text):
             for part in re.findall(r"\d+[a-z]?", parts):
-                yield Link(LinkKind.CFR, cfr_id(title, part), f"affected: {text}")
+                yield Link(LinkKind.CFR, make_cfr_id(title, part), f"affected: {text}")
     for section, words in fields.get("cited", {}).items():
         yield Link(LinkKind.MENTION, section, f"reference in the text: {words}")
     rests_on = [
@@ -229,7 +229,7 @@ def _find_links(fields: dict[str, Any]) -> Iterator[Link]:
     for link in find_laws(fields["body"] or fields["abstract"] or "", LinkKind.MENTION, "text"):
         if link.id not in linked:
             yield link
-    yield from build_topic_links(distinct_topics(fields.get("topics", ())), "topics")
+    yield from build_topic_links(drop_repeated_topics(fields.get("topics", ())), "topics")
 
 
 def _build_rule(fields: dict[str, Any], source: dict[str, Any]) -> Rule:

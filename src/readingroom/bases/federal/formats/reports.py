@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import parse_chamber
-from readingroom.bases.federal.formats.parts.xml import iso_date
+from readingroom.bases.federal.formats.parts.xml import parse_iso_date
 from readingroom.bases.federal.schema.congress import GPO
 from readingroom.bases.federal.schema.entries import (
     Link,
@@ -19,15 +19,15 @@ from readingroom.bases.federal.schema.entries import (
     Provenance,
     SearchHead,
     Text,
-    citation_fields,
-    digest,
+    build_citation_fields,
+    hash_item,
 )
 from readingroom.bases.federal.schema.ids import (
     BILL_TYPES,
-    bill_id,
-    cited_report,
-    committee_id,
-    report_id,
+    make_bill_id,
+    make_committee_id,
+    make_report_id,
+    parse_report_citation,
 )
 from readingroom.bases.federal.schema.records import CommitteeReport, LinkKind
 
@@ -86,7 +86,7 @@ def build_cited_report(
     body: str = "",
 ) -> ParsedRecord:
     """A report of which only its citation is known, and perhaps its text."""
-    id = cited_report(citation)
+    id = parse_report_citation(citation)
     match = _ID.fullmatch(id or "")
     if id is None or match is None:
         raise ValueError(f"{citation!r} is not a committee report")
@@ -112,7 +112,7 @@ def _parse_report(data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
     part = int(data.get("part") or 1)
     related = data.get("associatedBill") or data.get("associatedBills") or ()
     bills = {
-        bill_id(item["congress"], item["type"], item["number"]): item
+        make_bill_id(item["congress"], item["type"], item["number"]): item
         for item in related
         if item["type"].lower() in BILL_TYPES
     }
@@ -122,14 +122,14 @@ def _parse_report(data: dict[str, Any], provenance: Provenance) -> ParsedRecord:
         data["number"],
         f"pt{part}" if part > 1 else None,
         data.get("title"),
-        iso_date(data.get("issueDate")),
+        parse_iso_date(data.get("issueDate")),
         provenance,
-        digest(data),
+        hash_item(data),
         session=data.get("sessionNumber"),
         conference=str(data.get("isConferenceReport")).lower() == "true",
         updated_at=data.get("updateDate"),
         committees=[
-            committee_id(committee["systemCode"]) for committee in data.get("committees") or ()
+            make_committee_id(committee["systemCode"]) for committee in data.get("committees") or ()
         ],
         bills=list(bills),
     )
@@ -164,7 +164,7 @@ def _build_record(
     package = f"CRPT-{congress}{kind}{number}" + (f"-{part}" if part else "")
     about = " ".join((title or "").split())
     return CommitteeReport(
-        id=report_id(congress, kind, number, part),
+        id=make_report_id(congress, kind, number, part),
         title=f"{label}, {about}" if about else label,
         congress=int(congress),
         type=kind,
@@ -173,7 +173,7 @@ def _build_record(
         # Executive reports, on treaties and nominations, are the Senate's alone.
         chamber=parse_chamber("senate" if kind == "erpt" else kind),
         issued_at=issued,
-        **citation_fields(
+        **build_citation_fields(
             provenance,
             url=f"https://www.govinfo.gov/app/details/{package}",
             org=GPO,

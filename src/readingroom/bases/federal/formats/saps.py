@@ -13,10 +13,10 @@ from readingroom.bases.federal.schema.entries import (
     Provenance,
     SearchHead,
     Text,
-    citation_fields,
-    digest,
+    build_citation_fields,
+    hash_item,
 )
-from readingroom.bases.federal.schema.ids import bill_id, sap_id
+from readingroom.bases.federal.schema.ids import make_bill_id, make_sap_id
 from readingroom.bases.federal.schema.records import LinkKind, Sap
 
 # One official record has ten numbers run together as one; which they were is not for us to guess.
@@ -34,8 +34,8 @@ class Saps:
     sources: ClassVar[tuple[str, ...]] = ("saps",)
     complete_for: ClassVar[str | None] = "president, congress"
 
-    def __init__(self, pdf_texts: Callable[[Sequence[bytes]], list[str]]) -> None:
-        self._pdf_texts = pdf_texts
+    def __init__(self, read_pdf_texts: Callable[[Sequence[bytes]], list[str]]) -> None:
+        self._pdf_texts = read_pdf_texts
 
     def matches(self, start: FileStart) -> bool:
         return start.head.startswith(b"- bills:") and b"document_title:" in start.head
@@ -53,11 +53,11 @@ class Saps:
         for first in range(0, len(statements), _AT_ONCE):
             batch = statements[first : first + _AT_ONCE]
             for statement, body in zip(batch, self._read_texts(file, batch), strict=True):
-                id_without_number = sap_id(
+                id_without_number = make_sap_id(
                     statement["congress"], statement["date_issued"], statement["bills"]
                 )
                 repeats[id_without_number] += 1
-                id = sap_id(
+                id = make_sap_id(
                     statement["congress"],
                     statement["date_issued"],
                     statement["bills"],
@@ -82,11 +82,11 @@ def _build_entry(
     title = " ".join(data["document_title"].split())
     url = data.get("url") or data.get("fetched_from_url") or data["source"]
     bills = [
-        bill_id(congress, match[1], match[2])
+        make_bill_id(congress, match[1], match[2])
         for bill in data["bills"]
         if (match := _BILL.fullmatch(bill))
     ]
-    raw = digest([data, body])
+    raw = hash_item([data, body])
     record = Sap(
         id=id,
         title=title,
@@ -96,7 +96,7 @@ def _build_entry(
         president=president,
         rescinded=bool(data.get("rescinded")),
         characters=len(body),
-        **citation_fields(
+        **build_citation_fields(
             provenance,
             url=url,
             org="Office of Management and Budget",

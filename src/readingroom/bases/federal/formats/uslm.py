@@ -10,16 +10,26 @@ from readingroom.bases.federal.formats import reports
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import parse_chamber
 from readingroom.bases.federal.formats.parts.xml import extract_prose, get_text, parse
-from readingroom.bases.federal.schema.congress import GPO, SPOKEN, bill_page, spoken
+from readingroom.bases.federal.schema.congress import (
+    GPO,
+    SPOKEN,
+    build_bill_page_url,
+    format_bill_number,
+)
 from readingroom.bases.federal.schema.entries import (
     Link,
     ParsedRecord,
     Provenance,
     SearchHead,
     Text,
-    citation_fields,
+    build_citation_fields,
 )
-from readingroom.bases.federal.schema.ids import bill_id, cited_report, federal_id, law_id
+from readingroom.bases.federal.schema.ids import (
+    make_bill_id,
+    make_law_id,
+    parse_federal_id,
+    parse_report_citation,
+)
 from readingroom.bases.federal.schema.records import Bill, Law, LinkKind
 from readingroom.core.text import fold_dashes
 
@@ -85,12 +95,12 @@ def _find_meta(element: Element) -> Element:
 
 def _build_bill(element: Element, meta: Element, provenance: Provenance) -> ParsedRecord:
     congress, kind, number, version = _parse_identity(meta)
-    id = bill_id(congress, kind, number)
+    id = make_bill_id(congress, kind, number)
     about = _find_subject(element, meta) or id
     stage = get_text(meta, "docStage")
     dated = _find_newest_date(element)
-    page = bill_page(congress, kind, number)
-    cite = f"{spoken(congress, kind, number)}, {about}"
+    page = build_bill_page_url(congress, kind, number)
+    cite = f"{format_bill_number(congress, kind, number)}, {about}"
     record = Bill(
         id=id,
         title=about,
@@ -99,7 +109,7 @@ def _build_bill(element: Element, meta: Element, provenance: Provenance) -> Pars
         number=number,
         origin_chamber=parse_chamber(kind),
         status_loaded=False,
-        **citation_fields(provenance, url=page, org=GPO, cite=cite, published_at=dated),
+        **build_citation_fields(provenance, url=page, org=GPO, cite=cite, published_at=dated),
     )
     return ParsedRecord(
         record,
@@ -151,7 +161,7 @@ def _find_subject(element: Element, meta: Element) -> str | None:
     if entitled := _ENTITLED.search(opening):
         return entitled[1][:1].upper() + entitled[1][1:]
     heading = get_text(main, ".//section/heading")
-    return (heading and _soften_capitals(heading)) or _first_sentence(opening)
+    return (heading and _soften_capitals(heading)) or _get_first_sentence(opening)
 
 
 def _read_title(meta: Element) -> str | None:
@@ -165,7 +175,7 @@ def _soften_capitals(heading: str) -> str:
     return plain.capitalize() if plain.isupper() else plain
 
 
-def _first_sentence(text: str) -> str | None:
+def _get_first_sentence(text: str) -> str | None:
     first = text.removeprefix("That ").partition(". ")[0].rstrip(".")
     return (first[:1].upper() + first[1:])[:200] or None
 
@@ -211,7 +221,7 @@ def _build_law(
     )
     congress = int(get_text(meta, "congress") or "")
     number = int(get_text(meta, "docNumber") or "")
-    id = law_id(f"{congress}-{number}", private)
+    id = make_law_id(f"{congress}-{number}", private)
     label = f"{'Private' if private else 'Public'} Law {congress}-{number}"
     about = fold_dashes(get_text(meta, "title") or label).partition(": ")[2] or label
     approved = _find_approval_date(element)
@@ -232,13 +242,13 @@ def _build_law(
         approved_at=approved,
         statutes_at_large=stat[0] if stat else None,
         characters=len(body),
-        **citation_fields(provenance, url=url, org=GPO, cite=cite, published_at=approved),
+        **build_citation_fields(provenance, url=url, org=GPO, cite=cite, published_at=approved),
     )
     facets = {"congress": [str(congress)], "type": ["private" if private else "public"]}
     text = Text("text", body, record.title, url, provenance.sha256, "Enacted", approved)
     links = [Link(LinkKind.LAW, *bill)] if bill else []
     for citation, words in reported:
-        links.append(Link(LinkKind.COMMITTEE_REPORT, cited_report(citation) or "", words))
+        links.append(Link(LinkKind.COMMITTEE_REPORT, parse_report_citation(citation) or "", words))
     return ParsedRecord(
         record, head=SearchHead(record.title), facets=facets, text=text, links=links
     )
@@ -250,7 +260,7 @@ def _find_reports(element: Element) -> Iterator[tuple[str, str]]:
         if match := _REPORT_REF.fullmatch(ref.get("href") or ""):
             text = " ".join("".join((*ref.itertext(), ref.tail or "")).split())
             citation = f"{match[1].upper()}. Rept. {fold_dashes(text)}"
-            if cited_report(citation):
+            if parse_report_citation(citation):
                 yield citation, f"legislativeHistory: {text}"
 
 
@@ -269,6 +279,6 @@ def _find_bill(element: Element) -> tuple[str, str] | None:
     for path in ("main/longTitle//ref", "legislativeHistory//ref", "main//sidenote//ref"):
         for ref in element.iterfind(path):
             if match := _BILL_REF.match(ref.get("href") or ""):
-                id = federal_id(f"bill:{match[1]}-{match[2]}-{match[3]}").id
+                id = parse_federal_id(f"bill:{match[1]}-{match[2]}-{match[3]}").id
                 return id, f"{path.partition('//')[0]}: {get_text(ref) or ref.get('href')}"
     return None

@@ -9,9 +9,19 @@ from xml.etree.ElementTree import Element
 from readingroom.bases.federal.formats.parts.files import FileStart, RawFile
 from readingroom.bases.federal.formats.parts.people import build_legislator_stub
 from readingroom.bases.federal.formats.parts.xml import get_text, parse
-from readingroom.bases.federal.schema.congress import SPOKEN, first_day, ordinal
-from readingroom.bases.federal.schema.entries import Link, ParsedRecord, Provenance, citation_fields
-from readingroom.bases.federal.schema.ids import amendment_id, bill_id, federal_id, vote_id
+from readingroom.bases.federal.schema.congress import SPOKEN, format_ordinal, get_first_day
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    build_citation_fields,
+)
+from readingroom.bases.federal.schema.ids import (
+    make_amendment_id,
+    make_bill_id,
+    make_vote_id,
+    parse_federal_id,
+)
 from readingroom.bases.federal.schema.records import Chamber, LinkKind, Person, RollCall, VoteTotals
 from readingroom.core.errors import UnrecognizedId
 
@@ -65,7 +75,7 @@ def _parse_house_vote(
     session = int((get_text(meta, "session") or "")[:1])
     voted = _parse_date(get_text(meta, "action-date"), "%d-%b-%Y")
     # Each session is one year long.
-    year = int(voted[:4]) if voted else first_day(congress).year + session - 1
+    year = int(voted[:4]) if voted else get_first_day(congress).year + session - 1
     rows = list(_read_house_rows(element))
     bill_number = get_text(meta, "legis-num")
     bills = list(_find_bill(bill_number, congress))
@@ -164,7 +174,7 @@ def _find_senate_amendment(element: Element, congress: int) -> Iterator[Link]:
     """`S.Amdt. 4999`; the numbers begin anew with each Congress."""
     number = get_text(element, "amendment/amendment_number")
     if match := _AMENDMENT.fullmatch(number or ""):
-        id = amendment_id(congress, "samdt", match[1])
+        id = make_amendment_id(congress, "samdt", match[1])
         yield Link(LinkKind.VOTE, id, f"amendment_number: {number}")
 
 
@@ -175,7 +185,7 @@ def _find_documents(element: Element, congress: int) -> Iterator[tuple[str, str]
         kind = re.sub(r"[.\s]", "", get_text(document, "document_type") or "").lower()
         number = get_text(document, "document_number")
         if kind in SPOKEN and number and number.isdecimal():
-            id = bill_id(get_text(document, "document_congress") or congress, kind, number)
+            id = make_bill_id(get_text(document, "document_congress") or congress, kind, number)
             yield id, get_text(document, "document_name") or f"{kind} {number}"
 
 
@@ -183,7 +193,7 @@ def _find_bill(text: str | None, congress: int) -> Iterator[str]:
     """`H R 21`, `H J RES 5`; a quorum call or an election has none."""
     try:
         if text:
-            yield federal_id(re.sub(r"\s+(?=\D)", "", text), congress).id
+            yield parse_federal_id(re.sub(r"\s+(?=\D)", "", text), congress).id
     except UnrecognizedId:
         return
 
@@ -199,9 +209,9 @@ def _build_entry(
     **fields: Any,
 ) -> ParsedRecord:
     congress, session, number = numbers
-    id = vote_id(chamber, *numbers)
-    label = f"{chamber.title()} roll call vote {number}, {ordinal(congress)} Congress"
-    label += f", {ordinal(session)} session"
+    id = make_vote_id(chamber, *numbers)
+    label = f"{chamber.title()} roll call vote {number}, {format_ordinal(congress)} Congress"
+    label += f", {format_ordinal(session)} session"
     about = ", ".join(fields["bills"])
     title = f"{label}: {fields['question']}" + (f" ({about})" if about else "")
     org = "Clerk of the House" if chamber == "house" else "Secretary of the Senate"
@@ -214,7 +224,7 @@ def _build_entry(
         number=number,
         recorded=len(rows),
         **fields,
-        **citation_fields(
+        **build_citation_fields(
             provenance, url=url, org=org, cite=label, published_at=fields["voted_at"]
         ),
     )

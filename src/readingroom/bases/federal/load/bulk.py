@@ -12,7 +12,7 @@ from typing import Protocol
 from urllib.parse import urlencode
 
 from readingroom.bases.federal.formats.parts.xml import get_text, parse
-from readingroom.bases.federal.schema.congress import congress_on, first_day
+from readingroom.bases.federal.schema.congress import get_congress_on, get_first_day
 from readingroom.bases.federal.schema.ids import BILL_TYPES
 from readingroom.net.download import RemoteFile, RemoteFileMissing
 
@@ -66,8 +66,8 @@ class SyncRequest:
     @property
     def congresses(self) -> range:
         """The Congresses since the day; without a day, the current one."""
-        first = congress_on((self.since or self.today).isoformat())
-        return range(max(FIRST_CONGRESS, first), congress_on(self.today.isoformat()) + 1)
+        first = get_congress_on((self.since or self.today).isoformat())
+        return range(max(FIRST_CONGRESS, first), get_congress_on(self.today.isoformat()) + 1)
 
 
 def bills(request: SyncRequest) -> Iterator[RemoteFile]:
@@ -75,8 +75,8 @@ def bills(request: SyncRequest) -> Iterator[RemoteFile]:
     for congress in request.congresses:
         for kind in BILL_TYPES:
             folder = f"BILLSTATUS/{congress}/{kind}"
-            if request.since is None or first_day(congress) >= request.since:
-                yield _bulk_file(request, f"{folder}/BILLSTATUS-{congress}-{kind}.zip")
+            if request.since is None or get_first_day(congress) >= request.since:
+                yield _make_bulk_file(request, f"{folder}/BILLSTATUS-{congress}-{kind}.zip")
             else:
                 name = re.compile(rf"BILLSTATUS-{congress}{kind}\d+\.xml", re.ASCII)
                 yield from _list_folder(request, folder, name)
@@ -137,7 +137,7 @@ LAYOUTS: Mapping[str, Callable[[SyncRequest], Iterator[RemoteFile]]] = {
 # --- govinfo ---
 
 
-def _bulk_file(request: SyncRequest, path: str) -> RemoteFile:
+def _make_bulk_file(request: SyncRequest, path: str) -> RemoteFile:
     return RemoteFile(f"{request.hosts.govinfo}/bulkdata/{path}", path)
 
 
@@ -150,7 +150,7 @@ def _list_folder(request: SyncRequest, folder: str, name: re.Pattern[str]) -> It
         return
     for file in data["files"]:
         if name.fullmatch(file["justFileName"]) and _has_changed_since(file, request.since):
-            yield _bulk_file(request, f"{folder}/{file['justFileName']}")
+            yield _make_bulk_file(request, f"{folder}/{file['justFileName']}")
 
 
 def _has_changed_since(file: Mapping[str, str], since: date | None) -> bool:
@@ -186,7 +186,7 @@ def _find_house_votes(request: SyncRequest, year: int, first: date) -> Iterator[
 
 def _find_senate_votes(request: SyncRequest, year: int, first: date) -> Iterator[RemoteFile]:
     # A session lasts a year, the first of a Congress an odd one; June is in the middle of either.
-    congress, session = congress_on(f"{year}-06-01"), 2 - year % 2
+    congress, session = get_congress_on(f"{year}-06-01"), 2 - year % 2
     root = f"{request.hosts.senate}/legislative/LIS"
     try:
         menu = parse(request.read(f"{root}/roll_call_lists/vote_menu_{congress}_{session}.xml"))

@@ -25,7 +25,12 @@ from readingroom.bases.federal.load.read_ahead import (
     identify,
     read_in_order,
 )
-from readingroom.bases.federal.load.writer import Writer, Written, cut_short_error, too_many_removed
+from readingroom.bases.federal.load.writer import (
+    Writer,
+    Written,
+    is_probably_cut_short,
+    make_cut_short_error,
+)
 from readingroom.bases.federal.query import changes
 from readingroom.bases.federal.query.changes import Tally
 from readingroom.bases.federal.schema.entries import ParsedRecord
@@ -140,10 +145,10 @@ class _Load:
         self.summary = Summary()
 
     def run(self, refs: Sequence[FileRef]) -> Summary:
-        started, last_change = clock.format_now(), changes.last_change(self._db)
+        started, last_change = clock.format_now(), changes.read_last_change(self._db)
         files = self._identify_all(refs)
         try:
-            with _without_garbage_collection():
+            with _pause_garbage_collection():
                 self._load_all(files)
         finally:
             self._writer.commit()  # complete files are kept, whatever ends the load
@@ -275,8 +280,10 @@ class _Load:
                 for row in _find_left_out(self._db, package, members)
                 if row["sha256"] not in hashes
             ]
-            if too_many_removed(gone, members) and not self._options.even_most:
-                self._add_error(package, describe_error(cut_short_error("files", gone, members)))
+            if is_probably_cut_short(gone, members) and not self._options.even_most:
+                self._add_error(
+                    package, describe_error(make_cut_short_error("files", gone, members))
+                )
                 continue
             for row in gone:
                 for source in _find_sources(row["loader"]):
@@ -321,7 +328,7 @@ def _find_sources(loader_name: str) -> list[Source]:
 
 
 @contextlib.contextmanager
-def _without_garbage_collection() -> Iterator[None]:
+def _pause_garbage_collection() -> Iterator[None]:
     """A file is hundreds of thousands of objects and no cycles: nothing for the collector here."""
     enabled = gc.isenabled()
     gc.disable()

@@ -66,7 +66,7 @@ class Writer:
         self._db = db
         self._commit_thread = commit_thread
         self._committing: Future[None] | None = None
-        self._began = changes.last_change(db)
+        self._began = changes.read_last_change(db)
         self._changes_before = 0
         self._stepping = False
         self._links = RowBatch(
@@ -386,7 +386,7 @@ class Writer:
                 ON CONFLICT (id) DO UPDATE SET record = excluded.record, loader = excluded.loader,
                     status = 'active', tombstone_at = NULL, tombstone_reason = NULL,
                     successor_id = NULL""",
-            (record.id, record_json, _mark(entry, loader)),
+            (record.id, record_json, _format_writer_mark(entry, loader)),
         )
         if not entry.partial:
             self._put_children(entry)
@@ -457,12 +457,12 @@ class Writer:
         self._links.rows += [(id, link.kind, link.id, who, link.evidence) for link in entry.links]
 
 
-def too_many_removed(gone: Sized, remaining: Sized) -> bool:
+def is_probably_cut_short(gone: Sized, remaining: Sized) -> bool:
     """Whether a newer file leaves out so many records that it was probably cut short."""
     return len(gone) > max(_FEW_RECORDS, len(remaining))
 
 
-def cut_short_error(what: str, gone: Sized, remaining: Sized) -> FileCutShort:
+def make_cut_short_error(what: str, gone: Sized, remaining: Sized) -> FileCutShort:
     return FileCutShort(
         f"it would withdraw {len(gone)} {what} and keep {len(remaining)}; "
         "if the file is complete, use `federal update --even-most`"
@@ -470,8 +470,8 @@ def cut_short_error(what: str, gone: Sized, remaining: Sized) -> FileCutShort:
 
 
 def _check_removals(source: Source, gone: Sequence[str], remaining: set[str]) -> None:
-    if too_many_removed(gone, remaining):
-        raise cut_short_error(f"records of {source.name}", gone, remaining)
+    if is_probably_cut_short(gone, remaining):
+        raise make_cut_short_error(f"records of {source.name}", gone, remaining)
 
 
 def _is_same(stored: Row, record_json: str) -> bool:
@@ -481,7 +481,7 @@ def _is_same(stored: Row, record_json: str) -> bool:
     return stored["status"] == "active" and bool(before | same == after | same)
 
 
-def _mark(entry: ParsedRecord, loader: str) -> str:
+def _format_writer_mark(entry: ParsedRecord, loader: str) -> str:
     """Return what is stored of a record's writer: loader, version and the source's revision."""
     return "partial" if entry.partial else f"{loader}@{entry.revision or ''}"
 
@@ -490,7 +490,10 @@ def _is_older(stored: Row, entry: ParsedRecord, loader: str) -> bool:
     """Whether the stored record is the same, or a newer revision."""
     if stored["loader"] == "partial" or stored["status"] != "active":
         return False
-    if stored["loader"] == _mark(entry, loader) and stored["raw_sha256"] == entry.record.raw_sha256:
+    if (
+        stored["loader"] == _format_writer_mark(entry, loader)
+        and stored["raw_sha256"] == entry.record.raw_sha256
+    ):
         return True
     return _is_newer(stored, entry, loader)
 

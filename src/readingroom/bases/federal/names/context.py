@@ -59,11 +59,11 @@ _MAX_FIELD_WORDS = 200
 """How many words of the other fields are compared: an abstract may be long."""
 
 
-def context_fields(source: str) -> ContextFields:
+def get_context_fields(source: str) -> ContextFields:
     return _FIELDS.get(source, _NO_FIELDS)
 
 
-def extra_initials(record: Mapping[str, Any]) -> str:
+def get_extra_initials(record: Mapping[str, Any]) -> str:
     """Return letters that an acronym may have besides a name's: `committee` and its chamber."""
     return f"c{(record.get('chamber') or ' ')[0]}" if record.get("source") == "committees" else ""
 
@@ -81,16 +81,16 @@ class NameContext:
 
     def __init__(self, db: Database, source: str, query: Sequence[str]) -> None:
         self._db = db
-        self._fields = context_fields(source)
+        self._fields = get_context_fields(source)
         self._query = query
         self._parents: dict[str, Parent | None] = {}
 
-    def parents_of(self, record: Mapping[str, Any]) -> list[Parent]:
+    def find_parents(self, record: Mapping[str, Any]) -> list[Parent]:
         """Return the records that this one belongs to, as far as they are loaded."""
         parents = (
             self._get_parent(registry, id)
             for name, registry in self._fields.parents.items()
-            for id in _as_list(record.get(name))
+            for id in _to_list(record.get(name))
         )
         return [parent for parent in parents if parent]
 
@@ -108,7 +108,7 @@ class NameContext:
             return None
         record = from_json(row["record"])
         candidates = (self._compare(tuple(name["folded"].split()), record) for name in names)
-        return Parent(record, max(candidates, key=_total_score))
+        return Parent(record, max(candidates, key=_sum_scores))
 
     def _compare(self, name: tuple[str, ...], record: Mapping[str, Any]) -> Similarity:
         """Compare the query with a name; a word of the query may also be the name's initials."""
@@ -116,7 +116,7 @@ class NameContext:
         matches = list(similarity.matches)
         for index, word in enumerate(self._query):
             if matches[index] is None and 3 <= len(word) <= 6:
-                score = score_initials(word, name, extra_initials(record))
+                score = score_initials(word, name, get_extra_initials(record))
                 match = WordMatch(word, " ".join(name), score, "stands for")
                 matches[index] = match if score else None
         return Similarity(tuple(matches), similarity.coverage)
@@ -145,14 +145,14 @@ class NameContext:
     def _iterate_field_words(self, record: Mapping[str, Any]) -> Iterator[str]:
         for name in self._fields.texts:
             for text in _iterate_texts(record.get(name)):
-                yield from fold.all_words(text)
+                yield from fold.fold_all_words(text)
 
 
-def _total_score(similarity: Similarity) -> tuple[float, float]:
+def _sum_scores(similarity: Similarity) -> tuple[float, float]:
     return sum(match.score for match in similarity.matches if match), similarity.coverage
 
 
-def _as_list(value: Any) -> Sequence[str]:
+def _to_list(value: Any) -> Sequence[str]:
     return value if isinstance(value, list) else [value] if value else []
 
 

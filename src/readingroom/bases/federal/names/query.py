@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from readingroom.bases.federal.schema import fold
-from readingroom.bases.federal.schema.fold import vocabulary
+from readingroom.bases.federal.schema.fold import load_vocabulary
 from readingroom.bases.federal.schema.ids import BILL_TYPES
 
 _BEFORE_PLACES = ("of", "from")
@@ -38,12 +38,12 @@ class NameQuery:
     @classmethod
     def parse(cls, text: str, registry: str) -> "NameQuery":
         """Return the query for a text, without stopwords unless it has no other words."""
-        kinds = vocabulary().kinds.get(registry, frozenset())
+        kinds = load_vocabulary().kinds.get(registry, frozenset())
         words = tuple(
             replace(word, is_record_kind=word.text in kinds)
-            for word in _add_meanings(tuple(_split_compounds(fold.all_words(text))))
+            for word in _add_meanings(tuple(_split_compounds(fold.fold_all_words(text))))
         )
-        content = tuple(word for word in words if word.text not in vocabulary().stopwords)
+        content = tuple(word for word in words if word.text not in load_vocabulary().stopwords)
         return cls(content or words)
 
     @cached_property
@@ -58,7 +58,7 @@ class NameQuery:
     @cached_property
     def distinctive(self) -> tuple[str, ...]:
         """The words that tell names apart; all words if none does."""
-        weak = vocabulary().weak
+        weak = load_vocabulary().weak
         strong = [word.text for word in self.words if word.text not in weak]
         plain = [
             word.text
@@ -73,7 +73,7 @@ class NameQuery:
         numbers = [word.text for word in self.words if word.meaning and word.meaning[0] == "number"]
         if len(self.distinctive) > 1:
             return (*self.distinctive, *numbers)
-        synonyms = vocabulary().nicknames.get(self.distinctive[0], ())
+        synonyms = load_vocabulary().nicknames.get(self.distinctive[0], ())
         return (*self.distinctive, *numbers, *synonyms)
 
     @cached_property
@@ -119,7 +119,7 @@ def _split_compounds(texts: Iterable[str]) -> Iterator[str]:
 
 def _add_meanings(texts: Sequence[str]) -> Iterator[QueryWord]:
     """Yield the words with their meanings; the two of `new york` share one."""
-    states = vocabulary().states
+    states = load_vocabulary().states
     index = 0
     while index < len(texts):
         is_place = index > 0 and texts[index - 1] in _BEFORE_PLACES
@@ -128,14 +128,14 @@ def _add_meanings(texts: Sequence[str]) -> Iterator[QueryWord]:
             yield from (QueryWord(text, ("state", states[pair]), is_place) for text in pair)
             index += 2
             continue
-        meaning = _meaning_of(texts[index])
+        meaning = _find_meaning(texts[index])
         is_state = meaning is not None and meaning[0] == "state"
         yield QueryWord(texts[index], meaning, is_place and is_state)
         index += 1
 
 
-def _meaning_of(text: str) -> tuple[str, str] | None:
-    terms = vocabulary()
+def _find_meaning(text: str) -> tuple[str, str] | None:
+    terms = load_vocabulary()
     tables = {"chamber": terms.chambers, "party": terms.parties, "period": terms.periods}
     for kind, table in tables.items():
         if text in table:

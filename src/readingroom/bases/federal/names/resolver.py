@@ -8,7 +8,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from readingroom.bases.federal.filters import RowFilter
-from readingroom.bases.federal.names.context import NameContext, context_fields
+from readingroom.bases.federal.names.context import NameContext, get_context_fields
 from readingroom.bases.federal.names.query import NameQuery
 from readingroom.bases.federal.names.scoring import (
     COMMITTEE_INITIALS,
@@ -24,13 +24,13 @@ from readingroom.bases.federal.names.scoring import (
 )
 from readingroom.bases.federal.names.similarity import (
     compare,
+    compute_word_weight,
     find_initials,
     score_initials,
-    word_weight,
 )
 from readingroom.bases.federal.schema import fold
-from readingroom.bases.federal.schema.fold import vocabulary
-from readingroom.bases.federal.schema.ids import federal_id
+from readingroom.bases.federal.schema.fold import load_vocabulary
+from readingroom.bases.federal.schema.ids import parse_federal_id
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.core.errors import UnrecognizedId
 from readingroom.storage.database import Database, Row
@@ -84,7 +84,7 @@ def resolve(db: Database, source: Source, text: str, row_filter: RowFilter) -> l
             _match_without_name(db, source, query, row_filter),
         ),
     )
-    fields = context_fields(source.name)
+    fields = get_context_fields(source.name)
     is_unsure = all(match.score < _SURE for match in best.values())
     if fields.parents or (fields.texts and is_unsure):
         # Names that explain only some of the words, where the record may explain the others.
@@ -111,12 +111,12 @@ def _sort_key(match: EntityMatch) -> tuple[Any, ...]:
         bool(record.get("stub")),
         bool(record.get("parent_id")),
         match.name_length,
-        _newest_first(record.get("published_at")),
+        _make_newest_first_key(record.get("published_at")),
         match.id,
     )
 
 
-def _newest_first(day: str | None) -> tuple[int, ...]:
+def _make_newest_first_key(day: str | None) -> tuple[int, ...]:
     return tuple(-ord(letter) for letter in day) if day else (0,)
 
 
@@ -128,7 +128,7 @@ def _match_id(
 ) -> Iterator[EntityMatch]:
     """The text may simply be an id."""
     try:
-        parsed = federal_id(text)
+        parsed = parse_federal_id(text)
     except UnrecognizedId:
         return
     if parsed.source == source.name:
@@ -157,7 +157,7 @@ def _match_record(
     id: str,
     record: dict[str, Any],
 ) -> Iterator[EntityMatch]:
-    parents = (parent.record for parent in context.parents_of(record))
+    parents = (parent.record for parent in context.find_parents(record))
     committees = [parent for parent in parents if "parent_id" in parent]
     if any(is_of_other_chamber(query, candidate, item) for item in (record, *committees)):
         return
@@ -174,7 +174,7 @@ def _match_popular_names(
 ) -> Iterator[EntityMatch]:
     """What everybody calls a record, though no official file does."""
     context = NameContext(db, source.name, query.name_texts)
-    for name, record_id in vocabulary().popular_names.get(source.name, {}).items():
+    for name, record_id in load_vocabulary().popular_names.get(source.name, {}).items():
         candidate = make_candidate(fold.words(name), query)
         if candidate.best_score >= _SURE:
             for id, record in _read_records(db, source, ("id = ?", record_id), row_filter):
@@ -188,7 +188,7 @@ def _match_by_parents(
     if not query.words:
         return
     context = NameContext(db, source.name, query.name_texts)
-    for field, registry in context_fields(source.name).parents.items():
+    for field, registry in get_context_fields(source.name).parents.items():
         parents = _find_likely_parents(db, BY_NAME[registry], query)
         for id, record in _read_records_of(db, source, field, parents, row_filter):
             for name, form in _read_names(db, id):
@@ -225,7 +225,9 @@ def _score_mention(query: NameQuery, name: Name) -> float:
         ),
         default=0.0,
     )
-    words = sum(match.score * word_weight(match.word) for match in similarity.matches if match)
+    words = sum(
+        match.score * compute_word_weight(match.word) for match in similarity.matches if match
+    )
     return max(words, initials) + 0.5 * similarity.coverage
 
 

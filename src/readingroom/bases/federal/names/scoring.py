@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from readingroom.bases.federal.names.context import NameContext, Parent, extra_initials
+from readingroom.bases.federal.names.context import NameContext, Parent, get_extra_initials
 from readingroom.bases.federal.names.query import NameQuery, QueryWord
 from readingroom.bases.federal.names.similarity import (
     Similarity,
     WordMatch,
     compare,
+    compute_word_weight,
     is_same_but_for_typos,
     score_initials,
-    word_weight,
 )
-from readingroom.bases.federal.schema.fold import vocabulary
+from readingroom.bases.federal.schema.fold import load_vocabulary
 
 MIN_SCORE = 0.5
 """The score a record needs to be an answer at all."""
@@ -62,7 +62,7 @@ def select_candidates(
 def _make_variants(candidate: Candidate) -> Iterator[Candidate]:
     """Yield the candidate, and it with two words of the query, or of the name, joined."""
     yield candidate
-    weak = vocabulary().weak
+    weak = load_vocabulary().weak
     words = candidate.query.words
     for index, query in enumerate(candidate.query.join_neighbours()):
         is_apart = any(
@@ -84,14 +84,14 @@ def make_candidate(words: tuple[str, ...], query: NameQuery, unexplained: float 
     if query.acronym and score_initials(query.acronym, words, COMMITTEE_INITIALS):
         return Candidate(words, query, similarity, 1.0)
     scores = [
-        _best_word_score(word, match, unexplained)
+        _find_best_word_score(word, match, unexplained)
         for word, match in zip(query.words, similarity.matches, strict=True)
     ]
     best_score = combine_scores(query, scores, similarity.coverage)
     return Candidate(words, query, similarity, best_score)
 
 
-def _best_word_score(word: QueryWord, match: WordMatch | None, unexplained: float) -> float:
+def _find_best_word_score(word: QueryWord, match: WordMatch | None, unexplained: float) -> float:
     if word.meaning:
         return 1.0
     if match:
@@ -127,7 +127,7 @@ def score_record(
 def _score_acronym(query: NameQuery, candidate: Candidate, record: Mapping[str, Any]) -> float:
     if not query.acronym:
         return 0.0
-    return score_initials(query.acronym, candidate.words, extra_initials(record))
+    return score_initials(query.acronym, candidate.words, get_extra_initials(record))
 
 
 def _score_by_words(
@@ -143,13 +143,13 @@ def _score_by_words(
     is_exact = all(match and match.score == 1.0 for match in matches)
     # A variant has other words than the query that the context was made for.
     if candidate.query is query and not is_exact:
-        parents = context.parents_of(record)
+        parents = context.find_parents(record)
         in_context = context.match_words(candidate.words, record, parents)
     if not any(match and match.score > 0.5 for match in (*matches, *in_context)):
         return 0.0, []
     records = [record, *(parent.record for parent in parents)]
     scores, reasons = explain_words(candidate.query, matches, in_context, records)
-    if parents and _names_another(candidate.query, matches, scores):
+    if parents and _is_name_of_another(candidate.query, matches, scores):
         return 0.0, []
     coverages = [
         candidate.similarity.coverage,
@@ -161,20 +161,22 @@ def _score_by_words(
     return score, [f"named {form!r}", *reasons]
 
 
-def _names_another(
+def _is_name_of_another(
     query: NameQuery, matches: Sequence[WordMatch | None], scores: Sequence[float | None]
 ) -> bool:
     """Return whether the query has a name that is not the record's, and nothing of the record's.
 
     Whoever sits on the committee mentioned beside `Gandalf` is no answer.
     """
-    if any(match and match.score > 0.5 and word_weight(match.word) == 1.0 for match in matches):
+    if any(
+        match and match.score > 0.5 and compute_word_weight(match.word) == 1.0 for match in matches
+    ):
         return False
     return any(
         score == 0.0
         and not word.meaning
         and not word.is_record_kind
-        and word_weight(word.text) == 1.0
+        and compute_word_weight(word.text) == 1.0
         for word, score in zip(query.words, scores, strict=True)
     )
 
@@ -183,7 +185,10 @@ def _is_full_name(candidate: Candidate) -> bool:
     """Return whether the query has a whole name of several words: other words count less then."""
     similarity = candidate.similarity
     close = (match for match in similarity.matches if match and match.score > 0.8)
-    return sum(word_weight(match.word) == 1.0 for match in close) > 1 and similarity.coverage > 0.9
+    return (
+        sum(compute_word_weight(match.word) == 1.0 for match in close) > 1
+        and similarity.coverage > 0.9
+    )
 
 
 def explain_words(
@@ -200,7 +205,9 @@ def explain_words(
     reasons = []
     for word, match, other in zip(query.words, matches, in_context, strict=True):
         best = other if other and (match is None or other.score > match.score) else match
-        field = next(filter(None, (_confirming_field(record, word) for record in records)), None)
+        field = next(
+            filter(None, (_find_confirming_field(record, word) for record in records)), None
+        )
         if field and (best is None or best.score < 1.0):
             scores.append(1.0)
             reasons.append(f"{word.text!r} is its {field}")
@@ -235,7 +242,7 @@ def is_of_other_chamber(query: NameQuery, candidate: Candidate, record: Mapping[
     return not any(word.meaning == own or word.text in candidate.words for word in chambers)
 
 
-def _confirming_field(record: Mapping[str, Any], word: QueryWord) -> str | None:
+def _find_confirming_field(record: Mapping[str, Any], word: QueryWord) -> str | None:
     """Return what the meaning of a word is in a record, such as its `state`, or None."""
     if word.meaning is None:
         return None
@@ -264,16 +271,16 @@ def combine_scores(
     for word, score in zip(query.words, scores, strict=True):
         if score is None:
             continue
-        weight = _weight_in_query(word, score)
+        weight = _compute_weight_in_query(word, score)
         total += weight if score else weight * unexplained_weight
         explained += weight * score
     # A little for coverage: of names that explain the query alike, the shorter one is meant.
     return explained / total * (0.85 + 0.15 * coverage) if total else 0.0
 
 
-def _weight_in_query(word: QueryWord, score: float) -> float:
+def _compute_weight_in_query(word: QueryWord, score: float) -> float:
     """Return how much a word counts; least when it only names a kind of record, and another."""
     if word.is_record_kind:
         return _KIND_WEIGHT if score else _WRONG_KIND_WEIGHT
-    weight = word_weight(word.text)
+    weight = compute_word_weight(word.text)
     return _MEANING_WEIGHT if word.meaning and weight == 1.0 else weight

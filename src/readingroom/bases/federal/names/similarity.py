@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from rapidfuzz.distance import OSA, Prefix
 
-from readingroom.bases.federal.schema.fold import vocabulary
+from readingroom.bases.federal.schema.fold import load_vocabulary
 
 # Scores of a word that explains another one other than by being it.
 _NICKNAME, _INITIALS, _PREFIX, _STEM, _INITIAL = 0.93, 0.85, 0.8, 0.8, 0.75
@@ -67,16 +67,16 @@ def compare(query: Sequence[str], name: Sequence[str]) -> Similarity:
     return Similarity(tuple(map(matches.get, range(len(query)))), _compute_coverage(name, used))
 
 
-def word_weight(word: str) -> float:
+def compute_word_weight(word: str) -> float:
     """Return how much a word tells about which name is meant."""
-    if word in vocabulary().weak:
+    if word in load_vocabulary().weak:
         return _WEAK_WEIGHT
     return 0.3 if len(word) == 1 else 1.0
 
 
 def _compute_coverage(name: Sequence[str], used: dict[int, float]) -> float:
     """Return the share of a name that was explained; weak words need not be."""
-    weights = {index: word_weight(word) for index, word in enumerate(name)}
+    weights = {index: compute_word_weight(word) for index, word in enumerate(name)}
     counted = {
         index: weight for index, weight in weights.items() if weight > _WEAK_WEIGHT or index in used
     } or weights
@@ -88,7 +88,7 @@ def match_word(word: str, name_word: str) -> WordMatch | None:
     """Return how a word of a query may mean a word of a name, or None if it cannot."""
     if word == name_word:
         return WordMatch(word, name_word, 1.0, "is")
-    if name_word in vocabulary().nicknames.get(word, ()):
+    if name_word in load_vocabulary().nicknames.get(word, ()):
         return WordMatch(word, name_word, _NICKNAME, "is short for, or a form of,")
     if len(word) == 1 or len(name_word) == 1:
         score = _INITIAL if len(word) == 1 else _NAME_INITIAL
@@ -131,7 +131,7 @@ def _is_contraction(word: str, name_word: str) -> bool:
 def _has_same_stem(word: str, name_word: str) -> bool:
     """`China` and `Chinese`, `immigrants` and `immigration` differ only in a common ending."""
     prefix = Prefix.similarity(word, name_word)
-    endings = vocabulary().endings
+    endings = load_vocabulary().endings
     # The last letter they share may belong to both endings: immigr-ants, immigr-ation.
     return any(
         word[stem:] in endings and name_word[stem:] in endings
@@ -152,7 +152,7 @@ def find_initials(letters: str, name: Sequence[str]) -> range | None:
     shorter = (letters[:index] + letters[index + 1 :] for index in inner)
     for sequence in (letters, *shorter):
         start = initials.find(sequence)
-        weights = [word_weight(word) for word in name[start : start + len(sequence)]]
+        weights = [compute_word_weight(word) for word in name[start : start + len(sequence)]]
         if start >= 0 and sum(weight > _WEAK_WEIGHT for weight in weights) > 1:
             return range(start, start + len(sequence))
     return None
@@ -173,8 +173,8 @@ def score_initials(letters: str, name: Sequence[str], extra_letters: str = "") -
     They may include initials of weak words, such as the H and the C of HASC, and `extra_letters`.
     """
     counted = Counter(letters)
-    core = [word[0] for word in name if word not in vocabulary().weak]
-    weak = [word[0] for word in name if word in vocabulary().weak]
+    core = [word[0] for word in name if word not in load_vocabulary().weak]
+    weak = [word[0] for word in name if word in load_vocabulary().weak]
     surplus = counted - Counter(core)
     if Counter(core) - counted or not surplus <= Counter(weak) | Counter(extra_letters):
         return 0.0
@@ -188,7 +188,7 @@ def score_initials(letters: str, name: Sequence[str], extra_letters: str = "") -
 def _initials_in_order(name: Sequence[str]) -> tuple[str, str]:
     """Return all initials, and those with the C of `committee` last: `SJC` for the Judiciary."""
     initials = "".join(word[0] for word in name)
-    others = "".join(word[0] for word in name if word not in vocabulary().committee)
+    others = "".join(word[0] for word in name if word not in load_vocabulary().committee)
     return initials, f"{others}c"
 
 

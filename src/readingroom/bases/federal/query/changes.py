@@ -35,7 +35,7 @@ def add_changes(db: Database, changes: Sequence[ChangeRow]) -> None:
     A record whose first stored change is not `new` was added at an unknown time.
     """
     # A query of its own: inside the statement below SQLite would read every change to find it.
-    number = last_change(db) + 1
+    number = read_last_change(db) + 1
     db.executemany(
         """INSERT INTO changes (record_id, source, kind, at, new_at, seq, new_seq)
            VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -48,7 +48,7 @@ def add_changes(db: Database, changes: Sequence[ChangeRow]) -> None:
     )
 
 
-def last_change(db: Database) -> int:
+def read_last_change(db: Database) -> int:
     """Return the number of the newest change."""
     return int(db.execute("SELECT coalesce(max(seq), 0) FROM changes").fetchone()[0])
 

@@ -13,7 +13,7 @@ from readingroom.bases.federal.filters import build_row_filter
 from readingroom.bases.federal.query import cursors
 from readingroom.bases.federal.query.dossier_models import Section, SectionError
 from readingroom.bases.federal.query.links import LinkRow, list_links, read_titles
-from readingroom.bases.federal.schema.congress import first_day
+from readingroom.bases.federal.schema.congress import get_first_day
 from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME, Source
 from readingroom.core.errors import KnowledgeError
@@ -148,7 +148,7 @@ def from_record(name: str, *, by_congress: bool = False) -> SectionReader:
 
 def _overlaps(period: Mapping[str, Any], congress: int) -> bool:
     """Return whether a period has a day in common with a Congress."""
-    first, following = first_day(congress).isoformat(), first_day(congress + 1).isoformat()
+    first, following = get_first_day(congress).isoformat(), get_first_day(congress + 1).isoformat()
     # ISO dates compare as text; whoever still serves has no end.
     start, end = period.get("start") or "", period.get("end") or "9999"
     return bool(start < following and end > first)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from readingroom.bases.federal.schema.ids import federal_id
+from readingroom.bases.federal.schema.ids import parse_federal_id
 from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.bases.federal.schema.sources import BY_NAME
 from readingroom.core.errors import UnrecognizedId
@@ -62,7 +62,7 @@ def list_links(
             link_kind,
             other,
             _read_evidence(db, directions, link_kind, other),
-            source_of(other),
+            find_source_name(other),
             **titles.get(other, {}),
         )
         for link_kind, other in page
@@ -97,7 +97,7 @@ def count_links(db: Database, id: str) -> dict[str, int]:
 def _list_directions(id: str) -> list[_Direction]:
     # The links that lead here come first: a topic or a member has thousands of them.
     directions = [_Direction("to_id", "from_id", id), _Direction("from_id", "to_id", id)]
-    if (part := containing_id(id)) != id:
+    if (part := get_containing_id(id)) != id:
         directions.append(_Direction("to_id", "from_id", part))
     return directions
 
@@ -142,7 +142,7 @@ def read_titles(db: Database, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return title and URL of those of these records that are loaded and not withdrawn."""
     by_source: dict[str, list[str]] = defaultdict(list)
     for id in ids:
-        if source := source_of(id):
+        if source := find_source_name(id):
             by_source[source].append(id)
     titles: dict[str, dict[str, Any]] = {}
     for source, source_ids in by_source.items():
@@ -156,15 +156,15 @@ def read_titles(db: Database, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     return titles
 
 
-def containing_id(id: str) -> str:
+def get_containing_id(id: str) -> str:
     """Return the id whose links a record shows too: for a section of the CFR, that of its part."""
     return id.partition(".")[0] if id.startswith("cfr:") else id
 
 
-def source_of(id: str) -> str | None:
+def find_source_name(id: str) -> str | None:
     """Return the source that an id belongs to, or None."""
     try:
-        source = federal_id(id).source
+        source = parse_federal_id(id).source
     except UnrecognizedId:
         return None
     return source if source in BY_NAME else None

@@ -41,7 +41,7 @@ CHILD_TABLES: dict[type[Answer], tuple[str, str]] = {
 _ROLL_CALL_FIELDS = ("voted_at", "question", "result", "bills", "title", "url")
 
 
-def next_page(after: Sequence[Any] | None) -> dict[str, Any]:
+def build_next_page_fields(after: Sequence[Any] | None) -> dict[str, Any]:
     """Return the fields of a page that lead to the next one."""
     cursor = cursors.encode(after)
     return {"next_cursor": cursor, "has_more": cursor is not None}
@@ -60,7 +60,7 @@ def list_records(
         results=page.rows,
         source=source.name,
         loaded_up_to=store.read_progress(db, source).loaded_up_to,
-        **next_page(page.after),
+        **build_next_page_fields(page.after),
     )
 
 
@@ -77,7 +77,7 @@ def list_children(
         "total": total,
         parent: id,
         "loaded_up_to": record["loaded_up_to"],
-        **next_page(page.after),
+        **build_next_page_fields(page.after),
     }
     return model.model_validate(fields)
 
@@ -94,7 +94,7 @@ def list_members(
         committee_id=id,
         congress=members_congress,
         loaded_up_to=loaded_up_to,
-        **next_page(page.after),
+        **build_next_page_fields(page.after),
     )
 
 
@@ -112,7 +112,7 @@ def list_member_votes(
         results=[_build_member_vote(row, from_json(row["record"])) for row in page.rows],
         total=total,
         loaded_up_to=store.read_progress(db, BY_NAME["roll_call_votes"]).loaded_up_to,
-        **next_page(page.after),
+        **build_next_page_fields(page.after),
     )
 
 
@@ -124,7 +124,7 @@ def list_roll_call_votes(db: Database, id: str, limit: int, after: int) -> Membe
         results=[_build_member_vote(row, roll_call) for row in page.rows],
         total=total,
         loaded_up_to=roll_call["loaded_up_to"],
-        **next_page(page.after),
+        **build_next_page_fields(page.after),
     )
 
 
@@ -156,7 +156,7 @@ def list_links(
         total=total,
         id=record["id"],
         loaded_up_to=record["loaded_up_to"],
-        **next_page(last),
+        **build_next_page_fields(last),
     )
 
 

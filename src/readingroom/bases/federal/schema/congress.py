@@ -25,29 +25,31 @@ _PAGES = {
 }
 
 
-def congress_on(moment: str) -> int:
+def get_congress_on(moment: str) -> int:
     """Return the number of the Congress on a day. Each begins on 3 January of an odd year."""
     day = date.fromisoformat(moment[:10])
     year = day.year - (1 if (day.month, day.day) < (1, 3) else 0)
     return (year - 1789) // 2 + 1
 
 
-def first_day(congress: int) -> date:
+def get_first_day(congress: int) -> date:
     """Return the first day of a Congress; its first session lasts until the end of that year."""
     return date(1787 + 2 * congress, 1, 3)
 
 
-def ordinal(number: int) -> str:
+def format_ordinal(number: int) -> str:
     ending = (
         "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     )
     return f"{number}{ending}"
 
 
-def spoken(congress: int, kind: str, number: int) -> str:
-    return f"{SPOKEN[kind]} {number}, {ordinal(congress)} Congress"
+def format_bill_number(congress: int, kind: str, number: int) -> str:
+    return f"{SPOKEN[kind]} {number}, {format_ordinal(congress)} Congress"
 
 
-def bill_page(congress: int, kind: str, number: int) -> str:
+def build_bill_page_url(congress: int, kind: str, number: int) -> str:
     """Return the URL of a bill's page at Congress.gov."""
-    return f"https://www.congress.gov/bill/{ordinal(congress)}-congress/{_PAGES[kind]}/{number}"
+    return (
+        f"https://www.congress.gov/bill/{format_ordinal(congress)}-congress/{_PAGES[kind]}/{number}"
+    )

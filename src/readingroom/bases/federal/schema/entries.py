@@ -79,7 +79,7 @@ class Provenance:
     sha256: str
 
 
-def citation_fields(
+def build_citation_fields(
     provenance: Provenance,
     *,
     url: str,
@@ -102,7 +102,7 @@ def citation_fields(
     }
 
 
-def digest(value: Any) -> str:
+def hash_item(value: Any) -> str:
     """Return the hash of one item of a file, which other items of the file do not change."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -37,7 +37,7 @@ class Vocabulary:
 
 
 @cache
-def vocabulary() -> Vocabulary:
+def load_vocabulary() -> Vocabulary:
     """Return the vocabulary in `names.toml`."""
     tables = tomllib.loads(_VOCABULARY.read_text("utf-8"))
     codes = {(code.lower(),): code for code in tables["states"]}
@@ -76,11 +76,11 @@ def _group_nicknames(groups: Iterable[str]) -> dict[str, frozenset[str]]:
 
 def words(name: str) -> tuple[str, ...]:
     """Return a name as folded words, without stopwords unless it has no other words."""
-    folded = all_words(name)
-    return tuple(word for word in folded if word not in vocabulary().stopwords) or folded
+    folded = fold_all_words(name)
+    return tuple(word for word in folded if word not in load_vocabulary().stopwords) or folded
 
 
-def all_words(text: str) -> tuple[str, ...]:
+def fold_all_words(text: str) -> tuple[str, ...]:
     """Return a text as folded words: lower case, no accents, no punctuation."""
     # These two letters have no decomposition in Unicode.
     plain = unicodedata.normalize("NFKD", text.replace("ß", "ss").replace("ø", "o"))
@@ -104,7 +104,7 @@ def initials(name_words: Sequence[str]) -> str:
 
     Sorted, because acronyms do not keep the order of a name: `HASC` is Armed Services.
     """
-    return "".join(sorted(word[0] for word in name_words if word not in vocabulary().weak))
+    return "".join(sorted(word[0] for word in name_words if word not in load_vocabulary().weak))
 
 
 def first_row(source: str) -> int:

@@ -35,51 +35,53 @@ class _Form:
     build: Callable[[re.Match[str]], str]
 
 
-def bill_id(congress: int | str, kind: str, number: int | str) -> str:
-    return f"{_bill_type(kind)}:{int(congress)}:{int(number)}"
+def make_bill_id(congress: int | str, kind: str, number: int | str) -> str:
+    return f"{_parse_bill_type(kind)}:{int(congress)}:{int(number)}"
 
 
-def vote_id(chamber: str, congress: int | str, session: int | str, number: int | str) -> str:
+def make_vote_id(chamber: str, congress: int | str, session: int | str, number: int | str) -> str:
     return f"{chamber.lower()}:{int(congress)}:{int(session)}:{int(number)}"
 
 
-def law_id(number: str, private: bool = False) -> str:
+def make_law_id(number: str, private: bool = False) -> str:
     """`117-103` becomes `pl:117-103`; private laws have a series of their own."""
     congress, _, running = fold_dashes(number).partition("-")
     return f"{'pvtl' if private else 'pl'}:{int(congress)}-{int(running)}"
 
 
-def committee_id(code: str) -> str:
+def make_committee_id(code: str) -> str:
     """`hsag00` and `HSAG` are the committee, `hsag15` and `HSAG-15` a subcommittee of it."""
     code = code.strip().upper().replace("-", "")
     return code[:4] if code[4:] == "00" else code
 
 
-def amendment_id(congress: int | str, kind: str, number: int | str) -> str:
+def make_amendment_id(congress: int | str, kind: str, number: int | str) -> str:
     return f"amdt:{int(congress)}:{kind.lower()}:{int(number)}"
 
 
-def sap_id(congress: int | str, day: str, bills: Sequence[str], repeat: int = 1) -> str:
+def make_sap_id(congress: int | str, day: str, bills: Sequence[str], repeat: int = 1) -> str:
     """Return the id of a statement; those of a day on the same bills differ in a last number."""
     about = "-".join(bills).lower() or "unnumbered"
     return f"sap:{int(congress)}:{day}:{about}" + (f":{repeat}" if repeat > 1 else "")
 
 
-def report_id(congress: int | str, kind: str, number: int | str, part: str | None = None) -> str:
+def make_report_id(
+    congress: int | str, kind: str, number: int | str, part: str | None = None
+) -> str:
     """`crpt:117hrpt118`, and `crpt:117hrpt118-pt2` for a part that was printed separately."""
     return f"crpt:{int(congress)}{kind.lower()}{int(number)}" + (f"-{part.lower()}" if part else "")
 
 
-def cited_report(citation: str) -> str | None:
+def parse_report_citation(citation: str) -> str | None:
     """Return the id of a report from a citation such as `H. Rept. 117-118,Part 2`, or None."""
     match = _CITED_REPORT.match(fold_dashes(citation).strip())
     if match is None:
         return None
     kind = "erpt" if match[1][0] in "Ee" else f"{match[1][0]}rpt"
-    return report_id(match[2], kind, match[3], _report_part(match[4]))
+    return make_report_id(match[2], kind, match[3], _parse_report_part(match[4]))
 
 
-def _report_part(text: str | None) -> str | None:
+def _parse_report_part(text: str | None) -> str | None:
     """`Part 2` and `Part II` become `pt2`, `Book 1` `bk1`; the first part is the report itself."""
     word, _, running = (text or "").lower().partition(" ")
     running = _ROMAN.get(running, running)
@@ -87,15 +89,15 @@ def _report_part(text: str | None) -> str | None:
     return None if (short, running) in (("", ""), ("pt", "1")) else f"{short}{running}"
 
 
-def cfr_id(title: int | str, section: str) -> str:
+def make_cfr_id(title: int | str, section: str) -> str:
     return f"cfr:{int(title)}:{fold_dashes(section).lower()}"
 
 
-def compilation_id(number: int | str) -> str:
+def make_compilation_id(number: int | str) -> str:
     return f"comps:{int(number)}"
 
 
-def proceeding_id(granule: str) -> str:
+def make_proceeding_id(granule: str) -> str:
     """Return a granule such as `CREC-2005-07-20-pt1-PgE1551-2` in its usual case, with a prefix."""
     match = _GRANULE.fullmatch(granule)
     if match is None:
@@ -106,7 +108,7 @@ def proceeding_id(granule: str) -> str:
 
 
 @lru_cache(maxsize=4096)  # there are a thousand subjects, each of which occurs in many files
-def topic_id(name: str) -> str:
+def make_topic_id(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return "topic:" + "-".join(re.findall("[a-z0-9]+", plain))
 
@@ -114,37 +116,37 @@ def topic_id(name: str) -> str:
 _ESTIMATE = re.compile(r"cbo\.gov/publication/(\d+)", re.I)
 
 
-def estimate_id(url: str) -> str | None:
+def parse_estimate_id(url: str) -> str | None:
     """`https://www.cbo.gov/publication/57561` becomes `cbo:57561`."""
     match = _ESTIMATE.search(url)
     return f"cbo:{int(match[1])}" if match else None
 
 
-def staff_id(office: str) -> str:
+def make_staff_id(office: str) -> str:
     """`P000620-cañon_city` becomes `staff:P000620-canon_city`."""
     plain = unicodedata.normalize("NFKD", office).encode("ascii", "ignore").decode()
     return f"staff:{re.sub('[^A-Za-z0-9._-]+', '_', plain)}"
 
 
-def docket_id(number: str) -> str:
+def make_docket_id(number: str) -> str:
     return f"docket:{fold_dashes(number).strip().upper()}"
 
 
-def meeting_id(chamber: str | None, event: str) -> str:
+def make_meeting_id(chamber: str | None, event: str) -> str:
     """Return the id of a meeting; each chamber has event numbers of its own."""
     return f"hearing:{(chamber or 'joint').lower()}-{event}"
 
 
-def transcript_id(congress: int | str, chamber: str | None, jacket: int | str) -> str:
+def make_transcript_id(congress: int | str, chamber: str | None, jacket: int | str) -> str:
     """Return the id of a printed hearing, as GovInfo has it: `hearing:CHRG-116shrg37721`."""
     return f"hearing:CHRG-{int(congress)}{(chamber or 'joint')[0].lower()}hrg{jacket}"
 
 
-def membership_id(congress: int | str, committee: str, bioguide: str) -> str:
+def make_membership_id(congress: int | str, committee: str, bioguide: str) -> str:
     return f"membership:{int(congress)}:{committee}:{bioguide}"
 
 
-def federal_id(text: str, congress: int | None = None) -> FederalId:
+def parse_federal_id(text: str, congress: int | None = None) -> FederalId:
     """Return the canonical id for a text; `congress` completes a bill number without one.
 
     Raise UnrecognizedId if no form fits.
@@ -156,13 +158,13 @@ def federal_id(text: str, congress: int | None = None) -> FederalId:
         if match := form.pattern.fullmatch(folded):
             return FederalId(form.source, form.build(match))
     if congress and (match := _BARE_BILL.fullmatch(folded)):
-        return FederalId("bills", bill_id(congress, match[1], match[2]))
+        return FederalId("bills", make_bill_id(congress, match[1], match[2]))
     raise UnrecognizedId(
         f"{text[:100]!r} is not the id of a federal record", valid_prefixes=list(VALID_PREFIXES)
     )
 
 
-def _bill_type(kind: str) -> str:
+def _parse_bill_type(kind: str) -> str:
     return re.sub(r"[.\s]", "", kind).lower()
 
 
@@ -205,40 +207,40 @@ _FORMS = (
         "bills",
         "hr:|s:|hjres:|sjres:|hres:|sres:|hconres:|sconres: (hr:119:1)",
         f"{_TYPE}:{_CONGRESS}:{_NUMBER}",
-        lambda m: bill_id(m[2], m[1], m[3]),
+        lambda m: make_bill_id(m[2], m[1], m[3]),
     ),
     _make_form(
-        "bills", "", f"bill:{_CONGRESS}-{_TYPE}-{_NUMBER}", lambda m: bill_id(m[1], m[2], m[3])
+        "bills", "", f"bill:{_CONGRESS}-{_TYPE}-{_NUMBER}", lambda m: make_bill_id(m[1], m[2], m[3])
     ),
     _make_form(
         "bills",
         "",
         rf"{_SPOKEN}\s*{_NUMBER}[\s,]+\(?{_CONGRESS}(?:st|nd|rd|th)?(?:\s+Congress)?\)?",
-        lambda m: bill_id(m[3], m[1], m[2]),
+        lambda m: make_bill_id(m[3], m[1], m[2]),
     ),
     _make_form(
         "roll_call_votes",
         "house:|senate: (house:118:1:37)",
         rf"(house|senate):{_CONGRESS}:([1-3]):{_NUMBER}",
-        lambda m: vote_id(m[1], m[2], m[3], m[4]),
+        lambda m: make_vote_id(m[1], m[2], m[3], m[4]),
     ),
     _make_form(
         "congressional_record",
         "crec: (crec:CREC-2005-07-20-pt1-PgE1551-2)",
         rf"(?:crec:)?(CREC-{_WORD})",
-        lambda m: proceeding_id(m[1]),
+        lambda m: make_proceeding_id(m[1]),
     ),
     _make_form(
         "public_laws",
         "pl: (pl:117-103)",
         rf"(?:pl:|P\.?\s?L\.?\s?|Public Law\s?){_CONGRESS}[-:]{_NUMBER}",
-        lambda m: law_id(f"{m[1]}-{m[2]}"),
+        lambda m: make_law_id(f"{m[1]}-{m[2]}"),
     ),
     _make_form(
         "public_laws",
         "pvtl: (pvtl:112-1)",
         rf"(?:pvtl:|Private Law\s?){_CONGRESS}[-:]{_NUMBER}",
-        lambda m: law_id(f"{m[1]}-{m[2]}", private=True),
+        lambda m: make_law_id(f"{m[1]}-{m[2]}", private=True),
     ),
     _make_form(
         "legislators", "a bioguide id (S000033)", r"(?:member:|bioguide:)?([A-Z]\d{6})", _to_upper
@@ -256,13 +258,13 @@ _FORMS = (
         "committees",
         "a committee code (HSAG, HSAG15)",
         r"(?:committee:)?([HSJ][A-Z]{3}(?:-?\d{2})?)",
-        lambda m: committee_id(m[1]),
+        lambda m: make_committee_id(m[1]),
     ),
     _make_form(
         "amendments",
         "amdt: (amdt:117:samdt:4999)",
         rf"amdt:{_CONGRESS}:(hamdt|samdt|suamdt):{_NUMBER}",
-        lambda m: amendment_id(m[1], m[2], m[3]),
+        lambda m: make_amendment_id(m[1], m[2], m[3]),
     ),
     _make_form(
         "saps",
@@ -280,7 +282,7 @@ _FORMS = (
         "committee_memberships",
         "membership: (membership:119:HSAG:S001157)",
         rf"membership:{_CONGRESS}:([HSJ][A-Z]{{3}}(?:\d{{2}})?):([A-Z]\d{{6}})",
-        lambda m: membership_id(m[1], m[2].upper(), m[3].upper()),
+        lambda m: make_membership_id(m[1], m[2].upper(), m[3].upper()),
     ),
     _make_form(
         "topic_taxonomy", "topic: (topic:taxation)", r"topic:[a-z0-9]+(?:-[a-z0-9]+)*", _to_lower
@@ -298,29 +300,32 @@ _FORMS = (
         "cfr_sections",
         "cfr: (cfr:27:447.21)",
         rf"cfr:([1-9]\d?):({_WORD})",
-        lambda m: cfr_id(m[1], m[2]),
+        lambda m: make_cfr_id(m[1], m[2]),
     ),
     _make_form(
-        "committee_reports", "", _CITED_REPORT.pattern, lambda m: cited_report(m[0]) or m[0]
+        "committee_reports",
+        "",
+        _CITED_REPORT.pattern,
+        lambda m: parse_report_citation(m[0]) or m[0],
     ),
     _make_form(
         "cfr_sections",
         "",
         r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:\xa7\s?)?(\d{1,4}\.[\w.-]{1,60})",
-        lambda m: cfr_id(m[1], m[2]),
+        lambda m: make_cfr_id(m[1], m[2]),
     ),
     _make_form(
         "cfr_sections",
         "",
         r"([1-9]\d?)\s?C\.?\s?F\.?\s?R\.?\s?(?:Part|Pt\.)\s?(\d{1,4}[a-z]?),?\s"
         r"App(?:endix|\.)\s([A-Z0-9]{1,4}(?:-[A-Z0-9]{1,4})?)",
-        lambda m: cfr_id(m[1], f"{m[2]}.appendix-{m[3]}"),
+        lambda m: make_cfr_id(m[1], f"{m[2]}.appendix-{m[3]}"),
     ),
     _make_form(
         "statute_compilations",
         "comps: (comps:1565)",
         rf"comps:{_NUMBER}",
-        lambda m: compilation_id(m[1]),
+        lambda m: make_compilation_id(m[1]),
     ),
     _make_form(
         "lda_filings",

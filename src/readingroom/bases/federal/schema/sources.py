@@ -519,7 +519,7 @@ def find_source(name: str) -> Source:
     source = _find(name)
     if source is None:
         raise UnknownSource(
-            f"There is no source {name[:100]!r}", valid_sources=source_names(SOURCES)
+            f"There is no source {name[:100]!r}", valid_sources=list_source_names(SOURCES)
         )
     return source
 
@@ -529,7 +529,7 @@ def find_registry(name: str) -> Source:
     source = _find(name)
     if source is not None and source.shape is Shape.REGISTRY:
         return source
-    valid = ", ".join(registry.path for registry in sources_of_shape(Shape.REGISTRY))
+    valid = ", ".join(registry.path for registry in list_sources_of_shape(Shape.REGISTRY))
     problem = (
         f"{source.name} is searched with search, not by name"
         if source
@@ -568,9 +568,9 @@ def _fold_name(name: str) -> str:
     return name.strip().lower().replace("-", "_")
 
 
-def sources_of_shape(*shapes: Shape) -> tuple[Source, ...]:
+def list_sources_of_shape(*shapes: Shape) -> tuple[Source, ...]:
     return tuple(source for source in SOURCES if source.shape in shapes)
 
 
-def source_names(sources: Iterable[Source]) -> list[str]:
+def list_source_names(sources: Iterable[Source]) -> list[str]:
     return [source.name for source in sources]

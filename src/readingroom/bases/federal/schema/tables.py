@@ -78,7 +78,7 @@ def _list_missing(db: Database) -> Iterator[str]:
     for source in SOURCES:
         existing = {row[1] for row in db.execute(f"PRAGMA table_xinfo({source.name})")}
         if not existing:
-            yield from _source_table(source)
+            yield from _list_table_statements(source)
             continue
         for column in source.columns:
             if column.name not in existing:
@@ -96,12 +96,12 @@ def _list_missing(db: Database) -> Iterator[str]:
 def _list_statements() -> Iterator[str]:
     """Yield every statement that makes a new file."""
     for source in SOURCES:
-        yield from _source_table(source)
+        yield from _list_table_statements(source)
     for statement in _FIXED_TABLES:
         yield statement.replace("{tokenizer}", tokenizer_spec())
 
 
-def _source_table(source: Source) -> Iterator[str]:
+def _list_table_statements(source: Source) -> Iterator[str]:
     generated = "".join(f",\n    {_define_generated(column)}" for column in source.columns)
     citation = "".join(
         f",\n    {name} TEXT GENERATED ALWAYS AS (json_extract(record, '$.{name}')) VIRTUAL"

@@ -7,20 +7,20 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from readingroom.bases.federal.schema import fold
-from readingroom.bases.federal.schema.ids import BILL_TYPES, federal_id
+from readingroom.bases.federal.schema.ids import BILL_TYPES, parse_federal_id
 from readingroom.bases.federal.schema.records import Chamber
 from readingroom.core.errors import UnrecognizedId
 from readingroom.protocol.tool import ShortText
 
 
-def _canonical_id(text: str) -> str:
+def _parse_canonical_id(text: str) -> str:
     try:
-        return federal_id(text).id
+        return parse_federal_id(text).id
     except UnrecognizedId as error:
         raise ValueError(error.message) from error
 
 
-RecordOf = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_canonical_id)]
+RecordOf = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_parse_canonical_id)]
 """The id of another record."""
 
 
@@ -28,7 +28,7 @@ def _parse_chamber(value: Any) -> Any:
     """`House`, `Senators`, `House of Representatives`; other values are left for the type."""
     if not isinstance(value, str):
         return value
-    chambers = fold.vocabulary().chambers
+    chambers = fold.load_vocabulary().chambers
     meanings = {chambers.get(word) for word in fold.words(value)}
     return meanings.pop() if len(meanings) == 1 and None not in meanings else value
 
@@ -39,7 +39,7 @@ HouseOrSenate = Annotated[Literal["house", "senate"], BeforeValidator(_parse_cha
 
 def _parse_party(text: str) -> str:
     """`Democrat` and `democratic` are D. Parties of the past go by their names: Whig."""
-    code = fold.vocabulary().parties.get(" ".join(fold.all_words(text)))
+    code = fold.load_vocabulary().parties.get(" ".join(fold.fold_all_words(text)))
     if code or len(text) <= 2:
         return code or text.upper()
     return text.title() if text.islower() else text
@@ -52,8 +52,8 @@ def _parse_state(text: str) -> str:
     """`Oregon` and `or` are OR; the code of a former territory is in no list here."""
     plain = text.strip()
     # With stopwords first: `OR` and `IN` are states before they are words.
-    for words in (fold.all_words(plain), fold.words(plain)):
-        if code := fold.vocabulary().states.get(words):
+    for words in (fold.fold_all_words(plain), fold.words(plain)):
+        if code := fold.load_vocabulary().states.get(words):
             return code
     if len(plain) == 2 and plain.isalpha():
         return plain.upper()
@@ -75,7 +75,7 @@ def _fold_value(text: str) -> str:
     return re.sub(r"[\W_]", "", text).lower()
 
 
-def one_of(values: Sequence[str]) -> Any:
+def make_choice_type(values: Sequence[str]) -> Any:
     """Return the type of one of these, whatever its case and punctuation: `H.R.` is hr."""
     by_folded = {_fold_value(value): value for value in values}
 

@@ -31,10 +31,10 @@ class Passages:
 
     def refresh(self, db: Database) -> None:
         """Add the passages that are new since the last time; usually there are none."""
-        if generation(db) <= self._generation:
+        if read_generation(db) <= self._generation:
             return
         with self._updating:
-            current = generation(db)
+            current = read_generation(db)
             rows = self._read_new_rows(db)
             if len(rows):
                 self._grow(int(rows["chunk"][-1]) + 1)
@@ -71,6 +71,6 @@ class Passages:
             self._docs = np.pad(self._docs, (0, more))
 
 
-def generation(db: Database) -> int:
+def read_generation(db: Database) -> int:
     """Return how often the file has changed."""
     return int(db.execute("SELECT value FROM generation").fetchone()["value"])

@@ -13,8 +13,8 @@ from readingroom.bases.federal.schema.sources import (
     Shape,
     Source,
     find_sources,
-    source_names,
-    sources_of_shape,
+    list_source_names,
+    list_sources_of_shape,
 )
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.search.passages import Passages
@@ -86,20 +86,20 @@ def plan_search(question: Search, mode: Mode) -> Plan:
     Raise SourceNotSearchable or NotSearchableSemantically if one of the sources cannot be.
     """
     requested = find_sources(question.source)
-    sources = requested or sources_of_shape(Shape.BODY, Shape.SHORT)
+    sources = requested or list_sources_of_shape(Shape.BODY, Shape.SHORT)
     registries = [source for source in sources if source.shape is Shape.REGISTRY]
     if registries:
         raise SourceNotSearchable(
-            f"{', '.join(source_names(registries))} cannot be searched as text: "
+            f"{', '.join(list_source_names(registries))} cannot be searched as text: "
             "look names up instead",
             use_tool="resolve_entity",
-            valid_sources=source_names(sources_of_shape(Shape.BODY, Shape.SHORT)),
+            valid_sources=list_source_names(list_sources_of_shape(Shape.BODY, Shape.SHORT)),
         )
     short = [source for source in requested if source.shape is Shape.SHORT]
     if short and mode == "semantic":
         raise NotSearchableSemantically(
-            f"{', '.join(source_names(short))} has no vectors",
-            valid_sources=source_names(sources_of_shape(Shape.BODY)),
+            f"{', '.join(list_source_names(short))} has no vectors",
+            valid_sources=list_source_names(list_sources_of_shape(Shape.BODY)),
         )
     bodies = tuple(source for source in sources if source.shape is Shape.BODY)
     filters = question.filters.model_dump(exclude_none=True) if question.filters else {}
@@ -121,7 +121,7 @@ def _degrade_short(mode: Mode, short: Sequence[Source]) -> Degraded | None:
     """Return the notice that short texts are searched by words only, where one is due."""
     if mode != "hybrid" or not short:
         return None
-    names = source_names(short)
+    names = list_source_names(short)
     return Degraded(
         requested_mode=mode,
         used_mode="lexical",
@@ -155,13 +155,17 @@ def _embed_query(db: Database, plan: Plan, index: FederalVectors) -> tuple[Plan,
         return plan, None
     try:
         index.refresh(db)
-        reduced = _search_by_words(plan, _without_vectors(db, plan, index), _UNEMBEDDED)
+        reduced = _search_by_words(
+            plan, _list_sources_without_vectors(db, plan, index), _UNEMBEDDED
+        )
         return reduced, index.embedder.embed(plan.query) if reduced.semantic else None
     except ModelUnavailable as error:
         return _search_by_words(plan, plan.semantic, error.message), None
 
 
-def _without_vectors(db: Database, plan: Plan, index: FederalVectors) -> tuple[Source, ...]:
+def _list_sources_without_vectors(
+    db: Database, plan: Plan, index: FederalVectors
+) -> tuple[Source, ...]:
     """Return the sources with records but no vectors, as after a load; all if nothing has any."""
     missing = [source for source in plan.semantic if source.name not in index.sources]
     return tuple(
@@ -176,7 +180,7 @@ def _search_by_words(plan: Plan, sources: Sequence[Source], reason: str) -> Plan
     degraded = Degraded(
         requested_mode=plan.mode,
         used_mode="lexical",
-        sources=[*source_names(sources), *(plan.degraded.sources if plan.degraded else ())],
+        sources=[*list_source_names(sources), *(plan.degraded.sources if plan.degraded else ())],
         reason=reason,
     )
     return replace(
@@ -196,7 +200,7 @@ def rank_by_words(db: Database, plan: Plan, passages: Passages) -> tuple[list[Ra
     if match is None:
         return [], 0
     rows = _find_matching(db, match, plan)
-    rows = rows[passages.is_of_sources(source_names(plan.lexical), rows["chunk"])]
+    rows = rows[passages.is_of_sources(list_source_names(plan.lexical), rows["chunk"])]
     docs = passages.docs(rows["chunk"])
     # The ranks of FTS5 are negative, the best the lowest. Equal ones go by the record's number.
     best_first = np.lexsort((docs, rows["rank"]))
@@ -258,8 +262,8 @@ def rank_by_meaning(
     passages: Passages,
 ) -> list[RankedRecord]:
     """Return records by their nearest passage."""
-    docs = _docs_of_multivalued(db, plan.facets)
-    sources = source_names(plan.semantic)
+    docs = _find_docs_by_facets(db, plan.facets)
+    sources = list_source_names(plan.semantic)
     where = vectors.build_filter(sources, plan.facets, plan.since, plan.until, docs)
     nearest = index.search(vector, plan.depth, where)
     nearest_docs = passages.docs([chunk for chunk, _ in nearest]).tolist()
@@ -269,7 +273,7 @@ def rank_by_meaning(
     ]
 
 
-def _docs_of_multivalued(db: Database, facets: dict[str, str]) -> tuple[int, ...] | None:
+def _find_docs_by_facets(db: Database, facets: dict[str, str]) -> tuple[int, ...] | None:
     """Return the records that pass filters on fields with several values; None without any."""
     filters = [(name, value) for name, value in facets.items() if name not in vectors.SINGLE]
     if not filters:
@@ -319,7 +323,7 @@ def _read_hits(db: Database, ranking: Sequence[RankedRecord], query: str) -> Ite
             title=title,
             url=url,
             source=doc["source"],
-            snippet=snippet(_choose_passage(db, ranked.doc, passage, query), query),
+            snippet=cut_snippet(_choose_passage(db, ranked.doc, passage, query), query),
             score=round(ranked.score, 6),
             published_at=published,
             citation=Citation(citation_string=citation, url=url),
@@ -347,7 +351,7 @@ def _choose_passage(db: Database, doc: int, passage: Row, query: str) -> Row:
     )
 
 
-def snippet(passage: Row, query: str) -> str:
+def cut_snippet(passage: Row, query: str) -> str:
     """Return the part of a passage that has most words of the query."""
     stems = _list_stems(query)
     fields = [passage[name] for name in ("body", "abstract", "title", "action")]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from readingroom.bases.federal.schema.sources import Shape, source_names, sources_of_shape
-from readingroom.bases.federal.search.passages import generation
+from readingroom.bases.federal.schema.sources import Shape, list_source_names, list_sources_of_shape
+from readingroom.bases.federal.search.passages import read_generation
 from readingroom.core.filters import And, Filter, FilterFields, In, Range
 from readingroom.core.progress import ReportProgressSync
 from readingroom.engine.embedding.embedder import Embedder, Matrix, Vector
@@ -47,10 +47,10 @@ class FederalVectors:
 
     def refresh(self, db: Database) -> None:
         """Apply what was embedded or removed since the last time; usually nothing."""
-        if generation(db) <= self._generation:
+        if read_generation(db) <= self._generation:
             return
         with self._updating:
-            current = generation(db)
+            current = read_generation(db)
             (stored,) = db.execute("SELECT count(*) FROM vectors").fetchone()
             if not self._seen:
                 # Reserve room for all at once: an array that grows is copied, and is there twice.
@@ -99,7 +99,9 @@ def embed(db: Database, embedder: Embedder, report: ReportProgressSync) -> int:
     db.execute("DELETE FROM vectors WHERE model != ?", (model,))
     total = count_unembedded(db)
     done = 0
-    while rows := db.execute(f"{_NEXT} {_UNEMBEDDED} LIMIT {_BATCH}", _body_sources()).fetchall():
+    while rows := db.execute(
+        f"{_NEXT} {_UNEMBEDDED} LIMIT {_BATCH}", _list_body_sources()
+    ).fetchall():
         matrix = embedder.embed_batch([_build_embedded_text(row) for row in rows])
         _store(db, rows, matrix, model)
         done += len(rows)
@@ -109,20 +111,21 @@ def embed(db: Database, embedder: Embedder, report: ReportProgressSync) -> int:
 
 def count_unembedded(db: Database) -> int:
     """Return how many chunks have no vector yet and should have one."""
-    (count,) = db.execute(f"SELECT count(*) {_UNEMBEDDED}", _body_sources()).fetchone()
+    (count,) = db.execute(f"SELECT count(*) {_UNEMBEDDED}", _list_body_sources()).fetchone()
     return int(count)
 
 
+_BODY_MARKS = ", ".join("?" * len(list_sources_of_shape(Shape.BODY)))
 _UNEMBEDDED = f"""FROM chunks c JOIN documents d USING (doc) JOIN passages p USING (chunk)
     LEFT JOIN vectors v USING (chunk)
-    WHERE v.chunk IS NULL AND d.source IN ({", ".join("?" * len(sources_of_shape(Shape.BODY)))})"""
+    WHERE v.chunk IS NULL AND d.source IN ({_BODY_MARKS})"""
 _NEXT = """SELECT c.chunk, p.title, p.abstract, p.action, p.body,
     (SELECT h.title FROM chunks k JOIN passages h USING (chunk)
      WHERE k.doc = c.doc AND k.part = 'head' AND k.ordinal = 0) AS heading"""
 
 
-def _body_sources() -> tuple[str, ...]:
-    return tuple(source_names(sources_of_shape(Shape.BODY)))
+def _list_body_sources() -> tuple[str, ...]:
+    return tuple(list_source_names(list_sources_of_shape(Shape.BODY)))
 
 
 def _build_embedded_text(row: Row) -> str:

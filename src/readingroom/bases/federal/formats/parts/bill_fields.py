@@ -11,20 +11,20 @@ from readingroom.bases.federal.formats.parts.people import (
 )
 from readingroom.bases.federal.formats.parts.xml import (
     get_text,
-    iso_date,
+    parse_iso_date,
     strip_html,
 )
-from readingroom.bases.federal.schema.congress import SPOKEN, first_day
+from readingroom.bases.federal.schema.congress import SPOKEN, get_first_day
 from readingroom.bases.federal.schema.entries import (
     Link,
 )
 from readingroom.bases.federal.schema.ids import (
-    amendment_id,
-    bill_id,
-    committee_id,
-    estimate_id,
-    law_id,
-    vote_id,
+    make_amendment_id,
+    make_bill_id,
+    make_committee_id,
+    make_law_id,
+    make_vote_id,
+    parse_estimate_id,
 )
 from readingroom.bases.federal.schema.records import (
     BillAction,
@@ -94,7 +94,7 @@ def require_text(element: Element, *names: str) -> str:
     raise ValueError(f"no <{names[0]}> in this file")
 
 
-def without_empty(facets: dict[str, Sequence[str | None]]) -> dict[str, list[str]]:
+def drop_empty_fields(facets: dict[str, Sequence[str | None]]) -> dict[str, list[str]]:
     return {field: [value for value in values if value] for field, values in facets.items()}
 
 
@@ -118,10 +118,10 @@ def parse_person(item: Element) -> Person:
 def parse_cosponsor(item: Element) -> Cosponsor:
     return Cosponsor(
         **parse_person(item).model_dump(),
-        sponsored_at=iso_date(get_text(item, "sponsorshipDate")),
+        sponsored_at=parse_iso_date(get_text(item, "sponsorshipDate")),
         # The files have Python's spelling of a boolean.
         original=get_text(item, "isOriginalCosponsor") == "True",
-        withdrawn_at=iso_date(get_text(item, "sponsorshipWithdrawnDate")),
+        withdrawn_at=parse_iso_date(get_text(item, "sponsorshipWithdrawnDate")),
     )
 
 
@@ -129,7 +129,7 @@ def parse_action(item: Element, congress: int) -> BillAction:
     codes = _get_texts(
         (*item.iterfind("committees/item/systemCode"), *item.iterfind("committee/systemCode"))
     )
-    date, text = iso_date(get_text(item, "actionDate")) or "", get_text(item, "text") or ""
+    date, text = parse_iso_date(get_text(item, "actionDate")) or "", get_text(item, "text") or ""
     recorded = [
         id for vote in item.iterfind("recordedVotes/recordedVote") for id in parse_vote_ids(vote)
     ]
@@ -139,7 +139,7 @@ def parse_action(item: Element, congress: int) -> BillAction:
         text=text,
         type=get_text(item, "type"),
         code=get_text(item, "actionCode"),
-        committees=[committee_id(code) for code in codes],
+        committees=[make_committee_id(code) for code in codes],
         votes=recorded or list(_find_roll_calls(text, date, congress)),
     )
 
@@ -149,14 +149,14 @@ def _find_roll_calls(text: str, date: str, congress: int) -> Iterator[str]:
     if not date:
         return
     # The words name no session. The first is that of the year in which the Congress began.
-    session = 1 if int(date[:4]) <= first_day(congress).year else 2
+    session = 1 if int(date[:4]) <= get_first_day(congress).year else 2
     for house, senate in _ROLL_CALL_TEXT.findall(text):
-        yield vote_id("house" if house else "senate", congress, session, house or senate)
+        yield make_vote_id("house" if house else "senate", congress, session, house or senate)
 
 
 def parse_law_ids(law: Element) -> Iterator[str]:
     if number := get_text(law, "number"):
-        yield law_id(number, private="private" in (get_text(law, "type") or "").lower())
+        yield make_law_id(number, private="private" in (get_text(law, "type") or "").lower())
 
 
 def parse_vote_ids(vote: Element) -> Iterator[str]:
@@ -164,12 +164,14 @@ def parse_vote_ids(vote: Element) -> Iterator[str]:
         get_text(vote, name) for name in ("chamber", "congress", "sessionNumber", "rollNumber")
     ]
     if all(parts):
-        yield vote_id(*[part or "" for part in parts])
+        yield make_vote_id(*[part or "" for part in parts])
 
 
 def parse_latest_action(item: Element | None) -> LatestAction | None:
     text = get_text(item, "text")
-    return LatestAction(date=iso_date(get_text(item, "actionDate")), text=text) if text else None
+    return (
+        LatestAction(date=parse_iso_date(get_text(item, "actionDate")), text=text) if text else None
+    )
 
 
 def parse_committees(bill: Element) -> Iterator[BillCommittee]:
@@ -180,7 +182,7 @@ def parse_committees(bill: Element) -> Iterator[BillCommittee]:
         for committee in (item, *item.findall("subcommittees/item")):
             if code := get_text(committee, "systemCode"):
                 yield BillCommittee(
-                    id=committee_id(code),
+                    id=make_committee_id(code),
                     name=get_text(committee, "name") or code,
                     chamber=parse_chamber(chamber),
                     activities=_get_texts(committee.iterfind("activities/item/name")),
@@ -204,7 +206,7 @@ def parse_summaries(element: Element) -> Iterator[BillSummary]:
             if plain := strip_html(text):
                 yield BillSummary(
                     version=get_text(item, "versionCode"),
-                    date=iso_date(get_text(item, "actionDate")),
+                    date=parse_iso_date(get_text(item, "actionDate")),
                     description=get_text(item, "actionDesc") or get_text(item, "name"),
                     text=plain,
                 )
@@ -223,7 +225,7 @@ def parse_text_versions(element: Element) -> list[TextVersion]:
     return [
         TextVersion(
             type=get_text(item, "type") or "",
-            date=iso_date(get_text(item, "date")),
+            date=parse_iso_date(get_text(item, "date")),
             url=get_text(item, "formats/item/url"),
         )
         for item in element.iterfind("textVersions/item")
@@ -236,7 +238,7 @@ def parse_related_bills(element: Element) -> Iterator[RelatedBill]:
         kind = re.sub(r"[.\s]", "", kind or "").lower()  # the oldest files write `H.Res.`
         if congress and number and kind in SPOKEN:
             yield RelatedBill(
-                id=bill_id(congress, kind, number),
+                id=make_bill_id(congress, kind, number),
                 title=get_text(item, "title") or get_text(item, "latestTitle"),
                 relationships=_get_texts(item.iterfind("relationshipDetails/item/type")),
             )
@@ -246,9 +248,9 @@ def parse_cost_estimate(item: Element) -> CostEstimate:
     # GPO has dropped the `rpt` from these names; the oldest files still have it.
     url = get_text(item, "url") or get_text(item, "rptUrl")
     return CostEstimate(
-        id=estimate_id(url or ""),
+        id=parse_estimate_id(url or ""),
         title=get_text(item, "title") or get_text(item, "rptTitle") or "Cost estimate",
-        date=iso_date(get_text(item, "pubDate") or get_text(item, "rptPubDate")),
+        date=parse_iso_date(get_text(item, "pubDate") or get_text(item, "rptPubDate")),
         url=url,
     )
 
@@ -256,4 +258,4 @@ def parse_cost_estimate(item: Element) -> CostEstimate:
 def parse_amended_id(item: Element) -> str | None:
     amended = item.find("amendedAmendment")
     parts = [get_text(amended, name) for name in ("congress", "type", "number")]
-    return amendment_id(*[part or "" for part in parts]) if all(parts) else None
+    return make_amendment_id(*[part or "" for part in parts]) if all(parts) else None

@@ -183,19 +183,19 @@ def _find_in_zip(path: Path) -> Iterator[FileRef]:
         if not ignored and not member.is_dir():
             name = to_text(f"{path}!{member.filename}")
             read = partial(_read_member, path, member)
-            yield FileRef(name, member.file_size, read, _no_sibling)
+            yield FileRef(name, member.file_size, read, _read_no_sibling)
 
 
 def _make_unreadable(path: str | Path, error: Exception) -> FileRef:
     """A file that fails when its turn comes, so that it is reported like any other."""
-    return FileRef(to_text(path), 0, partial(_raise, error), _no_sibling)
+    return FileRef(to_text(path), 0, partial(_raise, error), _read_no_sibling)
 
 
 def _raise(error: Exception, size: int) -> NoReturn:
     raise error
 
 
-def _no_sibling(name: str) -> None:
+def _read_no_sibling(name: str) -> None:
     return None
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from readingroom.bases.federal.schema.entries import Link
-from readingroom.bases.federal.schema.ids import bill_id, law_id
+from readingroom.bases.federal.schema.ids import make_bill_id, make_law_id
 from readingroom.bases.federal.schema.records import LinkKind
 from readingroom.core.text import DASHES, fold_dashes
 
@@ -37,14 +37,14 @@ def find_bills(text: str, congress: int, kind: LinkKind, field: str) -> Iterator
         stated = _CONGRESS.match(text, match.end())
         of = int(stated[1]) if stated else congress
         why = "" if stated else f" (Congress {congress} by its date)"
-        id = bill_id(of, match[1], match[2])
+        id = make_bill_id(of, match[1], match[2])
         yield Link(kind, id, f"{field}: {_quote(text, match)}{why}")
 
 
 def find_laws(text: str, kind: LinkKind, field: str) -> Iterator[Link]:
     for match in _LAW.finditer(text):
         words = fold_dashes(_quote(text, match))
-        yield Link(kind, law_id(f"{match[1]}-{match[2]}"), f"{field}: {words}")
+        yield Link(kind, make_law_id(f"{match[1]}-{match[2]}"), f"{field}: {words}")
 
 
 def _quote(text: str, match: re.Match[str]) -> str:

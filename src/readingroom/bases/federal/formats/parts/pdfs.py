@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 _LIMITS = Limits(wall_seconds=60.0, cpu_seconds=60)
 
 
-def pdf_texts(files: Sequence[bytes]) -> list[str]:
+def read_pdf_texts(files: Sequence[bytes]) -> list[str]:
     """Return the text of each PDF, in order; an empty one if it cannot be read."""
     if not files:
         return []

@@ -5,8 +5,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from readingroom.bases.federal.schema.entries import Link, ParsedRecord, Provenance, citation_fields
-from readingroom.bases.federal.schema.ids import staff_id
+from readingroom.bases.federal.schema.entries import (
+    Link,
+    ParsedRecord,
+    Provenance,
+    build_citation_fields,
+)
+from readingroom.bases.federal.schema.ids import make_staff_id
 from readingroom.bases.federal.schema.records import (
     Chamber,
     Committee,
@@ -46,14 +51,14 @@ def parse_affiliation(full_name: str) -> Mapping[str, str | None]:
     return dict(zip(names, [*parts, None, None, None][:3], strict=True))
 
 
-def bioguide_url(bioguide: str) -> str:
+def build_bioguide_url(bioguide: str) -> str:
     return f"https://bioguide.congress.gov/search/bio/{bioguide}"
 
 
 def build_legislator_stub(person: Person, provenance: Provenance) -> ParsedRecord:
     """A legislator of whom only another record speaks."""
     assert person.bioguide_id is not None
-    url = bioguide_url(person.bioguide_id)
+    url = build_bioguide_url(person.bioguide_id)
     record = Legislator(
         id=person.bioguide_id,
         title=person.name,
@@ -63,7 +68,9 @@ def build_legislator_stub(person: Person, provenance: Provenance) -> ParsedRecor
         district=person.district,
         ids={"bioguide": person.bioguide_id},
         stub=True,
-        **citation_fields(provenance, url=url, org=BIOGUIDE, cite=person.name, published_at=None),
+        **build_citation_fields(
+            provenance, url=url, org=BIOGUIDE, cite=person.name, published_at=None
+        ),
     )
     return ParsedRecord(record, partial=True, names=(person.name,))
 
@@ -81,7 +88,7 @@ def build_committee_stub(
         parent_id=id[:4] if len(id) > 4 else None,
         current=False,
         stub=True,
-        **citation_fields(
+        **build_citation_fields(
             provenance,
             url="https://www.congress.gov/committees",
             org="Congress.gov",
@@ -105,13 +112,13 @@ def build_office(
 ) -> ParsedRecord:
     """Where a member is reached, linked to the member."""
     record = Office(
-        id=staff_id(id),
+        id=make_staff_id(id),
         title=title,
         bioguide_id=bioguide,
         **fields,
-        **citation_fields(
+        **build_citation_fields(
             provenance,
-            url=fields.get("website") or bioguide_url(bioguide),
+            url=fields.get("website") or build_bioguide_url(bioguide),
             org=CONGRESS_LEGISLATORS,
             cite=title,
             published_at=None,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element
 
-from readingroom.bases.federal.schema.ids import cfr_id, law_id
+from readingroom.bases.federal.schema.ids import make_cfr_id, make_law_id
 from readingroom.core.text import fold_dashes
 
 _LAW = re.compile(r"/us/pl/(\d+)/(\d+)(?:/.*)?")
@@ -44,9 +44,9 @@ def collect_references(elements: Iterable[Element]) -> References:
 
 
 _KINDS: dict[str, tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]] = {
-    "pl": ("laws", _LAW, lambda m: law_id(f"{m[1]}-{m[2]}")),
+    "pl": ("laws", _LAW, lambda m: make_law_id(f"{m[1]}-{m[2]}")),
     "usc": ("code", _USC, lambda m: f"{m[1]} U.S.C. {m[2]}"),
-    "cfr": ("regulations", _CFR, lambda m: cfr_id(m[1], m[2])),
+    "cfr": ("regulations", _CFR, lambda m: make_cfr_id(m[1], m[2])),
     "fr": ("register", _FR, lambda m: f"{m[1]} FR {m[2]}"),
 }
 

@@ -8,10 +8,10 @@ from readingroom.bases.federal.schema.entries import (
     Link,
     ParsedRecord,
     Provenance,
-    citation_fields,
-    digest,
+    build_citation_fields,
+    hash_item,
 )
-from readingroom.bases.federal.schema.ids import topic_id
+from readingroom.bases.federal.schema.ids import make_topic_id
 from readingroom.bases.federal.schema.records import LinkKind, Topic
 
 Vocabulary = Literal["crs", "federal_register", "lda"]
@@ -78,13 +78,13 @@ def build_topic(
     """A subject as a record names it. A file that knows the wider subject knows the most."""
     label, org, url = _WHOSE[vocabulary]
     record = Topic(
-        id=topic_id(name),
+        id=make_topic_id(name),
         title=name,
         name=name,
         policy_area=vocabulary == "crs" and name in POLICY_AREAS,
-        parent_id=topic_id(parent) if parent else None,
+        parent_id=make_topic_id(parent) if parent else None,
         vocabulary=vocabulary,
-        **citation_fields(
+        **build_citation_fields(
             provenance,
             url=url,
             org=org,
@@ -93,20 +93,22 @@ def build_topic(
             raw_sha256=_digest(name, vocabulary, parent),
         ),
     )
-    links = [Link(LinkKind.TOPIC, topic_id(parent), f"parentSubject: {parent}")] if parent else []
+    links = (
+        [Link(LinkKind.TOPIC, make_topic_id(parent), f"parentSubject: {parent}")] if parent else []
+    )
     return ParsedRecord(record, partial=parent is None, names=(name,), links=links)
 
 
 @lru_cache(maxsize=4096)
 def _digest(name: str, vocabulary: str, parent: str | None) -> str:
-    return digest([name, vocabulary, parent])
+    return hash_item([name, vocabulary, parent])
 
 
-def distinct_topics(names: Iterable[str | None]) -> list[str]:
+def drop_repeated_topics(names: Iterable[str | None]) -> list[str]:
     """Return the names that have an id of their own, without duplicates."""
-    return list(dict.fromkeys(name for name in names if name and topic_id(name) != "topic:"))
+    return list(dict.fromkeys(name for name in names if name and make_topic_id(name) != "topic:"))
 
 
 def build_topic_links(names: Iterable[str], field: str) -> Iterator[Link]:
     for name in names:
-        yield Link(LinkKind.TOPIC, topic_id(name), f"{field}: {name}")
+        yield Link(LinkKind.TOPIC, make_topic_id(name), f"{field}: {name}")

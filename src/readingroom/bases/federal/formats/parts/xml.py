@@ -86,7 +86,7 @@ def get_text(element: Element | None, path: str | None = None) -> str | None:
     return " ".join(text.split()) or None
 
 
-def iso_date(text: str | None) -> str | None:
+def parse_iso_date(text: str | None) -> str | None:
     """Return the date of `2021-03-01` or `2021-03-01T05:00:00Z`, or None."""
     return text[:10] if text and len(text) >= 10 and text[4] == text[7] == "-" else None
 
