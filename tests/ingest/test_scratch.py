@@ -26,7 +26,7 @@ SERVER = """
     from readingroom.ingest.read.scratch import ScratchFolders
 
     async def serve():
-        async with ScratchFolders(Path(sys.argv[1])).make() as folder:
+        async with ScratchFolders(Path(sys.argv[1])).make_folder() as folder:
             Path(folder, "page.ppm").write_bytes(b"a confidential page")
             time.sleep(600)
 
@@ -52,7 +52,7 @@ async def test_what_a_killed_server_left_is_swept_and_a_live_ones_stays(tmp_path
     assert len([*tmp_path.glob("*/page.ppm")]) == 2
 
     try:
-        async with ScratchFolders(tmp_path).make() as folder:
+        async with ScratchFolders(tmp_path).make_folder() as folder:
             assert Path(folder).exists()
             assert len([*tmp_path.glob("*/page.ppm")]) == 1
             assert others.exists()

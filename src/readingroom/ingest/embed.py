@@ -20,12 +20,16 @@ async def embed_document(document: Document, embedder: Embedder, report: ReportP
     # Batches of texts of similar length waste no work on padding.
     rows_by_length = sorted(range(len(texts)), key=lambda row: len(texts[row]))
     vectors = np.empty((len(texts), DIMENSIONS), np.float32)
-    for first in range(0, len(rows_by_length), _BATCH_CHUNKS):
-        rows = rows_by_length[first : first + _BATCH_CHUNKS]
+    for batch_start in range(0, len(rows_by_length), _BATCH_CHUNKS):
+        batch_rows = rows_by_length[batch_start : batch_start + _BATCH_CHUNKS]
         # abandon_on_cancel: a cancelled ingest ends now, and the batch's result is thrown away.
-        vectors[rows] = await anyio.to_thread.run_sync(
-            embedder.embed_batch, [texts[row] for row in rows], abandon_on_cancel=True
+        vectors[batch_rows] = await anyio.to_thread.run_sync(
+            embedder.embed_batch, [texts[row] for row in batch_rows], abandon_on_cancel=True
         )
-        done = first + len(rows)
-        await report(done, len(rows_by_length), f"embedded {done} of {len(rows_by_length)} chunks")
+        done_count = batch_start + len(batch_rows)
+        await report(
+            done_count,
+            len(rows_by_length),
+            f"embedded {done_count} of {len(rows_by_length)} chunks",
+        )
     return vectors

@@ -26,9 +26,11 @@ MAX_FOLDER_FILES = 5_000
 
 # A folder may be searchable without being readable, so open it with O_PATH where that exists.
 _FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_NO_LINK_FLAG = getattr(os, "O_NOFOLLOW", 0)
 # Without O_NONBLOCK, opening a named pipe would wait for a writer that may never come.
-_FILE_FLAGS = os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_FILE_FLAGS = (
+    os.O_RDONLY | _NO_LINK_FLAG | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +86,21 @@ class Roots:
         Hidden files are left out. Being listed does not mean being allowed: `open` checks each
         file, because there may be links and pipes among them.
         """
-        _, real_path = self._resolve(path, or_root=True)
+        _, real_path = self._resolve(path, may_be_root=True)
         if not real_path.is_dir():
             raise FileNotFound(f"{path!r} is not a folder")
         paths: dict[str, str] = {}
         for folder, subfolders, names in os.walk(real_path):
             subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-            files = [Path(folder, name) for name in sorted(names) if name[0] != "."]
-            paths |= {str(file.relative_to(real_path)): str(file) for file in files}
+            file_paths = [Path(folder, name) for name in sorted(names) if name[0] != "."]
+            paths |= {str(file.relative_to(real_path)): str(file) for file in file_paths}
             if len(paths) > MAX_FOLDER_FILES:
                 raise FileNotFound(
                     f"{path!r} holds more than {MAX_FOLDER_FILES:,} files; name a folder inside it"
                 )
         return paths
 
-    def _resolve(self, path: str, or_root: bool = False) -> tuple[Path, Path]:
+    def _resolve(self, path: str, may_be_root: bool = False) -> tuple[Path, Path]:
         """Return the root and the real path below it.
 
         Raise `FileNotFound` for a path outside, in the same words whether or not it exists.
@@ -107,7 +109,7 @@ class Roots:
             # Links are followed first, so that the real path is what must lie below a root.
             real_path = Path(path).resolve()
             for root in (folder.resolve() for folder in self.folders):
-                is_inside = real_path.is_relative_to(root) and (or_root or real_path != root)
+                is_inside = real_path.is_relative_to(root) and (may_be_root or real_path != root)
                 if Path(path).is_absolute() and is_inside:
                     return root, real_path
         except (OSError, ValueError, RuntimeError) as error:
@@ -132,13 +134,13 @@ def open_own_file(path: Path, file_name: str, max_bytes: int) -> Iterator[Privat
 
 @asynccontextmanager
 async def open_in_thread(
-    opening: AbstractContextManager[PrivateCopy],
+    copy_context: AbstractContextManager[PrivateCopy],
 ) -> AsyncIterator[PrivateCopy]:
     """Enter `Roots.open` or `open_own_file` in a thread: copying a large file takes time."""
     # Only entering takes long; leaving closes a file and can be done on the event loop.
-    private_copy = await anyio.to_thread.run_sync(opening.__enter__)
+    private_copy = await anyio.to_thread.run_sync(copy_context.__enter__)
     with ExitStack() as stack:
-        stack.push(opening)
+        stack.push(copy_context)
         yield private_copy
 
 
@@ -151,9 +153,9 @@ def _open_below(root: Path, path_parts: Sequence[str]) -> int:
     parent = os.open(root, _FOLDER_FLAGS)
     try:
         for folder_name in folder_names:
-            child = os.open(folder_name, _FOLDER_FLAGS | _NO_LINK, dir_fd=parent)
+            child_descriptor = os.open(folder_name, _FOLDER_FLAGS | _NO_LINK_FLAG, dir_fd=parent)
             os.close(parent)
-            parent = child
+            parent = child_descriptor
         return os.open(file_name, _FILE_FLAGS, dir_fd=parent)
     finally:
         os.close(parent)
@@ -176,9 +178,9 @@ def _copy_file(
             size_bytes += len(block)
             _check_size(size_bytes, file_name, max_bytes)  # it may grow while it is copied
             digest.update(block)
-            remaining = memoryview(block)
-            while remaining:
-                remaining = remaining[copy.write(remaining) :]
+            unwritten = memoryview(block)
+            while unwritten:
+                unwritten = unwritten[copy.write(unwritten) :]
         # A name that is not valid Unicode can be opened, but neither stored nor sent in JSON.
         valid_name = file_name.encode("utf-8", "replace").decode("utf-8")
         yield PrivateCopy(valid_name, size_bytes, digest.hexdigest(), copy)

@@ -13,7 +13,7 @@ from readingroom.ingest.pipeline import Pipeline
 from readingroom.ingest.private_copy import Roots
 from readingroom.ingest.read.sandbox import Limits, Sandbox
 
-TEMPORARY = "tmp"
+TEMPORARY_FOLDER = "tmp"
 """Folder in the data directory for copies and scratch folders: the system's own folder for
 temporary files is often in memory, and too small for large documents.
 """
@@ -22,20 +22,22 @@ _log = logging.getLogger("readingroom.ingest")
 
 
 def make_ingest_context(
-    settings: RoomSettings, base: str, roots_variable: str, roots: tuple[Path, ...] | None
+    settings: RoomSettings, base_name: str, roots_variable: str, roots: tuple[Path, ...] | None
 ) -> IngestContext:
     """Return what a base made of files works with.
 
     `roots` are the folders it may take files from, by default its inbox and its uploads;
     `roots_variable` is the setting that an error about them names.
     """
-    base_folder = settings.data / base
+    base_folder = settings.data / base_name
     default_roots = (base_folder / "inbox", base_folder / "uploads")
     folders = default_roots if roots is None else roots
     return IngestContext(
         make_pipeline(settings),
         embedder_for(settings),
-        Roots(roots_variable, folders, settings.max_document_bytes, settings.data / TEMPORARY),
+        Roots(
+            roots_variable, folders, settings.max_document_bytes, settings.data / TEMPORARY_FOLDER
+        ),
     )
 
 
@@ -50,4 +52,4 @@ def make_pipeline(settings: RoomSettings) -> Pipeline:
     if gaps := describe_gaps():
         _log.warning(gaps)
     limits = Limits(wall_seconds=settings.ingest_seconds)
-    return Pipeline(Sandbox(limits, scratch_parent=settings.data / TEMPORARY), options)
+    return Pipeline(Sandbox(limits, scratch_parent=settings.data / TEMPORARY_FOLDER), options)

@@ -19,7 +19,7 @@ from readingroom.core.seats import Seats
 _FORM_OVERHEAD_BYTES = 64 * 1024  # for the other fields and the boundaries around the file
 _MAX_SILENT_SECONDS = 60.0
 """Between two parts of a body: a sender that stalls gives up its place."""
-_PLACES = Seats(per_caller=3)
+_UPLOAD_SEATS = Seats(per_caller=3)
 """Uploads that are received at once, four in all."""
 
 
@@ -55,7 +55,7 @@ async def receive_upload(request: Request, spool_path: Path, max_bytes: int) -> 
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise _make_missing_file_error()
     spool_path.parent.mkdir(parents=True, exist_ok=True)
-    async with _PLACES.take(current_caller.get()):
+    async with _UPLOAD_SEATS.take(current_caller.get()):
         with spool_path.open("wb") as spool:
             form = await _parse_form(request, spool, max_bytes)
     file = form.get("file")

@@ -98,14 +98,16 @@ def _limit_resources(memory_bytes: int, cpu_seconds: int) -> None:
     if sys.platform == "linux":
         limits[resource.RLIMIT_NPROC] = _count_tasks() + _MAX_MORE_TASKS
     # Never above the hard limit that the process was started with: raising it needs root.
-    for resource_id, value in limits.items():
+    for resource_id, limit_value in limits.items():
         _, hard_limit = resource.getrlimit(resource_id)
-        value = value if hard_limit == resource.RLIM_INFINITY else min(value, hard_limit)
-        resource.setrlimit(resource_id, (value, hard_limit))
+        limit_value = (
+            limit_value if hard_limit == resource.RLIM_INFINITY else min(limit_value, hard_limit)
+        )
+        resource.setrlimit(resource_id, (limit_value, hard_limit))
         if resource_id == resource.RLIMIT_NPROC and not _can_start_process():
             # Other containers have tasks of this account, which count though they cannot be seen.
-            value = hard_limit
-        resource.setrlimit(resource_id, (value, value))
+            limit_value = hard_limit
+        resource.setrlimit(resource_id, (limit_value, limit_value))
 
 
 def _can_start_process() -> bool:
@@ -143,8 +145,8 @@ def _drop_capabilities() -> None:
     _check_result(libc.capset(header, kept_sets))
 
 
-def _call_prctl(option: int, value: int) -> None:
-    _check_result(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0))
+def _call_prctl(option: int, option_value: int) -> None:
+    _check_result(ctypes.CDLL(None, use_errno=True).prctl(option, option_value, 0, 0, 0))
 
 
 def _check_result(result: int) -> None:

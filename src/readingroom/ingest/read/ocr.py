@@ -111,10 +111,11 @@ def _damage_as_refusal() -> Iterator[None]:
 def _check_size(image: Image.Image) -> None:
     width, height = image.size
     if width * height > _MAX_FILE_PIXELS:
-        millions = _MAX_FILE_PIXELS // 1_000_000
+        max_million_pixels = _MAX_FILE_PIXELS // 1_000_000
         raise Refusal(
             "extraction_failed",
-            f"The image has {width:,} by {height:,} pixels; at most {millions} million are read",
+            f"The image has {width:,} by {height:,} pixels; at most {max_million_pixels} million "
+            "are read",
         )
 
 
@@ -135,14 +136,14 @@ def _prepare_picture(picture: Image.Image, max_pixels: int) -> Image.Image:
 def _is_blank(grey_picture: Image.Image) -> bool:
     """Whether a picture has no ink for a single letter, so that tesseract need not look at it."""
     # A thousand blank pages are a small file, and tesseract takes long for each.
-    shades = grey_picture.histogram()
-    return sum(shades) - max(shades) < _MIN_INK_PIXELS
+    shade_counts = grey_picture.histogram()
+    return sum(shade_counts) - max(shade_counts) < _MIN_INK_PIXELS
 
 
 def _run_tesseract(picture: Image.Image) -> OcrResult:
     picture.format = "PPM"  # the format in which it is passed on; compressing PNG takes time
     try:
-        columns = pytesseract.image_to_data(
+        table_columns = pytesseract.image_to_data(
             picture,
             config=f"--psm 3 --dpi {OCR_DPI}",
             timeout=_TIMEOUT_SECONDS,
@@ -152,7 +153,7 @@ def _run_tesseract(picture: Image.Image) -> OcrResult:
         raise PageUnreadable("tesseract is not installed") from error
     except (pytesseract.TesseractError, RuntimeError, OSError) as error:
         raise PageUnreadable("tesseract could not read it") from error
-    return _parse_result(columns, picture.height)
+    return _parse_result(table_columns, picture.height)
 
 
 def _detect_rotation(picture: Image.Image) -> int:
@@ -169,17 +170,18 @@ def _detect_rotation(picture: Image.Image) -> int:
     return int(orientation["rotate"])
 
 
-def _parse_result(columns: dict[str, list[Any]], page_height: int) -> OcrResult:
+def _parse_result(table_columns: dict[str, list[Any]], page_height: int) -> OcrResult:
     table_rows = [
-        dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        dict(zip(table_columns, row, strict=True))
+        for row in zip(*table_columns.values(), strict=True)
     ]
     words = [row for row in table_rows if row["level"] == _WORD_LEVEL and str(row["text"]).strip()]
     lines: list[Line] = []
-    paragraph = None
+    last_paragraph = None
     for (block, number, _), line_words in groupby(words, key=_get_line_key):
         line = _make_line(list(line_words), page_height)
-        line.has_gap_above = (block, number) != paragraph
-        paragraph = (block, number)
+        line.has_gap_above = (block, number) != last_paragraph
+        last_paragraph = (block, number)
         lines.append(line)
     confidences = [float(word["conf"]) for word in words]
     confidence = round(sum(confidences) / len(confidences), 1) if confidences else None
@@ -192,8 +194,8 @@ def _get_line_key(word: dict[str, Any]) -> tuple[int, int, int]:
 
 def _make_line(words: list[dict[str, Any]], page_height: int) -> Line:
     text = normalize_text(" ".join(str(word["text"]).strip() for word in words))
-    lowest = max(word["top"] + word["height"] for word in words)
-    bottom = (page_height - lowest) * _POINTS_PER_PIXEL
+    lowest_pixel = max(word["top"] + word["height"] for word in words)
+    bottom = (page_height - lowest_pixel) * _POINTS_PER_PIXEL
     size = max(word["height"] for word in words) * _POINTS_PER_PIXEL
     return Line(
         text, words[0]["left"] * _POINTS_PER_PIXEL, bottom, size, is_bold=False, last_bottom=bottom

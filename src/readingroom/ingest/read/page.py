@@ -17,7 +17,9 @@ MIN_TEXT_CHARACTERS = 10
 
 # Not normalized: NFKC would turn m² into m2, and 10½ into 101/2.
 _NOT_NORMALIZED = re.compile("[²³¹¼-¾⁰-\u209f⅐-⅟↉]")
-_NOISE = re.compile("[\x00\x01\x03-\x08\x0b\x0c\x0e-\x1f\x7f\xad\u200b\ufeff\ud800-\udfff]")
+_NOISE_CHARACTERS = re.compile(
+    "[\x00\x01\x03-\x08\x0b\x0c\x0e-\x1f\x7f\xad\u200b\ufeff\ud800-\udfff]"
+)
 _BLOCK_CHARS = 4_000
 """Longer texts are normalized in blocks: sorting thousands of accents on one letter takes long."""
 
@@ -69,11 +71,15 @@ def normalize_text(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     if len(text) > _BLOCK_CHARS:
-        starts = range(0, len(text), _BLOCK_CHARS)
-        return "".join(normalize_text(text[start : start + _BLOCK_CHARS]) for start in starts)
-    text = _NOISE.sub("", text)
+        block_starts = range(0, len(text), _BLOCK_CHARS)
+        return "".join(normalize_text(text[start : start + _BLOCK_CHARS]) for start in block_starts)
+    text = _NOISE_CHARACTERS.sub("", text)
     if unicodedata.is_normalized("NFKC", text):
         return text
-    untouched = _NOT_NORMALIZED.findall(text)
-    parts = [unicodedata.normalize("NFKC", part) for part in _NOT_NORMALIZED.split(text)]
-    return parts[0] + "".join(a + b for a, b in zip(untouched, parts[1:], strict=True))
+    kept_signs = _NOT_NORMALIZED.findall(text)
+    normalized_pieces = [
+        unicodedata.normalize("NFKC", piece) for piece in _NOT_NORMALIZED.split(text)
+    ]
+    return normalized_pieces[0] + "".join(
+        sign + piece for sign, piece in zip(kept_signs, normalized_pieces[1:], strict=True)
+    )

@@ -110,13 +110,15 @@ def _read_pdf(
             return pdf.render_page(document, raw_page.number - 1, options.max_pixels)
 
         textless_pages = [raw_page for raw_page in raw_pages if raw_page.lacks_text]
-        scans = _ScannedPages(
+        scanned_pages = _ScannedPages(
             textless_pages, render, file_name, options, report, steps_before=page_count
         )
-        ratio = _compute_skip_ratio(raw_pages, options)
-        if ratio > options.image_ratio_threshold and scans.show_no_text(options.image_skip):
-            return SkippedFile(ratio, page_count)
-        scans.read_all()
+        skip_ratio = _compute_skip_ratio(raw_pages, options)
+        if skip_ratio > options.image_ratio_threshold and scanned_pages.show_no_text(
+            options.image_skip
+        ):
+            return SkippedFile(skip_ratio, page_count)
+        scanned_pages.read_all_pages()
         return raw_pages
 
 
@@ -130,16 +132,16 @@ def _read_image(
             RawPage(number, str(number), height=0.0, image_ratio=1.0)
             for number in range(1, image.frame_count + 1)
         ]
-        scans = _ScannedPages(
+        scanned_pages = _ScannedPages(
             raw_pages,
             lambda raw_page: image.get_frame(raw_page.number - 1),
             file_name,
             options,
             report,
         )
-        if scans.is_rendering:
+        if scanned_pages.is_rendering:
             return SkippedFile(1.0, image.frame_count)
-        scans.read_all()
+        scanned_pages.read_all_pages()
         return raw_pages
 
 
@@ -166,9 +168,11 @@ def _render_frame(content: bytes, index: int, dpi: int, options: ReadOptions) ->
 def _compute_skip_ratio(raw_pages: Sequence[RawPage], options: ReadOptions) -> float:
     """Return the average image ratio that decides whether a file is skipped."""
     # The contract's rule, `ratio`, counts every page; ours counts only those without text.
-    counts_all = options.image_skip == "ratio"
-    ratios = [raw_page.image_ratio for raw_page in raw_pages if counts_all or raw_page.lacks_text]
-    return round(sum(ratios) / len(raw_pages), 3)
+    counts_all_pages = options.image_skip == "ratio"
+    image_ratios = [
+        raw_page.image_ratio for raw_page in raw_pages if counts_all_pages or raw_page.lacks_text
+    ]
+    return round(sum(image_ratios) / len(raw_pages), 3)
 
 
 class _ScannedPages:
@@ -192,29 +196,29 @@ class _ScannedPages:
         """Steps that were reported before the first page here."""
         self._word_counts: dict[int, int | None] = {}
 
-    def show_no_text(self, rule: ImageSkip) -> bool:
+    def show_no_text(self, skip_rule: ImageSkip) -> bool:
         """Whether pages that consist of images show something other than text."""
-        if rule == "ratio" or self.is_rendering:
+        if skip_rule == "ratio" or self.is_rendering:
             return True
         word_counts = [self._read_page(raw_page) for raw_page in self._raw_pages[:PROBE_PAGES]]
         # None: OCR was not possible, so nobody knows that there are no words.
         return None not in word_counts and sum(filter(None, word_counts)) < MIN_PROBE_WORDS
 
-    def read_all(self) -> None:
+    def read_all_pages(self) -> None:
         """Add the words that OCR finds to every raw_page."""
         for raw_page in self._raw_pages:
             self._read_page(raw_page)
 
     def _read_page(self, raw_page: RawPage) -> int | None:
         if raw_page.number not in self._word_counts:
-            self._word_counts[raw_page.number] = self._recognize(raw_page)
+            self._word_counts[raw_page.number] = self._recognize_page(raw_page)
             done_count, page_count = len(self._word_counts), len(self._raw_pages)
             message = f"OCR of page {raw_page.number}, {done_count} of {page_count}"
             steps_done = self._steps_before + done_count
             self._report(steps_done, self._steps_before + page_count, message)
         return self._word_counts[raw_page.number]
 
-    def _recognize(self, raw_page: RawPage) -> int | None:
+    def _recognize_page(self, raw_page: RawPage) -> int | None:
         """Add the words of a raw_page; return their number, or None when OCR was not possible."""
         if raw_page.note:  # the page itself is damaged
             return None
@@ -235,8 +239,8 @@ class _ScannedPages:
 
 
 def _explain_no_text(raw_pages: Sequence[RawPage]) -> str:
-    notes = [raw_page.note for raw_page in raw_pages if raw_page.note]
-    return notes[0] if notes else "No text was found on any page"
+    page_notes = [raw_page.note for raw_page in raw_pages if raw_page.note]
+    return page_notes[0] if page_notes else "No text was found on any page"
 
 
 def _find_extraction_method(raw_pages: Sequence[RawPage]) -> ExtractionMethod:
@@ -279,8 +283,8 @@ def _make_chunks(flow: layout.TextFlow, sections: Sequence[DocumentSection]) -> 
 def _iterate_section_spans(
     text_length: int, sections: Sequence[DocumentSection]
 ) -> Iterator[tuple[int, int, DocumentSection | None]]:
-    first_start = sections[0].start if sections else text_length
-    if first_start:
-        yield 0, first_start, None
+    first_section_start = sections[0].start if sections else text_length
+    if first_section_start:
+        yield 0, first_section_start, None
     for section in sections:
         yield section.start, section.end, section

@@ -116,7 +116,7 @@ class Sandbox:
         """Return the last message of a process; raise the error that it reports or ends with."""
         async with (
             self._seats.take(current_caller.get()),
-            self._scratch.make() as scratch,
+            self._scratch.make_folder() as scratch,
             self._start_process(file, job, scratch) as process,
         ):
             try:
@@ -166,17 +166,19 @@ class Sandbox:
     ) -> WorkerMessage | None:
         """Return the result, reporting progress until then; None when the process ends first."""
         assert process.stdout is not None
-        stream = BufferedByteReceiveStream(process.stdout)
+        output_stream = BufferedByteReceiveStream(process.stdout)
         while True:
             try:
                 with anyio.fail_after(self._limits.silent_seconds):
-                    line = await stream.receive_until(b"\n", self._limits.answer_bytes)
+                    output_line = await output_stream.receive_until(
+                        b"\n", self._limits.answer_bytes
+                    )
             except anyio.IncompleteRead:
                 return None
             except anyio.DelimiterNotFound as error:
                 raise ExtractionFailed("The file holds more text than is accepted") from error
             # In a thread: the last line of a large document has many megabytes of JSON.
-            message = await anyio.to_thread.run_sync(_parse_message, line)
+            message = await anyio.to_thread.run_sync(_parse_message, output_line)
             if message.progress is None:
                 return message
             await report(*message.progress)
@@ -197,13 +199,13 @@ class Sandbox:
                 "or more memory than the system had"
             )
         if exit_status != _EXCEPTION_STATUS:
-            cause = (
+            exit_cause = (
                 signal.Signals(-exit_status).name
                 if exit_status < 0
                 else f"exit status {exit_status}"
             )
             raise ExtractionFailed(
-                f"The file stopped the program that reads it ({cause}): "
+                f"The file stopped the program that reads it ({exit_cause}): "
                 "it is damaged, or needs too much memory"
             )
         with _open_stderr(scratch, "rb") as stderr:
@@ -225,8 +227,8 @@ def _open_for_reading(file: FileIO) -> Iterator[FileIO]:
         file.seek(0)
         yield file
         return
-    with FileIO(descriptor) as reopened:
-        yield reopened
+    with FileIO(descriptor) as reopened_file:
+        yield reopened_file
 
 
 def _open_stderr(scratch: str, mode: Literal["rb", "wb"]) -> IO[bytes]:
@@ -250,9 +252,9 @@ def _kill_group(process: Process) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _parse_message(line: bytes) -> WorkerMessage:
+def _parse_message(output_line: bytes) -> WorkerMessage:
     try:
-        return _make_message_adapter().validate_json(line)
+        return _make_message_adapter().validate_json(output_line)
     except ValidationError as error:
         raise ExtractionFailed("The program that reads files gave no sensible answer") from error
 

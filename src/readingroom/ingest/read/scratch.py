@@ -21,36 +21,36 @@ class ScratchFolders:
     that is not locked has no owner any more.
     """
 
-    def __init__(self, parent: Path) -> None:
-        self._parent = parent
+    def __init__(self, parent_folder: Path) -> None:
+        self._parent_folder = parent_folder
         self._is_swept = False
 
     @asynccontextmanager
-    async def make(self) -> AsyncIterator[str]:
+    async def make_folder(self) -> AsyncIterator[str]:
         """Yield the path of an empty folder, which is deleted at the end."""
         if not self._is_swept:
             self._is_swept = True
             await anyio.to_thread.run_sync(self._sweep)
-        folder, lock = self._make_locked()
+        folder, lock_descriptor = self._make_locked()
         try:
             yield str(folder)
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(shutil.rmtree, folder, True)
-            os.close(lock)
+            os.close(lock_descriptor)
 
     def _make_locked(self) -> tuple[Path, int]:
-        self._parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._parent_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         while True:
-            folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._parent))
-            lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._parent_folder))
+            lock_descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            fcntl.flock(lock_descriptor, fcntl.LOCK_EX)
             if folder.exists():
-                return folder, lock
-            os.close(lock)  # another process swept it before it was locked
+                return folder, lock_descriptor
+            os.close(lock_descriptor)  # another process swept it before it was locked
 
     def _sweep(self) -> None:
-        for folder in self._parent.glob(f"{_PREFIX}*"):
+        for folder in self._parent_folder.glob(f"{_PREFIX}*"):
             with suppress(OSError), _lock_if_free(folder):
                 shutil.rmtree(folder)
 
@@ -58,9 +58,9 @@ class ScratchFolders:
 @contextmanager
 def _lock_if_free(folder: Path) -> Iterator[None]:
     """Hold the lock on a folder; raise `BlockingIOError` if another process does."""
-    lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    lock_descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
-        os.close(lock)
+        os.close(lock_descriptor)

@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 from readingroom.ingest.document import Classification
 
-OTHER = "other"
+OTHER_TYPE = "other"
 
 # Patterns match whole words of the name, in which anything but letters and digits is a space.
 # The first type that matches wins, so the subject of a report comes before what it mentions.
@@ -191,7 +191,7 @@ _OPENING_CHARS = 60_000
 _MAX_NAME_CHARS = 300
 """More than a file system takes; the name of an upload can be longer."""
 
-_RENDERING = re.compile(
+_RENDERING_NAME = re.compile(
     r"\b(?:bird ?s ?eyes?(?: view)?s?|perspectives?|cgis?|3 ?d ?(?:visual|view|render|model)\w*"
     r"|(?:artists?|artist s) impressions?|photo ?montages?|street ?scenes?"
     r"|render(?:s|ed|ing|ings)?|visuali[sz]ations?)\b"
@@ -199,7 +199,8 @@ _RENDERING = re.compile(
 _DRAWING_TYPES = {"site_plan", "floor_plan", "elevation"}
 
 _TYPE_PATTERNS = tuple(
-    (name, re.compile(rf"\b(?:{'|'.join(patterns)})\b")) for name, patterns in _NAME_PATTERNS
+    (document_type, re.compile(rf"\b(?:{'|'.join(patterns)})\b"))
+    for document_type, patterns in _NAME_PATTERNS
 )
 
 
@@ -211,12 +212,12 @@ def classify(file_name: str, text: str) -> Classification:
             return Classification(document_type, "filename", "high")
     if content_type := _classify_content(text):
         return Classification(content_type, "content", "medium")
-    return Classification(OTHER, "fallback", "low")
+    return Classification(OTHER_TYPE, "fallback", "low")
 
 
 def is_rendering(file_name: str) -> bool:
     """Whether a file is named like a visualisation, which has no text to read."""
-    return _RENDERING.search(_split_name(file_name)) is not None
+    return _RENDERING_NAME.search(_split_name(file_name)) is not None
 
 
 def is_drawing(file_name: str, document_type: str) -> bool:
@@ -227,20 +228,22 @@ def is_drawing(file_name: str, document_type: str) -> bool:
 def _split_name(file_name: str) -> str:
     """Return a name as words: `ProposedSite_Plan02-RevB.pdf` is `proposed site plan 02 rev b`."""
     stem = PurePath(file_name).stem[:_MAX_NAME_CHARS]
-    seams = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Za-z]{3})(?=[0-9])"
-    spaced = re.sub(seams, " ", stem)
-    return re.sub(r"[^a-z0-9]+", " ", spaced.lower().replace("&", " and ")).strip()
+    word_seams = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})|(?<=[A-Za-z]{3})(?=[0-9])"
+    spaced_stem = re.sub(word_seams, " ", stem)
+    return re.sub(r"[^a-z0-9]+", " ", spaced_stem.lower().replace("&", " and ")).strip()
 
 
 def _classify_content(text: str) -> str | None:
-    opening = " ".join(text[:_OPENING_CHARS].lower().split())
+    opening_text = " ".join(text[:_OPENING_CHARS].lower().split())
     scores = {
         document_type: sum(
-            1 for phrase in phrases if re.search(rf"\b{re.escape(phrase)}(?!\w)", opening)
+            1 for phrase in phrases if re.search(rf"\b{re.escape(phrase)}(?!\w)", opening_text)
         )
         for document_type, phrases in _TYPICAL_PHRASES.items()
     }
     best_type = max(scores, key=lambda document_type: scores[document_type])
     # A tie says nothing: a planning statement mentions everybody else's subject once.
-    runner_up = max(score for type_, score in scores.items() if type_ != best_type)
-    return best_type if scores[best_type] >= max(_MIN_PHRASES, runner_up + 1) else None
+    second_score = max(
+        score for document_type, score in scores.items() if document_type != best_type
+    )
+    return best_type if scores[best_type] >= max(_MIN_PHRASES, second_score + 1) else None

@@ -54,15 +54,15 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
     repeated_keys = _find_repeated_keys(raw_pages)
     text_pieces: list[str] = []
     lines: list[FlowLine] = []
-    starts: list[int] = []
-    ends: list[int] = []
+    page_starts: list[int] = []
+    page_ends: list[int] = []
     offset = 0
     for raw_page in raw_pages:
-        body = [
+        body_lines = [
             line for line in raw_page.lines if not _is_running_line(line, raw_page, repeated_keys)
         ]
-        starts.append(offset)
-        for line, gap in zip(body, _list_gaps(body, leading), strict=True):
+        page_starts.append(offset)
+        for line, gap in zip(body_lines, _list_gaps(body_lines, leading), strict=True):
             if lines:
                 is_new_page = lines[-1].page != raw_page.number
                 # Across pages there is no distance to measure: a paragraph ends where its sentence
@@ -72,18 +72,18 @@ def make_text_flow(raw_pages: Sequence[RawPage]) -> TextFlow:
                 text_pieces.append(separator)
                 offset += len(separator)
                 if is_new_page:
-                    starts[-1] = offset
+                    page_starts[-1] = offset
             lines.append(FlowLine(line, offset, raw_page.number, gap))
             text_pieces.append(line.text)
             offset += len(line.text)
-        ends.append(offset)
+        page_ends.append(offset)
     for index in reversed(range(len(raw_pages))):
-        if starts[index] == ends[index]:  # a page without text lies where the next one begins
-            starts[index] = ends[index] = (
-                starts[index + 1] if index + 1 < len(raw_pages) else offset
-            )
+        if page_starts[index] == page_ends[index]:
+            # A page without text lies where the next one begins.
+            next_start = page_starts[index + 1] if index + 1 < len(raw_pages) else offset
+            page_starts[index] = page_ends[index] = next_start
     page_texts = [_join_page_lines(raw_page.lines, leading) for raw_page in raw_pages]
-    return TextFlow("".join(text_pieces), lines, starts, ends, page_texts)
+    return TextFlow("".join(text_pieces), lines, page_starts, page_ends, page_texts)
 
 
 def rejoin_words(raw_pages: Sequence[RawPage]) -> None:
@@ -108,24 +108,27 @@ def rejoin_words(raw_pages: Sequence[RawPage]) -> None:
 def _mend_line(text: str, frequencies: Counter[str]) -> str:
     """Return a line with the words around each mark rejoined; a mark between others is a hyphen."""
     # Not one pattern for both words: it would try every letter before a mark as the first.
-    mended: list[str] = []
+    mended_pieces: list[str] = []
     before, *pieces = text.split(BROKEN_WORD_MARK)
     for after in pieces:
         head = _LAST_WORD.search(before[-_MAX_WORD_CHARS:])
         tail = _WORD.match(after)
         if head and tail:
-            mended += [before[: len(before) - len(head[0])], _rejoin(head[0], tail[0], frequencies)]
+            mended_pieces += [
+                before[: len(before) - len(head[0])],
+                _rejoin(head[0], tail[0], frequencies),
+            ]
             before = after[tail.end() :]
         else:
-            mended += [before, "-"]
+            mended_pieces += [before, "-"]
             before = after
-    return "".join([*mended, before])
+    return "".join([*mended_pieces, before])
 
 
 def _rejoin(head: str, tail: str, frequencies: Counter[str]) -> str:
-    joined, hyphenated = head + tail, f"{head}-{tail}"
-    is_usual = frequencies[hyphenated.lower()] > frequencies[joined.lower()]
-    return hyphenated if is_usual or not tail.islower() or "-" in tail else joined
+    joined_word, hyphenated_word = head + tail, f"{head}-{tail}"
+    is_hyphen_usual = frequencies[hyphenated_word.lower()] > frequencies[joined_word.lower()]
+    return hyphenated_word if is_hyphen_usual or not tail.islower() or "-" in tail else joined_word
 
 
 def _join_halves(lines: Sequence[Line]) -> Iterator[Line]:
@@ -133,12 +136,12 @@ def _join_halves(lines: Sequence[Line]) -> Iterator[Line]:
     above: Line | None = None
     for line in lines:
         if above and _is_broken(above.text) and line.text[0].islower():
-            half, _, rest = line.text.partition(" ")
-            above.text = above.text[:-1] + BROKEN_WORD_MARK + half
+            second_half, _, rest_of_line = line.text.partition(" ")
+            above.text = above.text[:-1] + BROKEN_WORD_MARK + second_half
             above.last_bottom = line.last_bottom
-            if not rest:
+            if not rest_of_line:
                 continue
-            line.text = rest.lstrip()
+            line.text = rest_of_line.lstrip()
         yield line
         above = line
 
@@ -156,9 +159,9 @@ def _measure_leading(raw_pages: Sequence[RawPage]) -> float:
         for above, below in pairwise(raw_page.lines)
         if below.size > 0 and abs(above.size - below.size) < 0.5
     ]
-    usual = sorted(distance for distance in distances if 0.8 < distance < 3)
+    usual_distances = sorted(distance for distance in distances if 0.8 < distance < 3)
     # The lower quartile: where paragraphs are short, half of all distances are between them.
-    return usual[len(usual) // 4] if usual else _USUAL_LEADING
+    return usual_distances[len(usual_distances) // 4] if usual_distances else _USUAL_LEADING
 
 
 def _list_gaps(lines: Sequence[Line], leading: float) -> list[bool]:
@@ -178,7 +181,7 @@ def _is_gap(above: Line, below: Line, leading: float) -> bool:
 
 def _find_repeated_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
     """Return the lines that are at the same height of many pages, whatever numbers they hold."""
-    counts = Counter(
+    page_counts = Counter(
         key
         for raw_page in raw_pages
         for key in {
@@ -187,8 +190,8 @@ def _find_repeated_keys(raw_pages: Sequence[RawPage]) -> set[tuple[str, int]]:
     )
     # Chapters have headers of their own, so a quarter of the pages is enough; three, lest a short
     # file's lines vanish.
-    min_count = max(3, 0.25 * len(raw_pages))
-    return {key for key, count in counts.items() if count >= min_count}
+    min_page_count = max(3, 0.25 * len(raw_pages))
+    return {key for key, count in page_counts.items() if count >= min_page_count}
 
 
 def _is_running_line(line: Line, raw_page: RawPage, repeated_keys: set[tuple[str, int]]) -> bool:
@@ -212,8 +215,8 @@ def _make_repeat_key(line: Line) -> tuple[str, int]:
 
 def _join_page_lines(lines: Iterable[Line], leading: float) -> str:
     lines = list(lines)
-    parts = [
+    line_texts = [
         ("\n\n" if gap else "\n") + line.text
         for line, gap in zip(lines, _list_gaps(lines, leading), strict=True)
     ]
-    return "".join(parts).lstrip("\n")
+    return "".join(line_texts).lstrip("\n")

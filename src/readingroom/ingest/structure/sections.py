@@ -100,7 +100,7 @@ def find_sections(flow: TextFlow) -> tuple[DocumentSection, ...]:
     paragraphs = _find_paragraphs(typography, headings)
     starts = sorted([*headings, *paragraphs], key=lambda start: start.line_index)
     starts = [
-        replace(start, title=typography.full_title(start.line_index, start.title))
+        replace(start, title=typography.join_title_lines(start.line_index, start.title))
         for start in starts
     ]
     return tuple(_make_sections(flow, [*_resume_after_exhibits(typography, starts)]))
@@ -120,8 +120,12 @@ class _Typography:
         self.margin = margins.most_common(1)[0][0] if margins else 0
         min_weight = _MIN_MARGIN_SHARE * margins.total()
         self._margins = [margin for margin, weight in margins.items() if weight >= min_weight]
-        lengths = sorted(len(line.line.text) for line in flow.lines if self._is_body(line))
-        self.full_length = lengths[len(lengths) * 3 // 4] if lengths else 0
+        body_line_lengths = sorted(
+            len(line.line.text) for line in flow.lines if self._is_body(line)
+        )
+        self.usual_line_length = (
+            body_line_lengths[len(body_line_lengths) * 3 // 4] if body_line_lengths else 0
+        )
         self._contents_lines = _find_contents(flow.lines)
         self._contents_lines |= {
             index
@@ -168,15 +172,15 @@ class _Typography:
         may_be_title = self.begins_block(index) and not text.endswith(".")
         return may_be_title and (index + 1 == len(self.lines) or self.begins_block(index + 1))
 
-    def full_title(self, index: int, title: str) -> str:
+    def join_title_lines(self, index: int, title: str) -> str:
         """Return a title with the lines on which it continues."""
         if not title or not self.stands_out(index):
             return title
-        first = self.lines[index].line
+        first_line = self.lines[index].line
         for number in range(index + 1, len(self.lines)):
             following = self.lines[number]
             line = following.line
-            is_alike = line.is_bold == first.is_bold and abs(line.size - first.size) < 0.5
+            is_alike = line.is_bold == first_line.is_bold and abs(line.size - first_line.size) < 0.5
             if following.starts_paragraph or not is_alike or len(title) > _MAX_TITLE_CHARS:
                 break
             title = f"{title} {line.text}"
@@ -190,7 +194,7 @@ class _Typography:
         """Whether a paragraph of body text begins here."""
         flow_line = self.lines[index]
         text = flow_line.line.text
-        is_sentence = text[0].isupper() and len(text) >= 0.7 * self.full_length
+        is_sentence = text[0].isupper() and len(text) >= 0.7 * self.usual_line_length
         return (
             flow_line.starts_paragraph
             and is_sentence
@@ -207,17 +211,19 @@ class _Typography:
 def _find_contents(lines: Sequence[FlowLine]) -> set[int]:
     """Return the lines of tables of contents: most of them end in page numbers, which rise."""
     contents: set[int] = set()
-    run: list[tuple[int, int]] = []
+    numbered_lines: list[tuple[int, int]] = []
     for line_index, flow_line in enumerate(lines):
         match = _ENDS_IN_NUMBER.search(_get_tail(flow_line))
         if match is None:
             continue
         number = int(match[1])
-        if run and (line_index - run[-1][0] > _MAX_CONTENTS_GAP or number < run[-1][1]):
-            contents |= _list_run_lines(run)
-            run = []
-        run.append((line_index, number))
-    return contents | _list_run_lines(run)
+        if numbered_lines and (
+            line_index - numbered_lines[-1][0] > _MAX_CONTENTS_GAP or number < numbered_lines[-1][1]
+        ):
+            contents |= _list_run_lines(numbered_lines)
+            numbered_lines = []
+        numbered_lines.append((line_index, number))
+    return contents | _list_run_lines(numbered_lines)
 
 
 def _get_tail(flow_line: FlowLine) -> str:
@@ -225,11 +231,11 @@ def _get_tail(flow_line: FlowLine) -> str:
     return flow_line.line.text[-_TAIL_CHARS:]
 
 
-def _list_run_lines(run: Sequence[tuple[int, int]]) -> set[int]:
+def _list_run_lines(numbered_lines: Sequence[tuple[int, int]]) -> set[int]:
     """Return the lines from the first to the last of a run; none if it is too short."""
-    if len(run) < _MIN_CONTENTS_LINES:
+    if len(numbered_lines) < _MIN_CONTENTS_LINES:
         return set()
-    return set(range(run[0][0], run[-1][0] + 1))
+    return set(range(numbered_lines[0][0], numbered_lines[-1][0] + 1))
 
 
 def _find_headings(typography: _Typography) -> Iterator[_SectionStart]:
@@ -356,15 +362,17 @@ def _follows(number: tuple[str | int, ...], last: tuple[str | int, ...]) -> bool
         return number[-1] in (0, 1, 2)
     if type(number[0]) is not type(last[0]):
         return False
-    differing = next(
+    first_difference = next(
         (i for i, (a, b) in enumerate(zip(number, last, strict=False)) if a != b), None
     )
-    if differing is None:  # one is the beginning of the other
+    if first_difference is None:  # one is the beginning of the other
         return len(number) > len(last) and all(
             component in (0, 1, 2) for component in number[len(last) :]
         )
-    step = _rank(number[differing]) - _rank(last[differing])
-    return 0 < step <= 3 and all(component in (0, 1, 2) for component in number[differing + 1 :])
+    rise = _rank(number[first_difference]) - _rank(last[first_difference])
+    return 0 < rise <= 3 and all(
+        component in (0, 1, 2) for component in number[first_difference + 1 :]
+    )
 
 
 def _rank(component: str | int) -> int:
@@ -389,9 +397,9 @@ def _find_plain_numbers(
         typography.lines[line_index].line.left / _MARGIN_TOLERANCE for line_index, _ in candidates
     ]
     frequencies = Counter(round(column) for column in columns)
-    usual = frequencies.most_common(1)[0][0] if frequencies else 0
+    usual_column = frequencies.most_common(1)[0][0] if frequencies else 0
     # A number in another column is a list item more often than a paragraph, but not always.
-    weights = [1.0 if abs(column - usual) <= 2 else 0.2 for column in columns]
+    weights = [1.0 if abs(column - usual_column) <= 2 else 0.2 for column in columns]
     numbers = [number for _, number in candidates]
     for index in find_rising_numbers(numbers, max_gap=3, weights=weights):
         line_index, number = candidates[index]
@@ -402,17 +410,17 @@ def _remove_clauses(
     candidates: Sequence[tuple[int, int]], headings: Sequence[_SectionStart]
 ) -> Iterator[tuple[int, int]]:
     """Yield the candidates but for 1, 2, 3 … below a policy or an annex: those are its clauses."""
-    parents = sorted(
+    parent_lines = sorted(
         start.line_index for start in headings if start.kind in ("policy", "annex", "chapter")
     )
     with_clauses = {start.line_index for start in headings if start.kind in ("policy", "annex")}
-    parent, clause = -1, 0
+    parent_line, last_clause = -1, 0
     for line_index, number in candidates:
-        index = bisect_left(parents, line_index) - 1
-        if index >= 0 and parents[index] != parent:
-            parent, clause = parents[index], 0
-        if parent in with_clauses and number == clause + 1:
-            clause = number
+        index = bisect_left(parent_lines, line_index) - 1
+        if index >= 0 and parent_lines[index] != parent_line:
+            parent_line, last_clause = parent_lines[index], 0
+        if parent_line in with_clauses and number == last_clause + 1:
+            last_clause = number
         else:
             yield line_index, number
 
@@ -437,10 +445,10 @@ def find_rising_numbers(
         if number not in best or score + weight > best[number][0]:
             best[number] = score + weight, index
     chain: list[int] = []
-    link: int | None = max(best.values())[1] if best else None
-    while link is not None:
-        chain.append(link)
-        link = predecessors[link]
+    chain_index: int | None = max(best.values())[1] if best else None
+    while chain_index is not None:
+        chain.append(chain_index)
+        chain_index = predecessors[chain_index]
     return chain[::-1]
 
 
@@ -448,14 +456,14 @@ def _resume_after_exhibits(
     typography: _Typography, starts: Sequence[_SectionStart]
 ) -> Iterator[_SectionStart]:
     """Yield the starts; where prose goes on after a table, its section starts a second time."""
-    enclosing: _SectionStart | None = None
+    enclosing_start: _SectionStart | None = None
     ends = [*(start.line_index for start in starts), len(typography.lines)][1:]
     for start, end in zip(starts, ends, strict=True):
         yield start
         if start.kind != "exhibit":
-            enclosing = start
-        elif enclosing is not None:
-            resumed = next(
+            enclosing_start = start
+        elif enclosing_start is not None:
+            resumed_line = next(
                 (
                     line_index
                     for line_index in range(start.line_index + 1, end)
@@ -463,8 +471,8 @@ def _resume_after_exhibits(
                 ),
                 None,
             )
-            if resumed is not None:
-                yield replace(enclosing, line_index=resumed)
+            if resumed_line is not None:
+                yield replace(enclosing_start, line_index=resumed_line)
 
 
 def _make_sections(flow: TextFlow, starts: Sequence[_SectionStart]) -> Iterator[DocumentSection]:

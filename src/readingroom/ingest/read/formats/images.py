@@ -24,22 +24,22 @@ class Matrix(NamedTuple):
     e: float = 0.0
     f: float = 0.0
 
-    def followed_by(self, outer: "Matrix") -> "Matrix":
+    def followed_by(self, outer_matrix: "Matrix") -> "Matrix":
         """Return the transformation that applies this one, then the other."""
         return Matrix(
-            self.a * outer.a + self.b * outer.c,
-            self.a * outer.b + self.b * outer.d,
-            self.c * outer.a + self.d * outer.c,
-            self.c * outer.b + self.d * outer.d,
-            self.e * outer.a + self.f * outer.c + outer.e,
-            self.e * outer.b + self.f * outer.d + outer.f,
+            self.a * outer_matrix.a + self.b * outer_matrix.c,
+            self.a * outer_matrix.b + self.b * outer_matrix.d,
+            self.c * outer_matrix.a + self.d * outer_matrix.c,
+            self.c * outer_matrix.b + self.d * outer_matrix.d,
+            self.e * outer_matrix.a + self.f * outer_matrix.c + outer_matrix.e,
+            self.e * outer_matrix.b + self.f * outer_matrix.d + outer_matrix.f,
         )
 
     def place_unit_square(self) -> "Rectangle":
         """Return where an image lies: every image is drawn as the unit square."""
-        xs = (self.e, self.e + self.a, self.e + self.c, self.e + self.a + self.c)
-        ys = (self.f, self.f + self.b, self.f + self.d, self.f + self.b + self.d)
-        return Rectangle(min(xs), min(ys), max(xs), max(ys))
+        corner_xs = (self.e, self.e + self.a, self.e + self.c, self.e + self.a + self.c)
+        corner_ys = (self.f, self.f + self.b, self.f + self.d, self.f + self.b + self.d)
+        return Rectangle(min(corner_xs), min(corner_ys), max(corner_xs), max(corner_ys))
 
 
 class Rectangle(NamedTuple):
@@ -65,55 +65,62 @@ class Rectangle(NamedTuple):
 
 def measure_image_ratio(page: pypdfium2.PdfPage) -> float:
     """Return the share of the page that images cover, from 0 to 1; overlaps count once."""
-    frame = Rectangle(*page.get_bbox())
-    if not frame.area:
+    page_frame = Rectangle(*page.get_bbox())
+    if not page_frame.area:
         return 0.0
-    visible_parts = (image.clip(frame) for image in _find_images(page))
+    visible_parts = (image.clip(page_frame) for image in _find_images(page))
     return min(
-        1.0, compute_union_area([image for image in visible_parts if image.area]) / frame.area
+        1.0, compute_union_area([image for image in visible_parts if image.area]) / page_frame.area
     )
 
 
 def compute_union_area(rectangles: Sequence[Rectangle]) -> float:
     """Return the area that the rectangles cover together."""
-    largest = sorted(rectangles, key=lambda rect: rect.area, reverse=True)[:_MAX_RECTANGLES]
-    by_bottom = sorted(largest, key=lambda rect: rect.bottom)
-    edges = sorted({edge for rect in largest for edge in (rect.left, rect.right)})
+    largest_rectangles = sorted(rectangles, key=lambda rect: rect.area, reverse=True)[
+        :_MAX_RECTANGLES
+    ]
+    rectangles_by_bottom = sorted(largest_rectangles, key=lambda rect: rect.bottom)
+    edges = sorted({edge for rect in largest_rectangles for edge in (rect.left, rect.right)})
     return sum(
         (right - left)
-        * _measure_covered_height(rect for rect in by_bottom if rect.left <= left < rect.right)
+        * _measure_covered_height(
+            rect for rect in rectangles_by_bottom if rect.left <= left < rect.right
+        )
         for left, right in pairwise(edges)
     )
 
 
 def _measure_covered_height(sorted_by_bottom: Iterable[Rectangle]) -> float:
     """Return the height that the rectangles of one vertical strip cover."""
-    total_height, highest = 0.0, float("-inf")
+    total_height, highest_top = 0.0, float("-inf")
     for rect in sorted_by_bottom:
-        total_height += max(0.0, rect.top - max(rect.bottom, highest))
-        highest = max(highest, rect.top)
+        total_height += max(0.0, rect.top - max(rect.bottom, highest_top))
+        highest_top = max(highest_top, rect.top)
     return total_height
 
 
 def _find_images(page: pypdfium2.PdfPage) -> Iterator[Rectangle]:
     """Yield the place of every image on the page, also of those inside nested forms."""
     object_count = pdfium.FPDFPage_CountObjects(page)
-    objects = (pdfium.FPDFPage_GetObject(page, index) for index in range(object_count))
+    page_objects = (pdfium.FPDFPage_GetObject(page, index) for index in range(object_count))
     objects_left = _MAX_OBJECTS
-    stack: list[tuple[Iterator[pdfium.FPDF_PAGEOBJECT], Matrix]] = [(objects, Matrix())]
-    while stack and objects_left:
-        siblings, outer = stack[-1]
-        page_object = next(siblings, None)
+    form_stack: list[tuple[Iterator[pdfium.FPDF_PAGEOBJECT], Matrix]] = [(page_objects, Matrix())]
+    while form_stack and objects_left:
+        sibling_objects, outer_matrix = form_stack[-1]
+        page_object = next(sibling_objects, None)
         if page_object is None:
-            stack.pop()
+            form_stack.pop()
             continue
         objects_left -= 1
-        kind = pdfium.FPDFPageObj_GetType(page_object)
-        if kind == pdfium.FPDF_PAGEOBJ_IMAGE:
-            yield _read_matrix(page_object).followed_by(outer).place_unit_square()
-        elif kind == pdfium.FPDF_PAGEOBJ_FORM and len(stack) < _MAX_FORM_DEPTH:
-            stack.append(
-                (_iterate_form_objects(page_object), _read_matrix(page_object).followed_by(outer))
+        object_type = pdfium.FPDFPageObj_GetType(page_object)
+        if object_type == pdfium.FPDF_PAGEOBJ_IMAGE:
+            yield _read_matrix(page_object).followed_by(outer_matrix).place_unit_square()
+        elif object_type == pdfium.FPDF_PAGEOBJ_FORM and len(form_stack) < _MAX_FORM_DEPTH:
+            form_stack.append(
+                (
+                    _iterate_form_objects(page_object),
+                    _read_matrix(page_object).followed_by(outer_matrix),
+                )
             )
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # slow to import, and most PDFs never need a picture
 
 _MAX_ROW_CHARS = 5_000
 """Pieces of a row are joined up to this length."""
-_BOLD = re.compile("bold|black|heavy|semib|demi", re.IGNORECASE)
+_BOLD_FONT_NAME = re.compile("bold|black|heavy|semib|demi", re.IGNORECASE)
 
 
 @contextmanager
@@ -119,22 +119,22 @@ def _read_lines(page: pypdfium2.PdfPage) -> list[Line]:
 
 
 def _parse_line(raw_line: str, start: int, glyphs: "_Glyphs") -> Line | None:
-    stripped = raw_line.strip()
+    stripped_line = raw_line.strip()
     # PDFium joins words across line ends and leaves one of two characters for the hyphen.
-    text = normalize_text(stripped.replace("\ufffe", BROKEN_WORD_MARK)).strip()
+    text = normalize_text(stripped_line.replace("\ufffe", BROKEN_WORD_MARK)).strip()
     if not text:
         return None
-    first_index = start + raw_line.index(stripped[0])
+    first_index = start + raw_line.index(stripped_line[0])
     box = glyphs.get_box(first_index)
     typical_index = first_index
-    if stripped[0].isdigit() and (letter_index := _find_first_letter(stripped)):
+    if stripped_line[0].isdigit() and (letter_index := _find_first_letter(stripped_line)):
         # A footnote begins with a raised number, whose size is not that of the line.
         typical_index = first_index + letter_index
         size = glyphs.get_box(typical_index).size
     else:
         size = box.size
     last_bottom = (
-        glyphs.get_box(first_index + len(stripped) - 1).bottom
+        glyphs.get_box(first_index + len(stripped_line) - 1).bottom
         if BROKEN_WORD_MARK in text
         else box.bottom
     )
@@ -145,18 +145,20 @@ def _find_first_letter(text: str) -> int:
     return next((index for index, char in enumerate(text[:16]) if char.isalpha()), 0)
 
 
-def _is_same_row(line: Line, following: Line) -> bool:
+def _is_same_row(line: Line, following_line: Line) -> bool:
     """Whether a line goes on after a raised footnote mark or a wide gap."""
     if len(line.text) > _MAX_ROW_CHARS:
         return False
-    is_level = abs(line.last_bottom - following.bottom) < 0.5 * max(line.size, following.size)
-    return is_level and following.left > line.left
+    is_level = abs(line.last_bottom - following_line.bottom) < 0.5 * max(
+        line.size, following_line.size
+    )
+    return is_level and following_line.left > line.left
 
 
-def _append_to_row(line: Line, following: Line) -> None:
-    separator = "" if following.text[0] in ".,;:)]’”" else " "
-    line.text += separator + following.text
-    line.last_bottom = following.last_bottom
+def _append_to_row(line: Line, following_line: Line) -> None:
+    separator = "" if following_line.text[0] in ".,;:)]’”" else " "
+    line.text += separator + following_line.text
+    line.last_bottom = following_line.last_bottom
 
 
 @dataclass(slots=True)
@@ -196,13 +198,15 @@ class _Glyphs:
         self._last_index = character_count - 1
         self._is_exact = is_exact
         self._to_box = to_box
-        self._rect = pdfium.FS_RECTF()
+        self._rectangle = pdfium.FS_RECTF()
         self._font_name = ctypes.create_string_buffer(128)
-        self._flags = ctypes.c_int()
+        self._font_flags = ctypes.c_int()
 
     def get_box(self, index: int) -> _Box:
-        pdfium.FPDFText_GetLooseCharBox(self._textpage, self._to_pdfium_index(index), self._rect)
-        return self._to_box(self._rect)
+        pdfium.FPDFText_GetLooseCharBox(
+            self._textpage, self._to_pdfium_index(index), self._rectangle
+        )
+        return self._to_box(self._rectangle)
 
     def is_bold(self, index: int) -> bool:
         self._font_name.value = b""
@@ -211,9 +215,9 @@ class _Glyphs:
             self._to_pdfium_index(index),
             self._font_name,
             len(self._font_name),
-            self._flags,
+            self._font_flags,
         )
-        return _BOLD.search(self._font_name.value.decode("latin-1")) is not None
+        return _BOLD_FONT_NAME.search(self._font_name.value.decode("latin-1")) is not None
 
     def _to_pdfium_index(self, index: int) -> int:
         if not self._is_exact:  # PDFium left some characters out of the text, or added some
