@@ -123,11 +123,12 @@ def dialect_section(dialect: Dialect) -> str:
     used = f"Used by: {', '.join(users)}."
     missing = TextUnreadable("The file 'kb.txt' does not exist.")
     extra = InvalidArguments([{"field": "limit", "message": "Extra inputs are not permitted"}])
+    how = ", as a JSON-RPC error" if dialect.bad_arguments_are_protocol_errors else ""
     parts = [
         f"### {type(dialect).__name__}",
         wrapped(f"{type(dialect).__doc__} {used}"),
         *("An error, here `text_unreadable`:", as_json(render(dialect, missing))),
-        *(f"A bad argument{', as a JSON-RPC error' if dialect.arguments_are_params else ''}:",),
+        f"A bad argument{how}:",
         as_json(render(dialect, extra)),
     ]
     return "\n\n".join(parts)
@@ -135,7 +136,7 @@ def dialect_section(dialect: Dialect) -> str:
 
 def render(dialect: Dialect, error: KnowledgeError) -> object:
     """What a client gets: the JSON in the text item, the texts and meta, or a protocol error."""
-    if dialect.arguments_are_params and isinstance(error, InvalidArguments):
+    if dialect.bad_arguments_are_protocol_errors and isinstance(error, InvalidArguments):
         message = f"Invalid params: {error.summary}"
         return {"code": -32602, "message": message, "data": {"errors": error.errors}}
     result = dialect.render(error, "4b19150c")

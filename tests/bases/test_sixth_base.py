@@ -221,7 +221,7 @@ import click
 
 from readingroom.bases.toy.service import ToyService, notes_file
 from readingroom.bases.toy.settings import ToySettings
-from readingroom.console.options import common, print_result
+from readingroom.console.options import add_common_options, print_result
 
 
 @click.group()
@@ -231,7 +231,7 @@ def toy() -> None:
 
 @toy.command()
 @click.argument("text")
-@common
+@add_common_options
 def add(text: str, settings: ToySettings, as_json: bool) -> None:
     """Add the note TEXT."""
     ToyService(notes_file(settings.data), settings.toy_greeting).add(text)

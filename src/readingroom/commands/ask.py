@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from readingroom.bases import BASES
-from readingroom.console.options import common, print_result, run, validate
-from readingroom.console.sample import use_sample
+from readingroom.console.options import add_common_options, build_model, print_result, run_command
+from readingroom.console.sample import apply_sample_settings
 from readingroom.core.progress import no_progress
 from readingroom.core.settings import RoomSettings
 from readingroom.federation.commands import Ask
@@ -27,7 +27,7 @@ _MAX_CHARS = 600  # of a passage that is printed
     "--source", multiple=True, help="Only this base, or this federal source; may be repeated."
 )
 @click.option("-n", "--limit", default=5, show_default=True, help="How many passages.")
-@common
+@add_common_options
 def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Search every base for QUESTION and print the passages that answer it, each with its citation.
 
@@ -40,9 +40,9 @@ def ask(question: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
     id that fetches it.
     """
     values["source"] = list(values["source"]) or None
-    command = Ask(search=validate(DeskSearch, query=question, **values))
-    with use_sample(settings, BASES.values()) as chosen:
-        answer = run(command, ROOM, chosen, no_progress)
+    command = Ask(search=build_model(DeskSearch, query=question, **values))
+    with apply_sample_settings(settings, BASES.values()) as chosen:
+        answer = run_command(command, ROOM, chosen, no_progress)
     print_result(as_json, answer, _format_answer(answer))
 
 

@@ -17,7 +17,7 @@ import click
 
 from readingroom import __version__
 from readingroom.bases import BASES
-from readingroom.console.options import common, print_result, print_tenths, run
+from readingroom.console.options import add_common_options, print_result, print_tenths, run_command
 from readingroom.core import clock
 from readingroom.core.settings import SAMPLE_MARK_FILE, RoomSettings
 from readingroom.protocol.backup import BaseBackup
@@ -32,7 +32,7 @@ _WORKSPACE_PREFIX = ".backup-"
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@common
+@add_common_options
 def backup(file: Path, settings: RoomSettings, as_json: bool) -> None:
     """Write everything of the data directory to FILE, also while a server runs on it.
 
@@ -56,9 +56,9 @@ def load_base_backups() -> dict[str, BaseBackup]:
     return {base_name: spec.backup.load() for base_name, spec in BASES.items() if spec.backup}
 
 
-def run_command(base_name: str, command: Command, settings: RoomSettings) -> dict[str, Any]:
+def run_base_command(base_name: str, command: Command, settings: RoomSettings) -> dict[str, Any]:
     """Run a command of a base, here or in the server that owns its folder."""
-    return run(command, BASES[base_name], settings)
+    return run_command(command, BASES[base_name], settings)
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:
             click.echo(f"{base_name}: copying", err=True)
             report = print_tenths(base_name + ": {} of {} pages copied")
             counts_by_base[base_name] = base_backup.write(
-                settings, copies_folder, partial(run_command, base_name), report
+                settings, copies_folder, partial(run_base_command, base_name), report
             )
     return Manifest(
         version=__version__,

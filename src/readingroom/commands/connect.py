@@ -15,7 +15,7 @@ import click
 
 from readingroom.bases import BASES
 from readingroom.commands.errors import ClientFileUnreadable
-from readingroom.console.options import common, print_result
+from readingroom.console.options import add_common_options, print_result
 from readingroom.core.errors import InvalidSetting
 from readingroom.federation import NAME as DESK
 from readingroom.federation.room import ALL_PORT
@@ -49,7 +49,7 @@ _CLIENTS = {
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Project [here].")
 @click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="Another file.")
 @click.option("--write", is_flag=True, help="Write the file instead of printing.")
-@common
+@add_common_options
 def connect(client: str, settings: ServerSettings, as_json: bool, **options: Any) -> None:
     """Print what CLIENT needs to reach this server, or write it with --write.
 

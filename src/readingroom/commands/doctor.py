@@ -7,9 +7,9 @@ from functools import partial
 import click
 
 from readingroom.bases import BASES
-from readingroom.commands.backup import run_command
+from readingroom.commands.backup import run_base_command
 from readingroom.commands.checks import CHECKS
-from readingroom.console.options import common, print_result
+from readingroom.console.options import add_common_options, print_result
 from readingroom.core.errors import KnowledgeError
 from readingroom.protocol.doctor import Complaint
 from readingroom.protocol.spec import BaseSpec
@@ -18,7 +18,7 @@ from readingroom.server.settings import ServerSettings
 
 @click.command()
 @click.option("--repair", is_flag=True, help="Mend what can be mended.")
-@common
+@add_common_options
 def doctor(repair: bool, settings: ServerSettings, as_json: bool) -> None:
     """Check the data, the model, tesseract, Redis, the disk, permissions, versions and the port.
 
@@ -55,7 +55,7 @@ def _check_base(spec: BaseSpec, settings: ServerSettings, repair: bool) -> Itera
     """Yield what is wrong with a base, or why it could not be checked."""
     assert spec.doctor is not None
     try:
-        yield from spec.doctor(settings, repair, partial(run_command, spec.name))
+        yield from spec.doctor(settings, repair, partial(run_base_command, spec.name))
     except KnowledgeError as error:
         fix = "mend that first, or restore a backup; the server's log may say more"
         yield Complaint(subject=spec.name, problem=error.message, fix=fix)

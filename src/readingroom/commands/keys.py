@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from readingroom.console.options import common, print_result
+from readingroom.console.options import add_common_options, print_result
 from readingroom.core.settings import RoomSettings
 from readingroom.storage.keys import Key, KeyRing
 
@@ -23,7 +23,7 @@ def keys() -> None:
 @click.argument("name")
 @click.option("--subject", help="Let in OAuth tokens with this `sub`; no secret is made.")
 @click.option("--read-only", is_flag=True, help="Its holder sees and calls nothing that writes.")
-@common
+@add_common_options
 def add(
     name: str, subject: str | None, read_only: bool, settings: RoomSettings, as_json: bool
 ) -> None:
@@ -38,7 +38,7 @@ def add(
 
 
 @keys.command("list")
-@common
+@add_common_options
 def list_keys(settings: RoomSettings, as_json: bool) -> None:
     """Show every key's name, when it was made, and whose tokens it stands for."""
     all_keys = KeyRing(settings.data).list_keys()
@@ -52,7 +52,7 @@ def list_keys(settings: RoomSettings, as_json: bool) -> None:
 
 @keys.command()
 @click.argument("name")
-@common
+@add_common_options
 def revoke(name: str, settings: RoomSettings, as_json: bool) -> None:
     """Revoke the key called NAME: its next request is refused."""
     KeyRing(settings.data).revoke(name)

@@ -2,7 +2,7 @@
 
 import click
 
-from readingroom.console.options import common, print_result
+from readingroom.console.options import add_common_options, print_result
 from readingroom.core.progress import no_progress_sync
 from readingroom.core.settings import RoomSettings
 from readingroom.engine.embedding.shared import embedder_for
@@ -16,7 +16,7 @@ def model() -> None:
 
 
 @model.command()
-@common
+@add_common_options
 def install(settings: RoomSettings, as_json: bool) -> None:
     """Fetch the embedding model (90 MB, pinned by checksum) unless one is here already."""
     try:
@@ -30,7 +30,7 @@ def install(settings: RoomSettings, as_json: bool) -> None:
 
 
 @model.command()
-@common
+@add_common_options
 def build(settings: RoomSettings, as_json: bool) -> None:
     """Prepare the model to run, as the first search does otherwise: for images and installers."""
     embedder_for(settings).embed("ready")

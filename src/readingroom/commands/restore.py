@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from readingroom import __version__
-from readingroom.commands.backup import load_base_backups, run_command, summarise
-from readingroom.console.options import common, print_result, print_tenths
+from readingroom.commands.backup import load_base_backups, run_base_command, summarise
+from readingroom.console.options import add_common_options, print_result, print_tenths
 from readingroom.core import clock
 from readingroom.core.settings import (
     CONFIGURATION_FILE,
@@ -35,7 +35,7 @@ _KEPT_NAMES = (MODELS_FOLDER, CONFIGURATION_FILE)
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--force", is_flag=True, help="Move aside what is in the data directory.")
-@common
+@add_common_options
 def restore(file: Path, force: bool, settings: RoomSettings, as_json: bool) -> None:
     """Fill the data directory from the backup FILE.
 
@@ -143,7 +143,7 @@ def _restore_bases(
     restored_counts = {}
     for base_name in manifest.bases:
         click.echo(f"{base_name}: putting back", err=True)
-        run = partial(run_command, base_name)
+        run = partial(run_base_command, base_name)
         counts = base_backups[base_name].restore(staged_settings, settings.data, replace, run)
         if counts is not None:
             restored_counts[base_name] = counts

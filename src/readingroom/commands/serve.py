@@ -18,8 +18,8 @@ from readingroom.bases import BASES, open_bases
 from readingroom.commands.errors import UnsafeBind
 from readingroom.commands.options import BASE_SETTINGS, add_base_options
 from readingroom.commands.sample import load_in_background, renew_sample
-from readingroom.console.options import common, log_level
-from readingroom.console.sample import use_sample
+from readingroom.console.options import add_common_options, log_level_option
+from readingroom.console.sample import apply_sample_settings
 from readingroom.core.errors import InvalidSetting
 from readingroom.core.settings import reveal_secret
 from readingroom.federation.room import ROOM, make_desk
@@ -54,8 +54,8 @@ _FLAGS = ("host", "port", "tls_cert", "tls_key", "insecure", "read_only", "log_l
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
 @add_base_options
 @click.option("--reset", is_flag=True, help="With --demo: load the sample anew.")
-@log_level
-@partial(common, flags=(*_FLAGS, *BASE_SETTINGS), makes_sample=True)
+@log_level_option
+@partial(add_common_options, flags=(*_FLAGS, *BASE_SETTINGS), makes_sample=True)
 def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool) -> None:
     """Serve BASE, or every base in one process.
 
@@ -72,7 +72,7 @@ def serve(base: str | None, reset: bool, settings: ServerSettings, as_json: bool
     flush_spans = start_tracing(settings.otel_endpoint)
     names = [base] if base else sorted(BASES)
     try:
-        with use_sample(settings, map(BASES.__getitem__, names)) as chosen:
+        with apply_sample_settings(settings, map(BASES.__getitem__, names)) as chosen:
             if chosen.sample:
                 renew_sample(chosen.data, reset)
             elif reset:

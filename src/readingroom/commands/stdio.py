@@ -9,8 +9,8 @@ import click
 
 from readingroom.bases import BASES
 from readingroom.commands.options import BASE_SETTINGS, add_base_options
-from readingroom.console.options import common, log_level
-from readingroom.console.sample import use_sample
+from readingroom.console.options import add_common_options, log_level_option
+from readingroom.console.sample import apply_sample_settings
 from readingroom.server.observe.logging import configure_logging
 from readingroom.server.settings import ServerSettings
 from readingroom.server.stdio import serve_stdio
@@ -22,8 +22,8 @@ _STDIO = tuple(name for name, spec in BASES.items() if spec.stdio)
 @click.argument("base", type=click.Choice(_STDIO))
 @add_base_options
 @click.option("--read-only", is_flag=True, default=None, help="List no tool that writes.")
-@log_level
-@partial(common, flags=(*BASE_SETTINGS, "read_only", "log_level"), makes_sample=True)
+@log_level_option
+@partial(add_common_options, flags=(*BASE_SETTINGS, "read_only", "log_level"), makes_sample=True)
 def stdio(base: str, settings: ServerSettings, as_json: bool) -> None:
     """Serve BASE over standard input and output.
 
@@ -34,7 +34,7 @@ def stdio(base: str, settings: ServerSettings, as_json: bool) -> None:
       readingroom stdio text --file notes.txt
     """
     configure_logging(settings.log_level, blocking=False)
-    with use_sample(settings, [BASES[base]]) as chosen:
+    with apply_sample_settings(settings, [BASES[base]]) as chosen:
         opened = BASES[base].open_base(chosen)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _exit_at_once)

@@ -25,11 +25,11 @@ async def dispatch(
     Raise what the command raised, `FolderInUse` when the owner has not said where it answers yet,
     or `OwnerUnreachable` when it does not answer.
     """
-    result = await _run(command, spec, settings, report)
+    result = await _run_or_send(command, spec, settings, report)
     return dict(mark_document(result)) if settings.sample else result
 
 
-async def _run(
+async def _run_or_send(
     command: Command, spec: BaseSpec, settings: RoomSettings, report: ReportProgress
 ) -> dict[str, Any]:
     # Trying the lock is the only way to know: an address in the file may be a dead server's.
@@ -40,7 +40,7 @@ async def _run(
         owner = read_owner(lock.path.parent)
         if owner is None:  # it holds the folder but has not said where it answers
             raise
-        return await _send(command, owner, report)
+        return await _send_to_owner(command, owner, report)
     try:
         return await _run_here(command, spec.open_base(settings), report)
     finally:
@@ -59,7 +59,7 @@ async def _run_here(
     raise failure
 
 
-async def _send(command: Command, owner: Owner, report: ReportProgress) -> dict[str, Any]:
+async def _send_to_owner(command: Command, owner: Owner, report: ReportProgress) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {owner.key}"}
     timeout = httpx2.Timeout(10, read=None)  # a long command is silent between its steps
     try:

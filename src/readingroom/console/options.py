@@ -27,15 +27,17 @@ from readingroom.protocol.sample import write_sample_state
 from readingroom.protocol.spec import BaseSpec
 from readingroom.storage.errors import DataNotEmpty, StorageFailed
 
-Verb = Callable[..., Any]
+CommandFunction = Callable[..., Any]
 Model = TypeVar("Model", bound=BaseModel)
 
-log_level = click.option(
+log_level_option = click.option(
     "--log-level", type=click.Choice(get_args(LogLevel)), help="How much to log [info]."
 )
 
 
-def common(verb: Verb, flags: tuple[str, ...] = (), makes_sample: bool = False) -> Verb:
+def add_common_options(
+    verb: CommandFunction, flags: tuple[str, ...] = (), makes_sample: bool = False
+) -> CommandFunction:
     """Give a command `--data`, `--demo` and `--json`, and print its errors to standard error.
 
     The command receives `settings` and `as_json`. `flags` names its options that are settings;
@@ -49,21 +51,21 @@ def common(verb: Verb, flags: tuple[str, ...] = (), makes_sample: bool = False) 
     @wraps(verb)
     def wrapped(*args: Any, data: str | None, demo: bool, as_json: bool, **kwargs: Any) -> Any:
         try:
-            folder = str(find_sample(data, makes_sample)) if demo else data
+            folder = str(find_sample_folder(data, makes_sample)) if demo else data
             chosen = {name: kwargs.pop(name) for name in flags}
             # The root command knows how settings are composed; this layer does not.
             load_settings = click.get_current_context().find_root().obj
             settings: RoomSettings = load_settings({"data": folder, **chosen})
             return verb(*args, settings=settings, as_json=as_json, **kwargs)
         except KnowledgeError as error:
-            fail(error, as_json)
+            exit_with_error(error, as_json)
         except OSError as error:  # a full disk, a closed pipe
-            fail(StorageFailed(str(error)), as_json)
+            exit_with_error(StorageFailed(str(error)), as_json)
 
     return wrapped
 
 
-def fail(error: KnowledgeError, as_json: bool) -> NoReturn:
+def exit_with_error(error: KnowledgeError, as_json: bool) -> NoReturn:
     """Print the error and exit: with 2 when a setting is wrong, else with 1."""
     if as_json:
         body = {"code": error.code, "message": error.message, "hint": dict(error.hint)}
@@ -74,7 +76,7 @@ def fail(error: KnowledgeError, as_json: bool) -> NoReturn:
     sys.exit(2 if isinstance(error, InvalidSetting) else 1)
 
 
-def find_sample(chosen: str | None, make: bool) -> Path:
+def find_sample_folder(chosen: str | None, make: bool) -> Path:
     """Return the sample's data directory; `make` turns an empty directory into it.
 
     Raise `InvalidSetting` when there is no sample, and `DataNotEmpty` when the directory holds
@@ -97,7 +99,7 @@ def find_sample(chosen: str | None, make: bool) -> Path:
     return data
 
 
-def run(
+def run_command(
     command: Command,
     spec: BaseSpec,
     settings: RoomSettings,
@@ -107,7 +109,7 @@ def run(
     return anyio.run(dispatch, command, spec, settings, report or print_progress)
 
 
-def validate(kind: type[Model], **values: Any) -> Model:
+def build_model(kind: type[Model], **values: Any) -> Model:
     """Return a question or a command made of what was typed. Raise `InvalidArguments`."""
     try:
         return kind.model_validate(values)

@@ -9,7 +9,9 @@ from readingroom.protocol.spec import BaseSpec
 
 
 @contextmanager
-def use_sample(settings: AnySettings, specs: Iterable[BaseSpec]) -> Iterator[AnySettings]:
+def apply_sample_settings(
+    settings: AnySettings, specs: Iterable[BaseSpec]
+) -> Iterator[AnySettings]:
     """Give the settings to work with: for the sample, with what its bases replace."""
     with ExitStack() as stack:
         changes: dict[str, Any] = {}

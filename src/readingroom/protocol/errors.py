@@ -24,7 +24,7 @@ class Dialect(Protocol):
     """How the contract of a base renders errors."""
 
     @property
-    def arguments_are_params(self) -> bool:
+    def bad_arguments_are_protocol_errors(self) -> bool:
         """Whether a bad argument is a protocol error (-32602) rather than a tool result."""
 
     def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
@@ -35,28 +35,28 @@ class Dialect(Protocol):
 class StatusDialect:
     """policy, documents: `{"status": "error", "error_type": code, "message": …}`."""
 
-    arguments_are_params: bool = False
+    bad_arguments_are_protocol_errors: bool = False
 
     def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
         body = {"status": "error", "error_type": error.code, "message": error.message}
-        return _make_result(body | _hint_field(error))
+        return _make_json_result(body | _make_hint_field(error))
 
 
 @dataclass(frozen=True, slots=True)
 class TextDialect:
     """text: `{"status": "error", "error": message}`."""
 
-    arguments_are_params: bool = False
+    bad_arguments_are_protocol_errors: bool = False
 
     def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
-        return _make_result({"status": "error", "error": error.message})
+        return _make_json_result({"status": "error", "error": error.message})
 
 
 @dataclass(frozen=True, slots=True)
 class FederalDialect:
     """federal: a sentence and a machine's line, the rest in `_meta`."""
 
-    arguments_are_params: bool = True
+    bad_arguments_are_protocol_errors: bool = True
 
     def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
         message = f"{error.message} (code={error.code}, request_id={request_id})"
@@ -65,7 +65,9 @@ class FederalDialect:
             "error_type": error.kind,
             "request_id": request_id,
         }
-        return ErrorResult((message, f"{error.code} {request_id}"), meta=meta | _hint_field(error))
+        return ErrorResult(
+            (message, f"{error.code} {request_id}"), meta=meta | _make_hint_field(error)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +76,17 @@ class GuidanceDialect:
 
     attribution: str
     disclaimer: str
-    arguments_are_params: bool = False
+    bad_arguments_are_protocol_errors: bool = False
 
     def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
-        details = {"code": error.code.upper(), "message": error.message} | _hint_field(error)
+        details = {"code": error.code.upper(), "message": error.message} | _make_hint_field(error)
         legal = {"attribution": self.attribution, "disclaimer": self.disclaimer}
-        return _make_result({"error": details, **legal})
+        return _make_json_result({"error": details, **legal})
 
 
-def _make_result(body: Mapping[str, Any]) -> ErrorResult:
+def _make_json_result(body: Mapping[str, Any]) -> ErrorResult:
     return ErrorResult((json.dumps(body, ensure_ascii=False),))
 
 
-def _hint_field(error: KnowledgeError) -> dict[str, Any]:
+def _make_hint_field(error: KnowledgeError) -> dict[str, Any]:
     return {"hint": dict(error.hint)} if error.hint else {}

@@ -15,7 +15,7 @@ from readingroom.protocol.command import RunCommand
 SAMPLE_META = {"sample": True}
 SAMPLE_PREFIX = "[sample] "
 # Where an answer says what to cite, or whose words it repeats.
-_CITED = ("citation", "citation_string", "attribution")
+_CITATION_FIELDS = ("citation", "citation_string", "attribution")
 
 
 def mark_citations(body: Any) -> Any:
@@ -24,15 +24,15 @@ def mark_citations(body: Any) -> Any:
         return [mark_citations(item) for item in body]
     if isinstance(body, dict):
         return {
-            name: _mark(value)
-            if name in _CITED and isinstance(value, str)
+            name: _mark_citation(value)
+            if name in _CITATION_FIELDS and isinstance(value, str)
             else mark_citations(value)
             for name, value in body.items()
         }
     return body
 
 
-def _mark(citation: str) -> str:
+def _mark_citation(citation: str) -> str:
     """Mark it once, even when an answer passes here twice."""
     return citation if citation.startswith(SAMPLE_PREFIX) else SAMPLE_PREFIX + citation
 

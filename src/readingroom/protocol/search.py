@@ -16,7 +16,7 @@ from readingroom.protocol.tool import Answer, ToolCall
 
 MAX_TEXT_CHARS = 20_000
 """Characters of a record's text in one answer."""
-_MAX_HEADING = 200
+_MAX_HEADING_CHARS = 200
 
 
 class Citation(Answer):
@@ -165,7 +165,7 @@ def is_heading(passage: str) -> bool:
     a subsection has such a passage. It has the question's words and not their answer, so a search
     skips it; read by its id, the section is there.
     """
-    is_short = len(passage) <= _MAX_HEADING and passage.count("\n") <= 1
+    is_short = len(passage) <= _MAX_HEADING_CHARS and passage.count("\n") <= 1
     return is_short and not passage.rstrip("\"'”’)]").endswith((".", ":", ";", "?", "!"))
 
 

@@ -173,7 +173,7 @@ class Tool:
         # A copy, because the static schema is cached and the choices change with the data.
         schema = copy.deepcopy(self._static_schema)
         for name, values in self.choices().items():
-            _set_choices(schema["properties"][name], list(values))
+            _set_allowed_values(schema["properties"][name], list(values))
         return schema
 
     @cached_property
@@ -238,7 +238,7 @@ def _is_answer(kind: Any) -> bool:
     return all(isinstance(member, type) and issubclass(member, Answer) for member in members)
 
 
-def _set_choices(argument: Schema, values: list[str]) -> None:
+def _set_allowed_values(argument: Schema, values: list[str]) -> None:
     """Set which strings an argument may be, also where it may be null."""
     for part in argument.get("anyOf", [argument]):
         if part.get("type") == "string":

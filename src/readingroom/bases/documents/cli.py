@@ -29,7 +29,13 @@ from readingroom.bases.documents.models import (
     SearchApplicationDocs,
     SetApplication,
 )
-from readingroom.console.options import common, print_result, progress_bar, run, validate
+from readingroom.console.options import (
+    add_common_options,
+    build_model,
+    print_result,
+    progress_bar,
+    run_command,
+)
 from readingroom.core.modes import Mode
 from readingroom.core.settings import RoomSettings
 from readingroom.ingest.errors import FileNotFound
@@ -53,7 +59,7 @@ def documents() -> None:
 @click.option(
     "--type", "document_type", type=_type_choice, help="Type of all of them [by name and text]."
 )
-@common
+@add_common_options
 def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Ingest files, or all files below folders, into the application REF.
 
@@ -61,14 +67,14 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
     each. Ends with 1 when one failed.
     """
     # Validated without its files first: a bad reference is refused before any file is copied.
-    command = validate(IngestFiles, files=[], **values)
+    command = build_model(IngestFiles, files=[], **values)
     files, unread = _hand_over_all(paths, settings)
     with progress_bar(f"{len(files)} files", as_json) as show_progress:
 
         async def report(done: float, total: float | None, message: str | None) -> None:
             show_progress(round(100 * done), 100 * len(files), message)
 
-        answer = run(command.model_copy(update={"files": files}), SPEC, settings, report)
+        answer = run_command(command.model_copy(update={"files": files}), SPEC, settings, report)
     answer["files"] += [outcome.model_dump(mode="json") for outcome in unread]
     answer["file_count"] += len(unread)
     answer["failed"] += len(unread)
@@ -79,19 +85,19 @@ def ingest(paths: tuple[str, ...], settings: RoomSettings, as_json: bool, **valu
 
 @documents.command("list")
 @click.option("--application", "application_ref", metavar="REF", help="Its documents.")
-@common
+@add_common_options
 def list_documents(application_ref: str | None, settings: RoomSettings, as_json: bool) -> None:
     """List the documents of an application, or every application."""
     if application_ref is None:
-        answer = run(ListApplications(), SPEC, settings)
+        answer = run_command(ListApplications(), SPEC, settings)
         lines = [
             f"{application['reference']:<24} {application['document_count']:>5}  "
             f"{application['validation_date'] or ''}"
             for application in answer["applications"]
         ]
     else:
-        question = validate(ListIngestedDocuments, application_ref=application_ref)
-        answer = run(ListDocuments(question=question), SPEC, settings)
+        question = build_model(ListIngestedDocuments, application_ref=application_ref)
+        answer = run_command(ListDocuments(question=question), SPEC, settings)
         lines = [
             f"{document['document_id']:<32} {document['document_type']:<24} "
             f"{document['chunk_count']:>5} chunks  {Path(document['file_path']).name}"
@@ -108,12 +114,12 @@ def list_documents(application_ref: str | None, settings: RoomSettings, as_json:
 @click.option(
     "-n", "--limit", "max_results", default=5, show_default=True, help="How many passages."
 )
-@common
+@add_common_options
 def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Search the documents."""
     types = list(values.pop("document_types")) or None
-    question = validate(SearchApplicationDocs, query=query, document_types=types, **values)
-    answer = run(SearchDocuments(question=question), SPEC, settings)
+    question = build_model(SearchApplicationDocs, query=query, document_types=types, **values)
+    answer = run_command(SearchDocuments(question=question), SPEC, settings)
     lines = [f"{hit['citation']}\n  {' '.join(hit['text'].split())}" for hit in answer["results"]]
     print_result(
         as_json, answer, "\n\n".join(lines) or f"Nothing was found: {answer['empty_because']}."
@@ -123,21 +129,21 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
 @documents.command()
 @click.argument("document_id")
 @click.option("--pages", help="Only these: 14, 14-16, 1,4-6.")
-@common
+@add_common_options
 def text(document_id: str, pages: str | None, settings: RoomSettings, as_json: bool) -> None:
     """Print a document's text."""
-    question = validate(GetDocumentText, document_id=document_id, pages=pages)
-    answer = run(ReadDocument(question=question), SPEC, settings)
+    question = build_model(GetDocumentText, document_id=document_id, pages=pages)
+    answer = run_command(ReadDocument(question=question), SPEC, settings)
     print_result(as_json, answer, answer["text"])
 
 
 @documents.command()
 @click.argument("document_id")
-@common
+@add_common_options
 def remove(document_id: str, settings: RoomSettings, as_json: bool) -> None:
     """Remove a document with all its chunks."""
-    question = validate(RemoveDocument, document_id=document_id)
-    answer = run(DropDocument(question=question), SPEC, settings)
+    question = build_model(RemoveDocument, document_id=document_id)
+    answer = run_command(DropDocument(question=question), SPEC, settings)
     print_result(
         as_json, answer, f"Removed {answer['document_id']}: {answer['chunks_removed']} chunks."
     )
@@ -149,15 +155,15 @@ def remove(document_id: str, settings: RoomSettings, as_json: bool) -> None:
 @click.option("--description")
 @click.option("--validated", "validation_date", help="The day it was validated, YYYY-MM-DD.")
 @click.option("--status")
-@common
+@add_common_options
 def application(reference: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Show the application REF; with options, first write them down ("" clears one)."""
     changes = {name: value for name, value in values.items() if value is not None}
     if changes:
-        question = validate(SetApplication, reference=reference, **changes)
-        run(DescribeApplication(question=question), SPEC, settings)
-    overview = validate(ApplicationOverview, application_ref=reference)
-    answer = run(ShowApplication(question=overview), SPEC, settings)
+        question = build_model(SetApplication, reference=reference, **changes)
+        run_command(DescribeApplication(question=question), SPEC, settings)
+    overview = build_model(ApplicationOverview, application_ref=reference)
+    answer = run_command(ShowApplication(question=overview), SPEC, settings)
     print_result(as_json, answer, "\n".join(_render_overview(answer)))
 
 

@@ -17,7 +17,7 @@ from readingroom.bases.federal.query.changes import list_changes
 from readingroom.bases.federal.schema.sources import Source, find_source
 from readingroom.bases.federal.search import vectors
 from readingroom.bases.federal.settings import FederalSettings
-from readingroom.console.options import common, print_result, progress_bar
+from readingroom.console.options import add_common_options, print_result, progress_bar
 from readingroom.core.dates import parse_day
 from readingroom.engine.embedding.shared import embedder_for
 
@@ -35,7 +35,7 @@ def federal() -> None:
 
 @federal.command("load")
 @click.argument("paths", nargs=-1, required=True, metavar="[SOURCE] PATH…")
-@common
+@add_common_options
 def load_files(paths: tuple[str, ...], settings: FederalSettings, as_json: bool) -> None:
     """Load files, folders and zips of official bulk data; the format is sniffed.
 
@@ -70,7 +70,7 @@ def load_files(paths: tuple[str, ...], settings: FederalSettings, as_json: bool)
     is_flag=True,
     help="Believe a file that leaves out most of what an older one had.",
 )
-@common
+@add_common_options
 def update(
     paths: tuple[str, ...], even_most: bool, settings: FederalSettings, as_json: bool
 ) -> None:
@@ -92,7 +92,7 @@ def update(
 @click.option("--since", required=True, metavar="DATE", help="Loaded on this day (UTC) or later.")
 @click.option("--source", help="Of this source alone.")
 @click.option("--limit", default=200, show_default=True, type=click.IntRange(1, 10_000))
-@common
+@add_common_options
 def changes(
     since: str, source: str | None, limit: int, settings: FederalSettings, as_json: bool
 ) -> None:
@@ -118,7 +118,7 @@ def changes(
 @federal.command()
 @click.argument("source")
 @click.option("--since", metavar="DATE", help="Only what was published or changed since this day.")
-@common
+@add_common_options
 def sync(source: str, since: str | None, settings: FederalSettings, as_json: bool) -> None:
     """Fetch the official files of a source and apply what is new in them.
 
@@ -169,7 +169,7 @@ def sync(source: str, since: str | None, settings: FederalSettings, as_json: boo
 
 
 @federal.command()
-@common
+@add_common_options
 def embed(settings: FederalSettings, as_json: bool) -> None:
     """Embed what has no vector yet, for search by meaning. Stop and go on at any time."""
 
@@ -185,7 +185,7 @@ def embed(settings: FederalSettings, as_json: bool) -> None:
 
 
 @federal.command()
-@common
+@add_common_options
 def status(settings: FederalSettings, as_json: bool) -> None:
     """Show the rows, chunks and vectors of each source, and the date it is loaded up to."""
 

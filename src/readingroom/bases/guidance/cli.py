@@ -8,8 +8,8 @@ import click
 from readingroom.bases.guidance import SPEC
 from readingroom.bases.guidance.models import GuidanceAnswer
 from readingroom.bases.guidance.settings import GuidanceSettings
-from readingroom.console.options import common, print_result
-from readingroom.console.sample import use_sample
+from readingroom.console.options import add_common_options, print_result
+from readingroom.console.sample import apply_sample_settings
 from readingroom.core.ids import make_request_id
 from readingroom.core.progress import no_progress
 from readingroom.protocol.sample import mark_citations
@@ -27,7 +27,7 @@ def guidance() -> None:
 
 @guidance.command()
 @click.argument("path")
-@common
+@add_common_options
 def get(path: str, settings: GuidanceSettings, as_json: bool) -> None:
     """Print the page at PATH, such as /guidance/charity-reporting, as readable text."""
     page = _call_tool("get_content_by_path", settings, path=path)
@@ -37,7 +37,7 @@ def get(path: str, settings: GuidanceSettings, as_json: bool) -> None:
 @guidance.command()
 @click.argument("query")
 @click.option("--newest", is_flag=True, help="The latest first, not the best match.")
-@common
+@add_common_options
 def search(query: str, newest: bool, settings: GuidanceSettings, as_json: bool) -> None:
     """Print the pages that match QUERY, best first."""
     order = "newest" if newest else "relevance"
@@ -48,7 +48,7 @@ def search(query: str, newest: bool, settings: GuidanceSettings, as_json: bool) 
 
 @guidance.command()
 @click.argument("path")
-@common
+@add_common_options
 def refresh(path: str, settings: GuidanceSettings, as_json: bool) -> None:
     """Fetch the page at PATH anew, past a shared cache, and say whether it changed."""
     refreshed = _call_tool("force_refresh", settings, path=path)
@@ -71,7 +71,7 @@ def _call_tool(name: str, settings: GuidanceSettings, **arguments: Any) -> Any:
             answer = await tool.run(tool.parse(arguments), call)
         return _mark_sample(answer) if settings.sample else answer
 
-    with use_sample(settings, [SPEC]) as chosen:
+    with apply_sample_settings(settings, [SPEC]) as chosen:
         return anyio.run(run, chosen)
 
 

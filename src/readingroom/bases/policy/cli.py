@@ -27,7 +27,7 @@ from readingroom.bases.policy.commands import (
 )
 from readingroom.bases.policy.models import GetPolicySection, SearchPolicy
 from readingroom.bases.policy.registry.records import PolicyCategory
-from readingroom.console.options import common, print_result, run, validate
+from readingroom.console.options import add_common_options, build_model, print_result, run_command
 from readingroom.core.dates import parse_day
 from readingroom.core.errors import InvalidArguments
 from readingroom.core.modes import Mode
@@ -70,12 +70,12 @@ def policy() -> None:
 @click.option("--title", required=True)
 @click.option("--category", type=_categories, required=True)
 @click.option("--description")
-@common
+@add_common_options
 def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Register a policy under the slug SOURCE, such as NPPF."""
     category = PolicyCategory(values.pop("category"))
-    new = validate(NewPolicy, source=source, category=category, **values)
-    answer = run(AddPolicy(policy=new), SPEC, settings)
+    new = build_model(NewPolicy, source=source, category=category, **values)
+    answer = run_command(AddPolicy(policy=new), SPEC, settings)
     print_result(
         as_json, answer, f"Added {source}. Add its text: readingroom policy revise {source} FILE"
     )
@@ -88,13 +88,13 @@ def add(source: str, settings: RoomSettings, as_json: bool, **values: Any) -> No
 @click.option("--from", "start", required=True, help="First day in force, YYYY-MM-DD.")
 @click.option("--to", "end", help="Last day in force; leave it out for a revision that still is.")
 @click.option("--notes")
-@common
+@add_common_options
 def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Add a revision of SOURCE from a PDF and wait until it can be searched."""
     new = _new_revision(values["label"], values["start"], values["end"], values["notes"])
     copy_name = hand_over(settings.data / "policy", file)
-    command = validate(RevisePolicy, source=source, revision=new, file=copy_name)
-    answer = run(command, SPEC, settings)
+    command = build_model(RevisePolicy, source=source, revision=new, file=copy_name)
+    answer = run_command(command, SPEC, settings)
     summary = (
         f"{answer['revision_id']}: {answer['chunks_created']} chunks, {answer['page_count']} pages"
     )
@@ -102,10 +102,10 @@ def revise(source: str, file: Path, settings: RoomSettings, as_json: bool, **val
 
 
 @policy.command("list")
-@common
+@add_common_options
 def list_policies(settings: RoomSettings, as_json: bool) -> None:
     """List every policy with the revision in force today."""
-    answer = run(ListPolicies(), SPEC, settings)
+    answer = run_command(ListPolicies(), SPEC, settings)
     lines = [
         f"{policy['source']:<24} {_format_label(policy['current_revision']):<20} {policy['title']}"
         for policy in answer["policies"]
@@ -115,10 +115,10 @@ def list_policies(settings: RoomSettings, as_json: bool) -> None:
 
 @policy.command()
 @click.argument("source")
-@common
+@add_common_options
 def show(source: str, settings: RoomSettings, as_json: bool) -> None:
     """Show a policy and its revisions, newest first."""
-    answer = run(validate(ShowPolicy, source=source), SPEC, settings)
+    answer = run_command(build_model(ShowPolicy, source=source), SPEC, settings)
     lines = [f"{answer['source']}: {answer['title']} ({answer['category']})"]
     lines += [
         f"  {revision['revision_id']:<28} {revision['effective_from']} – "
@@ -131,10 +131,10 @@ def show(source: str, settings: RoomSettings, as_json: bool) -> None:
 
 @policy.command()
 @click.argument("day")
-@common
+@add_common_options
 def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
     """Tell which revision of every policy was in force on DAY (YYYY-MM-DD)."""
-    answer = run(EffectiveOn(day=day), SPEC, settings)
+    answer = run_command(EffectiveOn(day=day), SPEC, settings)
     lines = [
         f"{policy['source']:<24} {_format_label(policy['effective_revision'])}"
         for policy in answer["policies"]
@@ -150,14 +150,14 @@ def effective(day: str, settings: RoomSettings, as_json: bool) -> None:
 @click.option("--source", "sources", multiple=True, help="Only this policy; may be repeated.")
 @click.option("--mode", type=click.Choice(get_args(Mode)), default="hybrid")
 @click.option("-n", "--limit", "n_results", default=5, show_default=True, help="How many passages.")
-@common
+@add_common_options
 def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> None:
     """Search the policies."""
     sources = list(values.pop("sources")) or None
-    question = validate(
+    question = build_model(
         SearchPolicy, query=query, sources=sources, effective_date=values.pop("day"), **values
     )
-    answer = run(SearchPolicies(question=question), SPEC, settings)
+    answer = run_command(SearchPolicies(question=question), SPEC, settings)
     lines = [f"{hit['citation']}\n  {' '.join(hit['text'].split())}" for hit in answer["results"]]
     lines += [f"({policy['source']}: {policy['reason']})" for policy in answer["excluded"]]
     print_result(as_json, answer, "\n\n".join(lines) or "Nothing was found.")
@@ -167,21 +167,21 @@ def search(query: str, settings: RoomSettings, as_json: bool, **values: Any) -> 
 @click.argument("source")
 @click.argument("section_ref")
 @click.option("--revision", "revision_id", help="A revision; by default the one in force today.")
-@common
+@add_common_options
 def section(
     source: str, section_ref: str, revision_id: str | None, settings: RoomSettings, as_json: bool
 ) -> None:
     """Read one section of SOURCE, such as "Para 116"."""
-    question = validate(
+    question = build_model(
         GetPolicySection, source=source, section_ref=section_ref, revision_id=revision_id
     )
-    answer = run(ReadSection(question=question), SPEC, settings)
+    answer = run_command(ReadSection(question=question), SPEC, settings)
     print_result(as_json, answer, f"{answer['citation']}\n\n{answer['text']}")
 
 
 @policy.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@common
+@add_common_options
 def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
     """Add policies and revisions in bulk from a JSON FILE; what is there already is left alone.
 
@@ -196,7 +196,7 @@ def import_policies(file: Path, settings: RoomSettings, as_json: bool) -> None:
     Paths are relative to FILE.
     """
     command, unread = prepare_import(file, settings)
-    answer = run(command, SPEC, settings)
+    answer = run_command(command, SPEC, settings)
     answer["failed"] += unread
     summary = (
         f"Added {len(answer['policies_added'])} policies and {len(answer['revisions_added'])} "
@@ -230,7 +230,7 @@ def prepare_import(file: Path, settings: RoomSettings) -> tuple[ImportPolicies, 
 
 def _new_revision(label: str, start: str, end: str | None, notes: str | None) -> NewRevision:
     last: date | None = parse_day(end) if end else None
-    return validate(
+    return build_model(
         NewRevision,
         version_label=label,
         effective_from=parse_day(start),

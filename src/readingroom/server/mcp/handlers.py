@@ -146,7 +146,7 @@ async def _run_tool(
             raise
         error = _to_knowledge_error(failure, call)
         record.error_code = error.code
-        if dialect.arguments_are_params and isinstance(error, InvalidArguments):
+        if dialect.bad_arguments_are_protocol_errors and isinstance(error, InvalidArguments):
             message = f"Invalid params: {error.summary}"
             raise MCPError(wire.INVALID_PARAMS, message, data={"errors": error.errors}) from error
         return _render_error(dialect.render(error, call.request_id), tool.meta)
