@@ -71,13 +71,13 @@ def _open_workspace(parent: Path) -> Iterator[Path]:
     _sweep_killed_backups(parent)
     # Beside the backup: the folder for temporary files may be small, or in memory.
     workspace = Path(tempfile.mkdtemp(prefix=_WORKSPACE_PREFIX, dir=parent))
-    lock = _lock_workspace(workspace)
+    workspace_lock = _lock_workspace(workspace)
     copies_folder = workspace / "collected"
     copies_folder.mkdir()
     try:
         yield copies_folder
     finally:
-        _delete_workspace(workspace, lock)
+        _delete_workspace(workspace, workspace_lock)
 
 
 def _sweep_killed_backups(parent: Path) -> None:
@@ -89,21 +89,21 @@ def _sweep_killed_backups(parent: Path) -> None:
 
 
 def _lock_workspace(workspace: Path) -> FolderLock:
-    lock = FolderLock(workspace)
-    lock.acquire()
-    lock.write_owner(Owner(url="", key="", pid=os.getpid()))
-    return lock
+    workspace_lock = FolderLock(workspace)
+    workspace_lock.acquire()
+    workspace_lock.write_owner(Owner(url="", key="", pid=os.getpid()))
+    return workspace_lock
 
 
-def _delete_workspace(workspace: Path, lock: FolderLock) -> None:
+def _delete_workspace(workspace: Path, workspace_lock: FolderLock) -> None:
     """Delete a workspace, its lock last: if we are killed meanwhile, the next backup sweeps it."""
     for path in workspace.iterdir():
         if path.is_dir():
             shutil.rmtree(path)
-        elif path != lock.path:
+        elif path != workspace_lock.path:
             path.unlink()
     shutil.rmtree(workspace)
-    lock.release()
+    workspace_lock.release()
 
 
 def _copy_stores(settings: RoomSettings, copies_folder: Path) -> Manifest:

@@ -335,9 +335,9 @@ def _read_batches(db: Database, validate: Validate) -> Iterator[Chunks]:
 
 
 def _encode_rows(chunks: Chunks) -> Iterator[tuple[str, str, str, bytes]]:
-    for index, id in enumerate(chunks.ids):
+    for index, chunk_id in enumerate(chunks.ids):
         metadata = json.dumps(chunks.metadatas[index])
-        yield id, chunks.texts[index], metadata, chunks.vectors[index].astype("<f4").tobytes()
+        yield chunk_id, chunks.texts[index], metadata, chunks.vectors[index].astype("<f4").tobytes()
 
 
 def _decode_rows(rows: list[tuple[str, str, str, bytes]]) -> Chunks:

@@ -86,16 +86,16 @@ class KeyRing:
         """Cached by the digest of a secret or by the subject of a token."""
         self._holders_generation: FileGeneration | None = None
 
-    def add(self, name: str, read_only: bool = False) -> str:
+    def add(self, key_name: str, read_only: bool = False) -> str:
         """Make a key and return its secret, which cannot be read again.
 
         Raise `InvalidKeyName` or `KeyExists`.
         """
         secret = "rr_" + secrets.token_urlsafe(32)
-        self._insert(name, _hash_secret(secret.encode()), None, read_only)
+        self._insert(key_name, _hash_secret(secret.encode()), None, read_only)
         return secret
 
-    def add_subject(self, name: str, subject: str, read_only: bool = False) -> None:
+    def add_subject(self, key_name: str, subject: str, read_only: bool = False) -> None:
         """Accept the OAuth tokens of a subject under this name.
 
         Raise `InvalidSubject`, `InvalidKeyName` or `KeyExists`.
@@ -106,20 +106,20 @@ class KeyRing:
                 "token's `sub` has it"
             )
         # A random digest fills the column: no secret has it, so the key cannot be sent.
-        self._insert(name, secrets.token_bytes(32), subject, read_only)
+        self._insert(key_name, secrets.token_bytes(32), subject, read_only)
 
-    def _insert(self, name: str, digest: bytes, subject: str | None, read_only: bool) -> None:
-        if not _is_key_name(name):
+    def _insert(self, key_name: str, digest: bytes, subject: str | None, read_only: bool) -> None:
+        if not _is_key_name(key_name):
             raise InvalidKeyName(
-                f"{name!r} cannot name a key: use 1 to 64 letters, digits, '.', '-' or '_', "
+                f"{key_name!r} cannot name a key: use 1 to 64 letters, digits, '.', '-' or '_', "
                 f"starting with a letter or digit, and not {_RESERVED_NAME!r}"
             )
-        key_row = (name, digest, clock.format_now(), subject, int(read_only))
+        key_row = (key_name, digest, clock.format_now(), subject, int(read_only))
         with self._open_writer() as db:
             try:
                 db.execute("INSERT INTO api_keys VALUES (?, ?, ?, ?, ?)", key_row)
             except sqlite3.IntegrityError as error:
-                conflict = "for that subject" if "subject" in str(error) else f"named {name!r}"
+                conflict = "for that subject" if "subject" in str(error) else f"named {key_name!r}"
                 raise KeyExists(
                     f"There is a key {conflict} already; revoke it first, or choose another"
                 ) from error
@@ -129,7 +129,10 @@ class KeyRing:
         rows = self._query(
             "SELECT name, created_at, subject, read_only FROM api_keys ORDER BY name"
         )
-        return [Key(name, created, subject, bool(flag)) for name, created, subject, flag in rows]
+        return [
+            Key(key_name, created_at, subject, bool(is_read_only))
+            for key_name, created_at, subject, is_read_only in rows
+        ]
 
     def restore(self, copy: Path) -> list[Key]:
         """Add the keys of another file, which is not trusted, and return them.
@@ -145,17 +148,20 @@ class KeyRing:
             raise BackupUnusable("The keys of the backup are not such as Reading Room makes")
         with self._open_writer() as db:
             db.executemany("INSERT INTO api_keys VALUES (?, ?, ?, ?, ?)", rows)
-        return [Key(name, created, subject, bool(flag)) for name, _, created, subject, flag in rows]
+        return [
+            Key(key_name, created_at, subject, bool(is_read_only))
+            for key_name, _, created_at, subject, is_read_only in rows
+        ]
 
-    def revoke(self, name: str) -> None:
+    def revoke(self, key_name: str) -> None:
         """Delete a key, whose next request is then refused; raise `KeyNotFound`."""
         unknown_key = KeyNotFound(
-            f"There is no key named {name!r}; `readingroom keys list` shows all"
+            f"There is no key named {key_name!r}; `readingroom keys list` shows all"
         )
         if not self.path.exists():
             raise unknown_key
         with self._open_writer() as db:
-            if db.execute("DELETE FROM api_keys WHERE name = ?", (name,)).rowcount == 0:
+            if db.execute("DELETE FROM api_keys WHERE name = ?", (key_name,)).rowcount == 0:
                 raise unknown_key
 
     def find_holder(self, secret: bytes) -> Holder | None:
@@ -179,8 +185,8 @@ class KeyRing:
             )
             if not rows:
                 return None
-            name, digest, read_only = rows[0]
-            self._holders[value] = Holder(name, digest.hex(), bool(read_only))
+            key_name, digest, read_only = rows[0]
+            self._holders[value] = Holder(key_name, digest.hex(), bool(read_only))
         return self._holders[value]
 
     def has_keys(self) -> bool:
@@ -270,21 +276,23 @@ def _read_rows(path: Path) -> list[tuple[Any, ...]]:
         ).fetchall()
 
 
-def _is_key(name: object, digest: object, created: object, subject: object, flag: object) -> bool:
+def _is_key(
+    key_name: object, digest: object, created_at: object, subject: object, is_read_only: object
+) -> bool:
     return (
-        isinstance(name, str)
-        and _is_key_name(name)
+        isinstance(key_name, str)
+        and _is_key_name(key_name)
         and isinstance(digest, bytes)
         and len(digest) == hashlib.sha256().digest_size
-        and isinstance(created, str)
-        and created.isprintable()
+        and isinstance(created_at, str)
+        and created_at.isprintable()
         and (subject is None or (isinstance(subject, str) and _is_subject(subject)))
-        and flag in (0, 1)
+        and is_read_only in (0, 1)
     )
 
 
-def _is_key_name(name: str) -> bool:
-    return bool(_NAME_PATTERN.fullmatch(name)) and name != _RESERVED_NAME
+def _is_key_name(key_name: str) -> bool:
+    return bool(_NAME_PATTERN.fullmatch(key_name)) and key_name != _RESERVED_NAME
 
 
 def _is_subject(subject: str) -> bool:

@@ -294,7 +294,10 @@ class EmbeddedServer:
             "appendfsync": "always",
             "maxmemory-policy": "noeviction",
         }
-        return "".join(f"{name} {_quote_value(value)}\n" for name, value in options.items())
+        return "".join(
+            f"{option_name} {_quote_value(option_value)}\n"
+            for option_name, option_value in options.items()
+        )
 
     async def _wait_until_ready(self) -> None:
         assert self._supervisor is not None

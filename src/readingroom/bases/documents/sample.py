@@ -15,11 +15,13 @@ from readingroom.storage.handover import hand_over
 
 
 class DocumentsSample(BaseSample):
-    def steps(self, settings: RoomSettings, folder: Path, run: RunCommand) -> Iterator[SampleStep]:
+    def steps(
+        self, settings: RoomSettings, corpus_folder: Path, run: RunCommand
+    ) -> Iterator[SampleStep]:
         application = corpus.application()
         reference = application["reference"]
         yield f"application {reference}", partial(_set_application, settings, application, run)
-        for file in sorted(corpus.write_application(folder).iterdir()):
+        for file in sorted(corpus.write_application(corpus_folder).iterdir()):
             yield f"{reference}: {file.name}", partial(_ingest_file, settings, reference, file, run)
 
 

@@ -217,16 +217,20 @@ class DocumentsService:
         """
         reference = question.application_ref
         application = await self.get_application(reference)
-        unread = await anyio.to_thread.run_sync(self.applications.list_unread, reference)
+        unread_entries = await anyio.to_thread.run_sync(self.applications.list_unread, reference)
         records = await self.store.list_records(reference)
-        if application is None and not unread and not records:
+        if application is None and not unread_entries and not records:
             raise ApplicationNotFound(
                 f"Nothing is known of the application {reference}", use_tool="ingest_document"
             )
         types = [_summarise_type(document_type, records) for document_type in EXPECTED_TYPES]
         # A drawing that was skipped was submitted all the same, so its type is not missing.
-        submitted = {record.document_type for record in records}
-        submitted |= {entry.document_type for entry in unread if entry.outcome == "skipped"}
+        submitted_types = {record.document_type for record in records}
+        submitted_types |= {
+            unread_entry.document_type
+            for unread_entry in unread_entries
+            if unread_entry.outcome == "skipped"
+        }
         return Overview(
             application_ref=reference,
             application=_to_application_record(application) if application else None,
@@ -235,12 +239,13 @@ class DocumentsService:
             word_count=sum(record.total_words for record in records),
             types=[summary for summary in types if summary.documents],
             not_ingested=[
-                UnreadFile.model_validate(entry, from_attributes=True) for entry in unread
+                UnreadFile.model_validate(unread_entry, from_attributes=True)
+                for unread_entry in unread_entries
             ],
             missing_types=[
                 document_type
                 for document_type in EXPECTED_TYPES
-                if document_type not in submitted and document_type != "other"
+                if document_type not in submitted_types and document_type != "other"
             ],
         )
 

@@ -105,8 +105,8 @@ class PolicyAdapter(SearchAdapter):
         match = _SECTION_PATH.fullmatch(path)
         return format_section_id(*map(unquote, match.groups())) if match else None
 
-    async def read_resource(self, path: str) -> str | None:
-        match = _REVISION_PATH.fullmatch(path)
+    async def read_resource(self, resource_path: str) -> str | None:
+        match = _REVISION_PATH.fullmatch(resource_path)
         return await self._render_outline(unquote(match[1]), unquote(match[2])) if match else None
 
     async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:

@@ -13,18 +13,20 @@ from readingroom.protocol.sample import BaseSample, SampleStep
 
 
 class PolicySample(BaseSample):
-    def steps(self, settings: RoomSettings, folder: Path, run: RunCommand) -> Iterator[SampleStep]:
+    def steps(
+        self, settings: RoomSettings, corpus_folder: Path, run: RunCommand
+    ) -> Iterator[SampleStep]:
         for policy in corpus.policies():
             yield (
                 f"policy {policy['source']}",
-                partial(_import_policy, settings, policy, folder, run),
+                partial(_import_policy, settings, policy, corpus_folder, run),
             )
 
 
 def _import_policy(
-    settings: RoomSettings, policy: dict[str, Any], folder: Path, run: RunCommand
+    settings: RoomSettings, policy: dict[str, Any], corpus_folder: Path, run: RunCommand
 ) -> None:
-    command, _ = prepare_import(corpus.write_policy(policy, folder), settings)
+    command, _ = prepare_import(corpus.write_policy(policy, corpus_folder), settings)
     run(command, settings)
 
 

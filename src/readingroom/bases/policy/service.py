@@ -108,7 +108,7 @@ class PolicyService:
                 # Files that a killed command handed over have no owner any more; nothing else
                 # deletes them.
                 await anyio.to_thread.run_sync(sweep_handover, self.folder, self.now())
-                async with self.jobs.running():
+                async with self.jobs.run_worker():
                     yield
             finally:
                 # A shutdown arrives as a cancellation, which would otherwise interrupt the close
@@ -428,5 +428,5 @@ def _make_section_not_found(
 def _find_similar_refs(ref: str, chunks: Sequence[StoredChunk]) -> list[str]:
     """Return up to five sections whose references are written much like this one."""
     references = passages.list_references(chunks)
-    similar = difflib.get_close_matches(passages.fold_ref(ref), references, n=5, cutoff=0.5)
-    return [references[folded] for folded in similar]
+    similar_refs = difflib.get_close_matches(passages.fold_ref(ref), references, n=5, cutoff=0.5)
+    return [references[folded_ref] for folded_ref in similar_refs]

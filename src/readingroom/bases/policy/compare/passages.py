@@ -24,8 +24,8 @@ _SHOWN_WORDS_PER_END = 12  # of a long unchanged run, at either end
 
 def fold_ref(ref: str) -> str:
     """Return a reference in the form that is compared: `Paragraph 116` becomes `para 116`."""
-    folded = _WHITE_SPACE.sub(" ", fold_dashes(ref)).strip()
-    return _PARAGRAPH.sub("para ", folded).casefold()
+    folded_ref = _WHITE_SPACE.sub(" ", fold_dashes(ref)).strip()
+    return _PARAGRAPH.sub("para ", folded_ref).casefold()
 
 
 def list_references(chunks: Iterable[StoredChunk]) -> dict[str, str]:
@@ -43,22 +43,22 @@ def find_section(ref: str, chunks: Iterable[StoredChunk]) -> str | None:
     A bare number may be that of a paragraph, section, chapter or policy, tried in this order; a
     bare code such as `TR4` is that of a policy.
     """
-    references, folded = list_references(chunks), fold_ref(ref)
-    candidates = [folded]
-    if _SECTION_NUMBER.fullmatch(folded):
-        candidates += [f"{kind} {folded}" for kind in ("para", "section", "chapter", "policy")]
-    elif _POLICY_CODE.fullmatch(folded):
-        candidates.append(f"policy {folded}")
+    references, folded_ref = list_references(chunks), fold_ref(ref)
+    candidates = [folded_ref]
+    if _SECTION_NUMBER.fullmatch(folded_ref):
+        candidates += [f"{kind} {folded_ref}" for kind in ("para", "section", "chapter", "policy")]
+    elif _POLICY_CODE.fullmatch(folded_ref):
+        candidates.append(f"policy {folded_ref}")
     return next((references[ref] for ref in candidates if ref in references), None)
 
 
 def select_section(chunks: Iterable[StoredChunk], ref: str) -> list[StoredChunk]:
     """Return the chunks of a section and of the sections in it."""
-    folded = fold_ref(ref)
+    folded_ref = fold_ref(ref)
     return [
         chunk
         for chunk in chunks
-        if folded in map(fold_ref, (*chunk.section_path, chunk.section_ref))
+        if folded_ref in map(fold_ref, (*chunk.section_path, chunk.section_ref))
     ]
 
 
@@ -125,11 +125,11 @@ def locate_quote(quote: str, chunks: Sequence[StoredChunk]) -> QuotePosition | N
     folded_starts: list[int] = []
     for _, _, text in own_texts:
         # Stripped, the last word of a chunk would run into the first one of the next.
-        folded = fold_text(text, strip=False)
+        folded_text_of_chunk = fold_text(text, strip=False)
         if folded_text.endswith(" ") or not folded_text:
-            folded = folded.lstrip(" ")
+            folded_text_of_chunk = folded_text_of_chunk.lstrip(" ")
         folded_starts.append(len(folded_text))
-        folded_text += folded
+        folded_text += folded_text_of_chunk
     match = _compile_whole_words(folded_quote).search(folded_text) if folded_quote else None
     if match is None:
         return None
@@ -172,8 +172,8 @@ def find_closest(quote: str, text: str) -> tuple[str, float]:
 
 def fold_text(text: str, strip: bool = True) -> str:
     """Return text with plain dashes and quotation marks, single blanks and no capitals."""
-    folded = _WHITE_SPACE.sub(" ", fold_dashes(text).translate(_PLAIN_QUOTES)).casefold()
-    return folded.strip() if strip else folded
+    folded_text = _WHITE_SPACE.sub(" ", fold_dashes(text).translate(_PLAIN_QUOTES)).casefold()
+    return folded_text.strip() if strip else folded_text
 
 
 def _list_own_texts(chunks: Sequence[StoredChunk]) -> Iterable[tuple[StoredChunk, int, str]]:

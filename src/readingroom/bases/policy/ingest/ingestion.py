@@ -60,7 +60,13 @@ class Ingestion:
     # --- changes ---
 
     async def create(
-        self, source: str, spool: Path, label: str, start: date, end: date | None, notes: str | None
+        self,
+        source: str,
+        spool: Path,
+        version_label: str,
+        first_day: date,
+        last_day: date | None,
+        notes: str | None,
     ) -> tuple[Revision, list[Revision]]:
         """Register a revision with its file.
 
@@ -70,14 +76,14 @@ class Ingestion:
         async with self._changes.begin_change(source):
             existing_revisions = await self._registry.get_revisions(source)
             revision_id = timeline.choose_revision_id(
-                source, start, [revision.revision_id for revision in existing_revisions]
+                source, first_day, [revision.revision_id for revision in existing_revisions]
             )
             new_revision = Revision(
                 revision_id=revision_id,
                 source=source,
-                version_label=label,
-                effective_from=start,
-                effective_to=end,
+                version_label=version_label,
+                effective_from=first_day,
+                effective_to=last_day,
                 file_path=str(self.get_file_path(source, revision_id)),
                 file_size_bytes=(await anyio.Path(spool).stat()).st_size,
                 notes=notes,
@@ -336,8 +342,8 @@ class Ingestion:
         current_revision = timeline.find_revision(
             revisions, revision_id
         )  # it may have been deleted meanwhile
-        end = timeline.get_last_day(current_revision, revisions)
-        chunks = build_chunks(document, vectors, policy, current_revision, end)
+        last_day = timeline.get_last_day(current_revision, revisions)
+        chunks = build_chunks(document, vectors, policy, current_revision, last_day)
         # Percentages are shares of the usual time: reading 40, embedding 55, storing the rest.
         self._set_progress(revision, "storing", 95, len(chunks))
         # The caller's own file may be gone or changed by the time a recovery needs it.
@@ -386,8 +392,8 @@ class Ingestion:
         policy = await self._registry.get_policy(source)
         revisions = await self._registry.get_revisions(source)
         for revision in revisions:
-            end = timeline.get_last_day(revision, revisions)
-            await self._store.update_metadata(policy, revision, end)
+            last_day = timeline.get_last_day(revision, revisions)
+            await self._store.update_metadata(policy, revision, last_day)
 
     def pause_changes(self) -> AbstractAsyncContextManager[None]:
         """Return a context in which no change runs, for a backup of all stores."""

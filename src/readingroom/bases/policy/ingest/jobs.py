@@ -31,7 +31,7 @@ class Jobs:
         self._sender: MemoryObjectSendStream[Revision]
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def run_worker(self) -> AsyncIterator[None]:
         """Finish what an earlier process began, then work on jobs until the exit."""
         # Unbounded: what is queued is in the registry as well, so refusing it would not save
         # memory.
