@@ -1,5 +1,6 @@
 """docs/contract-changes.md: every difference between two snapshots of the public contracts."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,7 +29,7 @@ def changes_page(baseline: dict[str, Any], current: dict[str, Any]) -> str:
     differences = list(compare(baseline, current))
     texts = [row for row in differences if is_text(row[0])]
     indexes = [row for row in differences if is_index(row)]
-    additions = [row for row in differences if is_addition(row)]
+    additions = [row for row in differences if is_addition(row, current)]
     decided = [row for row in differences if row[0] in DECIDED]
     others = find_shape_differences(baseline, current)
     return "\n".join(
@@ -54,7 +55,7 @@ def find_shape_differences(baseline: dict[str, Any], current: dict[str, Any]) ->
     return [
         row
         for row in compare(baseline, current)
-        if not (is_text(row[0]) or is_index(row) or is_addition(row) or row[0] in DECIDED)
+        if not (is_text(row[0]) or is_index(row) or is_addition(row, current) or row[0] in DECIDED)
     ]
 
 
@@ -81,10 +82,40 @@ def is_index(difference: Difference) -> bool:
     return all(str(statement).startswith("CREATE INDEX ") for statement in statements)
 
 
-def is_addition(difference: Difference) -> bool:
-    """Whether something is there that was not; a new required argument is no addition."""
-    path, old, _ = difference
+def is_addition(difference: Difference, current: dict[str, Any]) -> bool:
+    """Whether something is there that was not; a new argument that is required is no addition."""
+    path, old, new = difference
+    if path.endswith(" / required") and isinstance(old, list) and isinstance(new, list):
+        return set(old) < set(new) and is_answer(path, current)
     return old is ABSENT and not is_text(path)
+
+
+def is_answer(path: str, current: dict[str, Any]) -> bool:
+    """Whether a schema describes what is answered: a field that is always there can be added."""
+    if " / outputSchema / " in path:
+        return True
+    surface, *_, name, _ = path.split(" / ")
+    return surface == "openapi" and name not in find_request_schemas(current["openapi"])
+
+
+def find_request_schemas(document: dict[str, Any]) -> set[str]:
+    """Return the names of the schemas that request bodies use, directly or inside others."""
+    schemas = document["components"]["schemas"]
+    bodies = [
+        operation.get("requestBody")
+        for methods in document["paths"].values()
+        for operation in methods.values()
+    ]
+    names: set[str] = set()
+    found = _find_references(bodies)
+    while found - names:
+        names |= found
+        found = _find_references([schemas[name] for name in names])
+    return names
+
+
+def _find_references(part: Any) -> set[str]:
+    return set(re.findall(r"'#/components/schemas/([^']+)'", str(part)))
 
 
 def render_decided(differences: list[Difference]) -> list[str]:
