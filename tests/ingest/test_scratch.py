@@ -1,5 +1,7 @@
 """Scratch folders: deleted at the end, swept after a kill -9, never taken from a live server."""
 
+import errno
+import fcntl
 import subprocess
 import sys
 import tempfile
@@ -61,6 +63,23 @@ async def test_what_a_killed_server_left_is_swept_and_a_live_ones_stays(tmp_path
         alive.wait()
 
     assert not Path(folder).exists()
+
+
+@requirement("ingest:sandbox:scratch")
+async def test_where_folders_cannot_be_locked_nothing_is_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(errno.EBADF, "NFS")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    others = tmp_path / "readingroom-scratch-other"
+    others.mkdir()
+
+    async with ScratchFolders(tmp_path).make_folder() as folder:
+        assert Path(folder).exists()
+
+    assert [*tmp_path.iterdir()] == [others]
 
 
 @requirement("ingest:sandbox:scratch")

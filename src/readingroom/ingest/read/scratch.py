@@ -44,7 +44,8 @@ class ScratchFolders:
         while True:
             folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=self._parent_folder))
             lock_descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-            fcntl.flock(lock_descriptor, fcntl.LOCK_EX)
+            with suppress(OSError):  # NFS locks no folders; there, nothing is swept either
+                fcntl.flock(lock_descriptor, fcntl.LOCK_EX)
             if folder.exists():
                 return folder, lock_descriptor
             os.close(lock_descriptor)  # another process swept it before it was locked
