@@ -169,7 +169,7 @@ def measure_aggregates(quick: bool) -> Table:
     ):
         for name, sql, asked in _AGGREGATES:
             ask = _make_aggregation(dict(asked))
-            call = service.time_series if ask.time_field else service.aggregate
+            call = service.compute_time_series if ask.time_field else service.compute_aggregate
             bare_seconds, our_seconds = [], []
             for _ in range(rounds + 1):
                 bare_seconds.append(measure_cpu_seconds(lambda s=sql: db.execute(s).fetchall()))
@@ -210,7 +210,9 @@ def _measure_stopping(db: sqlite3.Connection) -> tuple[str, ...]:
     """Given a third of the time the broad one takes at best, so that it is surely stopped."""
     unbounded = Budget(rows=10**9, seconds=600)
     whole_seconds = min(
-        measure_wall_seconds(lambda: Aggregator(db, unbounded).total(_make_broad_aggregation()))
+        measure_wall_seconds(
+            lambda: Aggregator(db, unbounded).compute_total(_make_broad_aggregation())
+        )
         for _ in range(5)
     )
     budget = Budget(rows=10**9, seconds=whole_seconds / 3)
@@ -222,7 +224,7 @@ def _measure_stopping(db: sqlite3.Connection) -> tuple[str, ...]:
 
 def _expect_refusal(db: sqlite3.Connection, budget: Budget) -> None:
     try:
-        Aggregator(db, budget).total(_make_broad_aggregation())
+        Aggregator(db, budget).compute_total(_make_broad_aggregation())
     except (AggregateTimeout, AggregateTooBroad):
         return
     raise AssertionError("it was not stopped")

@@ -284,7 +284,7 @@ def test_a_row_budget_is_kept_while_the_query_runs(world: Path) -> None:
             patch.setattr("readingroom.bases.federal.query.aggregates._STEPS_AT_ONCE", 10)
             aggregator = Aggregator(db, Budget(rows=10))
             with pytest.raises(AggregateTooBroad):
-                aggregator.total(broad)
+                aggregator.compute_total(broad)
             assert 10 * 100 < aggregator.meter.steps <= 1.1 * 10 * 100
         db.execute("ROLLBACK")
 
@@ -296,7 +296,7 @@ def test_a_failure_that_is_no_budget_is_told_as_it_is(world: Path) -> None:
         bills = find_table("bills")
         wrong = RowFilter("no_such_column = 1", (), {})
         with pytest.raises(sqlite3.OperationalError, match="no_such_column"):
-            broken.total(Aggregation(bills, wrong))
+            broken.compute_total(Aggregation(bills, wrong))
 
 
 # --- against plain Python ---
@@ -373,15 +373,15 @@ def _passes(row: Any, filters: dict[str, Any]) -> bool:
 
 def _check_total(db: sqlite3.Connection, ask: Aggregation, kept: Any, groups: Any) -> None:
     if ask.group_by:
-        counted = Aggregator(db, Budget()).total(ask)
+        counted = Aggregator(db, Budget()).compute_total(ask)
         assert {one.key: one.value for one in counted.buckets} == groups  # type: ignore[union-attr]
         values = [one.value for one in counted.buckets]  # type: ignore[union-attr]
         assert values == sorted(values, reverse=True)
         return
-    assert Aggregator(db, Budget()).total(ask).value == len(kept)  # type: ignore[union-attr]
+    assert Aggregator(db, Budget()).compute_total(ask).value == len(kept)  # type: ignore[union-attr]
     # The same column read as cents: exact to the last one, as a Decimal.
     cents = _in_cents(ask)
-    money = Aggregator(db, Budget()).total(cents).value  # type: ignore[union-attr]
+    money = Aggregator(db, Budget()).compute_total(cents).value  # type: ignore[union-attr]
     assert isinstance(money, Decimal)
     assert money == sum((Decimal(row[3]) / 100 for row in kept), Decimal())
 
@@ -401,7 +401,7 @@ def _check_series(
         if row[2]:
             group = row[at] if at is not None else None
             expected[group][_stretch(ask.interval, date.fromisoformat(row[2]))] += 1
-    found = Aggregator(db, Budget()).over_time(ask)
+    found = Aggregator(db, Budget()).compute_series(ask)
     assert found.undated == sum(row[2] is None for row in kept)
     told: dict[Any, dict[str, Any]] = defaultdict(dict)
     for one in found.buckets:
@@ -432,20 +432,20 @@ def test_every_resource_can_be_counted_by_every_field_of_its_plan(world: Path) -
     with closing(store.connect(get_database_path(world))) as db:
         for one in TABLES.values():
             everything = parse_filters(one, {})
-            whole = Aggregator(db, Budget()).total(Aggregation(one, everything))
+            whole = Aggregator(db, Budget()).compute_total(Aggregation(one, everything))
             for group in one.plan.groups:
-                found = Aggregator(db, Budget()).total(
+                found = Aggregator(db, Budget()).compute_total(
                     Aggregation(one, everything, group_by=group, top=1000)
                 )
                 if group in one.plan.group_by:
                     total = sum(bucket.value for bucket in found.buckets)  # type: ignore[union-attr]
                     assert total == whole.value  # type: ignore[union-attr]
             for name, _ in one.plan.times:
-                Aggregator(db, Budget()).over_time(
+                Aggregator(db, Budget()).compute_series(
                     Aggregation(one, everything, time_field=name, interval="year")
                 )
             for measure in one.plan.sums:
-                Aggregator(db, Budget()).total(Aggregation(one, everything, measure.name))
+                Aggregator(db, Budget()).compute_total(Aggregation(one, everything, measure.name))
         assert MEMBER_VOTES.name in TABLES
 
 
@@ -459,4 +459,6 @@ def test_the_time_limit_holds_for_a_query_that_would_run_for_hours(world: Path) 
             {},
         )
         with pytest.raises(AggregateTimeout):
-            Aggregator(db, Budget(rows=10**12, seconds=0.05)).total(Aggregation(bills, endless))
+            Aggregator(db, Budget(rows=10**12, seconds=0.05)).compute_total(
+                Aggregation(bills, endless)
+            )

@@ -299,12 +299,17 @@ async def test_20_21_dossiers_are_whole_and_lead_on(
         bill = max(bills, key=lambda one: one["cosponsor_count"])
         member = bill["sponsors"][0]["bioguide_id"]
         for tool, arguments, path, sections in (
-            ("get_bill_dossier", {"bill_id": bill["id"]}, f"/bills/{bill['id']}", dossiers.BILL),
+            (
+                "get_bill_dossier",
+                {"bill_id": bill["id"]},
+                f"/bills/{bill['id']}",
+                dossiers.BILL_SECTIONS,
+            ),
             (
                 "get_legislator_dossier",
                 {"bioguide_id": member, "congress": 119},
                 f"/legislators/{member}",
-                dossiers.LEGISLATOR,
+                dossiers.LEGISLATOR_SECTIONS,
             ),
         ):
             told = await say.answer(tool, **arguments)

@@ -18,10 +18,10 @@ from tests.support.federal.base import Asked, asked, loaded, traced, write_world
 pytestmark = pytest.mark.anyio
 
 KINDS = (
-    ("bills", "bill", dossiers.BILL),
-    ("legislators", "legislator", dossiers.LEGISLATOR),
-    ("committees", "committee", dossiers.COMMITTEE),
-    ("public-laws", "public_law", dossiers.PUBLIC_LAW),
+    ("bills", "bill", dossiers.BILL_SECTIONS),
+    ("legislators", "legislator", dossiers.LEGISLATOR_SECTIONS),
+    ("committees", "committee", dossiers.COMMITTEE_SECTIONS),
+    ("public-laws", "public_law", dossiers.PUBLIC_LAW_SECTIONS),
 )
 
 WORK = """<committees><item><systemCode>hsag00</systemCode><name>Agriculture Committee</name>
@@ -85,7 +85,7 @@ async def test_the_sections_of_a_bill_are_what_the_single_calls_give(world: Path
         for bill in await every(ask, "/bills"):
             id = bill["id"]
             told = await ask.answer("get_bill_dossier", bill_id=id)
-            filled |= {name for name in dossiers.BILL if told[name]["items"]}
+            filled |= {name for name in dossiers.BILL_SECTIONS if told[name]["items"]}
             cosponsors = await every(ask, f"/bills/{id}/cosponsors")
             assert told["cosponsors"]["total"] == len(cosponsors) == bill["cosponsor_count"]
             actions = await every(ask, f"/bills/{id}/actions")
@@ -108,7 +108,7 @@ async def test_the_sections_of_a_bill_are_what_the_single_calls_give(world: Path
                         assert item["title"] == link["title"]
                         assert (await ask.answer("fetch", id=item["id"]))["id"] == item["id"]
         # This world's laws and votes are of other Congresses; the real bill below has both.
-        assert {*dossiers.BILL} - filled == {"laws", "votes"}
+        assert {*dossiers.BILL_SECTIONS} - filled == {"laws", "votes"}
 
 
 @requirement("federal:F", "federal:AC-20")
@@ -120,7 +120,7 @@ async def test_a_members_dossier_counts_bills_and_lists_seats_offices_speeches(w
             id = member["id"]
             told = await ask.answer("get_legislator_dossier", bioguide_id=id, congress=119)
             assert told["congress"] == 119
-            filled |= {name for name in dossiers.LEGISLATOR if told[name]["items"]}
+            filled |= {name for name in dossiers.LEGISLATOR_SECTIONS if told[name]["items"]}
             sponsored = sum(one["sponsors"][0]["bioguide_id"] == id for one in bills)
             counts = {one["congress"]: one for one in told["bill_counts"]["items"]}
             assert counts.get(119, {"sponsored": 0})["sponsored"] == sponsored
@@ -148,7 +148,7 @@ async def test_a_committees_dossier_lists_its_people_and_its_work(world: Path) -
         for committee in await every(ask, "/committees"):
             id = committee["id"]
             told = await ask.answer("get_committee_dossier", committee_id=id)
-            filled |= {name for name in dossiers.COMMITTEE if told[name]["items"]}
+            filled |= {name for name in dossiers.COMMITTEE_SECTIONS if told[name]["items"]}
             assert {one["id"] for one in told["subcommittees"]["items"]} == set(
                 committee["subcommittees"]
             )
@@ -171,7 +171,7 @@ async def test_a_laws_dossier_has_its_bill_and_the_regulations_that_cite_it(worl
         filled: set[str] = set()
         for law in await every(ask, "/public-laws"):
             told = await ask.answer("get_public_law_dossier", id=law["id"])
-            filled |= {name for name in dossiers.PUBLIC_LAW if told[name]["items"]}
+            filled |= {name for name in dossiers.PUBLIC_LAW_SECTIONS if told[name]["items"]}
             for section in ("cfr_sections", "implementing_rules"):
                 for item in told[section]["items"]:
                     linked = await every(ask, f"/public-laws/{law['id']}/links")

@@ -484,7 +484,7 @@ async def _endpoints_of(service: FederalService, id: str) -> list[str]:
     answering = []
     for source in SOURCES:
         with contextlib.suppress(RecordNotFound):
-            told = from_json(await service.record_json(source, id))
+            told = from_json(await service.read_record_json(source, id))
             assert told["id"] == id
             answering.append(source.name)
     return answering

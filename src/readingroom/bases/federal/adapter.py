@@ -71,5 +71,5 @@ class FederalAdapter(SearchAdapter):
 
     async def complete(self, name: str, prefix: str, values: Mapping[str, str]) -> Sequence[str]:
         if name in ("id", "bill_id"):
-            return await self._service.ids(prefix, _MAX_COMPLETIONS)
+            return await self._service.list_ids(prefix, _MAX_COMPLETIONS)
         return ()

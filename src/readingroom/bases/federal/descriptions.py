@@ -12,7 +12,7 @@ _REGISTRIES = (
 )
 
 
-def search(sources: tuple[Source, ...]) -> str:
+def describe_search(sources: tuple[Source, ...]) -> str:
     return (
         "Search federal records when you have a topic and no id: what the government, Congress and "
         "its agencies are doing or have done, said or published about a subject, bills, rules, "
@@ -23,7 +23,7 @@ def search(sources: tuple[Source, ...]) -> str:
     )
 
 
-def lexical_search(sources: tuple[Source, ...]) -> str:
+def describe_lexical_search(sources: tuple[Source, ...]) -> str:
     return (
         "Search federal documents for exact words: which bills, statutes, notices, reports, "
         "statements or speeches contain, cite, mention or use this very word, term or phrase in "
@@ -34,7 +34,7 @@ def lexical_search(sources: tuple[Source, ...]) -> str:
     )
 
 
-def semantic_search(sources: tuple[Source, ...]) -> str:
+def describe_semantic_search(sources: tuple[Source, ...]) -> str:
     return (
         "Search federal documents for a meaning, however it is worded: which bills, proposals, "
         "rules, reports or speeches are about this idea, theme or concern, similar in spirit or "
@@ -49,39 +49,41 @@ def _list_names(sources: tuple[Source, ...], *shapes: Shape) -> str:
     return ", ".join(list_source_names(source for source in sources if source.shape in shapes))
 
 
-def count(tables: tuple[RecordTable, ...]) -> str:
+def describe_count(tables: tuple[RecordTable, ...]) -> str:
     return (
         "Count federal records: how many there are, how often something happened, or the number in "
         "each group, the largest first: bills by party or policy area, laws enacted, which "
         "agencies publish the most rules, who sponsored the most bills, how many hearings each "
         "committee held, how many members are Republicans. Pick it for how many and which most; it "
         "does not list the records. For amounts of money use `sum`. For how a number changed over "
-        f"time use `time_series`. Fields for group_by, by resource: {_fields(tables, _groups)}. "
+        "time use `time_series`. Fields for group_by, by resource: "
+        f"{_describe_fields(tables, _list_groups)}. "
         "Filters are these fields, since and until."
     )
 
 
-def sum(tables: tuple[RecordTable, ...]) -> str:
+def describe_sum(tables: tuple[RecordTable, ...]) -> str:
     return (
         "Add up money or another number of federal records exactly, in total or for each group, "
         "the largest first: how much (in dollars) a company or client spent or paid on lobbying, "
         "the biggest spenders of a year, the income that lobbying firms and registrants earned, "
         "all expenses reported; yea votes cast. Pick it for amounts and totals. For how many "
         "records there are use `count`. Fields for sum_field, by resource: "
-        f"{_fields(tables, _sums)}. Fields for group_by, by resource: "
-        f"{_fields(_select_summable(tables), _groups)}."
+        f"{_describe_fields(tables, _list_sums)}. Fields for group_by, by resource: "
+        f"{_describe_fields(_select_summable(tables), _list_groups)}."
     )
 
 
-def time_series(tables: tuple[RecordTable, ...]) -> str:
+def describe_time_series(tables: tuple[RecordTable, ...]) -> str:
     return (
         "Count federal records over time, per day, week, month, quarter or year, without gaps: the "
         "trend. Has it increased, how did it develop, are there more or fewer each year, up or "
         "down, slower or faster, quarter by quarter? Gives weekly, monthly or yearly numbers to "
         "plot, chart or graph; with sum_field, amounts, such as lobbying spend; with group_by, one "
         "series for each group. Pick it when the question asks how a number changed. For one "
-        f"number use `count`. Fields for time_field, by resource: {_fields(tables, _times)}. "
-        f"Fields for sum_field: {_fields(_select_summable(tables), _sums)}. "
+        "number use `count`. Fields for time_field, by resource: "
+        f"{_describe_fields(tables, _list_times)}. "
+        f"Fields for sum_field: {_describe_fields(_select_summable(tables), _list_sums)}. "
         "Those for group_by are as in `count`."
     )
 
@@ -94,14 +96,14 @@ def list_aggregate_choices(
         tables = _select_summable(tables)
     choices = {
         "resource": [table.path for table in tables],
-        "group_by": _distinct(tables, _groups),
-        "sum_field": _distinct(tables, _sums),
-        "time_field": _distinct(tables, _times),
+        "group_by": _list_distinct(tables, _list_groups),
+        "sum_field": _list_distinct(tables, _list_sums),
+        "time_field": _list_distinct(tables, _list_times),
     }
     return {name: choices[name] for name in arguments}
 
 
-def _distinct(tables: Iterable[RecordTable], fields: FieldsOf) -> list[str]:
+def _list_distinct(tables: Iterable[RecordTable], fields: FieldsOf) -> list[str]:
     return sorted({name for table in tables for name in fields(table)})
 
 
@@ -109,19 +111,19 @@ def _select_summable(tables: tuple[RecordTable, ...]) -> tuple[RecordTable, ...]
     return tuple(table for table in tables if table.plan.sums)
 
 
-def _groups(table: RecordTable) -> Iterable[str]:
+def _list_groups(table: RecordTable) -> Iterable[str]:
     return table.plan.groups
 
 
-def _sums(table: RecordTable) -> Iterable[str]:
+def _list_sums(table: RecordTable) -> Iterable[str]:
     return (measure.name for measure in table.plan.sums)
 
 
-def _times(table: RecordTable) -> Iterable[str]:
+def _list_times(table: RecordTable) -> Iterable[str]:
     return dict(table.plan.times)
 
 
-def _fields(tables: tuple[RecordTable, ...], fields: FieldsOf) -> str:
+def _describe_fields(tables: tuple[RecordTable, ...], fields: FieldsOf) -> str:
     """List the fields of each table that has any."""
     by_path = ((table.path, ", ".join(fields(table))) for table in tables)
     return "; ".join(f"{path}: {names}" for path, names in by_path if names)

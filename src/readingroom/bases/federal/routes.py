@@ -135,8 +135,8 @@ class AggregateQuestion(BaseModel):
         )
         try:
             if self.bucket_by_time:
-                return await service.time_series(request)
-            return await service.aggregate(request)
+                return await service.compute_time_series(request)
+            return await service.compute_aggregate(request)
         except InvalidArguments as error:
             raise InvalidRequest([_name_parameter(problem) for problem in error.errors]) from error
 
@@ -162,7 +162,9 @@ class ListQuestion(AggregateQuestion):
     ) -> RecordPage | Resolved | Total | Buckets | Series:
         if self.wants_numbers:
             return await self.numbers(service, source.table)
-        return await service.records(source, self.row_filter(source.table), self.limit, self.cursor)
+        return await service.list_records(
+            source, self.row_filter(source.table), self.limit, self.cursor
+        )
 
 
 class RegistryQuestion(ListQuestion):
@@ -286,7 +288,7 @@ def _add_changes(routes: APIRouter, service: FederalService) -> None:
         cursor: Cursor = None,
     ) -> ChangePage:
         """What came, changed or was withdrawn since a day, each record once, oldest first."""
-        return await service.changes(since, source, kind, limit, cursor)
+        return await service.list_changes(since, source, kind, limit, cursor)
 
 
 def _add_list(routes: APIRouter, service: FederalService, source: Source) -> None:
@@ -334,22 +336,22 @@ def _add_dossiers(routes: APIRouter, service: FederalService) -> None:
     @routes.get("/bills/{id}/dossier", tags=["bills"], responses=_GONE)
     async def bill(id: RecordId) -> BillDossier:
         """A bill and everything linked to it, in sections."""
-        return await service.bill_dossier(id)
+        return await service.build_bill_dossier(id)
 
     @routes.get("/legislators/{id}/dossier", tags=["legislators"], responses=_GONE)
     async def legislator(id: RecordId, congress: Congress | None = None) -> LegislatorDossier:
         """A member of Congress: seats, bills, offices, speeches."""
-        return await service.legislator_dossier(id, congress)
+        return await service.build_legislator_dossier(id, congress)
 
     @routes.get("/committees/{id}/dossier", tags=["committees"], responses=_GONE)
     async def committee(id: RecordId, congress: Congress | None = None) -> CommitteeDossier:
         """A committee: members, subcommittees, hearings, bills, reports."""
-        return await service.committee_dossier(id, congress)
+        return await service.build_committee_dossier(id, congress)
 
     @routes.get("/public-laws/{id}/dossier", tags=["public-laws"], responses=_GONE)
     async def public_law(id: RecordId) -> PublicLawDossier:
         """A law, the bill it was, and the regulations that rest on it."""
-        return await service.public_law_dossier(id)
+        return await service.build_public_law_dossier(id)
 
 
 class _Lookup(StrictQueryRoute):
@@ -374,7 +376,7 @@ class _Lookup(StrictQueryRoute):
 def _add_record(routes: APIRouter, service: FederalService, source: Source) -> None:
     async def read(id: RecordId) -> Response:
         # The stored JSON is the answer; parsing it into a model would only cost time.
-        return Response(await service.record_json(source, id), media_type="application/json")
+        return Response(await service.read_record_json(source, id), media_type="application/json")
 
     routes.add_api_route(
         f"/{source.path}/{{id}}",
@@ -393,7 +395,7 @@ def _add_links(routes: APIRouter, service: FederalService, source: Source) -> No
     async def read(
         id: RecordId, kind: LinkKind | None = None, limit: Limit = 50, cursor: Cursor = None
     ) -> LinkPage:
-        return await service.links(source, id, kind, limit, cursor)
+        return await service.list_links(source, id, kind, limit, cursor)
 
     routes.add_api_route(
         f"/{source.path}/{{id}}/links",
@@ -410,17 +412,17 @@ def _add_bill_lists(routes: APIRouter, service: FederalService) -> None:
     @routes.get("/bills/{id}/cosponsors", tags=["bills"], responses=_GONE)
     async def cosponsors(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> CosponsorPage:
         """Who cosponsored a bill."""
-        return await service.cosponsors(id, limit, cursor)
+        return await service.list_cosponsors(id, limit, cursor)
 
     @routes.get("/bills/{id}/actions", tags=["bills"], responses=_GONE)
     async def actions(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> ActionPage:
         """What happened to a bill, in the order its official file tells it."""
-        return await service.actions(id, limit, cursor)
+        return await service.list_actions(id, limit, cursor)
 
     @routes.get("/bills/{id}/amendments", tags=["bills"], responses=_GONE)
     async def amendments(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> RecordPage:
         """The amendments to a bill, newest first."""
-        return await service.amendments(id, limit, cursor)
+        return await service.list_amendments(id, limit, cursor)
 
     @routes.get("/bills/{id}/body", tags=["bills"], responses=_GONE)
     async def body(
@@ -429,7 +431,7 @@ def _add_bill_lists(routes: APIRouter, service: FederalService) -> None:
         offset: Offset = 0,
     ) -> BillText:
         """The text of a bill, in its newest version or a named one."""
-        return await service.bill_text(id, version, offset)
+        return await service.read_bill_text(id, version, offset)
 
 
 def _add_people_lists(routes: APIRouter, service: FederalService) -> None:
@@ -438,21 +440,21 @@ def _add_people_lists(routes: APIRouter, service: FederalService) -> None:
         id: RecordId, congress: Congress | None = None, limit: Limit = 50, cursor: Cursor = None
     ) -> MemberVotePage:
         """How a member voted, newest first."""
-        return await service.member_votes(id, congress, limit, cursor)
+        return await service.list_member_votes(id, congress, limit, cursor)
 
     @routes.get("/committees/{id}/members", tags=["committees"], responses=_GONE)
     async def members(
         id: RecordId, congress: Congress | None = None, limit: Limit = 200, cursor: Cursor = None
     ) -> MembershipPage:
         """Who sits on a committee: the majority first, each side by rank."""
-        return await service.members(id, congress, limit, cursor)
+        return await service.list_committee_members(id, congress, limit, cursor)
 
     @routes.get("/hearings/{id}/witnesses", tags=["hearings"], responses=_GONE)
     async def witnesses(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> WitnessPage:
         """Who spoke at a hearing, in the order of the official list."""
-        return await service.witnesses(id, limit, cursor)
+        return await service.list_witnesses(id, limit, cursor)
 
     @routes.get("/roll-call-votes/{id}/members", tags=["roll-call-votes"], responses=_GONE)
     async def voters(id: RecordId, limit: Limit = 50, cursor: Cursor = None) -> MemberVotePage:
         """How each member voted in a roll call."""
-        return await service.vote_members(id, limit, cursor)
+        return await service.list_roll_call_votes(id, limit, cursor)

@@ -68,12 +68,12 @@ class FederalService:
 
     # --- records ---
 
-    async def record_json(self, source: Source, id: str) -> str:
+    async def read_record_json(self, source: Source, id: str) -> str:
         """Return a record as JSON; raise RecordNotFound for an id of another source."""
         canonical = _parse_canonical_id(source, id)
         return await self.store.read(lambda db: texts.read_record_json(db, source, canonical))
 
-    async def records(
+    async def list_records(
         self,
         source: Source,
         row_filter: RowFilter,
@@ -86,75 +86,79 @@ class FederalService:
             lambda db: lists.list_records(db, source, row_filter, limit, after)
         )
 
-    async def bill(self, id: str) -> Bill:
-        return Bill.model_validate_json(await self.record_json(BY_NAME["bills"], id))
+    async def get_bill(self, id: str) -> Bill:
+        return Bill.model_validate_json(await self.read_record_json(BY_NAME["bills"], id))
 
-    async def legislator(self, id: str) -> Legislator:
-        return Legislator.model_validate_json(await self.record_json(BY_NAME["legislators"], id))
+    async def get_legislator(self, id: str) -> Legislator:
+        return Legislator.model_validate_json(
+            await self.read_record_json(BY_NAME["legislators"], id)
+        )
 
-    async def committee(self, id: str) -> Committee:
-        return Committee.model_validate_json(await self.record_json(BY_NAME["committees"], id))
+    async def get_committee(self, id: str) -> Committee:
+        return Committee.model_validate_json(await self.read_record_json(BY_NAME["committees"], id))
 
-    async def ids(self, prefix: str, limit: int) -> list[str]:
+    async def list_ids(self, prefix: str, limit: int) -> list[str]:
         """List ids of searchable records that begin with a prefix."""
         return await self.store.read(lambda db: store.list_ids(db, prefix.lower(), limit))
 
-    async def progress(self) -> list[SourceProgress]:
+    async def list_progress(self) -> list[SourceProgress]:
         """Return how much of each source is loaded, and up to which date."""
         return await self.store.read(store.list_progress)
 
     # --- what belongs to a record ---
 
-    async def cosponsors(self, bill: str, limit: int, cursor: str | None) -> CosponsorPage:
-        return await self._list_children(CosponsorPage, bill, limit, cursor)
+    async def list_cosponsors(self, bill_id: str, limit: int, cursor: str | None) -> CosponsorPage:
+        return await self._list_children(CosponsorPage, bill_id, limit, cursor)
 
-    async def actions(self, bill: str, limit: int, cursor: str | None) -> ActionPage:
-        return await self._list_children(ActionPage, bill, limit, cursor)
+    async def list_actions(self, bill_id: str, limit: int, cursor: str | None) -> ActionPage:
+        return await self._list_children(ActionPage, bill_id, limit, cursor)
 
-    async def witnesses(self, hearing: str, limit: int, cursor: str | None) -> WitnessPage:
-        return await self._list_children(WitnessPage, hearing, limit, cursor)
+    async def list_witnesses(self, hearing_id: str, limit: int, cursor: str | None) -> WitnessPage:
+        return await self._list_children(WitnessPage, hearing_id, limit, cursor)
 
     async def _list_children(
-        self, model: type[lists.ChildPage], record: str, limit: int, cursor: str | None
+        self, model: type[lists.ChildPage], record_id: str, limit: int, cursor: str | None
     ) -> lists.ChildPage:
         source, _ = lists.CHILD_TABLES[model]
-        id = _parse_canonical_id(BY_NAME[source], record)
+        id = _parse_canonical_id(BY_NAME[source], record_id)
         (after,) = cursors.decode(cursor, int) or (0,)
         return await self.store.read(lambda db: lists.list_children(db, model, id, limit, after))
 
-    async def amendments(self, bill: str, limit: int, cursor: str | None) -> RecordPage:
+    async def list_amendments(self, bill_id: str, limit: int, cursor: str | None) -> RecordPage:
         """List the amendments to a bill; raise RecordNotFound if the bill is not loaded."""
         bills, amendments = BY_NAME["bills"], BY_NAME["amendments"]
-        id = _parse_canonical_id(bills, bill)
+        id = _parse_canonical_id(bills, bill_id)
         await self.store.read(lambda db: store.read_record(db, bills, id))
         row_filter = build_row_filter(amendments.table, {"bill_id": id})
-        return await self.records(amendments, row_filter, limit, cursor)
+        return await self.list_records(amendments, row_filter, limit, cursor)
 
-    async def members(
-        self, committee: str, congress: int | None, limit: int, cursor: str | None
+    async def list_committee_members(
+        self, committee_id: str, congress: int | None, limit: int, cursor: str | None
     ) -> MembershipPage:
         """List who sits on a committee, in one Congress or the newest loaded."""
-        id = _parse_canonical_id(BY_NAME["committees"], committee)
+        id = _parse_canonical_id(BY_NAME["committees"], committee_id)
         after = cursors.decode(cursor, str, int, str) or store.FIRST_MEMBER
         return await self.store.read(lambda db: lists.list_members(db, id, congress, limit, after))
 
-    async def member_votes(
-        self, bioguide: str, congress: int | None, limit: int, cursor: str | None
+    async def list_member_votes(
+        self, bioguide_id: str, congress: int | None, limit: int, cursor: str | None
     ) -> MemberVotePage:
         """List how a member voted, newest first."""
-        id = _parse_canonical_id(BY_NAME["legislators"], bioguide)
+        id = _parse_canonical_id(BY_NAME["legislators"], bioguide_id)
         after = cursors.decode(cursor, str, str)
         return await self.store.read(
             lambda db: lists.list_member_votes(db, id, congress, limit, after)
         )
 
-    async def vote_members(self, vote: str, limit: int, cursor: str | None) -> MemberVotePage:
+    async def list_roll_call_votes(
+        self, vote_id: str, limit: int, cursor: str | None
+    ) -> MemberVotePage:
         """List how each member voted in a roll call."""
-        id = _parse_canonical_id(BY_NAME["roll_call_votes"], vote)
+        id = _parse_canonical_id(BY_NAME["roll_call_votes"], vote_id)
         (after,) = cursors.decode(cursor, int) or (0,)
         return await self.store.read(lambda db: lists.list_roll_call_votes(db, id, limit, after))
 
-    async def links(
+    async def list_links(
         self, source: Source, id: str, kind: LinkKind | None, limit: int, cursor: str | None
     ) -> LinkPage:
         """List what a record is linked to, in either direction, with the evidence."""
@@ -164,7 +168,7 @@ class FederalService:
             lambda db: lists.list_links(db, source, canonical, kind, limit, after)
         )
 
-    async def changes(
+    async def list_changes(
         self,
         since: str | None,
         source: str | None,
@@ -184,9 +188,9 @@ class FederalService:
 
     # --- texts ---
 
-    async def bill_text(self, bill: str, version: str | None, offset: int) -> BillText:
+    async def read_bill_text(self, bill_id: str, version: str | None, offset: int) -> BillText:
         """Return a version of a bill's text, or the newest, from an offset on."""
-        id = _parse_canonical_id(BY_NAME["bills"], bill)
+        id = _parse_canonical_id(BY_NAME["bills"], bill_id)
         return await self.store.read(lambda db: texts.read_bill_text(db, id, version, offset))
 
     async def fetch(self, id: str, offset: int = 0) -> Fetched:
@@ -233,29 +237,31 @@ class FederalService:
 
     # --- dossiers ---
 
-    async def bill_dossier(self, id: str) -> BillDossier:
-        record, sections = await self._read_dossier(BY_NAME["bills"], id, None, dossiers.BILL)
+    async def build_bill_dossier(self, id: str) -> BillDossier:
+        record, sections = await self._read_dossier(
+            BY_NAME["bills"], id, None, dossiers.BILL_SECTIONS
+        )
         return BillDossier(bill=Bill.model_validate(record), **sections)
 
-    async def legislator_dossier(self, id: str, congress: int | None) -> LegislatorDossier:
+    async def build_legislator_dossier(self, id: str, congress: int | None) -> LegislatorDossier:
         record, sections = await self._read_dossier(
-            BY_NAME["legislators"], id, congress, dossiers.LEGISLATOR
+            BY_NAME["legislators"], id, congress, dossiers.LEGISLATOR_SECTIONS
         )
         return LegislatorDossier(
             legislator=Legislator.model_validate(record), congress=congress, **sections
         )
 
-    async def committee_dossier(self, id: str, congress: int | None) -> CommitteeDossier:
+    async def build_committee_dossier(self, id: str, congress: int | None) -> CommitteeDossier:
         record, sections = await self._read_dossier(
-            BY_NAME["committees"], id, congress, dossiers.COMMITTEE
+            BY_NAME["committees"], id, congress, dossiers.COMMITTEE_SECTIONS
         )
         return CommitteeDossier(
             committee=Committee.model_validate(record), congress=congress, **sections
         )
 
-    async def public_law_dossier(self, id: str) -> PublicLawDossier:
+    async def build_public_law_dossier(self, id: str) -> PublicLawDossier:
         record, sections = await self._read_dossier(
-            BY_NAME["public_laws"], id, None, dossiers.PUBLIC_LAW
+            BY_NAME["public_laws"], id, None, dossiers.PUBLIC_LAW_SECTIONS
         )
         return PublicLawDossier(public_law=Law.model_validate(record), **sections)
 
@@ -279,21 +285,21 @@ class FederalService:
 
     # --- aggregates ---
 
-    async def aggregate(self, request: Aggregation) -> Total | Buckets:
+    async def compute_aggregate(self, request: Aggregation) -> Total | Buckets:
         """Return a count or a sum, of all or by group."""
 
         def read(db: Database) -> Total | Buckets:
             with db.snapshot():
-                return Aggregator(db, self.budget).total(request)
+                return Aggregator(db, self.budget).compute_total(request)
 
         return await self.store.read(read)
 
-    async def time_series(self, request: Aggregation) -> Series:
+    async def compute_time_series(self, request: Aggregation) -> Series:
         """Return a count or a sum for each interval of time."""
 
         def read(db: Database) -> Series:
             with db.snapshot():
-                return Aggregator(db, self.budget).over_time(request)
+                return Aggregator(db, self.budget).compute_series(request)
 
         return await self.store.read(read)
 

@@ -109,7 +109,7 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         members who support it besides the sponsor use `list_cosponsors`. For votes, amendments,
         cost estimates and hearings too, use `get_bill_dossier`.
         """
-        return await service.bill(question.bill_id)
+        return await service.get_bill(question.bill_id)
 
     async def get_bill_text(question: GetBillText, call: ToolCall) -> BillText:
         """Read the actual wording of one bill whose number you know (`hr:119:1`, H.R. 1 of the
@@ -118,7 +118,7 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         version. Long texts come in pieces: go on with `offset` = `next_offset`. It does not search
         inside the text.
         """
-        return await service.bill_text(question.bill_id, question.version, question.offset)
+        return await service.read_bill_text(question.bill_id, question.version, question.offset)
 
     async def list_cosponsors(question: ListCosponsors, call: ToolCall) -> CosponsorPage:
         """List who cosponsored one bill whose number you know (`hr:119:1`, H.R. 1 of the 119th
@@ -126,7 +126,7 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         and is that bipartisan? Gives each Democrat and Republican with party, state, district and
         the date they joined or withdrew. For the sponsor use `get_bill`.
         """
-        return await service.cosponsors(question.bill_id, question.limit, question.cursor)
+        return await service.list_cosponsors(question.bill_id, question.limit, question.cursor)
 
     async def get_legislator(question: GetLegislator, call: ToolCall) -> Legislator:
         """Look up one member of Congress, senator or representative, now or formerly, by bioguide
@@ -135,7 +135,7 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         with the dates it began and ends. For committee seats, bills and speeches too, use
         `get_legislator_dossier`. When you have a name and no id, use `resolve_entity`.
         """
-        return await service.legislator(question.bioguide)
+        return await service.get_legislator(question.bioguide)
 
     async def list_member_votes(question: ListMemberVotes, call: ToolCall) -> MemberVotePage:
         """List how one member of Congress voted, by bioguide id (`S000033`): the voting record. How
@@ -144,7 +144,7 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         Voting), the question, the bill and the result; only recorded votes that are loaded here.
         For how many votes were held use `count`.
         """
-        return await service.member_votes(
+        return await service.list_member_votes(
             question.bioguide, question.congress, question.limit, question.cursor
         )
 
@@ -156,7 +156,7 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         `list_committee_members`. When you have a name and want the code, use `resolve_entity`. For
         its hearings, bills and reports use `get_committee_dossier`.
         """
-        return await service.committee(question.id)
+        return await service.get_committee(question.id)
 
     async def list_committee_members(
         question: ListCommitteeMembers, call: ToolCall
@@ -167,7 +167,7 @@ def _lookups(service: FederalService) -> tuple[Tool, ...]:
         party, rank and side, majority and minority, in one Congress. For the committee itself use
         `get_committee`.
         """
-        return await service.members(
+        return await service.list_committee_members(
             question.id, question.congress, question.limit, question.cursor
         )
 
@@ -207,16 +207,16 @@ def _searches(service: FederalService) -> tuple[Tool, ...]:
         return lambda: describe(service.store.read_now(store.list_stored_sources))
 
     return (
-        make_tool(search, title="Search", describe=describe_live(descriptions.search)),
+        make_tool(search, title="Search", describe=describe_live(descriptions.describe_search)),
         make_tool(
             lexical_search,
             title="Search by words",
-            describe=describe_live(descriptions.lexical_search),
+            describe=describe_live(descriptions.describe_lexical_search),
         ),
         make_tool(
             semantic_search,
             title="Search by meaning",
-            describe=describe_live(descriptions.semantic_search),
+            describe=describe_live(descriptions.describe_semantic_search),
         ),
     )
 
@@ -249,20 +249,20 @@ def _aggregates(service: FederalService) -> tuple[Tool, ...]:
     async def count(question: Count, call: ToolCall) -> Total | Buckets:
         table = find_table(question.resource)
         row_filter = parse_filters(table, question.filters)
-        return await service.aggregate(
+        return await service.compute_aggregate(
             Aggregation(table, row_filter, group_by=question.group_by, top=question.top)
         )
 
     async def sum(question: Sum, call: ToolCall) -> Total | Buckets:
         table = find_table(question.resource)
         row_filter = parse_filters(table, question.filters)
-        return await service.aggregate(
+        return await service.compute_aggregate(
             Aggregation(table, row_filter, question.sum_field, question.group_by, top=question.top)
         )
 
     async def time_series(question: TimeSeries, call: ToolCall) -> Series:
         table = find_table(question.resource)
-        return await service.time_series(
+        return await service.compute_time_series(
             Aggregation(
                 table,
                 parse_filters(table, question.filters),
@@ -284,19 +284,19 @@ def _aggregates(service: FederalService) -> tuple[Tool, ...]:
         make_tool(
             count,
             title="Count records",
-            describe=lambda: descriptions.count(live()),
+            describe=lambda: descriptions.describe_count(live()),
             choices=choices("resource", "group_by"),
         ),
         make_tool(
             sum,
             title="Add numbers up",
-            describe=lambda: descriptions.sum(live()),
+            describe=lambda: descriptions.describe_sum(live()),
             choices=choices("resource", "sum_field", "group_by"),
         ),
         make_tool(
             time_series,
             title="Count over time",
-            describe=lambda: descriptions.time_series(live()),
+            describe=lambda: descriptions.describe_time_series(live()),
             choices=choices("resource", "time_field", "group_by", "sum_field"),
         ),
     )
@@ -311,7 +311,7 @@ def _dossiers(service: FederalService) -> tuple[Tool, ...]:
         committee reports and hearings. Each section has its total, and `more_url` where it is cut.
         For the status alone use `get_bill`. For the wording use `get_bill_text`.
         """
-        return await service.bill_dossier(question.bill_id)
+        return await service.build_bill_dossier(question.bill_id)
 
     async def get_legislator_dossier(
         question: GetLegislatorDossier, call: ToolCall
@@ -322,7 +322,7 @@ def _dossiers(service: FederalService) -> tuple[Tool, ...]:
         With `congress`, only what falls into it. For party, state and terms alone use
         `get_legislator`. When you have a name and no id, use `resolve_entity`.
         """
-        return await service.legislator_dossier(question.bioguide_id, question.congress)
+        return await service.build_legislator_dossier(question.bioguide_id, question.congress)
 
     async def get_committee_dossier(
         question: GetCommitteeDossier, call: ToolCall
@@ -333,7 +333,7 @@ def _dossiers(service: FederalService) -> tuple[Tool, ...]:
         only what falls into it. For name, chamber and contact alone use `get_committee`. When you
         have a name and no code, use `resolve_entity`.
         """
-        return await service.committee_dossier(question.committee_id, question.congress)
+        return await service.build_committee_dossier(question.committee_id, question.congress)
 
     async def get_public_law_dossier(
         question: GetPublicLawDossier, call: ToolCall
@@ -344,7 +344,7 @@ def _dossiers(service: FederalService) -> tuple[Tool, ...]:
         of the Federal Register that cite it, its text as amended since it was enacted. For the text
         of the law itself use `fetch`.
         """
-        return await service.public_law_dossier(question.id)
+        return await service.build_public_law_dossier(question.id)
 
     return (
         make_tool(get_bill_dossier, title="Everything about a bill"),

@@ -28,7 +28,7 @@ from readingroom.bases.federal.schema.entries import ParsedRecord, Provenance
 class Loader(Protocol):
     """Recognises the files of one format, and parses them."""
 
-    name: ClassVar[str]
+    format_id: ClassVar[str]
     """With its version: files that an older version loaded are read again."""
     sources: ClassVar[tuple[str, ...]]
     """The sources of its records; `federal load SOURCE …` chooses loaders by them."""

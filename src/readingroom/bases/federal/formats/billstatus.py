@@ -81,7 +81,7 @@ _VOTE_FIELDS = ("date", "chamber", "rollNumber", "fullActionName")
 class BillStatus:
     """`BILLSTATUS-117hr1.xml`: a bill's status, and its amendments, topics and people."""
 
-    name: ClassVar[str] = "billstatus/6"
+    format_id: ClassVar[str] = "billstatus/6"
     sources: ClassVar[tuple[str, ...]] = (
         "bills",
         "amendments",

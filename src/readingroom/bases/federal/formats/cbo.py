@@ -31,7 +31,7 @@ _NAMED = re.compile(r"\b(?:H|S)\.\s?(?:(?:R|J|Con)\.?\s?)?(?:Res\.\s?)?\d+", re.
 class Estimates:
     """`119congress-cost-estimates.xml`: the estimates of a Congress, as CBO lists them."""
 
-    name: ClassVar[str] = "cbo/1"
+    format_id: ClassVar[str] = "cbo/1"
     sources: ClassVar[tuple[str, ...]] = ("cbo_cost_estimates",)
     complete_for: ClassVar[str | None] = None
 

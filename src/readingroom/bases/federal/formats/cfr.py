@@ -46,7 +46,7 @@ _LONGEST = 80
 class Regulations:
     """`CFR-2018-title27-vol3-uslm.xml`: the sections and appendices of a volume."""
 
-    name: ClassVar[str] = "cfr/3"
+    format_id: ClassVar[str] = "cfr/3"
     sources: ClassVar[tuple[str, ...]] = ("cfr_sections",)
     complete_for: ClassVar[str | None] = None
 

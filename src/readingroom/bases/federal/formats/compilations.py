@@ -30,7 +30,7 @@ _OWN = re.compile(r"/us/sComp/(\d+)/(\d+)(?:/.*)?")
 class Compilations:
     """`COMPS-1565.xml`: one act as amended."""
 
-    name: ClassVar[str] = "comps/1"
+    format_id: ClassVar[str] = "comps/1"
     sources: ClassVar[tuple[str, ...]] = ("statute_compilations",)
     complete_for: ClassVar[str | None] = None
 

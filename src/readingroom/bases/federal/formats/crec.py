@@ -75,7 +75,7 @@ MentionsByField = dict[str, dict[str, Element]]
 class Pages:
     """`CREC-2005-07-20-pt1-PgE1551-2.htm`: the text of one item."""
 
-    name: ClassVar[str] = "crec-page/2"
+    format_id: ClassVar[str] = "crec-page/2"
     sources: ClassVar[tuple[str, ...]] = ("congressional_record", "amendments")
     complete_for: ClassVar[str | None] = None
 
@@ -91,7 +91,7 @@ class Pages:
 class Issues:
     """`mods.xml`: what every item of a day's issue is, who spoke in it, what it names."""
 
-    name: ClassVar[str] = "crec-mods/2"
+    format_id: ClassVar[str] = "crec-mods/2"
     sources: ClassVar[tuple[str, ...]] = ("congressional_record",)
     complete_for: ClassVar[str | None] = None
 

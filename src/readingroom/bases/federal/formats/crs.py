@@ -36,7 +36,7 @@ ORG = "Congressional Research Service"
 class CrsReports:
     """`/crsreport/R47892`: a report; `/crsreport`: a list, which knows less of each."""
 
-    name: ClassVar[str] = "crs/3"
+    format_id: ClassVar[str] = "crs/3"
     sources: ClassVar[tuple[str, ...]] = ("crs_reports",)
     complete_for: ClassVar[str | None] = None
 

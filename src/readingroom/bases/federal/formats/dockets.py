@@ -21,7 +21,7 @@ _NO_RIN = "Not Assigned"
 class Dockets:
     """A docket, or a page of them, as /v4/dockets gives it."""
 
-    name: ClassVar[str] = "dockets/1"
+    format_id: ClassVar[str] = "dockets/1"
     sources: ClassVar[tuple[str, ...]] = ("regulations_dot_gov_dockets",)
     complete_for: ClassVar[str | None] = None
 

@@ -39,7 +39,7 @@ NamedCommittee = tuple[str, str]
 class HouseMeetings:
     """`HMTG-113-RU00-20140519.xml` of docs.house.gov."""
 
-    name: ClassVar[str] = "house-meeting/2"
+    format_id: ClassVar[str] = "house-meeting/2"
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for: ClassVar[str | None] = None
 
@@ -53,7 +53,7 @@ class HouseMeetings:
 class HouseWitnesses:
     """The list of witnesses of a House meeting; a file of its own that names the meeting."""
 
-    name: ClassVar[str] = "house-witnesses/1"
+    format_id: ClassVar[str] = "house-witnesses/1"
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for: ClassVar[str | None] = None
 
@@ -67,7 +67,7 @@ class HouseWitnesses:
 class CongressMeetings:
     """A meeting, as /v3/committee-meeting/118/house/115538 gives it."""
 
-    name: ClassVar[str] = "congress-meeting/2"
+    format_id: ClassVar[str] = "congress-meeting/2"
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for: ClassVar[str | None] = None
 
@@ -81,7 +81,7 @@ class CongressMeetings:
 class CongressHearings:
     """A printed hearing, as /v3/hearing/116/senate/37721 gives it."""
 
-    name: ClassVar[str] = "congress-hearing/2"
+    format_id: ClassVar[str] = "congress-hearing/2"
     sources: ClassVar[tuple[str, ...]] = ("hearings",)
     complete_for: ClassVar[str | None] = None
 

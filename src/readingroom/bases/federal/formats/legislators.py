@@ -39,7 +39,7 @@ _ADDRESS_FIELDS = ("address", "suite", "building", "city", "state", "zip", "phon
 class Legislators:
     """`legislators-current.yaml`, `legislators-historical.yaml`."""
 
-    name: ClassVar[str] = "legislators/2"
+    format_id: ClassVar[str] = "legislators/2"
     sources: ClassVar[tuple[str, ...]] = ("legislators", "staff_directories")
     current_source: ClassVar[str] = "legislators"
     complete_for: ClassVar[str | None] = None
@@ -63,7 +63,7 @@ class Legislators:
 class Committees:
     """`committees-current.yaml`, `committees-historical.yaml`."""
 
-    name: ClassVar[str] = "committees/1"
+    format_id: ClassVar[str] = "committees/1"
     sources: ClassVar[tuple[str, ...]] = ("committees",)
     current_source: ClassVar[str] = "committees"
     complete_for: ClassVar[str | None] = None
@@ -85,7 +85,7 @@ class Committees:
 class Rosters:
     """`committee-membership-current.yaml`."""
 
-    name: ClassVar[str] = "rosters/1"
+    format_id: ClassVar[str] = "rosters/1"
     sources: ClassVar[tuple[str, ...]] = ("committee_memberships",)
     # A roster lists every seat of its Congress: whoever is not in it has left the committee.
     complete_for: ClassVar[str | None] = "congress"
@@ -107,7 +107,7 @@ class Rosters:
 class DistrictOffices:
     """`legislators-district-offices.yaml`."""
 
-    name: ClassVar[str] = "district-offices/1"
+    format_id: ClassVar[str] = "district-offices/1"
     sources: ClassVar[tuple[str, ...]] = ("staff_directories",)
     # The file has all offices of its type, and none of another.
     complete_for: ClassVar[str | None] = "type"
@@ -124,7 +124,7 @@ class DistrictOffices:
 class SocialMedia:
     """`legislators-social-media.yaml`."""
 
-    name: ClassVar[str] = "social-media/1"
+    format_id: ClassVar[str] = "social-media/1"
     sources: ClassVar[tuple[str, ...]] = ("staff_directories",)
     complete_for: ClassVar[str | None] = "type"
 

@@ -31,7 +31,7 @@ _AMENDMENT = re.compile(r"[1-4MYR][A@].*")  # 1A, 2AY, RA, 3@
 class LobbyingFilings:
     """A filing, or a page of filings, as /api/v1/filings/ gives it."""
 
-    name: ClassVar[str] = "lda/1"
+    format_id: ClassVar[str] = "lda/1"
     sources: ClassVar[tuple[str, ...]] = ("lda_filings",)
     complete_for: ClassVar[str | None] = None
 

@@ -54,7 +54,7 @@ _DOCUMENTS = ("rule", "proposedRule", "notice", "presidentialDocument")
 class RegisterIssues:
     """`FR-2017-10-03-uslm.xml`: every document of one day's issue."""
 
-    name: ClassVar[str] = "register-issue/3"
+    format_id: ClassVar[str] = "register-issue/3"
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     complete_for: ClassVar[str | None] = "published_at"
 
@@ -73,7 +73,7 @@ class RegisterIssues:
 class RegisterJson:
     """A document, or a page of results, as api/v1/documents of the Federal Register gives it."""
 
-    name: ClassVar[str] = "register-json/3"
+    format_id: ClassVar[str] = "register-json/3"
     sources: ClassVar[tuple[str, ...]] = ("federal_register", "presidential_documents")
     complete_for: ClassVar[str | None] = None
 

@@ -43,7 +43,7 @@ _TAG = re.compile(r"</?[A-Za-z][^>\n]*>")
 class Reports:
     """`/committee-report/117/hrpt/351`: a report, in its parts."""
 
-    name: ClassVar[str] = "report/2"
+    format_id: ClassVar[str] = "report/2"
     sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
     complete_for: ClassVar[str | None] = None
 
@@ -58,7 +58,7 @@ class Reports:
 class ReportTexts:
     """`CRPT-117hrpt351.htm`: what a report says."""
 
-    name: ClassVar[str] = "report-text/1"
+    format_id: ClassVar[str] = "report-text/1"
     sources: ClassVar[tuple[str, ...]] = ("committee_reports",)
     complete_for: ClassVar[str | None] = None
 

@@ -30,7 +30,7 @@ _PRESIDENT = re.compile(r"\d+-(\w+)\.yaml")
 class Saps:
     """`47-Trump.yaml`: every statement of one administration."""
 
-    name: ClassVar[str] = "saps/3"
+    format_id: ClassVar[str] = "saps/3"
     sources: ClassVar[tuple[str, ...]] = ("saps",)
     complete_for: ClassVar[str | None] = "president, congress"
 

@@ -50,7 +50,7 @@ _SPELT = re.compile(r"[A-Z][a-z]+\.? \d{1,2}, \d{4}")
 class BillTexts:
     """`BILLS-116hr1rh.xml`: one version of the text of a bill or resolution."""
 
-    name: ClassVar[str] = "uslm-bill/1"
+    format_id: ClassVar[str] = "uslm-bill/1"
     sources: ClassVar[tuple[str, ...]] = ("bills",)
     complete_for: ClassVar[str | None] = None
 
@@ -65,7 +65,7 @@ class BillTexts:
 class Laws:
     """`115publ11-uslm.xml`: a public or private law as enacted."""
 
-    name: ClassVar[str] = "uslm-law/4"
+    format_id: ClassVar[str] = "uslm-law/4"
     sources: ClassVar[tuple[str, ...]] = ("public_laws", "committee_reports")
     complete_for: ClassVar[str | None] = None
 

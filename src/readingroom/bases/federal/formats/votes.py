@@ -35,7 +35,7 @@ _BIOGUIDE = re.compile(r"[A-Z]\d{6}", re.ASCII)
 class HouseVotes:
     """`roll037.xml` of clerk.house.gov."""
 
-    name: ClassVar[str] = "house-vote/4"
+    format_id: ClassVar[str] = "house-vote/4"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for: ClassVar[str | None] = None
 
@@ -53,7 +53,7 @@ class HouseVotes:
 class SenateVotes:
     """`vote_108_2_00213.xml` of senate.gov."""
 
-    name: ClassVar[str] = "senate-vote/3"
+    format_id: ClassVar[str] = "senate-vote/3"
     sources: ClassVar[tuple[str, ...]] = ("roll_call_votes",)
     complete_for: ClassVar[str | None] = None
 

@@ -23,7 +23,7 @@ _LEGISLATORS = ("legislators-current.yaml", "legislators-historical.yaml")
 _COMMITTEES = ("committees-current.yaml", "committees-historical.yaml")
 _ROSTERS = ("committee-membership-current.yaml",)
 # How far back a sync without `--since` looks.
-_REGISTER_DAYS = 30
+_DEFAULT_REGISTER_DAYS = 30
 # Without `fields[]` the API leaves out most of what a record here is made of.
 _REGISTER_FIELDS = (
     *("document_number", "type", "subtype", "title", "abstract", "action", "agencies"),
@@ -31,10 +31,10 @@ _REGISTER_FIELDS = (
     *("pdf_url", "raw_text_url", "topics", "cfr_references", "docket_ids"),
     *("regulation_id_numbers", "president"),
 )
-_ROLL = re.compile(
+_ROLL_ROW_PATTERN = re.compile(
     r"rollnumber=(\d+)[^>]*>\s*\d+\s*</A>\s*</TD>\s*<TD[^>]*>(.*?)</TD>", re.I | re.S
 )
-_DAY_AND_MONTH = re.compile(r"(\d{1,2}-[A-Z][a-z]{2})")
+_DAY_AND_MONTH_PATTERN = re.compile(r"(\d{1,2}-[A-Z][a-z]{2})")
 
 
 class ReadListing(Protocol):
@@ -59,7 +59,7 @@ class SyncRequest:
     """Which files of a source to fetch: those changed since a day, or the current ones."""
 
     hosts: Hosts
-    read: ReadListing
+    read_listing: ReadListing
     since: date | None
     today: date
 
@@ -70,7 +70,7 @@ class SyncRequest:
         return range(max(FIRST_CONGRESS, first), get_congress_on(self.today.isoformat()) + 1)
 
 
-def bills(request: SyncRequest) -> Iterator[RemoteFile]:
+def list_bill_files(request: SyncRequest) -> Iterator[RemoteFile]:
     """A zip for each type of a whole Congress; of one that had begun, the files changed since."""
     for congress in request.congresses:
         for kind in BILL_TYPES:
@@ -78,41 +78,47 @@ def bills(request: SyncRequest) -> Iterator[RemoteFile]:
             if request.since is None or get_first_day(congress) >= request.since:
                 yield _make_bulk_file(request, f"{folder}/BILLSTATUS-{congress}-{kind}.zip")
             else:
-                name = re.compile(rf"BILLSTATUS-{congress}{kind}\d+\.xml", re.ASCII)
-                yield from _list_folder(request, folder, name)
+                name_pattern = re.compile(rf"BILLSTATUS-{congress}{kind}\d+\.xml", re.ASCII)
+                yield from _list_folder(request, folder, name_pattern)
 
 
-def public_laws(request: SyncRequest) -> Iterator[RemoteFile]:
+def list_law_files(request: SyncRequest) -> Iterator[RemoteFile]:
     """`PLAW-117publ103.xml`: USLM, one law a file."""
     for congress in request.congresses:
-        for kind, short in (("public", "publ"), ("private", "pvtl")):
-            name = re.compile(rf"PLAW-{congress}{short}\d+\.xml", re.ASCII)
-            yield from _list_folder(request, f"PLAW/{congress}/{kind}", name)
+        for kind, abbreviation in (("public", "publ"), ("private", "pvtl")):
+            name_pattern = re.compile(rf"PLAW-{congress}{abbreviation}\d+\.xml", re.ASCII)
+            yield from _list_folder(request, f"PLAW/{congress}/{kind}", name_pattern)
 
 
-def federal_register(request: SyncRequest) -> Iterator[RemoteFile]:
+def list_register_files(request: SyncRequest) -> Iterator[RemoteFile]:
     """A file a day, from the Register's API; nothing is published on weekends."""
-    first = request.since or request.today - timedelta(days=_REGISTER_DAYS)
+    first = request.since or request.today - timedelta(days=_DEFAULT_REGISTER_DAYS)
     for day in _iterate_days(first, request.today):
         if day.weekday() < 5:
             # 1,000 is the largest page that the API gives; a day has a few hundred documents.
-            query = [("conditions[publication_date][is]", day.isoformat()), ("per_page", "1000")]
-            query += [("fields[]", field) for field in _REGISTER_FIELDS]
-            host = request.hosts.federal_register
+            query_parameters = [
+                ("conditions[publication_date][is]", day.isoformat()),
+                ("per_page", "1000"),
+            ]
+            query_parameters += [("fields[]", field) for field in _REGISTER_FIELDS]
+            host_url = request.hosts.federal_register
             yield RemoteFile(
-                f"{host}/api/v1/documents.json?{urlencode(query)}", f"register/{day}.json"
+                f"{host_url}/api/v1/documents.json?{urlencode(query_parameters)}",
+                f"register/{day}.json",
             )
 
 
-def people(*names: str) -> Callable[[SyncRequest], Iterator[RemoteFile]]:
-    def remotes(request: SyncRequest) -> Iterator[RemoteFile]:
-        for name in names:
-            yield RemoteFile(f"{request.hosts.legislators}/{name}", f"congress-legislators/{name}")
+def make_people_layout(*file_names: str) -> Callable[[SyncRequest], Iterator[RemoteFile]]:
+    def list_people_files(request: SyncRequest) -> Iterator[RemoteFile]:
+        for file_name in file_names:
+            yield RemoteFile(
+                f"{request.hosts.legislators}/{file_name}", f"congress-legislators/{file_name}"
+            )
 
-    return remotes
+    return list_people_files
 
 
-def roll_call_votes(request: SyncRequest) -> Iterator[RemoteFile]:
+def list_vote_files(request: SyncRequest) -> Iterator[RemoteFile]:
     """Both chambers: the House by year, the Senate by session."""
     first = request.since or date(request.today.year, 1, 1)
     for year in range(first.year, request.today.year + 1):
@@ -121,16 +127,16 @@ def roll_call_votes(request: SyncRequest) -> Iterator[RemoteFile]:
 
 
 LAYOUTS: Mapping[str, Callable[[SyncRequest], Iterator[RemoteFile]]] = {
-    "bills": bills,
-    "public_laws": public_laws,
-    "federal_register": federal_register,
-    "presidential_documents": federal_register,
-    "legislators": people(*_LEGISLATORS),
-    "committees": people(*_COMMITTEES),
+    "bills": list_bill_files,
+    "public_laws": list_law_files,
+    "federal_register": list_register_files,
+    "presidential_documents": list_register_files,
+    "legislators": make_people_layout(*_LEGISLATORS),
+    "committees": make_people_layout(*_COMMITTEES),
     # With the people and committees that seats refer to, so that those are no stubs.
-    "committee_memberships": people(*_LEGISLATORS[:1], *_COMMITTEES[:1], *_ROSTERS),
-    "staff_directories": people(*_LEGISLATORS[:1], "legislators-district-offices.yaml"),
-    "roll_call_votes": roll_call_votes,
+    "committee_memberships": make_people_layout(*_LEGISLATORS[:1], *_COMMITTEES[:1], *_ROSTERS),
+    "staff_directories": make_people_layout(*_LEGISLATORS[:1], "legislators-district-offices.yaml"),
+    "roll_call_votes": list_vote_files,
 }
 
 
@@ -141,15 +147,17 @@ def _make_bulk_file(request: SyncRequest, path: str) -> RemoteFile:
     return RemoteFile(f"{request.hosts.govinfo}/bulkdata/{path}", path)
 
 
-def _list_folder(request: SyncRequest, folder: str, name: re.Pattern[str]) -> Iterator[RemoteFile]:
+def _list_folder(
+    request: SyncRequest, folder: str, name_pattern: re.Pattern[str]
+) -> Iterator[RemoteFile]:
     """The files of a folder, by its listing; a folder with nothing in it is not there."""
-    url = f"{request.hosts.govinfo}/bulkdata/json/{folder}"
+    listing_url = f"{request.hosts.govinfo}/bulkdata/json/{folder}"
     try:
-        data = json.loads(request.read(url, "application/json"))
+        listing = json.loads(request.read_listing(listing_url, "application/json"))
     except RemoteFileMissing:
         return
-    for file in data["files"]:
-        if name.fullmatch(file["justFileName"]) and _has_changed_since(file, request.since):
+    for file in listing["files"]:
+        if name_pattern.fullmatch(file["justFileName"]) and _has_changed_since(file, request.since):
             yield _make_bulk_file(request, f"{folder}/{file['justFileName']}")
 
 
@@ -168,31 +176,35 @@ def _has_changed_since(file: Mapping[str, str], since: date | None) -> bool:
 
 def _find_house_votes(request: SyncRequest, year: int, first: date) -> Iterator[RemoteFile]:
     """The clerk lists a hundred votes a page, `ROLL_000.asp` and on; the index has a few only."""
-    root = f"{request.hosts.house_clerk}/evs/{year}"
+    root_url = f"{request.hosts.house_clerk}/evs/{year}"
     # A bound for a host that answers every page; no year has had half as many votes.
-    for hundred in range(0, 3000, 100):
+    for first_number in range(0, 3000, 100):
         try:
-            page = request.read(f"{root}/ROLL_{hundred:03}.asp").decode("utf-8", "replace")
+            page = request.read_listing(f"{root_url}/ROLL_{first_number:03}.asp").decode(
+                "utf-8", "replace"
+            )
         except RemoteFileMissing:
             return
-        rows = _ROLL.findall(page)
-        for number, cell in rows:
-            if _parse_vote_date(cell, year) >= first:
+        vote_rows = _ROLL_ROW_PATTERN.findall(page)
+        for number, date_cell in vote_rows:
+            if _parse_vote_date(date_cell, year) >= first:
                 file = f"roll{int(number):03}.xml"
-                yield RemoteFile(f"{root}/{file}", f"votes/house/{year}/{file}")
-        if not rows:
+                yield RemoteFile(f"{root_url}/{file}", f"votes/house/{year}/{file}")
+        if not vote_rows:
             return
 
 
 def _find_senate_votes(request: SyncRequest, year: int, first: date) -> Iterator[RemoteFile]:
     # A session lasts a year, the first of a Congress an odd one; June is in the middle of either.
     congress, session = get_congress_on(f"{year}-06-01"), 2 - year % 2
-    root = f"{request.hosts.senate}/legislative/LIS"
+    root_url = f"{request.hosts.senate}/legislative/LIS"
     try:
-        menu = parse(request.read(f"{root}/roll_call_lists/vote_menu_{congress}_{session}.xml"))
+        vote_menu = parse(
+            request.read_listing(f"{root_url}/roll_call_lists/vote_menu_{congress}_{session}.xml")
+        )
     except RemoteFileMissing:
         return
-    for vote in menu.iterfind("votes/vote"):
+    for vote in vote_menu.iterfind("votes/vote"):
         number = get_text(vote, "vote_number") or ""
         if (
             number.isdecimal()
@@ -201,13 +213,13 @@ def _find_senate_votes(request: SyncRequest, year: int, first: date) -> Iterator
             file = f"vote_{congress}_{session}_{int(number):05}.xml"
             folder = f"vote{congress}{session}"
             yield RemoteFile(
-                f"{root}/roll_call_votes/{folder}/{file}", f"votes/senate/{folder}/{file}"
+                f"{root_url}/roll_call_votes/{folder}/{file}", f"votes/senate/{folder}/{file}"
             )
 
 
-def _parse_vote_date(cell: str, year: int) -> date:
+def _parse_vote_date(date_cell: str, year: int) -> date:
     """`17-Nov`, in a listing of one year; what cannot be read counts as new."""
-    match = _DAY_AND_MONTH.search(cell)
+    match = _DAY_AND_MONTH_PATTERN.search(date_cell)
     try:
         day_text = f"{match[1] if match else ''}-{year}"
         return datetime.strptime(day_text, "%d-%b-%Y").date()  # noqa: DTZ007 a day

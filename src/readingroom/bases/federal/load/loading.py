@@ -139,7 +139,7 @@ class _Load:
         self._db = db
         self._options = options
         self._writer = writer
-        self._seen = writer.seen()
+        self._loaded_files = writer.list_loaded_files()
         self._loaders = loaders
         self._report = report
         self.summary = Summary()
@@ -182,7 +182,7 @@ class _Load:
         return self._is_applied_again(file.loader) or not self._is_seen(file.sha256, file.loader)
 
     def _is_seen(self, identity: str, loader: Loader) -> bool:
-        return (identity, loader.name) in self._seen
+        return (identity, loader.format_id) in self._loaded_files
 
     def _is_applied_again(self, loader: Loader) -> bool:
         """Whether an update applies files of this format even if they were loaded before.
@@ -200,7 +200,7 @@ class _Load:
             return
         setattr(self.summary, outcome, getattr(self.summary, outcome) + 1)
         if file.loader and outcome in ("loaded", "unchanged"):
-            self.summary.by_loader[file.loader.name.partition("/")[0]] += 1
+            self.summary.by_loader[file.loader.format_id.partition("/")[0]] += 1
 
     def _read_and_write(self, file: PendingFile, read: ReadContents) -> str:
         """Write what a file says; return the count of the summary that it belongs to."""
@@ -220,20 +220,20 @@ class _Load:
             if seen and not written.changed and not written.withdrawn:
                 return "unchanged"
             self._log_loaded(file, file.loader, contents, written)
-        self._seen.add((contents.identity, file.loader.name))
+        self._loaded_files.add((contents.identity, file.loader.format_id))
         self.summary.records += written.records
         self.summary.changed += written.changed
         return "loaded"
 
     def _write(self, loader: Loader, entries: Iterable[ParsedRecord], read_at: str) -> Written:
-        written = self._writer.put_all(entries, loader.name)
+        written = self._writer.put_all(entries, loader.format_id)
         even_most = self._options.even_most
         # An older edition of a file says nothing about what is gone from the newest.
         if loader.complete_for and not written.older:
             for name, ids in written.ids.items():
                 written.withdrawn += self._writer.withdraw_missing(
                     BY_NAME[name],
-                    loader.name,
+                    loader.format_id,
                     loader.complete_for,
                     ids,
                     read_at,
@@ -251,12 +251,12 @@ class _Load:
         self, file: PendingFile, loader: Loader, contents: Contents, written: Written
     ) -> None:
         self._writer.log(
-            contents.read_at, file.ref.path, contents.identity, loader.name, "loaded", written
+            contents.read_at, file.ref.path, contents.identity, loader.format_id, "loaded", written
         )
 
     def _log_failure(self, file: PendingFile, message: str) -> None:
         self._add_error(file.ref.path, message)
-        loader = file.loader.name if file.loader else None
+        loader = file.loader.format_id if file.loader else None
         with self._writer.step():
             self._writer.log(
                 clock.format_now(), file.ref.path, file.sha256, loader, "failed", Written(), message
@@ -286,7 +286,7 @@ class _Load:
                 )
                 continue
             for row in gone:
-                for source in _find_sources(row["loader"]):
+                for source in _find_sources_of_format(row["loader"]):
                     self._writer.withdraw_file(source, row["sha256"], started)
                 self._writer.forget_file(row["file"])
 
@@ -318,11 +318,11 @@ def _find_left_out(db: Database, package: str, members: Set[str]) -> list[Row]:
     ]
 
 
-def _find_sources(loader_name: str) -> list[Source]:
+def _find_sources_of_format(format_id: str) -> list[Source]:
     return [
         BY_NAME[source]
         for loader in LOADERS
-        if loader.name == loader_name
+        if loader.format_id == format_id
         for source in loader.sources
     ]
 

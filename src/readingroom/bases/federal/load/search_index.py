@@ -155,10 +155,10 @@ class SearchIndex:
         )
         self.position = (self.position[0], self.position[0])
 
-    def put_text(self, record: Record, text: Text, loader: str, stored: Row | None) -> bool:
+    def put_text(self, record: Record, text: Text, format_id: str, stored: Row | None) -> bool:
         parts = self._read_parts(record.id) if stored is not None else {}
         # A loader's name has its version: a newer one may read the same bytes in another way.
-        if parts.get(text.part) == (text.raw_sha256, loader):
+        if parts.get(text.part) == (text.raw_sha256, format_id):
             return False
         self._db.execute(
             """INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -167,7 +167,7 @@ class SearchIndex:
                    raw_sha256 = excluded.raw_sha256, loader = excluded.loader,
                    body = excluded.body""",
             (record.id, text.part, text.stage, text.dated, text.title, text.url,
-             text.raw_sha256, loader, text.body),
+             text.raw_sha256, format_id, text.body),
         )  # fmt: skip
         is_only_part = parts.keys() <= {text.part}
         self._put_body(

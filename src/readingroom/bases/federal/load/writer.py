@@ -158,45 +158,45 @@ class Writer:
             batch.write()
         self._note_changes()
 
-    def seen(self) -> set[tuple[str, str]]:
+    def list_loaded_files(self) -> set[tuple[str, str]]:
         """Return the hash and the loader of every file that was loaded before."""
         rows = self._db.execute(
             "SELECT DISTINCT sha256, loader FROM ingestion_logs WHERE outcome = 'loaded'"
         )
         return {(row["sha256"], row["loader"]) for row in rows}
 
-    def log(self, moment: str, file: str, sha256: str, loader: str | None, outcome: str,
+    def log(self, moment: str, file: str, sha256: str, format_id: str | None, outcome: str,
             written: Written, error: str | None = None) -> None:  # fmt: skip
         self._db.execute(
             """INSERT INTO ingestion_logs
                    (at, file, sha256, loader, outcome, records, changed, error)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
-            (moment, file, sha256, loader, outcome, written.records, written.changed, error),
+            (moment, file, sha256, format_id, outcome, written.records, written.changed, error),
         )
 
-    def put_all(self, entries: Iterable[ParsedRecord], loader: str) -> Written:
+    def put_all(self, entries: Iterable[ParsedRecord], format_id: str) -> Written:
         written = Written()
         for entry in entries:
             if entry.is_mention and entry.record.id in self._mentioned:
                 continue
             stored = self._find(entry.record)
-            written.changed += self._put(entry, loader, stored)
+            written.changed += self._put(entry, format_id, stored)
             if self._search.waiting > _MAX_WAITING_ROWS:
                 self._write()
             if not entry.partial:
                 written.records += 1
                 written.ids.setdefault(entry.record.source, set()).add(entry.record.id)
-                written.older = written.older or _is_newer(stored, entry, loader)
+                written.older = written.older or _is_newer(stored, entry, format_id)
             elif entry.is_mention:
                 self._mentioned.add(entry.record.id)
         return written
 
-    def _put(self, entry: ParsedRecord, loader: str, stored: Row | None) -> bool:
+    def _put(self, entry: ParsedRecord, format_id: str, stored: Row | None) -> bool:
         """Store a parsed record; return whether it says anything new."""
-        changed = self._put_record(entry, loader, stored)
+        changed = self._put_record(entry, format_id, stored)
         if entry.partial:
-            self._put_additions(entry, loader, stored)
-        if entry.text and self._search.put_text(entry.record, entry.text, loader, stored):
+            self._put_additions(entry, format_id, stored)
+        if entry.text and self._search.put_text(entry.record, entry.text, format_id, stored):
             changed = True
         if changed:
             record = entry.record
@@ -225,7 +225,7 @@ class Writer:
     def withdraw_missing(
         self,
         source: Source,
-        loader: str,
+        format_id: str,
         complete_for: str,
         remaining: set[str],
         moment: str,
@@ -245,7 +245,7 @@ class Writer:
                     SELECT {complete_for} FROM {source.name} WHERE id IN ({in_file}))
                 AND id NOT IN ({in_file})""",
             # Whichever version of the loader wrote them.
-            (f"{loader.partition('/')[0]}/%", ids_json, ids_json),
+            (f"{format_id.partition('/')[0]}/%", ids_json, ids_json),
         ).fetchall()
         gone = [row["id"] for row in stored]
         if not even_most:
@@ -375,9 +375,9 @@ class Writer:
 
     # --- the record and what hangs on it ---
 
-    def _put_record(self, entry: ParsedRecord, loader: str, stored: Row | None) -> bool:
+    def _put_record(self, entry: ParsedRecord, format_id: str, stored: Row | None) -> bool:
         record = entry.record
-        if stored is not None and (entry.partial or _is_older(stored, entry, loader)):
+        if stored is not None and (entry.partial or _is_older(stored, entry, format_id)):
             return False
         # That date is the source's, not the record's: it is added when the record is read.
         record_json = record.model_dump_json(exclude={"loaded_up_to"})
@@ -386,7 +386,7 @@ class Writer:
                 ON CONFLICT (id) DO UPDATE SET record = excluded.record, loader = excluded.loader,
                     status = 'active', tombstone_at = NULL, tombstone_reason = NULL,
                     successor_id = NULL""",
-            (record.id, record_json, _format_writer_mark(entry, loader)),
+            (record.id, record_json, _format_writer_mark(entry, format_id)),
         )
         if not entry.partial:
             self._put_children(entry)
@@ -397,16 +397,16 @@ class Writer:
         elif entry.head:
             self._search.put_head(record, entry.head, entry, stored)
         if not entry.partial:
-            self._put_links(entry, loader, stored)
+            self._put_links(entry, format_id, stored)
         if stored is not None and stored["status"] != "active":
             self._search.restore_body(record, stored)
         return stored is None or not _is_same(stored, record_json)
 
-    def _put_additions(self, entry: ParsedRecord, loader: str, stored: Row | None) -> None:
+    def _put_additions(self, entry: ParsedRecord, format_id: str, stored: Row | None) -> None:
         """Store the rows and links that a partial record adds."""
         self._put_children(entry)
         if entry.links:
-            self._put_links(entry, loader, stored)
+            self._put_links(entry, format_id, stored)
 
     def _put_children(self, entry: ParsedRecord) -> None:
         for table, rows in entry.children.items():
@@ -445,9 +445,9 @@ class Writer:
                 f"INSERT INTO {table} VALUES ({marks})", ((id, *row) for row in rows)
             )
 
-    def _put_links(self, entry: ParsedRecord, loader: str, stored: Row | None) -> None:
+    def _put_links(self, entry: ParsedRecord, format_id: str, stored: Row | None) -> None:
         """Replace the links that this loader stored for the record."""
-        id, family = entry.record.id, loader.partition("/")[0]
+        id, family = entry.record.id, format_id.partition("/")[0]
         # A file that knows only a part, such as one version of a text, speaks for that part alone.
         part = entry.text.part if entry.text else "listed"
         who = f"{family}#{part}" if entry.partial else family
@@ -481,24 +481,24 @@ def _is_same(stored: Row, record_json: str) -> bool:
     return stored["status"] == "active" and bool(before | same == after | same)
 
 
-def _format_writer_mark(entry: ParsedRecord, loader: str) -> str:
+def _format_writer_mark(entry: ParsedRecord, format_id: str) -> str:
     """Return what is stored of a record's writer: loader, version and the source's revision."""
-    return "partial" if entry.partial else f"{loader}@{entry.revision or ''}"
+    return "partial" if entry.partial else f"{format_id}@{entry.revision or ''}"
 
 
-def _is_older(stored: Row, entry: ParsedRecord, loader: str) -> bool:
+def _is_older(stored: Row, entry: ParsedRecord, format_id: str) -> bool:
     """Whether the stored record is the same, or a newer revision."""
     if stored["loader"] == "partial" or stored["status"] != "active":
         return False
     if (
-        stored["loader"] == _format_writer_mark(entry, loader)
+        stored["loader"] == _format_writer_mark(entry, format_id)
         and stored["raw_sha256"] == entry.record.raw_sha256
     ):
         return True
-    return _is_newer(stored, entry, loader)
+    return _is_newer(stored, entry, format_id)
 
 
-def _is_newer(stored: Row | None, entry: ParsedRecord, loader: str) -> bool:
+def _is_newer(stored: Row | None, entry: ParsedRecord, format_id: str) -> bool:
     """Whether the stored record is a newer revision of the same source."""
     writer, _, revision = (stored["loader"] if stored else "").partition("@")
-    return writer == loader and revision > (entry.revision or "")
+    return writer == format_id and revision > (entry.revision or "")

@@ -118,13 +118,13 @@ class Aggregator:
         self.meter = Meter(0, 0.0)
         """The meter of the last query."""
 
-    def total(self, request: Aggregation) -> Total | Buckets:
+    def compute_total(self, request: Aggregation) -> Total | Buckets:
         """Return a number, or a number for each group."""
         if request.group_by:
             return self._run_within_budget(request, self._count_groups)
         return self._run_within_budget(request, self._count_all)
 
-    def over_time(self, request: Aggregation) -> Series:
+    def compute_series(self, request: Aggregation) -> Series:
         """Return a number for each interval of time."""
         return self._run_within_budget(request, self._count_over_time)
 

@@ -65,7 +65,7 @@ def _read_section(name: str, reader: SectionReader, subject: Subject) -> Section
 # --- kinds of sections ---
 
 
-def children(table: str, name: str, key: str | None = None) -> SectionReader:
+def make_child_reader(table: str, name: str, key: str | None = None) -> SectionReader:
     """Return a reader of what belongs to a bill, in its own order; `key` is the id field."""
 
     def read(subject: Subject) -> Section:
@@ -78,7 +78,7 @@ def children(table: str, name: str, key: str | None = None) -> SectionReader:
     return read
 
 
-def linked(kind: LinkKind) -> SectionReader:
+def make_link_reader(kind: LinkKind) -> SectionReader:
     """Return a reader of linked records; of one that is not loaded, only the id."""
 
     def read(subject: Subject) -> Section:
@@ -109,7 +109,7 @@ def _read_linked(db: Database, links: Sequence[LinkRow]) -> dict[str, dict[str, 
     return records
 
 
-def from_list(name: str, field: str, *, by_congress: bool = False) -> SectionReader:
+def make_list_reader(name: str, field: str, *, by_congress: bool = False) -> SectionReader:
     """Return a reader of the records of a source whose field has this id, newest first."""
     source = BY_NAME[name]
 
@@ -127,7 +127,7 @@ def from_list(name: str, field: str, *, by_congress: bool = False) -> SectionRea
     return read
 
 
-def from_record(name: str, *, by_congress: bool = False) -> SectionReader:
+def make_field_reader(name: str, *, by_congress: bool = False) -> SectionReader:
     """Return a reader of a list in the record itself: terms, leadership posts."""
 
     def read(subject: Subject) -> Section:
@@ -157,7 +157,7 @@ def _overlaps(period: Mapping[str, Any], congress: int) -> bool:
 # --- sections of a single dossier ---
 
 
-def bill_counts(subject: Subject) -> Section:
+def count_bills(subject: Subject) -> Section:
     """Count the bills that a member sponsored and cosponsored, by Congress."""
     of_congress = "" if subject.congress is None else "WHERE congress = ?"
     rows = subject.db.execute(
@@ -177,9 +177,9 @@ def bill_counts(subject: Subject) -> Section:
     return Section(items=items, total=len(items), truncated=False)
 
 
-def seats(subject: Subject) -> Section:
+def read_seats(subject: Subject) -> Section:
     """Read a member's seats on committees, with the committees' names."""
-    section = from_list("committee_memberships", "bioguide_id", by_congress=True)(subject)
+    section = make_list_reader("committee_memberships", "bioguide_id", by_congress=True)(subject)
     committees = read_titles(subject.db, (item["committee_id"] for item in section.items))
     items = [
         {**item, "committee": committees.get(item["committee_id"], {}).get("title")}
@@ -188,7 +188,7 @@ def seats(subject: Subject) -> Section:
     return section.model_copy(update={"items": items})
 
 
-def members(subject: Subject) -> Section:
+def read_members(subject: Subject) -> Section:
     """Read who sits on a committee: the majority first, each side by rank."""
     page, total, congress = store.list_members(
         subject.db, subject.id, subject.congress, MAX_ITEMS, store.FIRST_MEMBER
@@ -200,38 +200,38 @@ def members(subject: Subject) -> Section:
 
 # --- the four dossiers ---
 
-BILL: dict[str, SectionReader] = {
-    "cosponsors": children("bill_cosponsors", "cosponsors", "bioguide_id"),
-    "actions": children("bill_actions", "actions"),
-    "crs_reports": linked(LinkKind.CRS_REPORT),
-    "cost_estimates": linked(LinkKind.COST_ESTIMATE),
-    "saps": linked(LinkKind.STATEMENT),
-    "committee_reports": linked(LinkKind.COMMITTEE_REPORT),
-    "hearings": linked(LinkKind.HEARING),
-    "votes": linked(LinkKind.VOTE),
-    "amendments": from_list("amendments", "bill_id"),
-    "laws": linked(LinkKind.LAW),
+BILL_SECTIONS: dict[str, SectionReader] = {
+    "cosponsors": make_child_reader("bill_cosponsors", "cosponsors", "bioguide_id"),
+    "actions": make_child_reader("bill_actions", "actions"),
+    "crs_reports": make_link_reader(LinkKind.CRS_REPORT),
+    "cost_estimates": make_link_reader(LinkKind.COST_ESTIMATE),
+    "saps": make_link_reader(LinkKind.STATEMENT),
+    "committee_reports": make_link_reader(LinkKind.COMMITTEE_REPORT),
+    "hearings": make_link_reader(LinkKind.HEARING),
+    "votes": make_link_reader(LinkKind.VOTE),
+    "amendments": make_list_reader("amendments", "bill_id"),
+    "laws": make_link_reader(LinkKind.LAW),
 }
-LEGISLATOR: dict[str, SectionReader] = {
-    "terms": from_record("terms", by_congress=True),
-    "committees": seats,
-    "bill_counts": bill_counts,
-    "leadership": from_record("leadership", by_congress=True),
-    "offices": from_list("staff_directories", "bioguide_id"),
-    "speeches": from_list("congressional_record", "speaker", by_congress=True),
+LEGISLATOR_SECTIONS: dict[str, SectionReader] = {
+    "terms": make_field_reader("terms", by_congress=True),
+    "committees": read_seats,
+    "bill_counts": count_bills,
+    "leadership": make_field_reader("leadership", by_congress=True),
+    "offices": make_list_reader("staff_directories", "bioguide_id"),
+    "speeches": make_list_reader("congressional_record", "speaker", by_congress=True),
 }
-COMMITTEE: dict[str, SectionReader] = {
-    "members": members,
-    "subcommittees": from_list("committees", "parent_id"),
-    "hearings": from_list("hearings", "committee", by_congress=True),
-    "bills": from_list("bills", "committee", by_congress=True),
-    "reports": from_list("committee_reports", "committee", by_congress=True),
+COMMITTEE_SECTIONS: dict[str, SectionReader] = {
+    "members": read_members,
+    "subcommittees": make_list_reader("committees", "parent_id"),
+    "hearings": make_list_reader("hearings", "committee", by_congress=True),
+    "bills": make_list_reader("bills", "committee", by_congress=True),
+    "reports": make_list_reader("committee_reports", "committee", by_congress=True),
 }
-PUBLIC_LAW: dict[str, SectionReader] = {
-    "originating_bill": linked(LinkKind.LAW),
-    "cfr_sections": from_list("cfr_sections", "law"),
-    "implementing_rules": from_list("federal_register", "law"),
-    "compilations": linked(LinkKind.COMPILATION),
+PUBLIC_LAW_SECTIONS: dict[str, SectionReader] = {
+    "originating_bill": make_link_reader(LinkKind.LAW),
+    "cfr_sections": make_list_reader("cfr_sections", "law"),
+    "implementing_rules": make_list_reader("federal_register", "law"),
+    "compilations": make_link_reader(LinkKind.COMPILATION),
 }
 
 
