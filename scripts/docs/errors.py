@@ -41,8 +41,8 @@ for `invalid_setting` and for a wrong option, else 1.
 
 A malformed request to the MCP endpoint is answered by the SDK in its own format: plain text with
 413 for a body over `READINGROOM_MAX_BODY_BYTES`, else a JSON-RPC error such as -32700 (not JSON),
--32600 (no such session) or -32601 (no such method), and -32603 with 503 when every session of
-Streamable HTTP is in use."""
+-32600 (no such session, or an id of more than 256 characters) or -32601 (no such method), and
+-32603 with 503 when every session of Streamable HTTP is in use."""
 
 # Codes that are sent or logged without an error class of their own.
 OTHER_CODES = {

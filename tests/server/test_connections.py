@@ -138,7 +138,7 @@ async def test_an_answer_that_nobody_reads_is_dropped() -> None:
         with closing(socket.create_connection(server.address)) as reader:
             reader.sendall(REQUEST)
             await asyncio.wait_for(server.left.wait(), HANG_SECONDS)
-        assert server.guard._open == set()
+        assert server.guard._open_connections == set()
 
 
 @requirement("room:connections")
@@ -232,7 +232,7 @@ async def listening(
         try:
             yield state
         finally:
-            for connection in list(state.guard._open):
+            for connection in list(state.guard._open_connections):
                 connection.abort()
             for writer in state.writers:
                 writer.transport.abort()

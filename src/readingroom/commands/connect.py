@@ -19,7 +19,7 @@ from readingroom.console.options import add_common_options, print_result
 from readingroom.core.errors import InvalidSetting
 from readingroom.federation import NAME as DESK
 from readingroom.federation.room import ALL_PORT
-from readingroom.server.faces import ALL_NAME
+from readingroom.server.faces import ROOM_SERVER_NAME
 from readingroom.server.pages.clients import CLAUDE_CODE, CURSOR, VSCODE, Client
 from readingroom.server.settings import ServerSettings
 from readingroom.storage.keys import KeyRing
@@ -105,7 +105,7 @@ def _resolve_target(settings: ServerSettings, options: dict[str, Any], stdio: bo
         )
     path = f"/{base}/mcp" if base else "/mcp"
     return _Target(
-        name=f"{ALL_NAME}-{base}" if base else ALL_NAME,
+        name=f"{ROOM_SERVER_NAME}-{base}" if base else ROOM_SERVER_NAME,
         url=address if address.endswith("/mcp") else address.rstrip("/") + path,
         key=options["key"],
         needs_key=settings.api_key is not None or KeyRing(settings.data).has_keys(),
@@ -158,11 +158,11 @@ def _write_entry(file: Path, section: str, entry: dict[str, Any]) -> Path | None
         raise ClientFileUnreadable(f"{file}: {section!r} is not an object; mend it first")
     previous_file = None
     if file.exists():
-        previous_file = file.with_name(f"{file.name}.before-{ALL_NAME}")
+        previous_file = file.with_name(f"{file.name}.before-{ROOM_SERVER_NAME}")
         shutil.copy2(file, previous_file)
     servers.update(entry)
     file.parent.mkdir(parents=True, exist_ok=True)
-    new_file = file.with_name(f".{file.name}.{ALL_NAME}")
+    new_file = file.with_name(f".{file.name}.{ROOM_SERVER_NAME}")
     new_file.touch(mode=0o600)  # it may hold a key
     new_file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
     new_file.replace(file)

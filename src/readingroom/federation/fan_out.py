@@ -21,11 +21,11 @@ DEADLINE_SECONDS = 5.0
 _MAX_LATE = 8  # calls that a base may leave unanswered before it is not called any more
 
 T = TypeVar("T")
-Calls = Mapping[str, Callable[[], Awaitable[T]]]
+FunctionsByBase = Mapping[str, Callable[[], Awaitable[T]]]
 
 
 @dataclass
-class Gathered(Generic[T]):
+class GatheredAnswers(Generic[T]):
     """The answers by base, and a note for each base that gave none."""
 
     answers: dict[str, T] = field(default_factory=dict)
@@ -33,11 +33,11 @@ class Gathered(Generic[T]):
 
 
 @dataclass
-class _Call(Generic[T]):
+class _BaseCall(Generic[T]):
     """One call of one base: its outcome, and whether somebody still waits for it."""
 
     base: str
-    finished: anyio.Event = field(default_factory=anyio.Event)
+    finished_event: anyio.Event = field(default_factory=anyio.Event)
     answer: T | None = None
     error: KnowledgeError | None = None
     is_late: bool = False
@@ -47,32 +47,32 @@ class FanOut:
     """Calls go on in the background when they are late, so that an answer never waits for them."""
 
     def __init__(self, deadline_seconds: float = DEADLINE_SECONDS) -> None:
-        self._deadline = deadline_seconds
-        self._late: Counter[str] = Counter()
-        self._tasks: anyio.abc.TaskGroup
+        self._deadline_seconds = deadline_seconds
+        self._late_counts: Counter[str] = Counter()
+        self._task_group: anyio.abc.TaskGroup
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Enter this for as long as calls are made; leaving it cancels those that are late."""
-        async with anyio.create_task_group() as self._tasks:
+        async with anyio.create_task_group() as self._task_group:
             yield
-            self._tasks.cancel_scope.cancel()
+            self._task_group.cancel_scope.cancel()
 
-    async def call_all(self, functions: Calls[T]) -> Gathered[T]:
+    async def call_all(self, functions: FunctionsByBase[T]) -> GatheredAnswers[T]:
         """Call every function at once and return what came in time."""
-        calls = [_Call[T](base) for base in functions]
+        calls = [_BaseCall[T](base) for base in functions]
         for call in calls:
-            if self._late[call.base] < _MAX_LATE:
-                self._tasks.start_soon(self._run, call, functions[call.base])
+            if self._late_counts[call.base] < _MAX_LATE:
+                self._task_group.start_soon(self._run_call, call, functions[call.base])
             else:
                 call.error = BaseSilent(f"{call.base} has not answered its last calls")
-                call.finished.set()
-        with anyio.move_on_after(self._deadline):
+                call.finished_event.set()
+        with anyio.move_on_after(self._deadline_seconds):
             for call in calls:
-                await call.finished.wait()
+                await call.finished_event.wait()
         return self._gather(calls)
 
-    async def _run(self, call: _Call[T], function: Callable[[], Awaitable[T]]) -> None:
+    async def _run_call(self, call: _BaseCall[T], function: Callable[[], Awaitable[T]]) -> None:
         try:
             call.answer = await function()
         except KnowledgeError as error:
@@ -82,17 +82,17 @@ class FanOut:
             logger.exception("unexpected failure of the base %s", call.base)
             call.error = InternalError(f"{call.base} failed; the server's log has the reason")
         finally:
-            call.finished.set()
+            call.finished_event.set()
             # A late call that ends frees its place, so a base that recovers is called again.
-            self._late[call.base] -= call.is_late
+            self._late_counts[call.base] -= call.is_late
 
-    def _gather(self, calls: list[_Call[T]]) -> Gathered[T]:
-        gathered = Gathered[T]()
+    def _gather(self, calls: list[_BaseCall[T]]) -> GatheredAnswers[T]:
+        gathered = GatheredAnswers[T]()
         for call in calls:
-            if not call.finished.is_set():
+            if not call.finished_event.is_set():
                 call.is_late = True
-                self._late[call.base] += 1
-                seconds = f"{self._deadline:g} seconds"
+                self._late_counts[call.base] += 1
+                seconds = f"{self._deadline_seconds:g} seconds"
                 call.error = BaseSilent(f"{call.base} did not answer within {seconds}")
             if call.error is not None:
                 note = Note(base=call.base, code=call.error.code, message=call.error.message)

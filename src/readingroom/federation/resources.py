@@ -27,9 +27,9 @@ class RoomResources:
             for template in adapter.templates
         )
 
-    async def resources(self, after: str | None) -> tuple[Sequence[ListedResource], str | None]:
+    async def resources(self, cursor: str | None) -> tuple[Sequence[ListedResource], str | None]:
         """Return one page of the resources, and the cursor of the next. Raise InvalidCursor."""
-        start = _parse_cursor(after) if after else 0
+        start = _parse_cursor(cursor) if cursor else 0
         resources = [
             replace(resource, uri=SCHEME + resource.uri)
             for adapter in self._desk.adapters
@@ -68,10 +68,12 @@ class RoomResources:
         while offset is not None and offset < _MAX_CHARS:
             page = await self._desk.fetch(DeskFetch(id=id, offset=offset), call)
             texts, offset = [*texts, page.text], page.next_offset
-        cut = "" if offset is None else f"\n\n[cut: fetch {id} with offset {offset} for the rest]"
+        cut_notice = (
+            "" if offset is None else f"\n\n[cut: fetch {id} with offset {offset} for the rest]"
+        )
         citation = record.citation
         head = f"{citation.citation_string}\n{citation.url}\n{QUOTED_MATTER}"
-        return f"{head}\n\n{''.join(texts)}{cut}"
+        return f"{head}\n\n{''.join(texts)}{cut_notice}"
 
 
 def _parse_cursor(cursor: str) -> int:

@@ -36,9 +36,9 @@ def make_desk(
 
 def open_room(settings: RoomSettings) -> KnowledgeBase:
     """Return the desk over every base that no other process owns, opened and closed with it."""
-    locks, absent = _lock_folders(settings)
+    locks, absence_reasons = _lock_folders(settings)
     bases = open_bases(locks, settings)
-    desk = make_desk(bases, settings, absent=absent)
+    desk = make_desk(bases, settings, absent=absence_reasons)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
@@ -57,7 +57,7 @@ def open_room(settings: RoomSettings) -> KnowledgeBase:
 def _lock_folders(settings: RoomSettings) -> tuple[dict[str, FolderLock | None], dict[str, str]]:
     """Return the bases that this process can open, each with its lock, and why not the others."""
     locks: dict[str, FolderLock | None] = {}
-    absent: dict[str, str] = {}
+    absence_reasons: dict[str, str] = {}
     for name, spec in BASES.items():
         lock = FolderLock(settings.data / name) if spec.folder_locked else None
         try:
@@ -65,5 +65,5 @@ def _lock_folders(settings: RoomSettings) -> tuple[dict[str, FolderLock | None],
                 lock.acquire()
             locks[name] = lock
         except FolderInUse as error:
-            absent[name] = error.message
-    return locks, absent
+            absence_reasons[name] = error.message
+    return locks, absence_reasons

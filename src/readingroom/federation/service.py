@@ -12,7 +12,7 @@ from readingroom.engine.embedding.embedder import Embedder
 from readingroom.engine.errors import ModelUnavailable
 from readingroom.engine.hybrid import fuse
 from readingroom.federation.errors import ValidationDateUnknown
-from readingroom.federation.fan_out import FanOut, Gathered
+from readingroom.federation.fan_out import FanOut, GatheredAnswers
 from readingroom.federation.models import (
     AssessAgainstPolicy,
     Assessment,
@@ -149,7 +149,7 @@ class DeskService:
 
     async def _search_bases(
         self, bases: Iterable[str], request: SearchRequest, call: ToolCall
-    ) -> Gathered[list[DeskHit]]:
+    ) -> GatheredAnswers[list[DeskHit]]:
         return await self._fan_out.call_all(
             {base: partial(self._adapters[base].search, request, call) for base in bases}
         )

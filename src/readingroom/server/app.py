@@ -95,7 +95,7 @@ def build_app(
             Middleware(ErrorMiddleware),
             Middleware(
                 SecurityMiddleware,
-                names=allowed_names,
+                allowed_names=allowed_names,
                 policies=policies,
                 limiter=RateLimiter(settings.rate_limit),
                 admin_key=admin_key,

@@ -12,6 +12,7 @@ import ssl
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import h11
@@ -76,61 +77,61 @@ class ConnectionGuard:
         self.limits = limits
         self._tick = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._open: set[GuardedProtocol] = set()
+        self._open_connections: set[GuardedProtocol] = set()
         # Dictionaries keep their order: the oldest connection comes first.
-        self._half_open: dict[GuardedProtocol, int] = {}
+        self._half_open_ticks: dict[GuardedProtocol, int] = {}
         """By connection, the tick at which it began to wait for headers."""
-        self._idle: dict[GuardedProtocol, None] = {}
-        self._unread: dict[GuardedProtocol, tuple[int, int]] = {}
+        self._idle_connections: dict[GuardedProtocol, None] = {}
+        self._unread_answers: dict[GuardedProtocol, tuple[int, int]] = {}
         """By connection, the tick at which its buffer last shrank, and to how many bytes."""
         self._warned_at = -float("inf")
 
     def add(self, connection: "GuardedProtocol") -> None:
         """Count a new connection, and close another one if there are too many."""
-        self._open.add(connection)
+        self._open_connections.add(connection)
         self.expect_headers(connection)
-        if len(self._open) > self.limits.max_connections:
+        if len(self._open_connections) > self.limits.max_connections:
             # The newest is the last to go: it may be a request that is already in the socket.
-            victim = next(iter(self._half_open)) if len(self._half_open) > 1 else None
-            victim = victim or next(iter(self._idle), connection)
-            self._warn("Too many open connections", victim, 1)
-            victim.abort()
+            candidates = self._half_open_ticks if len(self._half_open_ticks) > 1 else {}
+            spare_connection = next(chain(candidates, self._idle_connections), connection)
+            self._warn("Too many open connections", spare_connection, 1)
+            spare_connection.abort()
 
     def remove(self, connection: "GuardedProtocol") -> None:
         """Forget a connection that is closed."""
-        self._open.discard(connection)
-        self._half_open.pop(connection, None)
-        self._idle.pop(connection, None)
-        self._unread.pop(connection, None)
+        self._open_connections.discard(connection)
+        self._half_open_ticks.pop(connection, None)
+        self._idle_connections.pop(connection, None)
+        self._unread_answers.pop(connection, None)
 
     def expect_headers(self, connection: "GuardedProtocol") -> None:
         """Start the deadline for a request's headers, unless it runs already."""
-        self._idle.pop(connection, None)
-        self._half_open.setdefault(connection, self._tick)
+        self._idle_connections.pop(connection, None)
+        self._half_open_ticks.setdefault(connection, self._tick)
         self._schedule()
 
     def record_headers(self, connection: "GuardedProtocol") -> None:
         """Note that the headers of a request are complete."""
-        self._half_open.pop(connection, None)
-        self._idle.pop(connection, None)
+        self._half_open_ticks.pop(connection, None)
+        self._idle_connections.pop(connection, None)
 
     def record_idle(self, connection: "GuardedProtocol") -> None:
         """Note that a request was answered: until the next one the connection can be spared."""
-        self._half_open.pop(connection, None)
-        self._idle[connection] = None
+        self._half_open_ticks.pop(connection, None)
+        self._idle_connections[connection] = None
 
     def record_unread(self, connection: "GuardedProtocol") -> None:
         """Note that the client does not read as fast as we write."""
-        self._unread[connection] = (self._tick, connection.count_unread_bytes())
+        self._unread_answers[connection] = (self._tick, connection.count_unread_bytes())
         self._schedule()
 
     def record_read(self, connection: "GuardedProtocol") -> None:
         """Note that the client has read nearly all that was written."""
-        self._unread.pop(connection, None)
+        self._unread_answers.pop(connection, None)
 
     def abort_half_open(self) -> None:
         """Close every connection without a request, as the server shuts down."""
-        for connection in list(self._half_open):
+        for connection in list(self._half_open_ticks):
             connection.abort()
 
     def _schedule(self) -> None:
@@ -144,36 +145,41 @@ class ConnectionGuard:
         self._close_late()
         self._close_crowding()
         self._close_unread()
-        if self._half_open or self._unread:
+        if self._half_open_ticks or self._unread_answers:
             self._schedule()
 
     def _close_late(self) -> None:
-        oldest = self._tick - self.limits.header_seconds / _TICK_SECONDS
-        for connection in [item for item, began in self._half_open.items() if began <= oldest]:
-            connection.refuse(408, "The headers of the request did not come in time")
+        oldest_tick = self._tick - self.limits.header_seconds / _TICK_SECONDS
+        for connection, began_tick in list(self._half_open_ticks.items()):
+            if began_tick <= oldest_tick:
+                connection.refuse(408, "The headers of the request did not come in time")
 
     def _close_crowding(self) -> None:
         """Close the oldest half-open connections of every address that has too many."""
-        surplus = Counter(connection.address for connection in self._half_open)
+        surplus = Counter(connection.address for connection in self._half_open_ticks)
         for address in surplus:
             surplus[address] -= self.limits.max_half_open
-        crowding = []
-        for connection, began in self._half_open.items():
-            if surplus[connection.address] > 0 and began <= self._tick - _GRACE_TICKS:
+        crowding_connections = []
+        for connection, began_tick in self._half_open_ticks.items():
+            if surplus[connection.address] > 0 and began_tick <= self._tick - _GRACE_TICKS:
                 surplus[connection.address] -= 1
-                crowding.append(connection)
-        if crowding:
-            self._warn("Too many half-open connections of one address", crowding[0], len(crowding))
-        _abort_all(crowding)
+                crowding_connections.append(connection)
+        if crowding_connections:
+            self._warn(
+                "Too many half-open connections of one address",
+                crowding_connections[0],
+                len(crowding_connections),
+            )
+        _abort_all(crowding_connections)
 
     def _close_unread(self) -> None:
-        oldest = self._tick - self.limits.unread_seconds / _TICK_SECONDS
+        oldest_tick = self._tick - self.limits.unread_seconds / _TICK_SECONDS
         stalled = []
-        for connection, (since, unread_bytes) in self._unread.items():
+        for connection, (since_tick, unread_bytes) in self._unread_answers.items():
             now_unread = connection.count_unread_bytes()
             if now_unread < unread_bytes:
-                self._unread[connection] = (self._tick, now_unread)
-            elif since <= oldest:
+                self._unread_answers[connection] = (self._tick, now_unread)
+            elif since_tick <= oldest_tick:
                 stalled.append(connection)
         for connection in stalled:
             logger.warning(
@@ -190,8 +196,8 @@ class ConnectionGuard:
             fields = {
                 "client_ip": connection.address,
                 "closed": closed,
-                "half_open": len(self._half_open),
-                "open": len(self._open),
+                "half_open": len(self._half_open_ticks),
+                "open": len(self._open_connections),
             }
             logger.warning("%s; the oldest are closed", message, extra={"fields": fields})
 
@@ -308,23 +314,23 @@ class TlsProtocol(asyncio.Protocol):
     """
 
     def __init__(self, guard: ConnectionGuard, context: ssl.SSLContext, **server: Any) -> None:
-        self._http = GuardedProtocol(guard, **server)
+        self._http_protocol = GuardedProtocol(guard, **server)
         self._guard = guard
         self._context = context
-        self._early = b""
+        self._early_data = b""
         self._handshake: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self._http.register(transport)
+        self._http_protocol.register(transport)
         self._handshake = asyncio.get_running_loop().create_task(self._shake_hands(transport))
 
     def data_received(self, data: bytes) -> None:
         # A client may send its request with the last message of the handshake.
-        self._early += data
+        self._early_data += data
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._guard.remove(self._http)
+        self._guard.remove(self._http_protocol)
 
     async def _shake_hands(self, transport: asyncio.Transport) -> None:
         try:
@@ -338,10 +344,10 @@ class TlsProtocol(asyncio.Protocol):
         except (OSError, TimeoutError):  # an SSLError is an OSError
             encrypted = None
         if encrypted is None or encrypted.is_closing():
-            self._guard.remove(self._http)
+            self._guard.remove(self._http_protocol)
             transport.abort()
             return
-        encrypted.set_protocol(self._http)
-        self._http.connection_made(encrypted)
-        if self._early:
-            self._http.data_received(self._early)
+        encrypted.set_protocol(self._http_protocol)
+        self._http_protocol.connection_made(encrypted)
+        if self._early_data:
+            self._http_protocol.data_received(self._early_data)

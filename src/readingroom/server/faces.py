@@ -7,7 +7,7 @@ from readingroom.protocol.quoting import QUOTED_MATTER
 from readingroom.protocol.spec import KnowledgeBase
 from readingroom.protocol.tool import Tool
 
-ALL_NAME = "reading-room"
+ROOM_SERVER_NAME = "reading-room"
 
 
 @dataclass(frozen=True)
@@ -26,16 +26,19 @@ class Face:
     @property
     def tools(self) -> dict[str, tuple[Tool, Dialect]]:
         """Every tool by name, sorted, with the dialect in which its errors are rendered."""
-        pairs = [(tool, base.dialect) for base in self.bases for tool in base.tools]
+        tools_with_dialects = [(tool, base.dialect) for base in self.bases for tool in base.tools]
         # Sorted, so that a client which caches `tools/list` sees the same listing at every start.
-        by_name = {tool.name: (tool, dialect) for tool, dialect in sorted(pairs, key=_tool_name)}
-        if len(by_name) < len(pairs):
+        by_name = {
+            tool.name: (tool, dialect)
+            for tool, dialect in sorted(tools_with_dialects, key=_get_tool_name)
+        }
+        if len(by_name) < len(tools_with_dialects):
             raise ValueError(f"Two tools of the face {self.server_name} have the same name")
         return by_name
 
 
 def make_face(base: KnowledgeBase, path: str = "") -> Face:
-    """One base, as its contract names it."""
+    """Return the face of one base, as its contract names it."""
     return Face(
         server_name=base.server_name,
         title=base.title,
@@ -50,29 +53,29 @@ def make_face(base: KnowledgeBase, path: str = "") -> Face:
 def make_faces(
     bases: tuple[KnowledgeBase, ...], desk: KnowledgeBase | None = None
 ) -> tuple[Face, ...]:
-    """Every tool under one roof, and each base under its own name beside it.
+    """Return the face of all tools together, and one of each base under its own name beside it.
 
     Where the desk has a tool of a base's name, the desk's takes its place under the roof: it asks
     that base and the others.
     """
-    first = (desk,) if desk else ()
-    desk_tools = {tool.name for base in first for tool in base.tools}
-    rest = tuple(
-        replace(base, tools=tuple(tool for tool in base.tools if tool.name not in desk_tools))
+    desk_bases = (desk,) if desk else ()
+    desk_tool_names = {tool.name for base in desk_bases for tool in base.tools}
+    other_bases = tuple(
+        replace(base, tools=tuple(tool for tool in base.tools if tool.name not in desk_tool_names))
         for base in bases
     )
-    introductions = [f"{base.title}: {base.instructions}" for base in (*first, *bases)]
-    room = Face(
-        server_name=ALL_NAME,
+    introductions = [f"{base.title}: {base.instructions}" for base in (*desk_bases, *bases)]
+    room_face = Face(
+        server_name=ROOM_SERVER_NAME,
         title="Reading Room",
         path="",
         instructions="\n\n".join([*introductions, QUOTED_MATTER]),
-        bases=(*first, *rest),
+        bases=(*desk_bases, *other_bases),
         stateful=True,
         sse=False,
     )
-    return (room, *(make_face(base, f"/{base.name}") for base in bases))
+    return (room_face, *(make_face(base, f"/{base.name}") for base in bases))
 
 
-def _tool_name(pair: tuple[Tool, Dialect]) -> str:
-    return pair[0].name
+def _get_tool_name(tool_with_dialect: tuple[Tool, Dialect]) -> str:
+    return tool_with_dialect[0].name

@@ -31,8 +31,8 @@ class BodyLimitMiddleware:
 
     async def _read_body(self, scope: Scope, receive: Receive) -> Receive:
         """Return a `receive` that yields the body in one message. Raise RequestTooLarge."""
-        declared = dict(scope["headers"]).get(b"content-length", b"")
-        self._check_size(int(declared) if declared.isdigit() else 0)
+        declared_size = dict(scope["headers"]).get(b"content-length", b"")
+        self._check_size(int(declared_size) if declared_size.isdigit() else 0)
         body = bytearray()
         while True:
             message = await receive()

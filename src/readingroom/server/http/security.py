@@ -46,13 +46,13 @@ class SecurityMiddleware:
     def __init__(
         self,
         app: ASGIApp,
-        names: AllowedNames,
+        allowed_names: AllowedNames,
         policies: AuthPolicies,
         limiter: RateLimiter,
         admin_key: AdminKey | None,
     ) -> None:
         self._app = app
-        self._names = names
+        self._allowed_names = allowed_names
         self._policies = policies
         self._limiter = limiter
         self._admin_key = admin_key
@@ -71,7 +71,7 @@ class SecurityMiddleware:
         headers = dict(scope["headers"])
         host = headers.get(b"host", b"").decode("latin-1").lower()
         # Against DNS rebinding: a page whose name resolves to our address has its own name here.
-        if not _is_allowed(host, self._names.hosts):
+        if not _is_allowed(host, self._allowed_names.hosts):
             raise Misdirected(
                 f"This server does not answer to the host {host[:100]!r}; "
                 "the operator can add it with READINGROOM_ALLOWED_HOSTS"
@@ -81,7 +81,7 @@ class SecurityMiddleware:
             return
         for name, value in scope["headers"]:
             origin = value.decode("latin-1").lower() if name == b"origin" else ""
-            if origin and not _is_allowed(origin, self._names.origins):
+            if origin and not _is_allowed(origin, self._allowed_names.origins):
                 raise ForbiddenOrigin(
                     f"Pages of {origin[:100]!r} may not call this server; "
                     "the operator can add them with READINGROOM_ALLOWED_ORIGINS"

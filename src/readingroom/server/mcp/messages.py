@@ -27,11 +27,11 @@ class MessageLimitMiddleware:
         await app(scope, receive, send)
 
     async def _check_id(self, scope: Scope, receive: Receive, send: Send) -> None:
-        first = await receive()  # the whole body: the limit above has collected it
-        if has_long_id(first.get("body", b"")):
+        body_message = await receive()  # the whole body: the limit above has collected it
+        if has_long_id(body_message.get("body", b"")):
             await _refuse_id()(scope, receive, send)
             return
-        messages = [first]
+        messages = [body_message]
 
         async def receive_again() -> Message:
             return messages.pop() if messages else await receive()

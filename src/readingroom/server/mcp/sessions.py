@@ -23,35 +23,37 @@ class SessionOwners:
 
     def __init__(self, max_per_caller: int) -> None:
         self._max_per_caller = max_per_caller
-        self._owners: dict[str, str] = {}
-        self._reserved: Counter[str] = Counter()
+        self._callers_by_session: dict[str, str] = {}
+        self._reserved_counts: Counter[str] = Counter()
 
     @contextmanager
     def reserve(self, caller: str) -> Iterator[None]:
         """Hold one of the caller's places while this is entered. Raise TooManySessions."""
-        owned = sum(owner == caller for owner in self._owners.values())
-        if owned + self._reserved[caller] >= self._max_per_caller:
+        owned_count = sum(owner == caller for owner in self._callers_by_session.values())
+        if owned_count + self._reserved_counts[caller] >= self._max_per_caller:
             raise TooManySessions(
                 f"{self._max_per_caller} sessions of this caller are open; end one, or ask the "
                 "operator for more (READINGROOM_MAX_SESSIONS_PER_CALLER)",
                 retry_after=30,
             )
-        self._reserved[caller] += 1
+        self._reserved_counts[caller] += 1
         try:
             yield
         finally:
-            self._reserved[caller] -= 1
-            if not self._reserved[caller]:
-                del self._reserved[caller]
+            self._reserved_counts[caller] -= 1
+            if not self._reserved_counts[caller]:
+                del self._reserved_counts[caller]
 
     def count_reserved(self) -> int:
         """Return how many places are held, by all callers together."""
-        return self._reserved.total()
+        return self._reserved_counts.total()
 
     def add(self, session_id: str, caller: str) -> None:
         """Note a session that was opened."""
-        self._owners[session_id] = caller
+        self._callers_by_session[session_id] = caller
 
     def keep_only(self, session_ids: Container[str]) -> None:
         """Forget the sessions that are not among these."""
-        self._owners = {id: owner for id, owner in self._owners.items() if id in session_ids}
+        self._callers_by_session = {
+            id: owner for id, owner in self._callers_by_session.items() if id in session_ids
+        }

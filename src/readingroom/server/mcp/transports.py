@@ -87,14 +87,14 @@ class Sse:
         self._server = server
         self._limits = limits
         self._owners = SessionOwners(limits.max_sessions_per_caller)
-        self._unanswered: dict[str, UnansweredRequests] = {}
+        self._unanswered_by_session: dict[str, UnansweredRequests] = {}
         """By session, the requests that were taken from it."""
-        self._posting: Counter[str] = Counter()
+        self._posting_counts: Counter[str] = Counter()
         """By session, the messages that are being posted."""
         self._transport = SseServerTransport(
             f"{path}/messages/", max_request_body_size=limits.max_body_bytes
         )
-        self._post = MessageLimitMiddleware(
+        self._post_app = MessageLimitMiddleware(
             self._transport.handle_post_message, limits.max_body_bytes
         )
 
@@ -110,8 +110,8 @@ class Sse:
     async def receive_message(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a message to the session that its address names. Raise TooManyMessages."""
         session_id = _read_session_id(scope)
-        unanswered = self._unanswered.get(session_id)
-        count = self._posting[session_id] + (unanswered.count if unanswered else 0)
+        unanswered = self._unanswered_by_session.get(session_id)
+        count = self._posting_counts[session_id] + (unanswered.count if unanswered else 0)
         if count >= _MAX_UNANSWERED:
             raise TooManyMessages(
                 f"{_MAX_UNANSWERED} messages of this session have no answer yet; read its event "
@@ -119,15 +119,15 @@ class Sse:
                 retry_after=1,
             )
         scope["state"]["session_id"] = session_id
-        self._posting[session_id] += 1
+        self._posting_counts[session_id] += 1
         try:
-            await self._post(scope, receive, send)
+            await self._post_app(scope, receive, send)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             pass  # the session ended after its message was accepted
         finally:
-            self._posting[session_id] -= 1
-            if not self._posting[session_id]:
-                del self._posting[session_id]
+            self._posting_counts[session_id] -= 1
+            if not self._posting_counts[session_id]:
+                del self._posting_counts[session_id]
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         options = self._server.create_initialization_options()
@@ -143,7 +143,7 @@ class Sse:
                         return
                     # The SDK does not tell a stream its id; the messages posted to it know it.
                     session_id = message.metadata.request_context.state.session_id
-                    self._unanswered[session_id] = unanswered
+                    self._unanswered_by_session[session_id] = unanswered
                     unanswered.add(message)
 
                 requests = WatchedReceiveStream(incoming, note_message, anyio.lowlevel.checkpoint)
@@ -151,7 +151,7 @@ class Sse:
                 try:
                     await self._server.run(requests, answers, options)
                 finally:
-                    self._unanswered.pop(session_id, None)
+                    self._unanswered_by_session.pop(session_id, None)
 
 
 def is_page_request(scope: Scope) -> bool:
