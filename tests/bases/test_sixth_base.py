@@ -260,6 +260,9 @@ class ToyBackup(BaseBackup):
     def can_read(self, counts):
         return True
 
+    def is_backup_file(self, file_name):
+        return file_name == "toy/notes.txt"
+
     def lock(self, data):
         return nullcontext()
 

@@ -98,7 +98,7 @@ class Rig:
 async def rigged(
     url: str,
     *,
-    fresh: CacheLifetimes | None = None,
+    lifetimes: CacheLifetimes | None = None,
     stale_seconds: float = 100.0,
     per_second: int = PLENTY,
 ) -> AsyncIterator[Rig]:
@@ -115,7 +115,7 @@ async def rigged(
         jitter=lambda: 0.5,
     )
     cache = Cache(MemoryCacheBackend(clock=wall), stale_seconds, clock=wall)
-    store = GovukStore(url, client, cache, meter, fresh or CacheLifetimes())
+    store = GovukStore(url, client, cache, meter, lifetimes or CacheLifetimes())
     try:
         yield Rig(GuidanceService(store, SlidingWindow(PLENTY)), client, wall, steady)
     finally:

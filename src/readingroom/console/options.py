@@ -36,7 +36,7 @@ log_level_option = click.option(
 
 
 def add_common_options(
-    verb: CommandFunction, flags: tuple[str, ...] = (), makes_sample: bool = False
+    command_function: CommandFunction, flags: tuple[str, ...] = (), makes_sample: bool = False
 ) -> CommandFunction:
     """Give a command `--data`, `--demo` and `--json`, and print its errors to standard error.
 
@@ -48,21 +48,23 @@ def add_common_options(
     @click.option("--data", type=click.Path(), help="Data directory [READINGROOM_DATA].")
     @click.option("--demo", is_flag=True, help="Use the sample's own data directory.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
-    @wraps(verb)
-    def wrapped(*args: Any, data: str | None, demo: bool, as_json: bool, **kwargs: Any) -> Any:
+    @wraps(command_function)
+    def run_with_settings(
+        *args: Any, data: str | None, demo: bool, as_json: bool, **kwargs: Any
+    ) -> Any:
         try:
             folder = str(find_sample_folder(data, makes_sample)) if demo else data
             chosen = {name: kwargs.pop(name) for name in flags}
             # The root command knows how settings are composed; this layer does not.
             load_settings = click.get_current_context().find_root().obj
             settings: RoomSettings = load_settings({"data": folder, **chosen})
-            return verb(*args, settings=settings, as_json=as_json, **kwargs)
+            return command_function(*args, settings=settings, as_json=as_json, **kwargs)
         except KnowledgeError as error:
             exit_with_error(error, as_json)
         except OSError as error:  # a full disk, a closed pipe
             exit_with_error(StorageFailed(str(error)), as_json)
 
-    return wrapped
+    return run_with_settings
 
 
 def exit_with_error(error: KnowledgeError, as_json: bool) -> NoReturn:
@@ -109,10 +111,10 @@ def run_command(
     return anyio.run(dispatch, command, spec, settings, report or print_progress)
 
 
-def build_model(kind: type[Model], **values: Any) -> Model:
+def build_model(model_class: type[Model], **values: Any) -> Model:
     """Return a question or a command made of what was typed. Raise `InvalidArguments`."""
     try:
-        return kind.model_validate(values)
+        return model_class.model_validate(values)
     except ValidationError as error:
         raise InvalidArguments.from_validation_error(error) from error
 

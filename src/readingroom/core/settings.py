@@ -212,16 +212,16 @@ def read_settings(
     data = _choose_data_directory(chosen_values.get("data"))
     file_values = _read_file(data / CONFIGURATION_FILE)
     if is_sample(data):
-        excluded = [
+        excluded_names = [
             name
             for name, field in settings_class.model_fields.items()
             if _get_extra(field, "not_for_sample")
         ]
-        if mixed := [name for name in excluded if name in flags]:
-            flag = _name_flag(settings_class, mixed[0])
+        if forbidden_flags := [name for name in excluded_names if name in flags]:
+            flag = _name_flag(settings_class, forbidden_flags[0])
             raise InvalidSetting(f"{flag} does not go with the sample; leave it out")
         chosen_values = {
-            name: value for name, value in chosen_values.items() if name not in excluded
+            name: value for name, value in chosen_values.items() if name not in excluded_names
         }
     try:
         return settings_class.model_validate(file_values | chosen_values | {"data": data})
@@ -234,10 +234,12 @@ def get_variable_name(field: FieldInfo) -> str:
     return str(_get_extra(field, "env"))
 
 
-def make_sandbox_environment(**more: str) -> dict[str, str]:
+def make_sandbox_environment(**extra_variables: str) -> dict[str, str]:
     """Return the environment of a process that handles untrusted bytes."""
-    present = {name: os.environ[name] for name in _SANDBOX_VARIABLES if name in os.environ}
-    return present | more
+    present_variables = {
+        name: os.environ[name] for name in _SANDBOX_VARIABLES if name in os.environ
+    }
+    return present_variables | extra_variables
 
 
 def _get_extra(field: FieldInfo, name: str) -> Any:

@@ -170,9 +170,11 @@ class UpstreamClient:
 
     def _raise_unless_allowed(self, is_allowed: Callable[[], bool]) -> None:
         """Raise while the host wants to be left alone, or keeps failing."""
-        pause = self._resume_at - self._now()
-        if pause > 0:
-            raise UpstreamRateLimited("GOV.UK asked us to slow down", retry_after=round(pause, 1))
+        pause_seconds = self._resume_at - self._now()
+        if pause_seconds > 0:
+            raise UpstreamRateLimited(
+                "GOV.UK asked us to slow down", retry_after=round(pause_seconds, 1)
+            )
         if not is_allowed():
             raise UpstreamUnavailable(
                 "GOV.UK keeps failing, so no request is sent to it for a while",
@@ -182,21 +184,21 @@ class UpstreamClient:
     async def _wait_for_budget(self, deadline: float) -> None:
         """Wait until the budget allows one more request; raise when that would take too long."""
         max_wait = max(0.0, deadline - self._now())
-        missing = await self._limiter.acquire(f"to {self._base_url}", max_wait)
-        if missing is not None:
+        wait_seconds = await self._limiter.acquire(f"to {self._base_url}", max_wait)
+        if wait_seconds is not None:
             raise UpstreamRateLimited(
-                "Too many requests to GOV.UK are waiting", retry_after=round(missing, 1)
+                "Too many requests to GOV.UK are waiting", retry_after=round(wait_seconds, 1)
             )
 
     async def _send_attempt(
         self, request: Request, url: httpx2.URL, context: CallContext, deadline: float
     ) -> Reply | None:
         started = time.perf_counter()
-        outcome, size = "cancelled", 0
+        outcome, body_bytes = "cancelled", 0
         try:
             with anyio.fail_after(max(0.001, deadline - self._now())):
                 response, body = await self._send_request(request, url, context)
-            size = len(body)
+            body_bytes = len(body)
             reply = self._interpret_response(request, response, body)
             outcome = "unchanged" if reply is None else str(response.status_code)
             return reply
@@ -217,7 +219,9 @@ class UpstreamClient:
             raise
         finally:
             self._update_breaker(outcome)
-            self._record_attempt(request, context, outcome, size, time.perf_counter() - started)
+            self._record_attempt(
+                request, context, outcome, body_bytes, time.perf_counter() - started
+            )
 
     async def _send_request(
         self, request: Request, url: httpx2.URL, context: CallContext
@@ -273,7 +277,7 @@ class UpstreamClient:
             self.breaker.record_success()
 
     def _record_attempt(
-        self, request: Request, context: CallContext, outcome: str, size: int, seconds: float
+        self, request: Request, context: CallContext, outcome: str, body_bytes: int, seconds: float
     ) -> None:
         milliseconds = round(seconds * 1000, 3)
         context.record_request(milliseconds)
@@ -283,7 +287,7 @@ class UpstreamClient:
             "endpoint": request.endpoint,
             "outcome": outcome,
             "upstream_ms": milliseconds,
-            "response_bytes": size,
+            "response_bytes": body_bytes,
         }
         logger.info("upstream request", extra={"fields": fields})
 
@@ -291,10 +295,10 @@ class UpstreamClient:
 async def _read_body(response: httpx2.Response) -> bytes:
     """Return the body, decompressed; raise `UpstreamUnavailable` when it is too long."""
     blocks: list[bytes] = []
-    size = 0
+    body_bytes = 0
     async for block in response.aiter_bytes():
-        size += len(block)
-        if size > MAX_BODY_BYTES:
+        body_bytes += len(block)
+        if body_bytes > MAX_BODY_BYTES:
             raise UpstreamUnavailable(
                 f"GOV.UK sent more than {MAX_BODY_BYTES // 1024 // 1024} MB for one page"
             )
@@ -330,5 +334,5 @@ def _parse_max_age(header: str) -> float | None:
     rules = {rule.strip().lower() for rule in header.split(",")}
     if rules & {"no-store", "no-cache", "private"}:
         return 0.0
-    ages = [rule.removeprefix("max-age=") for rule in rules if rule.startswith("max-age=")]
-    return float(ages[0]) if ages and ages[0].isdecimal() else None
+    max_ages = [rule.removeprefix("max-age=") for rule in rules if rule.startswith("max-age=")]
+    return float(max_ages[0]) if max_ages and max_ages[0].isdecimal() else None

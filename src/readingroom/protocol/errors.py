@@ -80,8 +80,8 @@ class GuidanceDialect:
 
     def render(self, error: KnowledgeError, request_id: str) -> ErrorResult:
         details = {"code": error.code.upper(), "message": error.message} | _make_hint_field(error)
-        legal = {"attribution": self.attribution, "disclaimer": self.disclaimer}
-        return _make_json_result({"error": details, **legal})
+        legal_fields = {"attribution": self.attribution, "disclaimer": self.disclaimer}
+        return _make_json_result({"error": details, **legal_fields})
 
 
 def _make_json_result(body: Mapping[str, Any]) -> ErrorResult:

@@ -74,8 +74,8 @@ def read_sample_state(data: Path) -> SampleState:
 
 def write_sample_state(data: Path, state: SampleState = _NEW) -> None:
     """Write the state in one step: the file that marks the sample is never missing."""
-    note = "This directory is the sample's: its texts are not the real documents."
+    explanation = "This directory is the sample's: its texts are not the real documents."
     # Replaced in one step: without the file the sample would pass for real data.
-    fresh = data / f".{SAMPLE_MARK_FILE}"
-    fresh.write_text(json.dumps({**asdict(state), "note": note}), "utf-8")
-    fresh.replace(data / SAMPLE_MARK_FILE)
+    new_file = data / f".{SAMPLE_MARK_FILE}"
+    new_file.write_text(json.dumps({**asdict(state), "note": explanation}), "utf-8")
+    new_file.replace(data / SAMPLE_MARK_FILE)

@@ -217,9 +217,9 @@ def make_tool(
     choices: Callable[[], Mapping[str, Sequence[str]]] | None = None,
 ) -> Tool:
     """Make a tool of a coroutine, whose name, annotations and docstring become the tool's."""
-    types = typing.get_type_hints(run)
+    annotations = typing.get_type_hints(run)
     docstring = inspect.cleandoc(run.__doc__ or "")
-    question, _call, answer = types.values()
+    question, _call, answer = annotations.values()
     return Tool(
         name=run.__name__,
         title=title,
@@ -233,8 +233,8 @@ def make_tool(
     )
 
 
-def _is_answer(kind: Any) -> bool:
-    members = typing.get_args(kind) or (kind,)
+def _is_answer(annotation: Any) -> bool:
+    members = typing.get_args(annotation) or (annotation,)
     return all(isinstance(member, type) and issubclass(member, Answer) for member in members)
 
 

@@ -438,7 +438,7 @@ async def test_recent_changes_are_those_since_a_day_the_latest_first(upstream: U
 async def test_a_second_call_is_answered_from_the_cache_until_the_ttl_is_over(
     upstream: Upstream,
 ) -> None:
-    async with rigged(upstream.url, fresh=CacheLifetimes(content=60)) as rig:
+    async with rigged(upstream.url, lifetimes=CacheLifetimes(content=60)) as rig:
         asked = GetContentByPath(path=RETURN)
         states = []
         for pause in (0, 30, 31):
@@ -585,7 +585,7 @@ async def test_nobody_at_home_is_unavailable_not_rate_limited() -> None:
 @requirement("guidance:backoff")
 async def test_a_host_that_flaps_is_answered_through(upstream: Upstream) -> None:
     upstream.emulator.fault = faults.every_other(faults.failing(500))
-    async with asking(upstream.url, fresh=CacheLifetimes(0, 0)) as client:
+    async with asking(upstream.url, lifetimes=CacheLifetimes(0, 0)) as client:
         for _ in range(5):
             answer(await client.call_tool("get_content_by_path", {"path": RETURN}))
     assert len(upstream.emulator.seen) == 10

@@ -33,14 +33,14 @@ class _TreeBuilder:
 
     def __init__(self) -> None:
         self._root = Element("html")
-        self._open = [self._root]
+        self._open_elements = [self._root]
         self._too_deep = 0  # elements that are open below the deepest one that is kept
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         element = Element(tag, dict(attributes))
-        self._open[-1].children.append(element)
-        if len(self._open) < _MAX_DEPTH:
-            self._open.append(element)
+        self._open_elements[-1].children.append(element)
+        if len(self._open_elements) < _MAX_DEPTH:
+            self._open_elements.append(element)
         else:
             self._too_deep += 1
 
@@ -48,10 +48,10 @@ class _TreeBuilder:
         if self._too_deep:
             self._too_deep -= 1
         else:
-            self._open.pop()
+            self._open_elements.pop()
 
     def data(self, text: str) -> None:
-        self._open[-1].children.append(text)
+        self._open_elements[-1].children.append(text)
 
     def close(self) -> Element:
         return self._root

@@ -118,10 +118,10 @@ class GovukPage:
         """The page as a reader sees it: notice, title, summary, then all its parts."""
         return "\n\n".join(part for part in self._render_parts(MarkdownConverter(WEBSITE)) if part)
 
-    def list_linked_items(self, kind: str) -> list[Mapping[str, Any]]:
+    def list_linked_items(self, relation: str) -> list[Mapping[str, Any]]:
         """Return the items that this one links to as `kind`."""
         links = self.content.get("links")
-        return _read_objects(links.get(kind)) if isinstance(links, Mapping) else []
+        return _read_objects(links.get(relation)) if isinstance(links, Mapping) else []
 
     def _render_parts(self, converter: MarkdownConverter) -> Iterator[str]:
         if self.title:
@@ -158,8 +158,10 @@ class GovukPage:
         yield converter.convert(_read_html(group.get("body")))
         # Groups name documents by id only; their titles and paths are in the item's links.
         documents = {item.get("content_id"): item for item in self.list_linked_items("documents")}
-        ids = [value for value in _read_list(group.get("documents")) if isinstance(value, str)]
-        yield _render_links([documents[id] for id in ids if id in documents])
+        document_ids = [
+            value for value in _read_list(group.get("documents")) if isinstance(value, str)
+        ]
+        yield _render_links([documents[id] for id in document_ids if id in documents])
 
 
 def is_plain_path(text: str) -> bool:

@@ -91,8 +91,8 @@ class GuidanceService:
         self, question: GetContentByPath, context: CallContext
     ) -> PageContent | PageText:
         await self._check_rate(context)
-        page, cached = await self._get_page(question.path, context)
-        return _make_page_answer(page, cached, question)
+        page, cached_reply = await self._get_page(question.path, context)
+        return _make_page_answer(page, cached_reply, question)
 
     async def read_page_by_id(
         self, question: GetContentById, context: CallContext
@@ -105,10 +105,10 @@ class GuidanceService:
         # Translations share an id; theirs is the original's path and a suffix.
         path = min((hit.path for hit in _parse_hits(response) if hit.path), key=len, default=None)
         if path:
-            page, cached = await self._get_page(path, context)
+            page, cached_reply = await self._get_page(path, context)
             # The search index may lag behind, and still name a path that the page has left.
             if page.content.get("content_id") == question.content_id:
-                return _make_page_answer(page, cached, question)
+                return _make_page_answer(page, cached_reply, question)
         raise NotFoundOrRedirected(
             f"The Charity Commission has no page with the id {question.content_id}",
             use_tool="search_guidance",
@@ -118,9 +118,9 @@ class GuidanceService:
         self, question: GetSourceMetadata, context: CallContext
     ) -> SourceMetadata:
         await self._check_rate(context)
-        page, cached = await self._get_page(question.path, context)
+        page, cached_reply = await self._get_page(question.path, context)
         return SourceMetadata(
-            **_make_source_fields(page, cached),
+            **_make_source_fields(page, cached_reply),
             last_updated=page.public_updated_at,
             first_published_at=page.first_published_at,
             organisations=page.organisations,
@@ -130,16 +130,18 @@ class GuidanceService:
         """Fetch a page past the cache; where GOV.UK fails, keep the old copy and state its age."""
         await self._check_rate(context)
         # Read before the refresh, which replaces it.
-        before = await self._store.peek_page(question.path)
-        page, cached = await self._store.refresh_page(question.path, context)
+        previous_entry = await self._store.peek_page(question.path)
+        page, cached_reply = await self._store.refresh_page(question.path, context)
         _check_scope(page)
         return Refreshed(
-            refreshed=cached.failure is None,
-            timestamp=_format_timestamp(cached.entry.fetched_at),
-            changed=before.reply.body != cached.reply.body if before else None,
+            refreshed=cached_reply.failure is None,
+            timestamp=_format_timestamp(cached_reply.entry.fetched_at),
+            changed=previous_entry.reply.body != cached_reply.reply.body
+            if previous_entry
+            else None,
             url=page.url,
             public_updated_at=page.public_updated_at,
-            warnings=_make_warnings(cached),
+            warnings=_make_warnings(cached_reply),
         )
 
     async def search(self, question: SearchGuidance, context: CallContext) -> SearchResults:
@@ -153,9 +155,9 @@ class GuidanceService:
         ]
         if question.order == "newest":
             params.append(("order", "-public_timestamp"))
-        response, cached = await self._store.search(params, context)
+        response, cached_reply = await self._store.search(params, context)
         return SearchResults(
-            **_make_paging_fields(response, cached, question),
+            **_make_paging_fields(response, cached_reply, question),
             query=query,
             searched={"organisation": ORGANISATION, **_group_by_name(filters)},
             results=_parse_hits(response),
@@ -168,9 +170,9 @@ class GuidanceService:
             ("order", "-public_timestamp"),
             *_make_scope_params(question.page_size, _find_start(question)),
         ]
-        response, cached = await self._store.search(params, context)
+        response, cached_reply = await self._store.search(params, context)
         return Changes(
-            **_make_paging_fields(response, cached, question),
+            **_make_paging_fields(response, cached_reply, question),
             since=question.since,
             changes=_parse_hits(response),
         )
@@ -180,16 +182,17 @@ class GuidanceService:
         return ErrorTaxonomy(errors=[_describe_error_kind(error) for error in TAXONOMY])
 
     async def _check_rate(self, context: CallContext) -> None:
-        missing = await self._limiter.acquire(context.client, MAX_RATE_WAIT_SECONDS)
-        if missing is not None:
+        wait_seconds = await self._limiter.acquire(context.client, MAX_RATE_WAIT_SECONDS)
+        if wait_seconds is not None:
             raise UpstreamRateLimited(
-                "This client sends more requests than GOV.UK allows", retry_after=round(missing, 1)
+                "This client sends more requests than GOV.UK allows",
+                retry_after=round(wait_seconds, 1),
             )
 
     async def _get_page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
-        page, cached = await self._store.read_page(path, context)
+        page, cached_reply = await self._store.read_page(path, context)
         _check_scope(page)
-        return page, cached
+        return page, cached_reply
 
 
 def _describe_error_kind(error: type[KnowledgeError]) -> ErrorKind:
@@ -199,21 +202,21 @@ def _describe_error_kind(error: type[KnowledgeError]) -> ErrorKind:
 
 def _check_scope(page: GovukPage) -> None:
     if not page.is_in_scope:
-        by = ", ".join(page.organisations[:5]) or "no organisation"
+        publishers = ", ".join(page.organisations[:5]) or "no organisation"
         raise ContentOutOfScope(
-            f"{page.path} is published by {by}, not by the Charity Commission",
+            f"{page.path} is published by {publishers}, not by the Charity Commission",
             url=page.url,
             use_tool="search_guidance",
         )
 
 
 def _make_page_answer(
-    page: GovukPage, cached: CachedReply, question: GetContentByPath | GetContentById
+    page: GovukPage, cached_reply: CachedReply, question: GetContentByPath | GetContentById
 ) -> PageContent | PageText:
     """Return the part of a page that the question is for."""
     end = len(page.text) if question.max_chars is None else question.offset + question.max_chars
     fields = {
-        **_make_source_fields(page, cached),
+        **_make_source_fields(page, cached_reply),
         "public_updated_at": page.public_updated_at,
         "text": page.text[question.offset : end],
         "text_chars": len(page.text),
@@ -224,7 +227,7 @@ def _make_page_answer(
     return PageContent(**fields, content=dict(page.content))
 
 
-def _make_source_fields(page: GovukPage, cached: CachedReply) -> dict[str, Any]:
+def _make_source_fields(page: GovukPage, cached_reply: CachedReply) -> dict[str, Any]:
     """Return the fields that every answer about a page has."""
     return {
         "id": make_guidance_id(page.path),
@@ -236,13 +239,13 @@ def _make_source_fields(page: GovukPage, cached: CachedReply) -> dict[str, Any]:
         "translations": page.translations,
         "withdrawn": page.withdrawn_notice is not None,
         "withdrawn_notice": page.withdrawn_notice,
-        "cache": _make_cache_state(cached),
-        "warnings": _make_warnings(cached),
+        "cache": _make_cache_state(cached_reply),
+        "warnings": _make_warnings(cached_reply),
     }
 
 
 def _make_paging_fields(
-    response: Mapping[str, Any], cached: CachedReply, question: SearchGuidance | RecentChanges
+    response: Mapping[str, Any], cached_reply: CachedReply, question: SearchGuidance | RecentChanges
 ) -> dict[str, Any]:
     total = response.get("total")
     # GOV.UK's answers are read with suspicion: a missing field must not fail the call.
@@ -253,33 +256,35 @@ def _make_paging_fields(
         "page": question.page,
         "page_size": question.page_size,
         "next_page": question.page + 1 if has_more else None,
-        "cache": _make_cache_state(cached),
-        "warnings": _make_warnings(cached),
+        "cache": _make_cache_state(cached_reply),
+        "warnings": _make_warnings(cached_reply),
     }
 
 
-def _make_cache_state(cached: CachedReply) -> CacheState:
+def _make_cache_state(cached_reply: CachedReply) -> CacheState:
     return CacheState(
-        hit=cached.hit,
-        age_s=round(cached.age, 3),
-        ttl_s=cached.entry.ttl,
-        stale=cached.failure is not None,
+        hit=cached_reply.hit,
+        age_s=round(cached_reply.age, 3),
+        ttl_s=cached_reply.entry.ttl,
+        stale=cached_reply.failure is not None,
     )
 
 
-def _make_warnings(cached: CachedReply) -> list[Warned]:
-    if cached.failure is None:
+def _make_warnings(cached_reply: CachedReply) -> list[Warned]:
+    if cached_reply.failure is None:
         return []
-    message = f"{_describe_error_kind(StaleCacheServed).description}: {cached.failure.message}"
-    age = round(cached.age, 3)
+    message = (
+        f"{_describe_error_kind(StaleCacheServed).description}: {cached_reply.failure.message}"
+    )
+    age = round(cached_reply.age, 3)
     return [Warned(code=StaleCacheServed.code.upper(), message=message, age_s=age)]
 
 
-def _make_scope_params(count: int, start: int) -> list[tuple[str, str]]:
+def _make_scope_params(result_count: int, start: int) -> list[tuple[str, str]]:
     """Return the parameters of every search, whatever the caller wants."""
     return [
         ("filter_organisations", ORGANISATION),
-        ("count", str(count)),
+        ("count", str(result_count)),
         ("start", str(start)),
         *(("fields", name) for name in _SEARCH_FIELDS),
     ]
@@ -289,11 +294,11 @@ def _find_start(question: SearchGuidance | RecentChanges) -> int:
     return (question.page - 1) * question.page_size
 
 
-def _translate_filters(arguments: Mapping[str, Any]) -> QueryParams:
+def _translate_filters(given_filters: Mapping[str, Any]) -> QueryParams:
     """Return the caller's filters as GOV.UK names them; raise `UpstreamParameterError`."""
     try:
         # By way of JSON: strict mode takes a date from a JSON string, not from a Python one.
-        filters = _Filters.model_validate_json(to_json(arguments))
+        filters = _Filters.model_validate_json(to_json(given_filters))
     except ValidationError as error:
         problems = InvalidArguments.from_validation_error(error).errors
         names = "; ".join(f"{problem['field']}: {problem['message']}" for problem in problems)
@@ -319,9 +324,9 @@ def _as_list(names: str | list[str] | None) -> list[str]:
     return [names] if isinstance(names, str) else names
 
 
-def _format_period(first: date | None, last: date | None) -> QueryParams:
-    ends = [f"{end}:{day}" for end, day in (("from", first), ("to", last)) if day]
-    return [("filter_public_timestamp", ",".join(ends))] if ends else []
+def _format_period(first_day: date | None, last_day: date | None) -> QueryParams:
+    bounds = [f"{end}:{day}" for end, day in (("from", first_day), ("to", last_day)) if day]
+    return [("filter_public_timestamp", ",".join(bounds))] if bounds else []
 
 
 def _group_by_name(params: QueryParams) -> dict[str, list[str]]:
@@ -333,13 +338,17 @@ def _group_by_name(params: QueryParams) -> dict[str, list[str]]:
 
 def _parse_hits(response: Mapping[str, Any]) -> list[Hit]:
     results = response.get("results")
-    hits = (_parse_hit(result) for result in results or [] if isinstance(result, Mapping))
+    hits = (
+        _parse_hit(search_result)
+        for search_result in results or []
+        if isinstance(search_result, Mapping)
+    )
     return [hit for hit in hits if hit is not None]
 
 
-def _parse_hit(result: Mapping[str, Any]) -> Hit | None:
+def _parse_hit(search_result: Mapping[str, Any]) -> Hit | None:
     """Return a search result as a hit; None where it has no title or no link to cite."""
-    title, link = _get_text(result, "title"), _get_text(result, "link")
+    title, link = _get_text(search_result, "title"), _get_text(search_result, "link")
     url = make_website_url(link) if link else None
     if not title or not link or not url:
         return None
@@ -348,18 +357,18 @@ def _parse_hit(result: Mapping[str, Any]) -> Hit | None:
     return Hit(
         title=title,
         url=url,
-        summary=_get_text(result, "description") or "",
-        public_updated_at=_get_text(result, "public_timestamp"),
+        summary=_get_text(search_result, "description") or "",
+        public_updated_at=_get_text(search_result, "public_timestamp"),
         path=path,
         id=make_guidance_id(path) if path else None,
-        document_type=_get_text(result, "content_store_document_type"),
+        document_type=_get_text(search_result, "content_store_document_type"),
     )
 
 
-def _get_text(result: Mapping[str, Any], name: str) -> str | None:
-    value = result.get(name)
+def _get_text(search_result: Mapping[str, Any], name: str) -> str | None:
+    value = search_result.get(name)
     return value if isinstance(value, str) and value else None
 
 
-def _format_timestamp(seconds: float) -> str:
-    return clock.from_timestamp(seconds).isoformat(timespec="seconds").replace("+00:00", "Z")
+def _format_timestamp(unix_seconds: float) -> str:
+    return clock.from_timestamp(unix_seconds).isoformat(timespec="seconds").replace("+00:00", "Z")

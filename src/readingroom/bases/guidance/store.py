@@ -54,20 +54,22 @@ class GovukStore:
     async def read_page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path; raise `NotFoundOrRedirected` or `InvalidPath`."""
         request = Request("content", _make_content_path(path))
-        cached = await self._read(request, self._lifetimes.content, context)
-        return await self._parse_page(path, cached), cached
+        cached_reply = await self._read(request, self._lifetimes.content, context)
+        return await self._parse_page(path, cached_reply), cached_reply
 
     async def refresh_page(self, path: str, context: CallContext) -> tuple[GovukPage, CachedReply]:
         """Return the page at a path, fetched anew from GOV.UK."""
         request = Request("content", _make_content_path(path), bypass_caches=True)
 
-        async def fetch(stored: StoredVersion) -> Reply | None:
+        async def fetch(stored_version: StoredVersion) -> Reply | None:
             return await self._client.get(request, context)
 
         started = time.perf_counter()
-        cached = await self._cache.refresh(self._cache_key(request), self._lifetimes.content, fetch)
-        self._record(request, cached, context, started)
-        return await self._parse_page(path, cached), cached
+        cached_reply = await self._cache.refresh(
+            self._cache_key(request), self._lifetimes.content, fetch
+        )
+        self._record(request, cached_reply, context, started)
+        return await self._parse_page(path, cached_reply), cached_reply
 
     async def peek_page(self, path: str) -> CacheEntry | None:
         """Return the cache's entry of a page, fresh or not; nothing is fetched."""
@@ -79,40 +81,44 @@ class GovukStore:
         """Return GOV.UK's answer to a search, as it came."""
         # Sorted, so that the same search in another order is found in the cache.
         request = Request("search", _SEARCH_PATH, tuple(sorted(params)))
-        cached = await self._read(request, self._lifetimes.search, context)
-        if cached.reply.status != 200:
+        cached_reply = await self._read(request, self._lifetimes.search, context)
+        if cached_reply.reply.status != 200:
             raise UpstreamUnavailable("GOV.UK's search does not answer at its usual address")
-        answer = await anyio.to_thread.run_sync(from_json, cached.reply.body)
-        return answer, cached
+        answer = await anyio.to_thread.run_sync(from_json, cached_reply.reply.body)
+        return answer, cached_reply
 
     async def _read(self, request: Request, ttl: float, context: CallContext) -> CachedReply:
-        async def fetch(stored: StoredVersion) -> Reply | None:
+        async def fetch(stored_version: StoredVersion) -> Reply | None:
             # With a stale copy at hand, it is better to fail at once than to retry.
-            conditional = replace(request, etag=stored.etag, fail_fast=stored.can_be_served)
-            return await self._client.get(conditional, context)
+            conditional_request = replace(
+                request, etag=stored_version.etag, fail_fast=stored_version.can_be_served
+            )
+            return await self._client.get(conditional_request, context)
 
         started = time.perf_counter()
-        cached = await self._cache.read(self._cache_key(request), ttl, fetch)
-        self._record(request, cached, context, started)
-        return cached
+        cached_reply = await self._cache.read(self._cache_key(request), ttl, fetch)
+        self._record(request, cached_reply, context, started)
+        return cached_reply
 
     def _cache_key(self, request: Request) -> str:
         return f"{self._base_url}{request.path}?{urlencode(request.params)}"
 
     def _record(
-        self, request: Request, cached: CachedReply, context: CallContext, started: float
+        self, request: Request, cached_reply: CachedReply, context: CallContext, started: float
     ) -> None:
-        self._metrics.observe_read(request.endpoint, cached.outcome, time.perf_counter() - started)
-        context.facts["cache"] = cached.outcome
+        self._metrics.observe_read(
+            request.endpoint, cached_reply.outcome, time.perf_counter() - started
+        )
+        context.facts["cache"] = cached_reply.outcome
 
-    async def _parse_page(self, path: str, cached: CachedReply) -> GovukPage:
+    async def _parse_page(self, path: str, cached_reply: CachedReply) -> GovukPage:
         """Return the page of a reply, parsed once for as long as its bytes stay the same."""
         # The bytes are the key: a revalidated page has the same ones, and a changed one others.
-        raw = cached.reply.body
-        page = self._pages.get(raw) if cached.reply.status == 200 else None
+        reply_body = cached_reply.reply.body
+        page = self._pages.get(reply_body) if cached_reply.reply.status == 200 else None
         if page is None:
-            page = await anyio.to_thread.run_sync(_parse_reply, path, cached.reply)
-            self._pages.put(raw, page)
+            page = await anyio.to_thread.run_sync(_parse_reply, path, cached_reply.reply)
+            self._pages.put(reply_body, page)
         return page
 
 
@@ -134,11 +140,11 @@ def _make_content_path(path: str) -> str:
 def _suggest_path(text: str) -> dict[str, str]:
     """Return the path that was probably meant, for a full URL or a path without its slash."""
     try:
-        parts = urlsplit(text)
+        url_parts = urlsplit(text)
     except ValueError:
         return {}
-    path = parts.path if parts.path.startswith("/") else f"/{parts.path}"
-    is_govuk = (parts.scheme, parts.netloc) in (("", ""), ("https", "www.gov.uk"))
+    path = url_parts.path if url_parts.path.startswith("/") else f"/{url_parts.path}"
+    is_govuk = (url_parts.scheme, url_parts.netloc) in (("", ""), ("https", "www.gov.uk"))
     return {"path": path} if is_govuk and is_plain_path(path) and path != "/" else {}
 
 
@@ -184,14 +190,14 @@ def _make_gone_error(path: str, content: Mapping[str, Any]) -> NotFoundOrRedirec
 def _parse_location(location: str) -> str | None:
     """Return the target of a Location header: a path on GOV.UK, or the full URL of another site."""
     try:
-        parts = urlsplit(location)
+        url_parts = urlsplit(location)
     except ValueError:
         return None
     # The Content API redirects within itself, under its own prefix.
-    is_elsewhere = parts.netloc not in ("", urlsplit(WEBSITE).netloc)
-    if is_elsewhere and not parts.path.startswith(_CONTENT_PATH):
+    is_elsewhere = url_parts.netloc not in ("", urlsplit(WEBSITE).netloc)
+    if is_elsewhere and not url_parts.path.startswith(_CONTENT_PATH):
         return location
-    path = parts.path.removeprefix(_CONTENT_PATH)
+    path = url_parts.path.removeprefix(_CONTENT_PATH)
     return path if is_plain_path(path) else None
 
 

@@ -47,7 +47,9 @@ def open_base(settings: GuidanceSettings) -> KnowledgeBase:
     return open_guidance(
         settings.govuk_base_url,
         timeout=settings.govuk_timeout_seconds,
-        fresh=CacheLifetimes(settings.cache_ttl_content_seconds, settings.cache_ttl_search_seconds),
+        lifetimes=CacheLifetimes(
+            settings.cache_ttl_content_seconds, settings.cache_ttl_search_seconds
+        ),
         stale_seconds=settings.cache_stale_seconds,
         per_second=settings.rate_limit_per_second,
         redis_url=reveal_secret(settings.redis_url),
@@ -58,7 +60,7 @@ def open_guidance(
     base_url: str,
     *,
     timeout: float = 10.0,
-    fresh: CacheLifetimes | None = None,
+    lifetimes: CacheLifetimes | None = None,
     stale_seconds: float = 86_400.0,
     per_second: int = 10,
     redis_url: str | None = None,
@@ -77,7 +79,7 @@ def open_guidance(
     metrics = UpstreamMetrics()
     client = UpstreamClient(base_url, limiter, metrics, timeout=timeout)
     store = GovukStore(
-        base_url, client, Cache(backend, stale_seconds), metrics, fresh or CacheLifetimes()
+        base_url, client, Cache(backend, stale_seconds), metrics, lifetimes or CacheLifetimes()
     )
     service = GuidanceService(store, limiter)
 

@@ -32,10 +32,10 @@ class TextAdapter(SearchAdapter):
 
     async def search(self, request: SearchRequest, call: ToolCall) -> list[DeskHit]:
         content = (await self._service.read_content()).content
-        best = find_best_passage(request.query, content)
-        if best is None:
+        best_passage = find_best_passage(request.query, content)
+        if best_passage is None:
             return []
-        passage, share = best
+        passage, share_of_words = best_passage
         url = self._links.make_url(TEXT_ID)
         return [
             DeskHit(
@@ -44,7 +44,7 @@ class TextAdapter(SearchAdapter):
                 url=url,
                 source=self.base,
                 snippet=passage,
-                score=share,
+                score=share_of_words,
                 published_at=None,
                 citation=Citation(citation_string=self._service.description, url=url),
                 base=self.base,
@@ -54,7 +54,7 @@ class TextAdapter(SearchAdapter):
     async def fetch(self, id: str, offset: int, call: ToolCall) -> DeskRecord:
         if id != TEXT_ID:
             raise RecordNotFound(f"There is one text here, {TEXT_ID}, not {id[:100]}")
-        info = await self._service.describe()
+        file_info = await self._service.describe()
         return make_record(
             self.base,
             TEXT_ID,
@@ -63,7 +63,7 @@ class TextAdapter(SearchAdapter):
             url=self._links.make_url(TEXT_ID),
             citation=self._service.description,
             source=self.base,
-            details=info.model_dump(mode="json") if isinstance(info, KbAvailable) else {},
+            details=file_info.model_dump(mode="json") if isinstance(file_info, KbAvailable) else {},
             offset=offset,
         )
 
@@ -81,9 +81,13 @@ def find_best_passage(query: str, text: str) -> tuple[str, float] | None:
     """
     query_words = set(extract_words(query))
     # Below half, one common word would make any passage a hit.
-    best, best_count = None, len(query_words) / 2
+    best_span, best_count = None, len(query_words) / 2
     for span in split(text):
-        shared = len(query_words & set(extract_words(span.of(text))))
-        if shared and shared >= best_count and (best is None or shared > best_count):
-            best, best_count = span, float(shared)
-    return (best.of(text), best_count / len(query_words)) if best else None
+        shared_count = len(query_words & set(extract_words(span.of(text))))
+        if (
+            shared_count
+            and shared_count >= best_count
+            and (best_span is None or shared_count > best_count)
+        ):
+            best_span, best_count = span, float(shared_count)
+    return (best_span.of(text), best_count / len(query_words)) if best_span else None

@@ -39,7 +39,7 @@ class TextFile:
         self.path = path
         self._clock = clock
         self._text: LoadedText | None = None
-        self._failure: tuple[str, float] | None = None
+        self._last_failure: tuple[str, float] | None = None
         self._lock = anyio.Lock()
 
     def load(self) -> LoadedText:
@@ -49,12 +49,12 @@ class TextFile:
         """
         if self._text is not None:
             return self._text
-        if self._failure and self._clock() - self._failure[1] < _RETRY_SECONDS:
-            raise TextUnreadable(self._failure[0])
+        if self._last_failure and self._clock() - self._last_failure[1] < _RETRY_SECONDS:
+            raise TextUnreadable(self._last_failure[0])
         try:
             self._text = _read_text(self.path)
         except TextUnreadable as failure:
-            self._failure = (failure.message, self._clock())
+            self._last_failure = (failure.message, self._clock())
             raise
         return self._text
 
@@ -68,7 +68,7 @@ class TextFile:
 
 def _read_text(path: Path) -> LoadedText:
     try:
-        raw, status = _read_bytes(path)
+        raw_bytes, file_status = _read_bytes(path)
     except FileNotFoundError as error:
         raise TextUnreadable(f"The file {path.name!r} does not exist.") from error
     except (OSError, ValueError) as error:
@@ -77,38 +77,38 @@ def _read_text(path: Path) -> LoadedText:
             "Another program may have it locked, or its permissions forbid reading."
         ) from error
     try:
-        content = raw.decode("utf-8")
+        content = raw_bytes.decode("utf-8")
     except UnicodeDecodeError as error:
         # Without `from error`: it would keep all the bytes alive as long as the message.
         raise TextUnreadable(
-            f"The file {path.name!r} is not UTF-8 text: byte 0x{raw[error.start]:02x} at position "
-            f"{error.start}. Save it as UTF-8."
+            f"The file {path.name!r} is not UTF-8 text: byte 0x{raw_bytes[error.start]:02x} at "
+            f"position {error.start}. Save it as UTF-8."
         ) from None
-    return LoadedText(content, len(raw), clock.from_timestamp(status.st_mtime))
+    return LoadedText(content, len(raw_bytes), clock.from_timestamp(file_status.st_mtime))
 
 
 def _read_bytes(path: Path) -> tuple[bytes, os.stat_result]:
     # Without O_NONBLOCK, opening a named pipe would wait for a writer that may never come.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
-        status = os.fstat(descriptor)
-        _check_is_text_file(path, status)
+        file_status = os.fstat(descriptor)
+        _check_is_text_file(path, file_status)
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             # One byte more than allowed, because the file may have grown since its size was read.
-            raw = file.read(MAX_TEXT_BYTES + 1) or b""
+            raw_bytes = file.read(MAX_TEXT_BYTES + 1) or b""
     finally:
         os.close(descriptor)
-    if len(raw) > MAX_TEXT_BYTES:
+    if len(raw_bytes) > MAX_TEXT_BYTES:
         raise _make_too_large_error(path)
-    return raw, status
+    return raw_bytes, file_status
 
 
-def _check_is_text_file(path: Path, status: os.stat_result) -> None:
-    if stat.S_ISDIR(status.st_mode):
+def _check_is_text_file(path: Path, file_status: os.stat_result) -> None:
+    if stat.S_ISDIR(file_status.st_mode):
         raise TextUnreadable(f"{path.name!r} is a directory. Name the text file in it.")
-    if not stat.S_ISREG(status.st_mode):
+    if not stat.S_ISREG(file_status.st_mode):
         raise TextUnreadable(f"{path.name!r} is not a regular file.")
-    if status.st_size > MAX_TEXT_BYTES:
+    if file_status.st_size > MAX_TEXT_BYTES:
         raise _make_too_large_error(path)
 
 
