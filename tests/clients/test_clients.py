@@ -54,6 +54,8 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             "GOVUK_BASE_URL": upstream.url,
             "RATE_LIMIT_PER_SECOND": "1000",
             "READINGROOM_RATE_LIMIT": "60000",
+            # The inspector opens a session for each request, and all clients are one caller.
+            "READINGROOM_MAX_SESSIONS_PER_CALLER": "1000",
         }
         data = tmp_path_factory.mktemp("clients")
         with serving(data=data, env=env, program="tests.clients.server") as served:
