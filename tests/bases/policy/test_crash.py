@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import anyio
 import pytest
 
+from readingroom.bases.policy.doctor import PolicyDoctor
 from tests.requirements import requirement
+from tests.support.policy.base import PLAIN, open_library
 from tests.support.policy.victim import (
     CHANGES,
     STEPS,
@@ -49,3 +52,29 @@ async def test_a_kill_while_an_earlier_kill_is_mended_leaves_nothing_to_repair(
     assert found.is_whole, found
     assert found.is_kept
     assert found.in_force == ("December 2024",)
+
+
+@requirement("room:doctor")
+async def test_a_change_that_is_being_made_is_not_reported_as_interrupted(tmp_path: Path) -> None:
+    async with open_library(tmp_path / "policy", **PLAIN) as library:
+        await library.add("NPPF")
+        changes = library.service.ingestion._changes
+        begun, may_end = anyio.Event(), anyio.Event()
+
+        async def change() -> None:
+            async with changes.begin_change("NPPF"), changes.record_intent("amend", source="NPPF"):
+                begun.set()
+                await may_end.wait()
+
+        async def let_it_end_when_the_doctor_waits() -> None:
+            with anyio.fail_after(60):
+                while not changes._copy_lock._entry_lock.locked():  # noqa: ASYNC110 - no event
+                    await anyio.sleep(0.01)
+            may_end.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(change)
+            await begun.wait()
+            tasks.start_soon(let_it_end_when_the_doctor_waits)
+            diagnosis = await PolicyDoctor(library.service, repair=False).diagnose()
+    assert diagnosis.complaints == []

@@ -68,7 +68,10 @@ class PolicyDoctor:
         return [await finding.check(self._repair) async for finding in findings]
 
     async def _check_interrupted(self) -> AsyncIterator[Finding]:
-        for intent in await self._service.ingestion.list_unfinished():
+        # A change that is being made right now has an intent too, and is not interrupted.
+        async with self._service.ingestion.pause_changes():
+            interrupted = await self._service.ingestion.list_unfinished()
+        for intent in interrupted:
             yield Finding(
                 str(intent.body.get("revision_id", intent.body["source"])),
                 f"an interrupted {intent.kind} could not be finished",
