@@ -123,7 +123,7 @@ def _search_trigrams(db: sqlite3.Connection, source: str, name: str) -> None:
 
 def _resolve_name(db: sqlite3.Connection, source: str, name: str) -> None:
     source_spec = BY_NAME[source]
-    resolver.resolve(db, source_spec, name, parse_filters(source_spec.resource, {}))
+    resolver.resolve(db, source_spec, name, parse_filters(source_spec.table, {}))
 
 
 # --- numbers ---

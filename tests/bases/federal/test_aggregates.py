@@ -389,8 +389,8 @@ def _check_total(db: sqlite3.Connection, ask: Aggregation, kept: Any, groups: An
 def _in_cents(ask: Aggregation) -> Aggregation:
     from dataclasses import replace
 
-    plan = replace(ask.resource.plan, sums=(Measure("amount", "cosponsor_count", 2, "USD"),))
-    return replace(ask, resource=replace(ask.resource, plan=plan), sum_field="amount")
+    plan = replace(ask.table.plan, sums=(Measure("amount", "cosponsor_count", 2, "USD"),))
+    return replace(ask, table=replace(ask.table, plan=plan), sum_field="amount")
 
 
 def _check_series(
